@@ -305,7 +305,7 @@ class DoorSettings:
 class GridSettings:
     """A broker of several clusters, which runs here if ``enabled``. Durations in seconds.
 
-    ``wait`` below 0 and ``age_limit`` 0 mean no limit.
+    ``wait`` below 0, ``age_limit`` 0 and ``waiting_per_user`` 0 mean no limit.
     """
 
     enabled: bool = False
@@ -324,6 +324,7 @@ class GridSettings:
     clock_tolerance: Seconds = 0.5
     watch_period: PositiveSeconds = 1.0
     place_ttl: PositiveSeconds = 120.0
+    waiting_per_user: NotNegative = 10_000
     keep_decisions: PositiveSeconds = 2_592_000.0
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from oarpy.model.states import GridJobState
+from oarpy.store.grid import broker_jobs, clusters
 from tests.harness.gateway_process import GatewayProcess, gateway
 from tests.harness.oarsub_cluster import build, settings
 from tests.harness.sample_cluster import Connection
@@ -23,7 +25,11 @@ GAMES, NOBODY = (pwd.getpwnam(name).pw_uid for name in ("games", "nobody"))
 @pytest.fixture
 def running(connection: Connection, cluster_environment: dict[str, str]) -> Iterator[GatewayProcess]:
     build(connection)
-    limits = {**settings(), "OARPY_SUBMISSION_WAITING_JOBS_PER_USER": "5"}
+    limits = {
+        **settings(),
+        "OARPY_SUBMISSION_WAITING_JOBS_PER_USER": "5",
+        "OARPY_GRID_WAITING_PER_USER": "4",
+    }
     with gateway({**cluster_environment, **limits}, workers=1) as found:
         yield found
 
@@ -51,6 +57,29 @@ def test_a_user_has_so_many_waiting_jobs(running: GatewayProcess, connection: Co
     assert connection.execute("SELECT count(*) FROM jobs WHERE user_name = 'games'").fetchone() == (5,)
     connection.execute("UPDATE jobs SET state = 'Error', ended_at = now() WHERE job_id = 2")
     assert running.run("oarsub", "date", uid=GAMES).status == 0
+
+
+def test_a_user_has_so_many_grid_jobs_that_wait(running: GatewayProcess, connection: Connection) -> None:
+    """Whatever they wait for; those that run or are over do not count, nor those of others."""
+    clusters.put(connection, "north", "oarpy", ["oargriddoor", "campus"])
+    words = ("oargridsub", "-l", "/core=1", "date")
+    assert running.run(*words, "--array", "3", uid=GAMES).status == 0
+    refused = running.run(*words, "--array", "2", uid=GAMES)
+    assert (refused.status, refused.err) == (
+        3,
+        "oargridsub: 3 grid jobs of 'games' wait, with 2 more they would be over 4 "
+        "(submit fewer, or when some have started (grid.waiting_per_user))\n",
+    )
+    together = ("oargridsub", "-l", "/core=1", "--components", "2", "--deadline", "+1h", "date")
+    assert running.run(*together, uid=GAMES).status == 0
+    assert running.run(*words, uid=GAMES).status == 3
+    assert [running.run(*words, "--array", number, uid=uid).status for number, uid in (("4", NOBODY), ("9", 0))] == [
+        0,
+        0,
+    ]
+    broker_jobs.move(connection, [1], GridJobState.ERROR, "no")
+    assert running.run(*words, uid=GAMES).status == 0
+    assert running.run(*words, uid=GAMES).status == 3
 
 
 def test_a_copy_counts_among_waiting_jobs(running: GatewayProcess, connection: Connection) -> None:

@@ -58,13 +58,27 @@ def usable(job: NewGridJob, known: list[GridClusterRow]) -> list[GridClusterRow]
 
 
 def submit(session: Session, options: GridOptions) -> SubmittedGridJobs:
-    """Store what was asked for; errors as :func:`read_draft`."""
+    """Store what was asked for; errors as :func:`read_draft`, and when too many jobs of the user would wait."""
     drafted, _ = read_draft(session, options)
     if session.user in session.configuration.submission.refused_users:
         raise AdmissionRefused(f"'{session.user}' submits no grid jobs", hint="submission.refused_users names it")
     with session.connection.transaction():
+        _check_waiting(session, drafted.copies)
         ids = broker_jobs.insert(session.connection, drafted.job, drafted.copies)
     return SubmittedGridJobs(tuple(ids), waits=drafted.job.kind == "named")
+
+
+def _check_waiting(session: Session, more: int) -> None:
+    """Raise :class:`AdmissionRefused` if so many jobs more of the user than may wait would."""
+    limit = session.configuration.grid.waiting_per_user
+    if not limit or session.is_admin:
+        return
+    waiting = broker_jobs.count_waiting(session.connection, session.user)
+    if waiting + more > limit:
+        raise AdmissionRefused(
+            f"{waiting} grid jobs of '{session.user}' wait, with {more} more they would be over {limit}",
+            hint="submit fewer, or when some have started (grid.waiting_per_user)",
+        )
 
 
 def wait_for_answer(connection: Connection, job: int, timeout: float) -> GridJobRow:

@@ -139,6 +139,13 @@ _ASK_DELETION = """
 """
 # Numbers are given in the order of submissions, and jobs stay.
 _FIRST = "SELECT extract(epoch FROM submitted_at)::float8 FROM grid_jobs ORDER BY id LIMIT 1"
+# Whoever submits for a user waits until another submission for him is stored. The states are those of an index, too.
+_TAKE_TURN = "SELECT pg_advisory_xact_lock(hashtextextended('oarpy grid jobs of ' || %s, 0))"
+_COUNT_WAITING = """
+    SELECT count(*) FROM grid_jobs
+    WHERE user_name = %s AND state IN ('Submitted', 'Mapped', 'Claiming', 'Claimed')
+      AND state NOT IN ('Terminated', 'Error', 'Missed')
+"""
 _LOCK = "SELECT id FROM grid_jobs WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 
 
@@ -214,6 +221,13 @@ def in_states(
 ) -> list[GridJobRow]:
     """Return the jobs of these kinds in these states, by id: so many ``after`` a number."""
     return _rows(connection, _IN_STATES, [[state.value for state in states], list(kinds), after, limit])
+
+
+def count_waiting(connection: Connection, user: str) -> int:
+    """Return how many jobs of a user have not started and are not over; it stays true until the transaction ends."""
+    connection.execute(_TAKE_TURN, [user])
+    row = connection.execute(_COUNT_WAITING, [user]).fetchone()
+    return row[0] if row else 0
 
 
 def to_delete(connection: Connection, kinds: Sequence[str]) -> list[GridJobRow]:
