@@ -192,8 +192,8 @@ class Provider(Protocol):
     def abort(self, key: str, transaction: str) -> None:
         """Undo what was prepared; frozen parts go on in their old rank. What is prepared for it later is refused."""
 
-    def cancel(self, key: str, part: str, reason: str = "") -> None:
-        """End a part, whatever it does; one that is not there any more is ended already."""
+    def cancel(self, key: str, part: str, reason: str = "") -> bool:
+        """End a part, whatever it does; one that is over stays so. Return False for one that the cluster never had."""
 
     def evict(self, key: str, transaction: str, request: PartRequest, procs: int) -> Sequence[str]:
         """End local jobs in the order of :meth:`evictable` until ``procs`` more processors are idle for a transaction.

@@ -127,7 +127,7 @@ def test_a_cancelled_part_ends_whatever_it_does(door: BrokersDoor) -> None:
     door.cluster.settle()
     assert door.cluster.state(job) == "Error"
     assert door.ask("cancel", part="p1") is None
-    assert door.ask("cancel", part="unknown") is None
+    assert door.ask("cancel", part="unknown") is False
     failed = door.ask("events", after=1)[0]
     assert (failed["kind"], failed["number"], failed["reason"]) == ("failed", 2, "killed: asked by ann")
 

@@ -10,9 +10,10 @@ import psycopg
 import pytest
 
 from oarpy.grid.broker.errands import ClusterCall
+from oarpy.grid.broker.watcher import Watcher
 from oarpy.grid.provider import CallRefused, GridPart, PreparedPart
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster
-from oarpy.model.states import GridJobState
+from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import broker_jobs, clusters
 from tests.harness.simulated_grid import SimulatedGrid
 from tests.harness.waiting import until
@@ -117,3 +118,16 @@ def test_unlike_jobs_without_a_cluster_are_read_once_a_round(
     monkeypatch.setattr(broker_jobs, "components", components)
     grid.drive(lambda: all(grid.job(job).message for job in jobs), "what all wait for", grid.mapper)
     assert list(map(len, asked)) == [len(jobs)]
+
+
+def test_a_deleted_job_whose_cluster_was_restored_without_its_part_ends(grid: SimulatedGrid) -> None:
+    (job,) = grid.submit(8, 600)
+    grid.drive(lambda: grid.job(job).state is GridJobState.RUNNING, "the start")
+    north = grid.clusters["north"] = SimulatedCluster("north", 8)
+    grid.mapper, grid.watcher = grid.new_mapper(), Watcher(0.01, 3600, grid.connections())
+    assert north.waiting() == []
+    broker_jobs.ask_deletion(grid.connection, [job], "alice")
+    grid.drive(lambda: grid.job(job).state is GridJobState.ERROR, "the end of the job")
+    (part,) = grid.parts(job)
+    assert (part.state, part.message) == (GridPartState.ENDED, "cluster 'north' does not know it any more")
+    assert grid.job(job).message == "deleted by alice"

@@ -79,9 +79,9 @@ class ProviderStage(ABC):
         """Freeze a part; return the transaction."""
         return self.prepared("withdrawn", name=name, ttl=ttl)[1]
 
-    def cancel(self, name: str) -> None:
+    def cancel(self, name: str) -> bool:
         """Cancel a part."""
-        self.provider.cancel(self.unique("key"), name, "the test is over")
+        return self.provider.cancel(self.unique("key"), name, "the test is over")
 
     def events(self, name: str) -> list[PartEvent]:
         """Return the events of a part."""
@@ -348,12 +348,12 @@ class ProviderConformance:
         if abilities.withdraw:
             stage.freeze(frozen)
         for name in (*parts, waiting, frozen) * 2:
-            stage.cancel(name)
+            assert stage.cancel(name) is True
         stage.wait(lambda: stage.idle() == stage.procs, "idle processors")
         assert stage.waiting() == []
         for name in (*parts, waiting, frozen):
             stage.event(name, "ended", "failed")
-        stage.cancel(stage.unique("unknown"))
+        assert stage.cancel(stage.unique("unknown")) is False
 
     def test_all_that_is_needed_gives_way_or_nobody(self, stage: ProviderStage) -> None:
         stage.occupy(1)

@@ -139,7 +139,7 @@ class Watcher:
         if name[0] == "cancel":
             if isinstance(result, ClusterSilent):
                 self._due[name] = self._clock() + self._watch_period
-            return 0
+            return self._end_unknown(connection, name[1]) if result is False else 0
         cluster = name[1]
         if isinstance(result, ClusterSilent):
             clusters.note_silence(connection, cluster, str(result))
@@ -165,6 +165,15 @@ class Watcher:
             # there may be more
             self._due.pop(("events", cluster), None)
         return len(events)
+
+    def _end_unknown(self, connection: Connection, name: str) -> int:
+        """End a part that its cluster does not know, as after a restore there: nothing will be heard of it."""
+        with connection.transaction():
+            for part in broker_parts.lock(connection, [name]):
+                (job,) = broker_jobs.read(connection, [part.job])
+                reason = f"cluster '{part.cluster}' does not know it any more"
+                change_part(connection, part, job, PartEvent(0, name, "lost", self._clock(), reason=reason))
+        return 1
 
     def _take_in(self, connection: Connection, cluster: str, events: Sequence[PartEvent]) -> None:
         """Take in events of a cluster: in one transaction, or one by one when the database refuses one.
@@ -286,8 +295,8 @@ def _cancel(part: GridPartRow) -> Errand[object]:
     """Have a part ended. Each time the key is another one: a part that goes on is to be ended again."""
     key = f"{part.name}:cancel:{time.time_ns()}"
 
-    def ask(provider: Provider) -> None:
-        provider.cancel(key, part.name, part.message)
+    def ask(provider: Provider) -> bool:
+        return provider.cancel(key, part.name, part.message)
 
     (answer,) = yield CallBatch([ClusterCall(part.cluster, ask)], patience=10.0)
     if isinstance(answer, CallRefused):

@@ -201,9 +201,10 @@ class AbortCall(DoorCall, frozen=True, tag="abort"):
 
 
 class CancelCall(DoorCall, frozen=True, tag="cancel"):
-    """End a part."""
+    """End a part. The answer is false for one that is not known, else null."""
 
     keyed = True
+    answers = bool | None
     part: Name
     reason: Line = ""
 

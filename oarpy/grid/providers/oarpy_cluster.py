@@ -121,9 +121,10 @@ class OarpyCluster:
         """Undo what was prepared."""
         self._ask(calls.AbortCall(key=key, transaction=transaction))
 
-    def cancel(self, key: str, part: str, reason: str = "") -> None:
+    def cancel(self, key: str, part: str, reason: str = "") -> bool:
         """End a part."""
-        self._ask(calls.CancelCall(key=key, part=part, reason=reason))
+        known: bool | None = self._ask(calls.CancelCall(key=key, part=part, reason=reason))
+        return known is not False
 
     def evict(self, key: str, transaction: str, request: PartRequest, procs: int) -> Sequence[str]:
         """End local jobs for a transaction."""

@@ -246,16 +246,17 @@ class SimulatedCluster(OneByOne):
         """Undo what was prepared, and refuse what is prepared for it later."""
         self._ask("abort", lambda: self._aborted(transaction), key)
 
-    def cancel(self, key: str, part: str, reason: str = "") -> None:
+    def cancel(self, key: str, part: str, reason: str = "") -> bool:
         """End a part."""
 
-        def end() -> None:
+        def end() -> bool:
             if job := self._parts.get(part):
                 self._machine.finish(job)
                 self._forget(part)
                 self._tell(job, "failed", reason=reason or "cancelled")
+            return job is not None or any(event.part == part for event in self._events)
 
-        self._ask("cancel", end, key)
+        return self._ask("cancel", end, key)
 
     def evict(self, key: str, transaction: str, request: PartRequest, procs: int) -> Sequence[str]:
         """End local jobs, if they suffice."""

@@ -265,15 +265,19 @@ class SlurmCluster(OneByOne):
         if script:
             self._host.run(script)
 
-    def cancel(self, key: str, part: str, reason: str = "") -> None:
-        """End the jobs of a part."""
-        script = ""
+    def cancel(self, key: str, part: str, reason: str = "") -> bool:
+        """End the jobs of a part. Slurm forgets jobs that are over: it does not know their parts any more."""
+        script, known = "", False
         for job in self._listed().jobs:
-            if job.mark and job.mark.part == part and not job.over:
+            if not job.mark or job.mark.part != part:
+                continue
+            known = True
+            if not job.over:
                 state: MarkState = "stopped" if job.mark.state == "begun" else "cancelled"
                 script += scripts.end_job(job.id, replace(job.mark, state=state, note=reason or "cancelled"))
         if script:
             self._host.run(script)
+        return known
 
     def evictable(self, request: PartRequest) -> Sequence[EvictableJob]:
         """Return nobody: an account of Slurm ends no jobs of others."""

@@ -103,11 +103,14 @@ def abort(visit: Visit, call: AbortCall) -> None:
     door_parts.abort(visit.connection, visit.broker, call.transaction)
 
 
-def cancel(visit: Visit, call: CancelCall) -> None:
-    """Answer ``cancel``. What is not there is ended already."""
+def cancel(visit: Visit, call: CancelCall) -> bool | None:
+    """Answer ``cancel``. What is over stays so; of what is not known, its broker will hear nothing."""
     row = door_parts.part(visit.connection, visit.broker, call.part)
-    if row is not None and row.live:
+    if row is None:
+        return False
+    if row.live:
         kill_requests.ask(visit.connection, [row.job], DOOR, call.reason or "cancelled by its broker")
+    return None
 
 
 def _freeze(visit: Visit, call: PrepareCall, row: DoorPartRow | None) -> PreparedPart:
