@@ -296,6 +296,16 @@ def test_a_dry_run_asks_the_clusters_and_stores_nothing(connection: Connection, 
     assert "2 processors idle" in why
 
 
+def test_clocks_that_are_off_change_no_expected_end(connection: Connection, oarsub: Submitter) -> None:
+    clusters.note_description(connection, "a", 8, ["claim"], 600.0)
+    (job,) = gridsub(oarsub, "-l", "/core=2,walltime=0:10:0", "date")
+    with open_session("oargridsub") as session:
+        found = rehearse(session, GridOptions(words=("date",), resources=("/core=2,walltime=0:10:0",)), simulated)
+        view = grid_job_views.views(session.connection, broker_jobs.read(session.connection, [job]))[0]
+        ends = ends_of(session, view, simulated)
+    assert [one[0].end for one in (found.ends, ends)] == [1_800_000_000] * 2
+
+
 def test_a_dry_run_of_what_can_never_run_is_refused(connection: Connection, oarsub: Submitter) -> None:
     result = oarsub("--dry-run", "-l", "/core=9", "date", command="oargridsub")
     assert (result.status, broker_jobs.of_everybody(connection)) == (3, [])

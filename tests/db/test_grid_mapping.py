@@ -252,3 +252,10 @@ def test_a_cluster_whose_events_went_back_is_read_from_the_first_one(grid: Simul
     grid.drive(lambda: grid.job(job).state is GridJobState.TERMINATED, "the end")
     assert grid.job(job).started == started
     assert clusters.every(grid.connection)[0].last_event == 2
+
+
+def test_a_cluster_whose_clock_is_behind_draws_no_jobs(grid: SimulatedGrid) -> None:
+    """Its clock says that jobs end sooner."""
+    grid.clusters["north"].clock_off = -3600
+    grid.drive(lambda: clusters.every(grid.connection)[0].clock_ahead < -3000, "clocks that were read")
+    assert grid.settled(*grid.submit(2, 600)) == ["south"]

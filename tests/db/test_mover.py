@@ -395,3 +395,26 @@ def test_a_decision_that_cannot_be_stored_stops_no_pass(
     broker.pass_by_hand()
     assert broker.outcomes() == [(job, "north", "south", "moved")]
     assert "was not stored" in broker.message()
+
+
+@pytest.mark.parametrize("algorithm", [1, 2])
+def test_a_clock_that_is_behind_makes_no_move(connection: Connection, algorithm: Any) -> None:
+    broker = SmallBroker(connection, ReallocationRules(algorithm=algorithm), "north", "south", dedicated=True)
+    broker.providers["south"] = SimulatedCluster("south", 8, clock=lambda: broker.clock() - 3600)
+    for provider in broker.providers.values():
+        provider.submit("long", 8, 5000)
+    job = broker.waiting("north", 2, 400)
+    clusters.note_description(connection, "south", 8, ["claim", "withdraw"], -3600)
+    broker.pass_by_hand()
+    assert (broker.places(), broker.outcomes()) == ({job: ["north"]}, [])
+
+
+def test_a_second_look_knows_of_clocks(connection: Connection) -> None:
+    """What one copy would gain is what clusters say less how far their clocks are ahead."""
+    broker, job = busy_north(connection)
+    broker.providers["south"].clock_off = 7200
+    clusters.note_description(connection, "south", 8, ["claim", "withdraw"], 7200)
+    broker.pass_by_hand()
+    assert broker.places() == {job: ["south"]}
+    (move,) = reallocation_passes.moves_of_jobs(connection, [job])
+    assert move.new_end == BEGIN + 400

@@ -115,3 +115,14 @@ def test_a_job_is_deleted_in_every_state(rounds: ClaimRounds, at: float) -> None
     assert (row.state, row.message) == (GridJobState.ERROR, "deleted by alice")
     rounds.until(at + 3)
     assert rounds.there() == NOTHING
+
+
+def test_a_cluster_whose_clock_is_off_reserves_nothing(rounds: ClaimRounds) -> None:
+    rounds.clusters["south"].clock_off = 600
+    clusters.note_description(rounds.connection, "south", 8, ["claim", "reserve"], 600)
+    job = rounds.reserve(400, "north", "south")
+    rounds.until(1)
+    row = rounds.job(job)
+    assert row.state is GridJobState.ERROR
+    assert row.message == "south: its clock is +600.0 s off, so parts do not begin together"
+    assert rounds.there() == NOTHING

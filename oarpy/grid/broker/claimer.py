@@ -60,7 +60,7 @@ class Claimer:
         self._errands = Errands[object](connections.submit, clock)
         self._looks = RoomLooks(self._errands, tolerance)
         self._coallocated = CoallocatedJobs(self._errands, rules, times, self._looks)
-        self._named = NamedJobs(self._errands)
+        self._named = NamedJobs(self._errands, tolerance)
         self._known: Connection | None = None
 
     def files(self) -> Sequence[int]:

@@ -253,9 +253,12 @@ class Mapper:
 
         def asking(row: GridClusterRow) -> Callable[[Provider], object]:
             request = request_of(alike.jobs[0], alike.component, row)
-            if count == 1:
-                return lambda provider: list(provider.estimate([request]))
-            return lambda provider: list(provider.estimate_in_turn(request, count))
+
+            def ask(provider: Provider) -> list[float]:
+                ends = provider.estimate([request]) if count == 1 else provider.estimate_in_turn(request, count)
+                return [end - row.clock_ahead for end in ends]
+
+            return ask
 
         answers = yield CallBatch([ClusterCall(row.name, asking(row), patience) for row in alike.clusters], patience)
         return {row.name: answer for row, answer in zip(alike.clusters, answers, strict=True)}

@@ -26,7 +26,7 @@ from oarpy.grid.broker.errands import Errands
 from oarpy.grid.broker.mapper import queued_part
 from oarpy.grid.broker.outcomes import TransactionEnd, Verb, tell
 from oarpy.grid.broker.pass_plan import MovablePart, PlannedMove
-from oarpy.grid.broker.second_looks import PlannedPass, SecondLook, look_again, plan_pass
+from oarpy.grid.broker.second_looks import PlannedPass, SecondLook, clocks_ahead, look_again, plan_pass
 from oarpy.grid.broker.transactions import PlannedPart, PreparedParts, TransactionDriver, wire_name
 from oarpy.grid.core.broker_state import ReallocationRules
 from oarpy.grid.provider import GridPart, PartRequest
@@ -270,7 +270,8 @@ class Mover:
         new = next(name for name in result.prepared if name != move.part.name)
         later = [one.part.name for one in under_way.left if one.part.cluster == move.target]
         gone = later if self._rules.algorithm == 2 else []
-        self._errands.begin(("look again", transaction), look_again(move, new, gone))
+        ahead = clocks_ahead(clusters.every(connection))
+        self._errands.begin(("look again", transaction), look_again(move, new, gone, ahead))
 
     def _settle(self, connection: Connection, under_way: _PassUnderWay, transaction: int, objection: str) -> None:
         """Decide a move, or give it up for a reason."""

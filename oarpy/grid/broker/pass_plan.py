@@ -79,7 +79,7 @@ class PassPlanner:
     """Leads the core through one pass.
 
     Nobody joins the queues of ``closed`` clusters. Answers may be of a state that is ``age`` seconds old, so that all
-    of a cluster are of one.
+    of a cluster are of one. ``ahead`` has by how many seconds clocks of clusters are ahead.
     """
 
     def __init__(
@@ -88,9 +88,11 @@ class PassPlanner:
         rules: ReallocationRules,
         closed: Collection[str] = (),
         age: float = 300,
+        ahead: Mapping[str, float] | None = None,
     ) -> None:
         self._clusters = {cluster.name: cluster for cluster in clusters}
         self._rules, self._closed, self._age = rules, frozenset(closed), age
+        self._ahead = ahead or {}
         self._core = DrivenCore(BrokerState(tuple(clusters), reallocation=rules))
         self._parts: dict[int, MovablePart] = {}
         self._queues = {name: _Queue() for name in self._clusters}
@@ -172,7 +174,7 @@ class PassPlanner:
                 fits = part.request.procs <= there.procs and cluster not in self._closed
                 requests.append(request_there(part, there) if fits else None)
         joined = tuple(request_there(self._parts[job], there) for job in queue.joined)
-        return _Estimate(tuple(requests), tuple(queue.gone), joined, self._age)
+        return _Estimate(tuple(requests), tuple(queue.gone), joined, self._age, self._ahead.get(cluster, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +185,13 @@ class _Estimate:
     without: tuple[str, ...]
     joined: tuple[PartRequest, ...]
     age: float
+    ahead: float
 
     def __call__(self, provider: Provider) -> list[float]:
         """Ask it."""
         asked = [one for one in self.requests if one is not None]
         told = iter(provider.estimate(asked, self.without, self.joined, self.age) if asked else ())
-        return [inf if one is None else next(told) for one in self.requests]
+        return [inf if one is None else next(told) - self.ahead for one in self.requests]
 
 
 def request_there(part: MovablePart, cluster: GridCluster) -> PartRequest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from oarpy.grid.broker.decisions import TakenDecision
@@ -54,13 +54,18 @@ def plan_pass(
             if not concerned:
                 return PlannedPass(lost=_reasons(lost))
             closed = [row.name for row in usable if not row.active]
-            made = yield from PassPlanner(clusters, rules, closed).plan(concerned, now)
+            made = yield from PassPlanner(clusters, rules, closed, ahead=clocks_ahead(usable)).plan(concerned, now)
             moves: Sequence[PlannedMove] = made.moves
             if rules.algorithm == 2:
                 moves = without_needless(moves, (yield from _queues(usable)))
             return PlannedPass(tuple(moves), made.decision, len(concerned), _reasons(lost))
         except ClusterLost as error:
             lost[error.cluster] = error.reason
+
+
+def clocks_ahead(rows: Iterable[GridClusterRow]) -> dict[str, float]:
+    """Return by how many seconds the clocks of clusters are ahead."""
+    return {row.name: row.clock_ahead for row in rows}
 
 
 def _reasons(lost: Mapping[str, str]) -> tuple[str, ...]:
@@ -113,10 +118,11 @@ class SecondLook:
         return f"it would gain {self.old - self.new:.0f} s, less than {rules.threshold:.0f}"
 
 
-def look_again(move: PlannedMove, new: str, later: Collection[str]) -> Errand[SecondLook]:
+def look_again(move: PlannedMove, new: str, later: Collection[str], ahead: Mapping[str, float]) -> Errand[SecondLook]:
     """Ask where both copies of a job would end now; ``new`` is the name of the new one.
 
-    Parts named by ``later`` are still to leave the queue that it joins (algorithm 2).
+    Parts named by ``later`` are still to leave the queue that it joins (algorithm 2). ``ahead`` is as
+    :func:`clocks_ahead` says.
     """
     source, target = move.part.cluster, move.target
     gone = tuple(later)
@@ -129,5 +135,5 @@ def look_again(move: PlannedMove, new: str, later: Collection[str]) -> Errand[Se
     for call, answer in zip(calls, answers, strict=True):
         if isinstance(answer, OarpyError) or not isinstance(answer, Sequence):
             return SecondLook(failure=f"cluster '{call.cluster}': {answer}")
-        ends.append(float(answer[0]))
+        ends.append(float(answer[0]) - ahead[call.cluster])
     return SecondLook(ends[-1], ends[0])

@@ -13,7 +13,7 @@ from oarpy.model.errors import OarpyError
 
 @dataclass(frozen=True, slots=True)
 class ExpectedEnd:
-    """``end`` is the ECT in epoch seconds, None: never there. ``idle`` processors could be claimed now.
+    """``end`` is the ECT in epoch seconds by the clock here, None: never. ``idle`` processors could be claimed now.
 
     ``error`` says why a cluster gave no answer; the others are None then.
     """
@@ -26,11 +26,15 @@ class ExpectedEnd:
 
 @dataclass(frozen=True, slots=True)
 class EndQuestion:
-    """What ``provider`` is asked: a request, or the ``part`` of it that waits there already."""
+    """What ``provider`` is asked: a request, or the ``part`` of it that waits there already.
+
+    ``ahead`` is by how many seconds its clock is ahead.
+    """
 
     provider: Provider
     request: PartRequest
     part: str = ""
+    ahead: float = 0
 
 
 def expected_ends(questions: Sequence[EndQuestion], patience: float = 10) -> list[ExpectedEnd]:
@@ -56,7 +60,7 @@ def best(ends: Sequence[ExpectedEnd]) -> ExpectedEnd | None:
 
 def _ask(one: EndQuestion) -> ExpectedEnd:
     (end,) = one.provider.estimate([one.part or one.request])
-    return ExpectedEnd(one.provider.name, end if isfinite(end) else None, one.provider.idle(one.request))
+    return ExpectedEnd(one.provider.name, end - one.ahead if isfinite(end) else None, one.provider.idle(one.request))
 
 
 def _answer(one: EndQuestion, answer: Future[ExpectedEnd], patience: float) -> ExpectedEnd:

@@ -125,8 +125,8 @@ def _ask(asked: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: Grid
     """Ask clusters for requests, or for parts of that name; one that cannot be asked has the error."""
     with _opened((row for row, _, _ in asked), opening) as providers:
         questions = [
-            EndQuestion(provider, request, name)
-            for (_, request, name), provider in zip(asked, providers, strict=True)
+            EndQuestion(provider, request, name, row.clock_ahead)
+            for (row, request, name), provider in zip(asked, providers, strict=True)
             if not isinstance(provider, OarpyError)
         ]
         answers = iter(expected_ends(questions))

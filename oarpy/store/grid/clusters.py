@@ -27,7 +27,14 @@ class GridClusterRow:
     message: str = ""
     last_event: int = 0
 
+    @property
+    def clock_ahead(self) -> float:
+        """How many seconds its clock is ahead of this one: what it says of instants is later by that."""
+        return self.clock_offset if self.clock_offset and abs(self.clock_offset) > _NOISE else 0.0
 
+
+_NOISE = 0.5
+"""Seconds by which clocks read over a network may seem to differ."""
 _ALL = """
     SELECT name, kind, door, speed, dedicated, place, active, procs, abilities, clock_offset,
            extract(epoch FROM heard_at)::float8, extract(epoch FROM silent_since)::float8, message, last_event

@@ -34,9 +34,10 @@ _UNMADE = (GridPartState.ABORTING, GridPartState.GONE)
 
 @dataclass(frozen=True, slots=True)
 class NamedJobs:
-    """What is done for them."""
+    """What is done for them. ``tolerance`` is how far clocks of clusters may be off, in seconds."""
 
     errands: Errands[object]
+    tolerance: float
 
     def tend(self, connection: Connection, file: GridJobFile, now: float) -> float:
         """Do what is due for a job; return when there is more to do (epoch seconds), or infinity."""
@@ -68,12 +69,20 @@ class NamedJobs:
 
     def _reserve(self, connection: Connection, file: GridJobFile, now: float) -> None:
         """Begin to reserve all its parts at once."""
-        known = {one.name: one.speed for one in usable(connection)}
+        rows = {one.name: one for one in usable(connection)}
+        known = {name: one.speed for name, one in rows.items()}
         wanted = [component.cluster or "" for component in file.components]
         missing = [name for name in wanted if name not in known]
         if missing:
             self._refuse(connection, file, f"no cluster '{missing[0]}' is in use")
             return
+        for name in wanted:
+            offset = rows[name].clock_offset or 0.0
+            if abs(offset) > self.tolerance:
+                self._refuse(
+                    connection, file, f"{name}: its clock is {offset:+.1f} s off, so parts do not begin together"
+                )
+                return
         walltime = file.job.walltime / min(known[name] for name in wanted)
         date = _date(file, now)
         job = replace(file.job, deadline=date)
