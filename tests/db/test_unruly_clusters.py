@@ -123,7 +123,8 @@ def test_unlike_jobs_without_a_cluster_are_read_once_a_round(
 def test_a_deleted_job_whose_cluster_was_restored_without_its_part_ends(grid: SimulatedGrid) -> None:
     (job,) = grid.submit(8, 600)
     grid.drive(lambda: grid.job(job).state is GridJobState.RUNNING, "the start")
-    north = grid.clusters["north"] = SimulatedCluster("north", 8)
+    north = SimulatedCluster("north", 8)
+    grid.clusters = {**grid.clusters, "north": north}
     grid.mapper, grid.watcher = grid.new_mapper(), Watcher(0.01, 3600, grid.connections())
     assert north.waiting() == []
     broker_jobs.ask_deletion(grid.connection, [job], "alice")
