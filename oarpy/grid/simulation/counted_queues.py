@@ -106,9 +106,9 @@ class PlannedQueue(CountedQueue, ABC):
 
     def __init__(self, procs: int) -> None:
         super().__init__(procs)
+        self.due = inf
         self._stands = False
         self._starts: dict[int, float] = {}
-        self._next = inf
 
     @abstractmethod
     def _begin_plan(self, now: float) -> None:
@@ -127,21 +127,23 @@ class PlannedQueue(CountedQueue, ABC):
         super().join(job, now)
         if self._stands:
             self._enter(job, now)
+        else:
+            self.due = -inf
 
     def leave(self, number: int) -> None:
         """Take a job out of the queue; those behind it may move up."""
         super().leave(number)
-        self._stands = False
+        self._fall()
 
     def hold(self, number: int, procs: int, end: float, now: float) -> None:
         """Hold processors that the plan may have given to others."""
         super().hold(number, procs, end, now)
-        self._stands = False
+        self._fall()
 
     def free(self, number: int, now: float) -> None:
         """Free what a job holds; before its predicted end, others may move up."""
         if self._held[number][0] > now:
-            self._stands = False
+            self._fall()
         super().free(number, now)
 
     def plan(self, now: float) -> list[int]:
@@ -149,13 +151,13 @@ class PlannedQueue(CountedQueue, ABC):
         if not self._waiting:
             return []
         self._plan(now)
-        if self._next > now:
+        if self.due > now:
             return []
         started = [number for number in self._waiting if self._starts[number] <= now]
         for number in started:
             del self._starts[number]
         self._start(started, now)
-        self._next = min(self._starts.values(), default=inf)
+        self.due = min(self._starts.values(), default=inf)
         return started
 
     def completions(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
@@ -166,13 +168,18 @@ class PlannedQueue(CountedQueue, ABC):
             job.walltime + (starts[job.number] if job.number in starts else self._starts[job.number]) for job in jobs
         ]
 
+    def _fall(self) -> None:
+        """Let the plan be made anew when somebody asks for it."""
+        self._stands = False
+        self.due = -inf if self._waiting else inf
+
     def _plan(self, now: float) -> None:
         """Make the plan anew if it does not stand."""
         if self._stands:
             return
         self._stands = True
         self._starts.clear()
-        self._next = inf
+        self.due = inf
         self._begin_plan(now)
         for job in self._waiting.values():
             self._enter(job, now)
@@ -180,7 +187,7 @@ class PlannedQueue(CountedQueue, ABC):
     def _enter(self, job: QueuedJob, now: float) -> None:
         start = self._place(job, now)
         self._starts[job.number] = start
-        self._next = min(self._next, start)
+        self.due = min(self.due, start)
 
 
 class FcfsQueue(PlannedQueue):
@@ -252,33 +259,33 @@ class EasyQueue(CountedQueue):
 
     def __init__(self, procs: int) -> None:
         super().__init__(procs)
-        self._looked = True
+        self.due = inf
 
     def join(self, job: QueuedJob, now: float) -> None:
         """Let a job join the end of the queue."""
         super().join(job, now)
-        self._looked = False
+        self.due = -inf
 
     def leave(self, number: int) -> None:
         """Take a job out of the queue."""
         super().leave(number)
-        self._looked = False
+        self.due = -inf
 
     def hold(self, number: int, procs: int, end: float, now: float) -> None:
         """Hold processors for a job."""
         super().hold(number, procs, end, now)
-        self._looked = False
+        self.due = -inf
 
     def free(self, number: int, now: float) -> None:
         """Free what a job holds."""
         super().free(number, now)
-        self._looked = False
+        self.due = -inf
 
     def plan(self, now: float) -> list[int]:
         """Return who starts now; if nothing has happened since the last look, nobody does."""
-        if self._looked or not self._waiting:
+        if self.due > now or not self._waiting:
             return []
-        self._looked = True
+        self.due = inf
         started = easy_starts(list(self._waiting.values()), list(self._held.values()), self._idle, now)
         self._start(started, now)
         return started

@@ -6,7 +6,7 @@ can let a job start, every cluster plans its queue, in the configured order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from heapq import heappop, heappush
@@ -104,12 +104,11 @@ class GridRun:
 
     def run(self, until: float = inf) -> GridOutcome:
         """Run until every job is over; what would happen after ``until`` does not."""
-        for number, job in enumerate(self._jobs):
-            self._note(job.submit, Happening.ARRIVAL, number)
         if self._scenario.reallocation.algorithm:
             self._note(min(job.submit for job in self._jobs) + self._scenario.period, Happening.PASS, 0)
-        while self._left and self._agenda[0][0] <= until:
-            now, kind, what = heappop(self._agenda)
+        for now, kind, what in self._happenings():
+            if now > until:
+                break
             if kind is Happening.END:
                 self._end(what[1], now)
             elif kind is Happening.ARRIVAL:
@@ -121,6 +120,17 @@ class GridRun:
             else:
                 self._pass(now)
         return GridOutcome(self._courses, self._moves)
+
+    def _happenings(self) -> Iterator[tuple[float, Happening, Any]]:
+        """Yield what happens until every job is over. Jobs arrive in order, so the agenda has none of them."""
+        agenda = self._agenda
+        for number in sorted(range(len(self._jobs)), key=lambda number: self._jobs[number].submit):
+            arrival = (self._jobs[number].submit, Happening.ARRIVAL, number)
+            while self._left and agenda and agenda[0] < arrival:
+                yield heappop(agenda)
+            yield arrival
+        while self._left:
+            yield heappop(agenda)
 
     def _note(self, at: float, kind: Happening, what: Any) -> None:
         heappush(self._agenda, (at, kind, what))
@@ -229,6 +239,8 @@ class GridRun:
     def _round(self, now: float) -> None:
         """Let every cluster plan its queue and start who is due."""
         for name, queue in self._queues.items():
+            if queue.due > now:
+                continue
             for number in queue.plan(now):
                 del self._waits[number]
                 self._courses[number].clusters = (name,)

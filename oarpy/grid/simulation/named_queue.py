@@ -34,8 +34,7 @@ class NamedQueue:
         self._waiting: dict[int, WaitingJob] = {}
         self._held: dict[int, HoldingJob] = {}
         self._joined = count(1)
-        self._next = inf
-        """When somebody may start next, as far as is known."""
+        self.due = inf
 
     @property
     def idle(self) -> int:
@@ -51,36 +50,36 @@ class NamedQueue:
     def join(self, job: QueuedJob, now: float) -> None:
         """Let a job join the end of the queue."""
         self._waiting[job.number] = self._asking(job)
-        self._next = now
+        self.due = now
 
     def leave(self, number: int) -> None:
         """Take a job out of the queue."""
         del self._waiting[number]
-        self._next = -inf
+        self.due = -inf
 
     def hold(self, number: int, procs: int, end: float, now: float) -> None:
         """Hold the lowest idle processors for a job up to its predicted ``end``."""
         bits = lowest(self._idle_bits(), procs)
         self._held[number] = HoldingJob(next(self._joined), _USER, now, end - now, bits=bits)
-        self._next = now
+        self.due = now
 
     def free(self, number: int, now: float) -> None:
         """Free what a job holds."""
         del self._held[number]
-        self._next = now
+        self.due = now
 
     def plan(self, now: float) -> list[int]:
         """Plan the whole queue, unless nothing can have changed; return who starts now."""
-        if not self._waiting or now < self._next:
+        if not self._waiting or now < self.due:
             return []
         placed = self._placements(self._held.values(), self._waiting.values(), now)
         started = [number for number, job in self._waiting.items() if _start(placed[job.id]) <= now]
         for number in started:
             job = self._waiting.pop(number)
             self._held[number] = _holding(job, placed[job.id].bits, now)
-        self._next = min((_start(placed[job.id]) for job in self._waiting.values()), default=inf)
+        self.due = min((_start(placed[job.id]) for job in self._waiting.values()), default=inf)
         if self._easy and self._waiting:
-            self._next = inf
+            self.due = inf
         return started
 
     def completions(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:

@@ -17,7 +17,12 @@ class QueuedJob:
 
 
 class ClusterQueue(Protocol):
-    """A cluster in virtual time. Jobs are told by numbers; ``now`` never goes back."""
+    """A cluster in virtual time. Jobs are told by numbers; ``now`` never goes back.
+
+    Before ``due`` nobody can start, unless something happens to the queue.
+    """
+
+    due: float
 
     @property
     def idle(self) -> int:
