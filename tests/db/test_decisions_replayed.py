@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from oarpy.grid.broker.decisions import DrivenCore
-from oarpy.grid.core.broker_state import BrokerState, GridCluster, MappedJob
-from oarpy.grid.core.exchanges import EctsTold, JobArrived
+from oarpy.grid.core.broker_state import BrokerState, GridCluster, MappedJob, ReallocationRules, WaitingPart
+from oarpy.grid.core.exchanges import AskEcts, EctsTold, JobArrived, PassDue
 from oarpy.store.grid import decisions
 from tests.harness.oarsub_cluster import Submitter
 
@@ -67,3 +67,35 @@ def test_one_that_is_too_large_is_stored_short_and_counted_apart(
     assert (done.status, done.out.splitlines()[0]) == (0, "1 of 1 decisions the same")
     assert done.out.splitlines()[1].startswith("1 more were too large")
     assert json.loads(oarsub("grid", "replay", "--json", command="oarpy").out)["not_replayable"] == [large]
+
+
+def long_pass(jobs: int) -> DrivenCore:
+    """Lead the core through a pass that looks at all jobs after each move."""
+    clusters = tuple(GridCluster(name, 64) for name in ("a", "b", "c"))
+    core = DrivenCore(BrokerState(clusters, reallocation=ReallocationRules("mct", 2, "minmin")))
+    waiting = tuple(WaitingPart(MappedJob(job, job, 1, 600), "abc"[job % 3]) for job in range(10**7, 10**7 + jobs))
+    actions = core.tell(PassDue(waiting), 0)
+    while asked := [one for one in actions if isinstance(one, AskEcts)]:
+        (one,) = asked
+        ends = {job: tuple(1e9 + 600 * (int(job) + len(one.jobs)) for _ in one.clusters) for job in one.jobs}
+        actions = core.tell(EctsTold(tuple(one.clusters), ends), 0)
+    return core
+
+
+def test_a_pass_over_many_jobs_is_stored_small_and_taken_again(connection: Connection, oarsub: Submitter) -> None:
+    noted = long_pass(120).taken()
+    number = decisions.add(connection, "mover", 1000, noted.state, noted.events, noted.actions)
+    connection.commit()
+    row = connection.execute("SELECT length(events::text), length(actions::text) FROM grid_decisions").fetchone()
+    assert row is not None
+    assert row[0] * 10 < len(json.dumps(noted.events))
+    assert row[1] < 120 * 1000
+    done = oarsub("grid", "replay", command="oarpy")
+    assert (done.status, done.out) == (0, "1 of 1 decisions the same\n")
+    connection.execute(
+        'UPDATE grid_decisions SET actions = replace(actions::text, \'"sha256": "\', \'"sha256": "0\')::jsonb'
+    )
+    connection.commit()
+    done = oarsub("grid", "replay", command="oarpy")
+    assert done.status == 1
+    assert done.out.startswith(f'decision {number} of the mover, event 1: stored {{"sha256"')

@@ -4,12 +4,16 @@ A value of the core has ``is``, the name of its class, and its fields. What JSON
 
     {"pairs": [[12, [30, {"infinite": 1}]]]}     a mapping, by any keys, with an infinite number
     {"set": [12]}
+
+What the core asks for at an event follows from what it was told. Above some length only its digest is kept.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, is_dataclass
+from hashlib import sha256
 from math import inf, isinf
 from typing import Any
 
@@ -25,6 +29,8 @@ _CLASSES: Mapping[str, type] = {
     if is_dataclass(one) and isinstance(one, type)
 }
 _CHANCE = "chance"
+_LONGEST = 1000
+"""Letters of JSON of what is asked for at one event that are kept."""
 
 
 @dataclass(slots=True)
@@ -47,7 +53,7 @@ class DrivenCore:
         """Tell the core of an event at ``now`` (epoch seconds); return what it asks for."""
         actions = step(self.state, event, now)
         self._noted.events.append({"now": now, "event": as_json(event)})
-        self._noted.actions.append([as_json(action) for action in actions])
+        self._noted.actions.append(as_noted([as_json(action) for action in actions]))
         return actions
 
     def taken(self) -> TakenDecision:
@@ -59,7 +65,14 @@ class DrivenCore:
 def taken_again(state: Any, events: Sequence[Any]) -> list[Any]:
     """Take a stored decision again; return the actions, as they are stored. Raises what a wrong record leads to."""
     before: BrokerState = of_json(state)
-    return [[as_json(action) for action in step(before, of_json(one["event"]), one["now"])] for one in events]
+    found = (step(before, of_json(one["event"]), one["now"]) for one in events)
+    return [as_noted([as_json(action) for action in actions]) for actions in found]
+
+
+def as_noted(actions: Any) -> Any:
+    """Return what was asked for at an event as it is kept: ``{"sha256": DIGEST}`` if it is long."""
+    text = json.dumps(actions)
+    return actions if len(text) <= _LONGEST else {"sha256": sha256(text.encode()).hexdigest()}
 
 
 def as_json(value: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from oarpy.grid.broker.decisions import taken_again
+from oarpy.grid.broker.decisions import as_noted, taken_again
 from oarpy.store.grid.decisions import GridDecisionRow
 
 _SHOWN = 2000
@@ -52,7 +52,7 @@ def differing(rows: Iterable[GridDecisionRow]) -> Iterator[DifferingDecision | U
             (
                 DifferingDecision(row.id, row.module, place, stored, out)
                 for place, (stored, out) in enumerate(_pairs(list(row.actions), found), 1)
-                if stored != out
+                if out not in (stored, as_noted(stored))
             ),
             None,
         )

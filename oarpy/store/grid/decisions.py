@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import lzma
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +33,13 @@ class GridDecisionRow:
 
 
 MOST_BYTES = 8_000_000
-"""A decision with more, as JSON, is stored without what it was decided from."""
+"""A decision with more is stored without what it was decided from."""
+PACKED_BYTES = 64_000
+"""What was told is packed if it has more, as JSON."""
+_READ_BYTES = 100_000_000
+"""A decision with more, as JSON, is not packed either: that takes too long."""
+_PACKED = "lzma"
+"""Says, as the one thing that was told, that all of it is packed, in letters of base 64."""
 _TOO_LARGE = "too_large"
 """Says in place of the state how many bytes it was."""
 _MOST_KINDS = 10_000
@@ -52,11 +60,14 @@ def add(
 ) -> int:
     """Store a decision; return its number. Values are those of JSON.
 
-    Above :data:`MOST_BYTES` it is stored as not replayable, without numbers of clusters and states.
+    Passes that look at all jobs after each move are told much, and much of it again: that is packed. What has more than
+    :data:`MOST_BYTES` even so is stored as not replayable, without numbers of clusters and states.
     """
     texts = [json.dumps(value) for value in (state, list(events), list(actions))]
     size = sum(map(len, texts))
-    if size > MOST_BYTES:
+    if len(texts[1]) > PACKED_BYTES and size <= _READ_BYTES:
+        texts[1] = json.dumps([{_PACKED: b64encode(lzma.compress(texts[1].encode(), preset=1)).decode()}])
+    if sum(map(len, texts)) > MOST_BYTES:
         kinds = [{"now": one["now"], "event": {"is": one["event"]["is"]}} for one in events]
         texts = [json.dumps({_TOO_LARGE: size}), json.dumps(kinds[:_MOST_KINDS]), "[]"]
     row = connection.execute(_ADD, [module, at, *texts]).fetchone()
@@ -67,9 +78,17 @@ def add(
 def every(connection: Connection, after: int = 0, batch: int = 100) -> Iterator[GridDecisionRow]:
     """Yield the decisions after a number, in order; so many are read at a time."""
     while rows := connection.execute(_SOME, [after, batch]).fetchall():
-        for row in rows:
-            yield GridDecisionRow(*row)
+        for number, module, at, state, events, actions in rows:
+            yield GridDecisionRow(number, module, at, state, _unpacked(events), actions)
         after = rows[-1][0]
+
+
+def _unpacked(events: list[Any]) -> list[Any]:
+    """Return what was told, as it was told."""
+    if len(events) != 1 or _PACKED not in events[0]:
+        return events
+    told: list[Any] = json.loads(lzma.decompress(b64decode(events[0][_PACKED])))
+    return told
 
 
 def forget(connection: Connection, age: float) -> int:
