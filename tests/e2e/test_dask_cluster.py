@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="the extra dask is not installed")
 
-from distributed import Client
+from distributed import Client, Event
 
 from oarpy.negotiation import dask_cluster
 from oarpy.negotiation.dask_cluster import NegotiatedCluster
@@ -91,7 +91,7 @@ def test_it_grows_with_the_work_and_gives_back_what_others_need_without_losing_a
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def square(number: int) -> int:
-        time.sleep(0.02)
+        Event("enough seen").wait()
         return number * number
 
     monkeypatch.setattr(dask_cluster, "_BEFORE_RECLAIM", 0.5)
@@ -110,6 +110,7 @@ def test_it_grows_with_the_work_and_gives_back_what_others_need_without_losing_a
         until(lambda: ["n2", "n3"] in job.of("release"), "two hosts are released")
         until(lambda: not cluster.observed & {"n2", "n3"}, "their workers have left")
         until(lambda: job.of("extend")[-1:] == [{"all": 1}], "what is missing is asked for again, in part at last")
+        Event("enough seen").set()
         assert client.gather(results) == [number * number for number in range(300)]
         del results
         until(lambda: cluster.plan == {"n1"}, "only the first host is left")
