@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -82,6 +84,10 @@ class Growing:
         """The processes of the job, on any node."""
         return marked(JobKey(self.job, 1), site.instance(self.truth))
 
+    def steps(self) -> list[int]:
+        """The processes of steps that have begun."""
+        return [pid for pid in self.processes() if _words(pid) == ["sleep", "600"]]
+
     def launcher(self) -> int:
         """The process that talks to nodes."""
         assert self.sandbox.server is not None
@@ -97,6 +103,13 @@ class Growing:
         until(lambda: (self.truth.execute(decided, [self.job]).fetchone() or (0,))[0], decided)
         for pid in (*children_of(launcher), launcher):
             os.kill(pid, signal.SIGKILL)
+
+
+def _words(pid: int) -> list[str]:
+    """The words of a process, none if it is gone."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
+    return []
 
 
 @pytest.fixture(scope="module")
@@ -132,12 +145,12 @@ def test_a_job_works_on_a_host_that_it_got_and_no_more_on_one_that_it_gave_back(
     growing.settled("n2", "n1")
     assert growing.oarsh("n1", "uniq $OAR_NODEFILE; echo $OAR_JOB_ID").stdout.split() == ["n2", "n1", str(growing.job)]
     with growing.step("n1") as step:
-        before = set(growing.processes())
+        until(growing.steps, "the step runs on the host that the job got")
         fewer = growing.sandbox.run("oarresize", str(growing.job), "-n1")
         assert fewer.stdout == f"Released: job {growing.job} has n1 no more.\n"
         growing.settled("n2")
         assert step.wait(DEADLINE) != 0
-    assert len(growing.processes()) < len(before)
+    assert growing.steps() == []
     refused = growing.oarsh("n1", "true")
     assert refused.returncode == 4
     assert refused.stderr.startswith(f"oarsh: 'n1' is not a node of job {growing.job}")
