@@ -202,16 +202,17 @@ class Mapper:
             after: int | None = first
             while after is not None and after < end:
                 submitted = broker_jobs.in_states(
-                    connection, [GridJobState.SUBMITTED], _KINDS, _MOST_ALIKE, after=after
+                    connection,
+                    [GridJobState.SUBMITTED],
+                    _KINDS,
+                    _MOST_ALIKE,
+                    after=after,
+                    other_than=self._memory.busy.union(self._memory.later),
                 )
-                ready = [job for job in submitted if job.id <= end and not self._set_aside(job)]
+                ready = [job for job in submitted if job.id <= end and job.delete_asked is None]
                 if ready:
                     yield from self._alike(connection, ready, rows)
                 after = submitted[-1].id if len(submitted) == _MOST_ALIKE else None
-
-    def _set_aside(self, job: GridJobRow) -> bool:
-        memory = self._memory
-        return job.id in memory.busy or job.id in memory.later or job.delete_asked is not None
 
     def _alike(
         self, connection: Connection, ready: Sequence[GridJobRow], rows: Sequence[GridClusterRow]

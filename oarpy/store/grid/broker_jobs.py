@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -98,7 +98,11 @@ _BY_ID = f"{_JOB} WHERE j.id = ANY(%s) ORDER BY j.id"
 _OF_USER = f"{_JOB} WHERE j.user_name = %s AND (%s OR j.state NOT IN ('Terminated', 'Error', 'Missed')) ORDER BY j.id"
 _OF_ALL = f"{_JOB} WHERE (%s OR j.state NOT IN ('Terminated', 'Error', 'Missed')) ORDER BY j.id"
 _OF_ARRAY = f"{_JOB} WHERE j.array_id = %s ORDER BY j.id"
-_IN_STATES = f"{_JOB} WHERE j.state = ANY(%s) AND j.kind = ANY(%s) AND j.id > %s ORDER BY j.id LIMIT %s"
+_IN_STATES = f"""{_JOB}
+    WHERE j.state = ANY(%s) AND j.kind = ANY(%s) AND j.id > %s
+      AND j.id NOT IN (SELECT unnest(%s::bigint[]))
+    ORDER BY j.id LIMIT %s
+"""
 _TO_DELETE = f"""{_JOB}
     WHERE j.delete_asked IS NOT NULL AND j.state NOT IN ('Terminated', 'Error', 'Missed') AND j.kind = ANY(%s)
     ORDER BY j.id
@@ -218,9 +222,12 @@ def in_states(
     limit: int = 100_000,
     *,
     after: int = 0,
+    other_than: Collection[int] = (),
 ) -> list[GridJobRow]:
-    """Return the jobs of these kinds in these states, by id: so many ``after`` a number."""
-    return _rows(connection, _IN_STATES, [[state.value for state in states], list(kinds), after, limit])
+    """Return the jobs of these kinds in these states, by id: so many ``after`` a number, ``other_than`` some."""
+    return _rows(
+        connection, _IN_STATES, [[state.value for state in states], list(kinds), after, list(other_than), limit]
+    )
 
 
 def count_waiting(connection: Connection, user: str) -> int:
