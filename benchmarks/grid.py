@@ -46,6 +46,7 @@ _RATE = """
     FROM grid_jobs WHERE id = ANY(%s)
 """
 _REASONS = "SELECT id, state, exit_status, message FROM grid_jobs WHERE id = ANY(%s) AND state <> 'Terminated'"
+_UNBEGUN = "SELECT message, count(*) FROM grid_jobs WHERE id = ANY(%s) AND started_at IS NULL GROUP BY message"
 _PLACED = """
     SELECT extract(epoch FROM t.done_at - j.submitted_at)::float8
     FROM grid_jobs j JOIN grid_parts p ON p.job = j.id JOIN grid_transactions t ON t.id = p.transaction
@@ -108,8 +109,11 @@ class BenchGrid:
             self.settle([job])
         return statistics.median(found)
 
-    def together(self, jobs: int) -> dict[str, float]:
-        """Return how far apart the components of a job start, and how long after its deadline the last one does."""
+    def together(self, jobs: int) -> dict[str, Any]:
+        """Return how far apart the components of a job start, and how long after its deadline the last one does.
+
+        ``not_begun`` says why others have not begun, and how many.
+        """
         first = float(int(time.time())) + _LEAD
         ids = [
             self.submit("coallocated", "true", len(CLUSTERS), deadline=first + place, wait=_LEAD)[0]
@@ -125,6 +129,7 @@ class BenchGrid:
         return {
             "jobs": jobs,
             "began": len(whole),
+            "not_begun": dict(self.connection.execute(_UNBEGUN, [ids]).fetchall()),
             "median_apart_seconds": statistics.median(apart),
             "p99_apart_seconds": apart[int(0.99 * (len(apart) - 1))],
             "p99_after_deadline_seconds": late[int(0.99 * (len(late) - 1))],
