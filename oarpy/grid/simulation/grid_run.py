@@ -6,6 +6,7 @@ can let a job start, every cluster plans its queue, in the configured order.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -184,14 +185,18 @@ class GridRun:
     # What the broker asks for
 
     def _tell(self, event: Event, now: float) -> None:
-        """Tell the broker of an event, and do what it asks for."""
-        for action in step(self._state, event, now):
-            self._do(action, now)
+        """Tell the broker of an event, and do what it asks for; what it is told then comes before the rest."""
+        left = deque(step(self._state, event, now))
+        while left:
+            match left.popleft():
+                case AskEcts(jobs, clusters):
+                    told = EctsTold(clusters, self._ects(jobs, clusters, now))
+                    left.extendleft(reversed(step(self._state, told, now)))
+                case action:
+                    self._do(action, now)
 
     def _do(self, action: Action, now: float) -> None:
         match action:
-            case AskEcts(jobs, clusters):
-                self._tell(EctsTold(clusters, self._ects(jobs, clusters, now)), now)
             case JoinQueue(job, cluster):
                 self._join(_number(job), cluster, now)
             case WithdrawJobs(jobs):

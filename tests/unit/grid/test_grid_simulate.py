@@ -104,6 +104,18 @@ def test_one_job_and_nothing_to_judge(tmp_path: Path) -> None:
     assert (metrics["global_load"], metrics["wasted"], metrics["rel"], metrics["impacted"]) == (0, 0, 1, 0)
 
 
+def test_a_pass_withdraws_hundreds_of_jobs(tmp_path: Path) -> None:
+    """Each job that is put anew asks for the ECTs of those left, one question after the other."""
+    jobs = [{"id": f"j{number}", "procs": 1, "run": 100} for number in range(400)]
+    passes = {"algorithm": 2, "period": 1000}
+    clusters = [{"name": name, "procs": 1} for name in ("a", "b")]
+    status, (found,), errors = simulated(
+        tmp_path, {"engine": "counting", "clusters": clusters, "jobs": jobs, "reallocation": passes}
+    )
+    assert (status, errors) == (0, [])
+    assert max(one["end"] for one in found["jobs"]) == 200 * 100
+
+
 def cluster(**changes: Any) -> dict[str, Any]:
     """Return the example with another first cluster; None leaves a key out."""
     return _with("clusters", changes)
