@@ -140,6 +140,24 @@ def doubts(as_json: Json = False) -> None:
     write(json_text(list(map(doubt_list.record, found))) if as_json else doubt_list.table(found).text(look()))
 
 
+@app.command("strays")
+def strays(
+    end: Annotated[bool, typer.Option("--end", help="Have their clusters end them.")] = False, as_json: Json = False
+) -> None:
+    """Show parts on clusters that the broker does not know, as after a restore of its database."""
+    from oarpy.grid.administration import stray_parts
+    from oarpy.grid.broker.connections import providers_of
+    from oarpy.model.errors import Unreachable
+
+    with open_session("oargridctl") as session:
+        session.require_admin("see the strays of a broker")
+        opening = providers_of(session.configuration.grid.name)
+        found = stray_parts.find(session.connection, opening, end=end)
+    write(json_text(list(map(stray_parts.record, found))) if as_json else stray_parts.table(found).text(look()))
+    if not stray_parts.all_asked(found):
+        raise typer.Exit(Unreachable.exit_status)
+
+
 def _tell(action: str, names: list[str], sentence: str, *, as_json: bool) -> None:
     """Say what was done to clusters."""
     write(json_text({"action": action, "clusters": names}) if as_json else "".join(map(sentence.format, names)))

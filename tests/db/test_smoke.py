@@ -55,6 +55,7 @@ USES = [
     ("oargridctl", "clusters", "list"),
     ("oargridctl", "passes", "list"),
     ("oargridctl", "doubts"),
+    ("oargridctl", "strays", "--help"),
     ("oargridctl", "grants"),
     ("oaradmin", "links", "set", "all#1", "all#2", "--latency", "0.001", "--bandwidth", "1e9"),
     ("oaradmin", "links", "list"),

@@ -1,0 +1,108 @@
+"""Strays: parts on clusters that the broker's database does not know, as after its restore from a backup."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from oarpy.client.rendering import Column, JsonValue, Table, local_date, one_line
+from oarpy.grid.broker.cluster_answers import checked
+from oarpy.grid.broker.connections import Opening
+from oarpy.grid.provider import PartEvent, Provider
+from oarpy.model.errors import OarpyError
+from oarpy.store.database import Connection
+from oarpy.store.grid import broker_parts, clusters
+
+_TITLES = ("Cluster", "Part", "Job there", "State", "Since", "Message")
+_REASON = "its broker does not know it"
+
+
+@dataclass(frozen=True, slots=True)
+class StrayPart:
+    """A part that waits or runs; ``since`` in epoch seconds, ``job`` is the cluster's own id.
+
+    Of a cluster that cannot be asked there is one without a name, and ``message`` says why.
+    """
+
+    cluster: str
+    name: str = ""
+    job: str = ""
+    state: str = ""
+    since: float | None = None
+    message: str = ""
+
+
+def find(connection: Connection, opening: Opening, *, end: bool = False) -> list[StrayPart]:
+    """Ask all clusters for their parts and return the strays; ``end`` also has them ended."""
+    found: list[StrayPart] = []
+    for row in clusters.every(connection):
+        try:
+            provider = opening(row)
+        except OarpyError as error:
+            found.append(StrayPart(row.name, message=str(error)))
+            continue
+        try:
+            found += _on_cluster(connection, row.name, provider, end=end)
+        except OarpyError as error:
+            found.append(StrayPart(row.name, message=str(error)))
+        finally:
+            with suppress(OarpyError, OSError):
+                provider.close()
+    return found
+
+
+def _on_cluster(connection: Connection, cluster: str, provider: Provider, *, end: bool) -> list[StrayPart]:
+    """Return the strays of a cluster. Names are looked up last: the broker stores a part before its cluster hears."""
+    there = {one.name: StrayPart(cluster, one.name, one.job, "waits", one.submitted) for one in provider.waiting()}
+    for event in _running(provider).values():
+        there[event.part] = StrayPart(cluster, event.part, event.job, "runs", event.at)
+    there = checked(cluster, there)
+    known = {row.name for row in broker_parts.by_name(connection, list(there))}
+    strays = [one for name, one in there.items() if name not in known]
+    if end:
+        for one in strays:
+            provider.cancel(f"{one.name}:stray:{time.time_ns()}", one.name, _REASON)
+    return strays
+
+
+def _running(provider: Provider) -> Mapping[str, PartEvent]:
+    """Return the starts of the parts that are not over."""
+    running: dict[str, PartEvent] = {}
+    after = 0
+    while events := provider.events(after):
+        for event in events:
+            if event.kind == "started":
+                running[event.part] = event
+            else:
+                running.pop(event.part, None)
+        after = events[-1].number
+    return running
+
+
+def table(strays: Iterable[StrayPart]) -> Table:
+    """Return strays for people."""
+    return Table(tuple(map(Column, _TITLES)), tuple(map(_cells, strays)))
+
+
+def record(one: StrayPart) -> dict[str, JsonValue]:
+    """Return a stray for programs; ``since`` in epoch seconds."""
+    return {
+        "cluster": one.cluster,
+        "part": one.name,
+        "job": one.job,
+        "state": one.state,
+        "since": one.since,
+        "message": one.message,
+    }
+
+
+def all_asked(strays: Sequence[StrayPart]) -> bool:
+    """Return whether every cluster could be asked."""
+    return all(one.name for one in strays)
+
+
+def _cells(one: StrayPart) -> tuple[str, ...]:
+    since = "" if one.since is None else local_date(one.since)
+    return (one.cluster, one.name, one.job, one.state, since, one_line(one.message))
