@@ -32,10 +32,13 @@ def go_on(state: BrokerState, told: EctsTold) -> list[Action]:
     """Take ECTs, and deal with the jobs that are left until ECTs have to be asked again."""
     passing = state.passing
     assert passing is not None
+    places, known = [state.places[cluster] for cluster in told.clusters], passing.ects
     for job, ects in told.ects.items():
-        row = passing.ects.setdefault(job, [inf] * len(state.clusters))
-        for cluster, ect in zip(told.clusters, ects, strict=True):
-            row[state.places[cluster]] = ect
+        row = known.get(job)
+        if row is None:
+            row = known[job] = [inf] * len(state.clusters)
+        for place, ect in zip(places, ects, strict=True):
+            row[place] = ect
     if state.reallocation.algorithm == 2:
         return _put_anew(state, passing) if passing.noted is not None else _withdraw(state, passing)
     return _move(state, passing)
@@ -99,8 +102,8 @@ def _put_anew(state: BrokerState, passing: PassInProgress) -> list[Action]:
     """Algorithm 2: let the chosen job join the queue where it ends first, ties where it was."""
     noted = passing.noted
     assert noted is not None
-    jobs = [one.job for one in passing.left]
-    best = {job.id: min(passing.ects[job.id]) for job in jobs}
+    jobs, known = [one.job for one in passing.left], passing.ects
+    best = {job.id: min(known[job.id]) for job in jobs}
     found = scores(state.reallocation.heuristic, jobs, passing.ects, noted, best)
     one = passing.left.pop(found.index(max(found)))
     ects, here, new = passing.ects[one.job.id], state.places[one.cluster], best[one.job.id]

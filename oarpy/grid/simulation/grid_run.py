@@ -94,6 +94,8 @@ class GridRun:
             for cluster, policy in zip(scenario.clusters, scenario.policies, strict=True)
         }
         self._clusters = {cluster.name: cluster for cluster in scenario.clusters}
+        self._asking: dict[str, dict[int, QueuedJob]] = {name: {} for name in self._queues}
+        """The jobs whose ECTs were asked for, as each cluster sees them."""
         self._waits: dict[int, str] = {}
         self._running: dict[str, dict[int, None]] = {name: {} for name in self._clusters}
         """Local jobs that run, by cluster, in the order of their starts."""
@@ -217,15 +219,23 @@ class GridRun:
                 self._courses[_number(job)].state = "Missed"
                 self._left -= 1
 
-    def _ects(self, jobs: Iterable[Any], clusters: Sequence[str], now: float) -> dict[int | str, list[float]]:
-        found: dict[int | str, list[float]] = {number: [] for number in jobs}
-        for name in clusters:
-            procs = self._clusters[name].procs
-            fitting = [self._queued(number, name) for number in found if self._jobs[_number(number)].procs <= procs]
-            told = dict(zip((job.number for job in fitting), self._queues[name].completions(fitting, now), strict=True))
-            for number, ects in found.items():
-                ects.append(told.get(_number(number), inf))
-        return found
+    def _ects(self, jobs: Sequence[Any], clusters: Sequence[str], now: float) -> dict[int | str, list[float]]:
+        ends = [self._ends(name, jobs, now) for name in clusters]
+        return {number: list(row) for number, row in zip(jobs, zip(*ends, strict=True), strict=True)}
+
+    def _ends(self, cluster: str, jobs: Iterable[int], now: float) -> list[float]:
+        """Return the ECTs of jobs on a cluster, infinite for those that are too large for it."""
+        procs, asking = self._clusters[cluster].procs, self._asking[cluster]
+        for number in jobs:
+            if number not in asking:
+                asking[number] = self._queued(number, cluster)
+        asked = [asking[number] for number in jobs]
+        fitting = [job for job in asked if job.procs <= procs]
+        ends = self._queues[cluster].completions(fitting, now)
+        if len(ends) == len(asked):
+            return ends
+        left = iter(ends)
+        return [next(left) if job.procs <= procs else inf for job in asked]
 
     def _claim(self, number: int, clusters: tuple[str, ...], evicted: list[int], now: float) -> None:
         """Evict who has to go, and hold the processors of each component up to the predicted end."""
