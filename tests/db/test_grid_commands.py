@@ -16,6 +16,7 @@ from oarpy.client.session import open_session
 from oarpy.grid.provider import Provider
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
 from oarpy.grid.reports import grid_job_views, grid_standing
+from oarpy.grid.reports.grid_waits import all_parts_ran
 from oarpy.grid.submission.grid_options import GridOptions
 from oarpy.grid.submission.rehearsal import ends_of, record, rehearse, text
 from oarpy.model.states import GridJobState, GridPartState
@@ -181,6 +182,18 @@ def test_waiting_until_all_parts_run(
     assert f"grid job {missed} is Missed and never ran: no room" in result.err
 
 
+def test_parts_do_not_all_run_when_the_first_one_does(connection: Connection, oarsub: Submitter) -> None:
+    assert oarsub("--answer-timeout", "0", PARTS, command="oargridsub").status == 6
+    (row,) = broker_jobs.of_everybody(connection)
+    reserve(connection, row.id)
+    first, second = broker_parts.of_jobs(connection, [row.id])
+    broker_jobs.move(connection, [row.id], GridJobState.RUNNING, started=1_800_000_000)
+    for part, all_run in ((first, False), (second, True)):
+        broker_parts.move(connection, part.name, GridPartState.RUNNING, started=1_800_000_000)
+        with open_session("oargridstat") as session:
+            assert all_parts_ran(session, broker_jobs.read(connection, [row.id])[0]) is all_run
+
+
 def test_why_and_moves(connection: Connection, oarsub: Submitter) -> None:
     (job,) = gridsub(oarsub, "-l", "/core=8", "--components", "2", "--deadline", "+1h", "date")
     tries.plan(connection, job, 0, 1_800_000_000, last=False)
@@ -296,6 +309,15 @@ def test_a_dry_run_asks_the_clusters_and_stores_nothing(connection: Connection, 
     assert "2 processors idle" in why
 
 
+@pytest.mark.usefixtures("oarsub")
+def test_a_dry_run_that_nobody_answers_refuses_nothing(connection: Connection) -> None:
+    clusters.remove(connection, "a")
+    with open_session("oargridsub") as session:
+        found = rehearse(session, GridOptions(words=("date",), resources=("/core=8,walltime=0:10:0",)), simulated)
+    assert (found.refused, record(found)["best"]) == (False, None)
+    assert "Nobody knows when it would end: no cluster that could run it answers.\n" in text(found)
+
+
 def test_clocks_that_are_off_change_no_expected_end(connection: Connection, oarsub: Submitter) -> None:
     clusters.note_description(connection, "a", 8, ["claim"], 600.0)
     (job,) = gridsub(oarsub, "-l", "/core=2,walltime=0:10:0", "date")
@@ -306,7 +328,10 @@ def test_clocks_that_are_off_change_no_expected_end(connection: Connection, oars
     assert [one[0].end for one in (found.ends, ends)] == [1_800_000_000] * 2
 
 
-def test_a_dry_run_of_what_can_never_run_is_refused(connection: Connection, oarsub: Submitter) -> None:
-    result = oarsub("--dry-run", "-l", "/core=9", "date", command="oargridsub")
-    assert (result.status, broker_jobs.of_everybody(connection)) == (3, [])
-    assert "It can never run.\n" in result.out
+@pytest.mark.usefixtures("oarsub")
+def test_a_dry_run_of_what_can_never_run_is_refused(connection: Connection) -> None:
+    clusters.remove(connection, "b_2")
+    with open_session("oargridsub") as session:
+        found = rehearse(session, GridOptions(words=("date",), resources=("/core=9",)), simulated)
+    assert (found.refused, broker_jobs.of_everybody(connection)) == (True, [])
+    assert "It can never run.\n" in text(found)

@@ -78,8 +78,9 @@ class ClusterLost(Exception):
 class PassPlanner:
     """Leads the core through one pass.
 
-    Nobody joins the queues of ``closed`` clusters. Answers may be of a state that is ``age`` seconds old, so that all
-    of a cluster are of one. ``ahead`` has by how many seconds clocks of clusters are ahead.
+    Nobody joins the queues of ``closed`` clusters. The first answer of a cluster is of its state now, later ones may
+    be of one that is ``age`` seconds old: so all are of the same. ``ahead`` has by how many seconds clocks of clusters
+    are ahead.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class PassPlanner:
         self._told: dict[int, dict[str, float]] = {}
         self._first: dict[int, float] = {}
         self._chosen: list[PlannedMove] = []
+        self._looked: set[str] = set()
 
     def plan(self, parts: Sequence[MovablePart], now: float) -> Errand[PassPlan]:
         """Return who moves of ``parts``, which are in order of submission; ``now`` in epoch seconds.
@@ -174,7 +176,9 @@ class PassPlanner:
                 fits = part.request.procs <= there.procs and cluster not in self._closed
                 requests.append(request_there(part, there) if fits else None)
         joined = tuple(request_there(self._parts[job], there) for job in queue.joined)
-        return _Estimate(tuple(requests), tuple(queue.gone), joined, self._age, self._ahead.get(cluster, 0))
+        age = self._age if cluster in self._looked else 0
+        self._looked.add(cluster)
+        return _Estimate(tuple(requests), tuple(queue.gone), joined, age, self._ahead.get(cluster, 0))
 
 
 @dataclass(frozen=True, slots=True)

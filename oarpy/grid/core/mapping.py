@@ -15,6 +15,7 @@ def map_job(state: BrokerState, job: MappedJob) -> list[Action]:
         state.mapping.add(job.id)
         return [AskEcts((job.id,), state.names)]
     fitting = [place for place, cluster in enumerate(state.clusters) if cluster.procs >= job.procs]
+    fitting = fitting or [*range(len(state.clusters))]  # they say themselves what they can run
     if state.reallocation.mapping == "random":
         place = fitting[floor(len(fitting) * state.chance.random())]
     else:

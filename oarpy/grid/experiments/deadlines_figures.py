@@ -134,15 +134,18 @@ def points_of(figures: Iterable[int]) -> list[Parameters]:
 # Files
 
 
-def write_figures(folder: Path, table: PointTable, figures: Sequence[int], seeds: int, jobs: int) -> None:
-    """Write ``runs.csv``, and CSV and SVG of each figure. Raises :class:`OarpyError` when that cannot be."""
+def write_figures(
+    folder: Path, table: PointTable, figures: Sequence[int], seeds: int, jobs: int, *, drawing: bool
+) -> None:
+    """Write ``runs.csv``, and CSV (if ``drawing``, SVG too) of each figure. Raises :class:`OarpyError`."""
     runs = [(*_key(run), run["seed"], run["jobs"], *(values[name] for name in METRICS)) for run, values in table.rows]
     _write(folder / "runs.csv", [(*COLUMNS, "seed", "jobs", *METRICS), *runs])
     named = tuple(f"{metric}{end}" for metric in METRICS for end in ("", "_low", "_high"))
     for figure in figures:
         rows = [(*_key(at), seeds, jobs, *_cells(table, at)) for at in FIGURES[figure]()]
         _write(folder / f"figure{figure:02}.csv", [(*COLUMNS, "seeds", "jobs", *named), *rows])
-        _draw(folder / f"figure{figure:02}.svg", figure, table)
+        if drawing:
+            _draw(folder / f"figure{figure:02}.svg", figure, table)
 
 
 def _cells(table: PointTable, at: Parameters) -> Iterator[float | None]:

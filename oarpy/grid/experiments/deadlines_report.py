@@ -18,6 +18,7 @@ from oarpy.grid.experiments.deadlines_figures import (
     write_figures,
 )
 from oarpy.model.errors import UsageError
+from oarpy.reproduction.drawing import can_draw
 from oarpy.reproduction.experiment import Parameters
 from oarpy.reproduction.judged_claims import JudgedClaim, claims_text, status, verdict, write_claims
 from oarpy.reproduction.pools import Pool
@@ -51,7 +52,7 @@ def reproduce_deadlines(
     done = do_runs(experiment, output, pool, err, fresh=fresh)
     tell_failed(done.failed, err)
     table = PointTable(experiment, done.values)
-    write_figures(output, table, wanted, seeds, jobs)
+    write_figures(output, table, wanted, seeds, jobs, drawing=can_draw(err))
     found = deadline_claims(table, wanted)
     write_claims(output / "claims.csv", found)
     return claims_text(found, as_json=as_json), 1 if done.failed else 0 if quick else status(found)

@@ -10,6 +10,7 @@ from oarpy.grid.experiments.reallocation import SCENARIOS, reallocation_runs
 from oarpy.grid.experiments.reallocation_charts import write_charts
 from oarpy.grid.experiments.reallocation_tables import RunTable, reallocation_claims, write_tables
 from oarpy.model.errors import UsageError
+from oarpy.reproduction.drawing import can_draw
 from oarpy.reproduction.judged_claims import claims_text, status, write_claims
 from oarpy.reproduction.pools import Pool
 from oarpy.reproduction.runner import do_runs, tell_failed
@@ -45,5 +46,6 @@ def reproduce_reallocation(
     write_tables(output, experiment, table, wanted)
     found = reallocation_claims(table)
     write_claims(output / "claims.csv", found)
-    write_charts(output, table)
+    if can_draw(err):
+        write_charts(output, table)
     return claims_text(found, as_json=as_json), 1 if done.failed else 0 if quick else status(found)

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from math import isfinite
 
-from oarpy.grid.provider import PartRequest, Provider
+from oarpy.grid.provider import ClusterSilent, PartRequest, Provider
 from oarpy.model.errors import OarpyError
 
 
@@ -15,13 +15,14 @@ from oarpy.model.errors import OarpyError
 class ExpectedEnd:
     """``end`` is the ECT in epoch seconds by the clock here, None: never. ``idle`` processors could be claimed now.
 
-    ``error`` says why a cluster gave no answer; the others are None then.
+    ``error`` says why a cluster refused, or, if it was ``silent``, gave no answer; the others are None then.
     """
 
     cluster: str
     end: float | None = None
     idle: int | None = None
     error: str = ""
+    silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,8 @@ def _ask(one: EndQuestion) -> ExpectedEnd:
 def _answer(one: EndQuestion, answer: Future[ExpectedEnd], patience: float) -> ExpectedEnd:
     """Return what came back, or the error in its place."""
     if not answer.done():
-        return ExpectedEnd(one.provider.name, error=f"no answer within {patience:g} s")
+        return ExpectedEnd(one.provider.name, error=f"no answer within {patience:g} s", silent=True)
     error = answer.exception()
     if isinstance(error, OarpyError):
-        return ExpectedEnd(one.provider.name, error=str(error))
+        return ExpectedEnd(one.provider.name, error=str(error), silent=isinstance(error, ClusterSilent))
     return answer.result()

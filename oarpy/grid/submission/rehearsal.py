@@ -34,9 +34,9 @@ class GridRehearsal:
 
     @property
     def refused(self) -> bool:
-        """Whether it could never run: any one cluster will do, but named clusters are needed all."""
-        can = [one.end is not None for one in self.ends]
-        return not (all(can) if self.drafted.job.kind == "named" else any(can))
+        """Whether it could never run, by clusters that answered: any one will do, but named ones are needed all."""
+        never = [one.end is None and not one.silent for one in self.ends]
+        return any(never) if self.drafted.job.kind == "named" else all(never)
 
 
 def rehearse(session: Session, options: GridOptions, opening: GridOpening | None = None) -> GridRehearsal:
@@ -79,6 +79,8 @@ def text(found: GridRehearsal) -> str:
     first = best(found.ends)
     if found.refused:
         lines.append("It can never run.\n")
+    elif all(one.end is None for one in found.ends):
+        lines.append("Nobody knows when it would end: no cluster that could run it answers.\n")
     elif first is not None and found.drafted.job.kind == "mapped":
         lines.append(f"It would end first on {first.cluster}.\n")
     return "".join(lines)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
@@ -50,16 +49,6 @@ _ACROSS: Mapping[int, tuple[str, Callable[[Experiment], float]]] = {
     10: ("adaptation delay (s)", lambda one: one.delay),
     11: ("fair-start (s)", lambda one: one.fair_start),
 }
-
-
-def can_draw() -> bool:
-    """Say whether matplotlib, of the extra ``plots``, is installed."""
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of its caches where nobody asked
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError:
-        return False
-    return True
 
 
 def write_chart(path: Path, figure: int, results: Results) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from oarpy.model.errors import OarpyError, UsageError
-from oarpy.reproduction.ndrms.charts import can_draw, write_chart
+from oarpy.reproduction.drawing import NOT_DRAWN, can_draw
+from oarpy.reproduction.ndrms.charts import write_chart
 from oarpy.reproduction.ndrms.claims import PublishedClaim, claims, end_delays
 from oarpy.reproduction.ndrms.experiments import Experiment, Measured, Results, experiment_of, ndrms_runs, workload
 from oarpy.reproduction.ndrms.figures import FIGURES, JUDGED, READINGS
@@ -83,7 +84,7 @@ def reproduce(
         if drawing and judged and (figure != 12 or any(one.real_bytes for one in judged.values())):
             write_chart(output / f"figure{figure:02}.svg", figure, judged)
     found = [claim for figure in wanted for reading in READINGS for claim in claims(figure, reading, results)]
-    lacks = LACKS if drawing else (*LACKS, "Charts are not drawn: they need the extra plots (matplotlib).")
+    lacks = LACKS if drawing else (*LACKS, NOT_DRAWN)
     return Reproduced(found, _json(found, lacks) if as_json else _table(found, lacks), failed)
 
 

@@ -78,6 +78,14 @@ def test_nobody_is_evicted_when_a_part_has_no_room_elsewhere(site: _Site) -> Non
     assert site.south.states() == {"victim": "running"}
 
 
+def test_nobody_is_evicted_after_a_cluster_that_cannot_free_enough(site: _Site) -> None:
+    site.north.submit("too little", 8, 500)
+    site.south.submit("victim", 8, 500, evictable=True)
+    result = site.claim(Eviction("north", REQUEST, 4), Eviction("south", REQUEST, 4))
+    assert result.failure == "north: too few local jobs may give way"
+    assert site.south.states() == {"victim": "running"}
+
+
 def test_a_part_is_held_when_its_victims_have_gone(site: _Site) -> None:
     site.south.submit("victim", 8, 500, evictable=True)
     site.south.faults.refuse("prepare", "its victims still end")

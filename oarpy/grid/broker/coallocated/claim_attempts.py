@@ -111,7 +111,7 @@ def _prepare_call(plan: ClaimPlan, claim: PartClaim, number: int) -> ClusterCall
 
 
 def _evict(plan: ClaimPlan) -> Errand[str]:
-    """Have local jobs ended; return why that is not possible, or nothing."""
+    """Have local jobs ended, cluster by cluster as long as each frees enough; return why one does not, or nothing."""
 
     def call(one: Eviction) -> ClusterCall:
         key = f"{plan.transaction}:evict"
@@ -121,10 +121,8 @@ def _evict(plan: ClaimPlan) -> Errand[str]:
 
         return ClusterCall(one.cluster, ask)
 
-    answers = yield CallBatch([call(one) for one in plan.evictions])
-    failures = [
-        f"{one.cluster}: {answer}"
-        for one, answer in zip(plan.evictions, answers, strict=True)
-        if isinstance(answer, OarpyError)
-    ]
-    return "; ".join(failures)
+    for one in plan.evictions:
+        (answer,) = yield CallBatch([call(one)])
+        if isinstance(answer, OarpyError) or not answer:
+            return f"{one.cluster}: {answer or 'too few local jobs may give way'}"
+    return ""
