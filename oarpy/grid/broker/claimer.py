@@ -10,12 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from math import inf
 
 import psycopg
 import structlog
 
+from oarpy.grid.broker.broker_module import BrokerModule
 from oarpy.grid.broker.coallocated.claim_attempts import ClaimResult
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
 from oarpy.grid.broker.coallocated.deadline_jobs import MODULE, CoallocatedJobs, usable
@@ -23,28 +23,27 @@ from oarpy.grid.broker.coallocated.job_files import live_file, live_files
 from oarpy.grid.broker.coallocated.named_jobs import NamedJobs
 from oarpy.grid.broker.coallocated.room_looks import RoomLooks, RoomsFound
 from oarpy.grid.broker.connections import ClusterConnections
-from oarpy.grid.broker.errands import Errands
 from oarpy.grid.broker.outcomes import TransactionEnd, Verb, tell
 from oarpy.grid.broker.transactions import wire_name
 from oarpy.grid.core.broker_state import DeadlineRules
 from oarpy.model.states import GridTransactionState
 from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
-from oarpy.store.grid import broker_parts, clusters, transactions
+from oarpy.store.grid import broker_parts, transactions
+from oarpy.store.grid.clusters import GridClusterRow
 from oarpy.store.grid.transactions import GridTransactionRow
 from oarpy.store.refusals import first_line, is_refusal
 
 log = structlog.get_logger()
 
 
-class Claimer:
+class Claimer(BrokerModule):
     """The module. What it remembers are calls under way; they are made again when it is killed.
 
     ``tolerance`` says how far clocks of clusters may be off, in seconds.
     """
 
     name = MODULE
-    period = 10.0
 
     def __init__(
         self,
@@ -54,38 +53,16 @@ class Claimer:
         connections: ClusterConnections,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._clock = clock
+        super().__init__(connections, clock)
         self._times = times
-        self._connections = connections
-        self._errands = Errands[object](connections.submit, clock)
         self._looks = RoomLooks(self._errands, tolerance)
         self._coallocated = CoallocatedJobs(self._errands, rules, times, self._looks)
         self._named = NamedJobs(self._errands, tolerance)
-        self._known: Connection | None = None
 
-    def files(self) -> Sequence[int]:
-        """Return where answers of clusters arrive, and where clusters are heard again."""
-        return [*self._errands.files(), *self._connections.files()]
+    def _begin_anew(self, connection: Connection) -> None:
+        self._looks.clear()
 
-    def close(self) -> None:
-        """End the connections."""
-        self._connections.close()
-
-    def run_once(self, connection: Connection, now: datetime) -> Outcome:
-        """One round: answers, jobs, outcomes; again until nobody has an answer at once."""
-        try:
-            return self._round(connection)
-        except Exception:
-            self._known = None  # what was heard in this round is lost: all is looked at anew
-            raise
-
-    def _round(self, connection: Connection) -> Outcome:
-        if connection is not self._known:
-            self._errands.clear()
-            self._looks.clear()
-            self._known = connection
-        self._connections.quiet()
-        self._connections.adopt(clusters.every(connection))
+    def _round(self, connection: Connection, rows: Sequence[GridClusterRow]) -> Outcome:
         wake_at, heard = self._tend(connection), 0
         while over := self._errands.go_on():
             for name, result in over:

@@ -16,13 +16,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
 from itertools import groupby
 
+from oarpy.grid.broker.broker_module import BrokerModule
 from oarpy.grid.broker.connections import ClusterConnections
 from oarpy.grid.broker.decisions import DrivenCore
-from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand, Errands
+from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
 from oarpy.grid.broker.transactions import PlannedPart, PreparedParts, TransactionDriver, part_name
 from oarpy.grid.core.broker_state import BrokerState, GridCluster, MappedJob, ReallocationRules
 from oarpy.grid.core.exchanges import AskEcts, EctsTold, JobArrived, JoinQueue
@@ -82,11 +82,10 @@ class _Memory:
     """The last job that was looked at: it is the turn of those behind it."""
 
 
-class Mapper:
+class Mapper(BrokerModule):
     """The module. ``ttl``: seconds for which clusters keep a part that is prepared and not committed."""
 
     name = MODULE
-    period = 10.0
 
     def __init__(
         self,
@@ -95,42 +94,19 @@ class Mapper:
         connections: ClusterConnections,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        super().__init__(connections, clock)
         self._rules = rules
         self._ttl = ttl
-        self._connections = connections
-        self._clock = clock
-        self._errands = Errands[object](connections.submit, clock)
         self._driver = TransactionDriver(MODULE, self._errands)
-        self._known: Connection | None = None
         self._memory = _Memory()
         start = BrokerState((), reallocation=rules)
         self._turn, self._chance = start.turn, start.chance
 
-    def files(self) -> Sequence[int]:
-        """Return where answers of clusters arrive, and where clusters are heard again."""
-        return [*self._errands.files(), *self._connections.files()]
+    def _begin_anew(self, connection: Connection) -> None:
+        self._memory = _Memory()
+        self._driver.recover(connection)
 
-    def close(self) -> None:
-        """End the connections."""
-        self._connections.close()
-
-    def run_once(self, connection: Connection, now: datetime) -> Outcome:
-        """One round: answers, deletions, new jobs, outcomes; again until nobody has an answer at once."""
-        try:
-            return self._round(connection)
-        except Exception:
-            self._known = None  # what was heard in this round is lost: all is looked at anew
-            raise
-
-    def _round(self, connection: Connection) -> Outcome:
-        if connection is not self._known:
-            self._errands.clear()
-            self._memory = _Memory()
-            self._driver.recover(connection)
-            self._known = connection
-        self._connections.quiet()
-        rows = clusters.every(connection)
-        self._connections.adopt(rows)
+    def _round(self, connection: Connection, rows: Sequence[GridClusterRow]) -> Outcome:
         self._look_again(rows)
         heard = placed = 0
         self._tend(connection, rows)

@@ -15,14 +15,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from math import floor, inf
 
 import psycopg
 import structlog
 
+from oarpy.grid.broker.broker_module import BrokerModule
 from oarpy.grid.broker.connections import ClusterConnections
-from oarpy.grid.broker.errands import Errands
 from oarpy.grid.broker.mapper import queued_part
 from oarpy.grid.broker.outcomes import TransactionEnd, Verb, tell
 from oarpy.grid.broker.pass_plan import MovablePart, PlannedMove
@@ -55,7 +54,7 @@ class _PassUnderWay:
     remarks: list[str] = field(default_factory=list)
 
 
-class Mover:
+class Mover(BrokerModule):
     """The module. A pass that was under way when it was killed is not gone on with: the next one sees what is left.
 
     ``period`` are the seconds between passes.
@@ -71,33 +70,12 @@ class Mover:
         connections: ClusterConnections,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._rules, self._between, self._connections, self._clock = rules, period, connections, clock
-        self._errands = Errands[object](connections.submit, clock)
+        super().__init__(connections, clock)
+        self._rules, self._between = rules, period
         self._driver = TransactionDriver(MODULE, self._errands, clock)
         self._pass: _PassUnderWay | None = None
-        self._known: Connection | None = None
 
-    def files(self) -> Sequence[int]:
-        """Return where answers of clusters arrive, and where clusters are heard again."""
-        return [*self._errands.files(), *self._connections.files()]
-
-    def close(self) -> None:
-        """End the connections."""
-        self._connections.close()
-
-    def run_once(self, connection: Connection, now: datetime) -> Outcome:
-        """One round: answers, the pass, outcomes; again until nobody has an answer at once."""
-        try:
-            return self._round(connection)
-        except Exception:
-            self._known = None  # what was heard in this round is lost: all is looked at anew
-            raise
-
-    def _round(self, connection: Connection) -> Outcome:
-        if connection is not self._known:
-            self._begin_anew(connection)
-        self._connections.quiet()
-        self._connections.adopt(clusters.every(connection))
+    def _round(self, connection: Connection, rows: Sequence[GridClusterRow]) -> Outcome:
         due, heard = self._tend(connection), 0
         while over := self._errands.go_on():
             for name, result in over:
@@ -109,8 +87,7 @@ class Mover:
 
     def _begin_anew(self, connection: Connection) -> None:
         """Forget what was under way, and note what came of it."""
-        self._errands.clear()
-        self._pass, self._known = None, connection
+        self._pass = None
         self._driver.recover(connection)
         with connection.transaction():
             for move in reallocation_passes.open_moves(connection):

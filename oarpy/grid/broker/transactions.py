@@ -84,8 +84,9 @@ def prepare(transaction: str, parts: Sequence[PlannedPart], ttl: float) -> Erran
         elif isinstance(answer, dict):
             prepared |= {name: one for name, one in answer.items() if isinstance(one, PreparedPart)}
             mine = {name: one for name, one in answer.items() if isinstance(one, CallRefused)}
-            failures |= dict.fromkeys([call.cluster] * bool(mine), next(iter(mine.values()), OarpyError("")))
-            refused |= mine
+            if mine:
+                failures[call.cluster] = next(iter(mine.values()))
+                refused |= mine
     return PreparedParts(prepared, failures, refused)
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 import psycopg
 import structlog
 
+from oarpy.grid.broker.broker_module import BrokerModule
 from oarpy.grid.broker.coallocated.soundings import read_clock
 from oarpy.grid.broker.connections import ClusterConnections
-from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand, Errands
+from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
 from oarpy.grid.provider import CallRefused, ClusterDescription, ClusterSilent, PartEvent, Provider
 from oarpy.model.errors import OarpyError
 from oarpy.model.states import GridJobState, GridPartState
@@ -49,14 +49,13 @@ class _NewEvents:
     anew: bool = False
 
 
-class Watcher:
+class Watcher(BrokerModule):
     """The module. Clusters with parts are asked every ``watch_period`` seconds; decisions are kept ``keep`` seconds.
 
     Clocks of clusters are read to within ``tolerance`` seconds.
     """
 
     name = MODULE
-    period = 10.0
 
     def __init__(
         self,
@@ -66,41 +65,18 @@ class Watcher:
         clock: Callable[[], float] = time.time,
         tolerance: float = 0.5,
     ) -> None:
+        super().__init__(connections, clock)
         self._watch_period = watch_period
         self._keep = keep
-        self._connections = connections
-        self._clock = clock
         self._tolerance = tolerance
-        self._errands = Errands[object](connections.submit, clock)
         self._due: dict[Hashable, float] = {}
-        self._known: Connection | None = None
 
-    def files(self) -> Sequence[int]:
-        """Return where answers of clusters arrive, and where clusters are heard again."""
-        return [*self._errands.files(), *self._connections.files()]
+    def _begin_anew(self, connection: Connection) -> None:
+        self._due.clear()
 
-    def close(self) -> None:
-        """End the connections."""
-        self._connections.close()
-
-    def run_once(self, connection: Connection, now: datetime) -> Outcome:
-        """One round: answers of clusters, then questions that are due."""
-        try:
-            return self._round(connection)
-        except Exception:
-            self._known = None  # what was heard in this round is lost: all is looked at anew
-            raise
-
-    def _round(self, connection: Connection) -> Outcome:
-        if connection is not self._known:
-            self._errands.clear()
-            self._due.clear()
-            self._known = connection
-        self._connections.quiet()
-        rows = {row.name: row for row in clusters.every(connection)}
-        self._connections.adopt(list(rows.values()))
+    def _round(self, connection: Connection, rows: Sequence[GridClusterRow]) -> Outcome:
         changes = 0
-        self._ask(connection, rows)
+        self._ask(connection, {row.name: row for row in rows})
         while over := self._errands.go_on():
             for name, result in over:
                 changes += self._hear(connection, name, result)

@@ -1,0 +1,57 @@
+"""What the modules of a broker have in common: connections to clusters, errands there, and rounds."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from oarpy.grid.broker.connections import ClusterConnections
+from oarpy.grid.broker.errands import Errands
+from oarpy.modules.loop.module import Outcome
+from oarpy.store.database import Connection
+from oarpy.store.grid import clusters
+from oarpy.store.grid.clusters import GridClusterRow
+
+
+class BrokerModule(ABC):
+    """A module that asks clusters. What it remembers is forgotten with the database session that it was read in."""
+
+    name: str
+    period = 10.0
+
+    def __init__(self, connections: ClusterConnections, clock: Callable[[], float]) -> None:
+        self._connections, self._clock = connections, clock
+        self._errands = Errands[object](connections.submit, clock)
+        self._known: Connection | None = None
+
+    def files(self) -> Sequence[int]:
+        """Return where answers of clusters arrive, and where clusters are heard again."""
+        return [*self._errands.files(), *self._connections.files()]
+
+    def close(self) -> None:
+        """End the connections."""
+        self._connections.close()
+
+    def run_once(self, connection: Connection, now: datetime) -> Outcome:
+        """One round: answers, work, outcomes; again until nobody has an answer at once."""
+        try:
+            if connection is not self._known:
+                self._errands.clear()
+                self._begin_anew(connection)
+                self._known = connection
+            self._connections.quiet()
+            rows = clusters.every(connection)
+            self._connections.adopt(rows)
+            return self._round(connection, rows)
+        except Exception:
+            self._known = None  # what was heard in this round is lost: all is looked at anew
+            raise
+
+    @abstractmethod
+    def _begin_anew(self, connection: Connection) -> None:
+        """Forget what was under way in another session of the database."""
+
+    @abstractmethod
+    def _round(self, connection: Connection, rows: Sequence[GridClusterRow]) -> Outcome:
+        """Do what there is to do; ``rows`` are the clusters."""
