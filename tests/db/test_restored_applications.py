@@ -67,7 +67,7 @@ def test_applications_go_on_from_the_dump_as_nodes_say(place: Site, noticed: boo
     assert found[waits] == ("Waiting", "Waiting", None)
     assert cluster.sql("SELECT * FROM ghosts") == []
     assert check(place.dsn) == ()
-    assert subscribe(cluster, 1) > lost
+    assert subscribe(cluster) > lost
     cluster.end(on)
     cluster.settle()
     assert states(cluster)[waits][:2] == ("Started", "Running")

@@ -106,7 +106,7 @@ def test_a_part_whose_answer_was_lost_is_found_again(stage: SlurmStage, kind: Pa
 
 def test_of_a_part_that_was_submitted_twice_one_starts(stage: SlurmStage) -> None:
     name, transaction = stage.prepared(ttl=10)
-    mark = stage.daemons.command("squeue", "--noheader", "--format=%k")
+    mark = stage.daemons.command("squeue", "--noheader", "--states=PENDING", "--format=%k")
     stage.daemons.command("sbatch", "--hold", "--output=/dev/null", f"--comment={mark}", "--wrap=sleep 1000")
     stage.commit(transaction)
     assert stage.event(name, "started").job == min(_live(stage), key=int)

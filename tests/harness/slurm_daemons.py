@@ -59,9 +59,10 @@ class SlurmDaemons:
         ).stdout.strip()
 
     def clear(self) -> None:
-        """End all jobs."""
+        """End all jobs, and wait until none is left that still completes."""
         self.command("scancel", "--quiet", f"--user={pwd.getpwuid(os.getuid()).pw_name}")
-        until(lambda: self._idle() == self.procs, lambda: self.command("squeue"))
+        until(lambda: not self.command("squeue", "--noheader"), lambda: self.command("squeue"))
+        until(lambda: self._idle() == self.procs, lambda: self.command("sinfo"))
 
     def end(self) -> None:
         """End the daemons, and what was left behind on their host."""
