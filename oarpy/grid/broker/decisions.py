@@ -122,8 +122,6 @@ def _state_as_json(state: BrokerState) -> Any:
 def _state_of_json(value: Mapping[str, Any]) -> BrokerState:
     given = {name: of_json(one) for name, one in value.items() if name not in ("is", _CHANCE)}
     state = BrokerState(**given)
-    if state.passing is not None:
-        state.passing.left, state.passing.later = list(state.passing.left), list(state.passing.later)
     if _CHANCE in value:
         state.chance.setstate(of_json(value[_CHANCE]))
     return state

@@ -285,8 +285,8 @@ class Mapper(BrokerModule):
             arrived = JobArrived(MappedJob(job.id, job.submitted, alike.component.procs, job.walltime))
             actions = core.tell(arrived, now)
             if isinstance(asked := actions[0], AskEcts):
-                ects = [told[name][len(chosen.get(name, ()))] for name in asked.clusters]
-                actions = core.tell(EctsTold(tuple(asked.clusters), {job.id: ects}), now)
+                ects = [(told[name][len(chosen.get(name, ()))],) for name in asked.clusters]
+                actions = core.tell(EctsTold(tuple(asked.clusters), (job.id,), ects), now)
             for action in actions:
                 if isinstance(action, JoinQueue):
                     chosen.setdefault(action.cluster, []).append(job)

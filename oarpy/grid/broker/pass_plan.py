@@ -155,14 +155,15 @@ class PassPlanner:
             if not isinstance(answer, list):
                 raise ClusterLost(name, str(answer))
             found[name] = answer
-        told: dict[JobId, Sequence[float]] = {}
+        new: list[int] = []
         for place, job in enumerate(jobs):
             ends = {name: found[name][place] for name in asked.clusters}
             known = self._told.setdefault(job, {})
             if any(known.get(name) != end for name, end in ends.items()):
                 known.update(ends)
-                told[job] = tuple(ends.values())
-        return EctsTold(tuple(asked.clusters), told)
+                new.append(place)
+        ects = tuple(tuple(found[name][place] for place in new) for name in asked.clusters)
+        return EctsTold(tuple(asked.clusters), tuple(jobs[place] for place in new), ects)
 
     def _estimate(self, cluster: str, jobs: Iterable[int]) -> _Estimate:
         queue, there = self._queues[cluster], self._clusters[cluster]

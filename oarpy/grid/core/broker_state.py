@@ -8,7 +8,12 @@ from math import inf
 from random import Random
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 JobId = int | str
+Seconds = NDArray[np.float64]
+Places = NDArray[np.int64]
 
 MappingRule = Literal["mct", "random", "round_robin"]
 HeuristicName = Literal["mct", "minmin", "maxmin", "maxgain", "maxrelgain", "sufferage"]
@@ -96,16 +101,47 @@ class WaitingPart:
 
 @dataclass(slots=True)
 class PassInProgress:
-    """A reallocation pass: who is ``left``, in order of submission, and the ECTs by job, in configured order.
+    """A reallocation pass over ``parts``, in order of submission, of which the first ``looked_at`` are dealt with now.
 
-    ``later`` are behind these, and looked at when none of them is left. ``noted`` has the ECTs where jobs waited before
-    they were withdrawn (algorithm 2), and is None until that is done.
+    In that order are their ``jobs``, ``procs``, places of the clusters where they wait (``here``), and their ``ects``,
+    which have a row for each cluster. ``noted`` has the ECTs where they waited before they were withdrawn (algorithm
+    2), and is None until that is done.
     """
 
-    left: list[WaitingPart]
-    later: list[WaitingPart] = field(default_factory=list)
-    ects: dict[JobId, list[float]] = field(default_factory=dict)
-    noted: dict[JobId, float] | None = None
+    parts: list[WaitingPart]
+    jobs: list[JobId]
+    procs: Places
+    here: Places
+    ects: Seconds
+    looked_at: int
+    noted: Seconds | None = None
+
+    @classmethod
+    def over(cls, parts: list[WaitingPart], places: Mapping[str, int]) -> PassInProgress:
+        """Return a pass over parts on clusters with ``places``, which looks at all of them."""
+        procs = np.array([one.job.procs for one in parts])
+        here = np.array([places[one.cluster] for one in parts])
+        ects = np.full((len(places), len(parts)), inf)
+        return cls(parts, [one.job.id for one in parts], procs, here, ects, len(parts))
+
+    def keep(self, places: Places) -> None:
+        """Keep some of those that are looked at, by their places, and all behind them."""
+        kept = np.concatenate((places, np.arange(self.looked_at, len(self.parts))))
+        self.looked_at = len(places)
+        self.parts = [self.parts[place] for place in kept]
+        self.jobs = [self.jobs[place] for place in kept]
+        self.procs, self.here, self.ects = self.procs[kept], self.here[kept], self.ects[:, kept]
+
+    def pop(self, place: int) -> WaitingPart:
+        """Take one out that is looked at, and return it."""
+        self.looked_at -= 1
+        del self.jobs[place]
+        for numbers in (self.procs, self.here, self.ects, self.noted):
+            if numbers is not None:
+                numbers[..., place:-1] = numbers[..., place + 1 :]
+        self.procs, self.here, self.ects = self.procs[:-1], self.here[:-1], self.ects[:, :-1]
+        self.noted = None if self.noted is None else self.noted[:-1]
+        return self.parts.pop(place)
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from oarpy.grid.core.broker_state import CoAllocatedJob, JobId, MappedJob, WaitingPart
+from oarpy.grid.core.broker_state import CoAllocatedJob, JobId, MappedJob, Seconds, WaitingPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,16 @@ class PassDue:
     waiting: Sequence[WaitingPart]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class EctsTold:
-    """The answer to :class:`AskEcts`: for each job its ECTs on the clusters that were asked, in the same order."""
+    """The answer to :class:`AskEcts`: for each cluster that was asked, in the same order, the ECTs of ``jobs``.
+
+    Who is not among them has the ECTs that were told before.
+    """
 
     clusters: Sequence[str]
-    ects: Mapping[JobId, Sequence[float]]
+    jobs: Sequence[JobId]
+    ects: Sequence[Sequence[float] | Seconds]
 
 
 Event = JobArrived | TryDue | PassDue | EctsTold

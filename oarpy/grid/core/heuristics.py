@@ -1,46 +1,44 @@
 """Which job a reallocation pass deals with next. Ties go to the one that was submitted first.
 
-From INRIA RR-7226, "Analysis of tasks reallocation in a dedicated grid environment". ECTs are by cluster, infinite
-where the cluster is too small.
+From INRIA RR-7226, "Analysis of tasks reallocation in a dedicated grid environment". ECTs have a row for each cluster,
+infinite where it is too small, and a column for each job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from math import inf
 
-from oarpy.grid.core.broker_state import HeuristicName, JobId, MappedJob
+import numpy as np
 
-Score = Callable[[MappedJob, Sequence[float], float, float], float]
+from oarpy.grid.core.broker_state import HeuristicName, Places, Seconds
+
+Score = Callable[[Places, Seconds, Seconds, Seconds], Seconds]
 
 
-def _sufferage(_job: MappedJob, ects: Sequence[float], _current: float, _new: float) -> float:
+def _gains(current: Seconds, new: Seconds) -> Seconds:
+    """Return how much sooner jobs would end; one that ends nowhere gains nothing."""
+    gains = np.zeros_like(current)
+    np.subtract(current, new, out=gains, where=current != new)
+    return gains
+
+
+def _sufferages(ects: Seconds) -> Seconds:
     if len(ects) == 1:
-        return 0
-    least, second = sorted(ects)[:2]
-    return second - least if second < inf else inf
+        return np.zeros_like(ects[0])
+    least, second = np.partition(ects, 1, axis=0)[:2]
+    found: Seconds = np.full_like(least, inf)
+    np.subtract(second, least, out=found, where=second < inf)
+    return found
 
 
 SCORES: Mapping[HeuristicName, Score] = {
-    "mct": lambda job, ects, current, new: 0,
-    "minmin": lambda job, ects, current, new: -min(ects),
-    "maxmin": lambda job, ects, current, new: min(ects),
-    "maxgain": lambda job, ects, current, new: current - new,
-    "maxrelgain": lambda job, ects, current, new: (current - new) / job.procs,
-    "sufferage": _sufferage,
+    "mct": lambda procs, ects, current, new: np.zeros_like(current),
+    "minmin": lambda procs, ects, current, new: -ects.min(axis=0),
+    "maxmin": lambda procs, ects, current, new: ects.min(axis=0),
+    "maxgain": lambda procs, ects, current, new: _gains(current, new),
+    "maxrelgain": lambda procs, ects, current, new: _gains(current, new) / procs,
+    "sufferage": lambda procs, ects, current, new: _sufferages(ects),
 }
-
-
-def scores(
-    heuristic: HeuristicName,
-    jobs: Sequence[MappedJob],
-    ects: Mapping[JobId, Sequence[float]],
-    current: Mapping[JobId, float],
-    new: Mapping[JobId, float],
-) -> list[float]:
-    """Return a number for each job, from its ECTs on all clusters, its current ECT and the best new one.
-
-    The greatest is chosen, of equal ones the first.
-    """
-    score = SCORES[heuristic]
-    return [score(job, ects[job.id], current[job.id], new[job.id]) for job in jobs]
+"""Numbers for jobs, from their processors, ECTs, current ECTs and best new ones. The greatest is chosen, of equal ones
+the first."""

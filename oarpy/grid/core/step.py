@@ -23,10 +23,11 @@ def step(state: BrokerState, event: Event, now: float) -> list[Action]:
         case PassDue():
             return reallocation.begin(state, event, now)
         case EctsTold():
-            asked = next((job for job in event.ects if job in state.mapping), None)
+            asked = next((job for job in event.jobs if job in state.mapping), None) if state.mapping else None
             if asked is None:
                 return reallocation.go_on(state, event)
-            return map_by_ects(state, asked, event.ects[asked])
+            place = event.jobs.index(asked)
+            return map_by_ects(state, asked, [ects[place] for ects in event.ects])
 
 
 def _take(state: BrokerState, job: MappedJob | CoAllocatedJob) -> list[Action]:

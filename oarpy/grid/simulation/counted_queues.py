@@ -16,7 +16,9 @@ from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from math import inf
 
-from oarpy.grid.simulation.queues import QueuedJob
+import numpy as np
+
+from oarpy.grid.simulation.queues import JobsOutside, QueuedJob, Seconds, each_or_never
 from oarpy.simulation.engines.baselines import shadow
 
 
@@ -119,7 +121,7 @@ class PlannedQueue(CountedQueue, ABC):
         """Return the start of a job behind all others, and let it hold its processors."""
 
     @abstractmethod
-    def _behind(self, jobs: Iterable[QueuedJob], now: float) -> dict[int, float]:
+    def _behind(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
         """Return when each of these jobs would start behind the queue."""
 
     def join(self, job: QueuedJob, now: float) -> None:
@@ -163,10 +165,13 @@ class PlannedQueue(CountedQueue, ABC):
     def completions(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
         """Return when jobs would end if each took its walltime."""
         self._plan(now)
-        starts = self._behind([job for job in jobs if job.number not in self._waiting], now)
-        return [
-            job.walltime + (starts[job.number] if job.number in starts else self._starts[job.number]) for job in jobs
-        ]
+        starts = self._starts
+        behind = iter(self._behind([job for job in jobs if job.number not in starts], now))
+        return [job.walltime + (starts[job.number] if job.number in starts else next(behind)) for job in jobs]
+
+    def completions_outside(self, jobs: JobsOutside, now: float) -> Sequence[float] | Seconds:
+        """Return the ECTs of jobs that are not in the queue, infinite for those too large."""
+        return each_or_never(self, jobs, now)
 
     def _fall(self) -> None:
         """Let the plan be made anew when somebody asks for it."""
@@ -217,15 +222,50 @@ class FcfsQueue(PlannedQueue):
         heappush(self._ends, (self._floor + job.walltime, job.procs))
         return self._floor
 
-    def _behind(self, jobs: Iterable[QueuedJob], now: float) -> dict[int, float]:
-        if not jobs:
-            return {}
+    def plan(self, now: float) -> list[int]:
+        """Return who starts now, which is seen from the head of the queue; only ECTs need all planned."""
+        if self.due > now or not self._waiting:
+            return []
+        ends = sorted(one for one in self._held.values() if one[0] > now)
+        left = self._procs - sum(procs for _, procs in ends)
+        started = []
+        for job in self._waiting.values():
+            if job.procs > left:
+                break
+            left -= job.procs
+            started.append(job.number)
+        for number in started:
+            self._starts.pop(number, None)
+        self._start(started, now)
+        self.due = self._head_starts(now)
+        return started
+
+    def _head_starts(self, now: float) -> float:
+        """Return when the first that waits can start, infinite if nobody waits."""
+        if not self._waiting:
+            return inf
+        head = next(iter(self._waiting.values()))
+        left = self._procs - sum(procs for end, procs in self._held.values() if end > now)
+        return shadow(head.procs, left, sorted(one for one in self._held.values() if one[0] > now))[0]
+
+    def completions_outside(self, jobs: JobsOutside, now: float) -> Seconds:
+        """Return the ECTs of jobs that are not in the queue, infinite for those too large."""
+        self._plan(now)
+        instants, free = self._steps(now)
+        return np.array([*instants, inf])[np.searchsorted(free, jobs.procs)] + jobs.walltimes
+
+    def _behind(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
+        instants, free = self._steps(now)
+        return [instants[bisect_left(free, job.procs)] for job in jobs]
+
+    def _steps(self, now: float) -> tuple[list[float], list[int]]:
+        """Return how many processors are free behind the queue, from which instants on."""
         self._advance(now)
         instants, free = [self._floor], [self._left]
         for end, procs in sorted(self._ends):
             instants.append(end)
             free.append(free[-1] + procs)
-        return {job.number: instants[bisect_left(free, job.procs)] for job in jobs}
+        return instants, free
 
     def _advance(self, now: float) -> None:
         """Let the tail of the plan begin at ``now`` at the earliest."""
@@ -241,17 +281,23 @@ class ConservativeQueue(PlannedQueue):
     def __init__(self, procs: int) -> None:
         super().__init__(procs)
         self._profile = FreeProcessors(procs, -inf, ())
+        self._no_sooner: dict[int, float] = {}
+        """When jobs would have started behind the queue: not before that as long as the plan stands, as it grows."""
 
     def _begin_plan(self, now: float) -> None:
         self._profile = FreeProcessors(self._procs, now, self._held.values())
+        self._no_sooner.clear()
 
     def _place(self, job: QueuedJob, now: float) -> float:
-        start = self._profile.earliest(job.procs, job.walltime, now)
+        start = self._profile.earliest(job.procs, job.walltime, max(self._no_sooner.get(job.number, now), now))
         self._profile.take(start, start + job.walltime, job.procs)
         return start
 
-    def _behind(self, jobs: Iterable[QueuedJob], now: float) -> dict[int, float]:
-        return {job.number: self._profile.earliest(job.procs, job.walltime, now) for job in jobs}
+    def _behind(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
+        found, earliest = self._no_sooner, self._profile.earliest
+        for job in jobs:
+            found[job.number] = earliest(job.procs, job.walltime, max(found.get(job.number, now), now))
+        return [found[job.number] for job in jobs]
 
 
 class EasyQueue(CountedQueue):
@@ -297,6 +343,10 @@ class EasyQueue(CountedQueue):
             job.walltime + (known[job.number] if job.number in known else self._played([job], [job], now)[job.number])
             for job in jobs
         ]
+
+    def completions_outside(self, jobs: JobsOutside, now: float) -> list[float]:
+        """Return the ECTs of jobs that are not in the queue, infinite for those too large."""
+        return each_or_never(self, jobs, now)
 
     def _played(self, asked: Sequence[QueuedJob], joining: Sequence[QueuedJob], now: float) -> dict[int, float]:
         """Return when the jobs asked for start, if each job takes its walltime and only ``joining`` come."""

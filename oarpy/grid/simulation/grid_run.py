@@ -7,7 +7,7 @@ can let a job start, every cluster plans its queue, in the configured order.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from heapq import heappop, heappush
@@ -35,7 +35,7 @@ from oarpy.grid.core.exchanges import (
 from oarpy.grid.core.step import step
 from oarpy.grid.simulation.counted_queues import ConservativeQueue, EasyQueue, FcfsQueue
 from oarpy.grid.simulation.named_queue import NamedQueue
-from oarpy.grid.simulation.queues import ClusterQueue, QueuedJob
+from oarpy.grid.simulation.queues import ClusterQueue, JobsOutside, QueuedJob, Seconds
 from oarpy.grid.simulation.scenario import EngineName, GridJob, GridScenario, QueuePolicy
 
 
@@ -82,6 +82,22 @@ class GridOutcome:
     moves: Sequence[JobMove]
 
 
+@dataclass(slots=True)
+class JobsAsked:
+    """The jobs that a pass asks for, as those clusters see them on which none of them waits."""
+
+    jobs: tuple[int | str, ...] = ()
+    by_cluster: dict[str, JobsOutside] = field(default_factory=dict)
+
+    def remove(self, job: int) -> None:
+        """Take one out that joins a queue."""
+        if job in self.jobs:
+            place = self.jobs.index(job)
+            self.jobs = (*self.jobs[:place], *self.jobs[place + 1 :])
+            for outside in self.by_cluster.values():
+                outside.remove(place)
+
+
 class GridRun:
     """A run of a scenario. The broker and the clusters know jobs by their places in the file."""
 
@@ -94,8 +110,9 @@ class GridRun:
             for cluster, policy in zip(scenario.clusters, scenario.policies, strict=True)
         }
         self._clusters = {cluster.name: cluster for cluster in scenario.clusters}
-        self._asking: dict[str, dict[int, QueuedJob]] = {name: {} for name in self._queues}
-        """The jobs whose ECTs were asked for, as each cluster sees them."""
+        self._asking: dict[str, dict[int, QueuedJob | None]] = {name: {} for name in self._queues}
+        """The jobs whose ECTs were asked for, as each cluster sees them; None: too large for it."""
+        self._outside = JobsAsked()
         self._waits: dict[int, str] = {}
         self._running: dict[str, dict[int, None]] = {name: {} for name in self._clusters}
         """Local jobs that run, by cluster, in the order of their starts."""
@@ -188,12 +205,12 @@ class GridRun:
 
     def _tell(self, event: Event, now: float) -> None:
         """Tell the broker of an event, and do what it asks for; what it is told then comes before the rest."""
+        self._outside = JobsAsked()
         left = deque(step(self._state, event, now))
         while left:
             match left.popleft():
-                case AskEcts(jobs, clusters):
-                    told = EctsTold(clusters, self._ects(jobs, clusters, now))
-                    left.extendleft(reversed(step(self._state, told, now)))
+                case AskEcts() as asked:
+                    left.extendleft(reversed(step(self._state, self._told(asked, now), now)))
                 case action:
                     self._do(action, now)
 
@@ -204,6 +221,7 @@ class GridRun:
             case WithdrawJobs(jobs):
                 for job in jobs:
                     self._leave(_number(job))
+                self._outside = JobsAsked()
             case MoveJob(job, source, target, old, new):
                 number = _number(job)
                 if number in self._waits:
@@ -219,23 +237,28 @@ class GridRun:
                 self._courses[_number(job)].state = "Missed"
                 self._left -= 1
 
-    def _ects(self, jobs: Sequence[Any], clusters: Sequence[str], now: float) -> dict[int | str, list[float]]:
-        ends = [self._ends(name, jobs, now) for name in clusters]
-        return {number: list(row) for number, row in zip(jobs, zip(*ends, strict=True), strict=True)}
+    def _told(self, asked: AskEcts, now: float) -> EctsTold:
+        """Return ECTs. A pass asks for the same jobs again and again, without the one that it has dealt with."""
+        if self._outside.jobs != asked.jobs:
+            self._outside = JobsAsked(tuple(asked.jobs))
+        ects = [self._ends(name, asked.jobs, now) for name in asked.clusters]
+        return EctsTold(asked.clusters, asked.jobs, ects)
 
-    def _ends(self, cluster: str, jobs: Iterable[int], now: float) -> list[float]:
+    def _ends(self, cluster: str, jobs: Sequence[Any], now: float) -> Sequence[float] | Seconds:
         """Return the ECTs of jobs on a cluster, infinite for those that are too large for it."""
-        procs, asking = self._clusters[cluster].procs, self._asking[cluster]
-        for number in jobs:
-            if number not in asking:
-                asking[number] = self._queued(number, cluster)
-        asked = [asking[number] for number in jobs]
-        fitting = [job for job in asked if job.procs <= procs]
-        ends = self._queues[cluster].completions(fitting, now)
-        if len(ends) == len(asked):
-            return ends
-        left = iter(ends)
-        return [next(left) if job.procs <= procs else inf for job in asked]
+        asking, procs, queue = self._asking[cluster], self._clusters[cluster].procs, self._queues[cluster]
+        outside = self._outside.by_cluster.get(cluster)
+        if outside is None:
+            for number in jobs:
+                if number not in asking:
+                    job = self._queued(number, cluster)
+                    asking[number] = job if job.procs <= procs else None
+            seen = [asking[number] for number in jobs]
+            if not self._waits.keys().isdisjoint(jobs):
+                told = iter(queue.completions([job for job in seen if job is not None], now))
+                return [inf if job is None else next(told) for job in seen]
+            outside = self._outside.by_cluster[cluster] = JobsOutside(seen, procs)
+        return queue.completions_outside(outside, now)
 
     def _claim(self, number: int, clusters: tuple[str, ...], evicted: list[int], now: float) -> None:
         """Evict who has to go, and hold the processors of each component up to the predicted end."""
@@ -276,6 +299,7 @@ class GridRun:
             self._running[name].pop(number, None)
 
     def _join(self, number: int, cluster: str, now: float) -> None:
+        self._outside.remove(number)
         self._queues[cluster].join(self._queued(number, cluster), now)
         self._waits[number] = cluster
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import count
 from math import inf
 
-from oarpy.grid.simulation.queues import QueuedJob
+from oarpy.grid.simulation.queues import JobsOutside, QueuedJob, each_or_never
 from oarpy.grid.simulation.scenario import QueuePolicy
 from oarpy.model.request import Group, Level
 from oarpy.scheduler.decide import decide
@@ -87,6 +87,10 @@ class NamedQueue:
         asked = [self._waiting[job.number].id if job.number in self._waiting else self._asking(job) for job in jobs]
         snapshot = self._snapshot(self._held.values(), self._waiting.values(), now)
         return Completions(snapshot, matchers=self._matchers).ends(asked)
+
+    def completions_outside(self, jobs: JobsOutside, now: float) -> list[float]:
+        """Return the ECTs of jobs that are not in the queue, infinite for those too large."""
+        return each_or_never(self, jobs, now)
 
     def _placements(
         self, holding: Iterable[HoldingJob], waiting: Iterable[WaitingJob], now: float

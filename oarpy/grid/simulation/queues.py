@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Seconds = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +20,30 @@ class QueuedJob:
     number: int
     procs: int
     walltime: float
+
+
+class JobsOutside:
+    """Jobs that wait in no queue, in an order, as one cluster sees them; None stands for one that is too large for it.
+
+    There, a job too large asks for one processor more than there are.
+    """
+
+    def __init__(self, jobs: Sequence[QueuedJob | None], procs: int) -> None:
+        self.jobs = list(jobs)
+        self.procs: NDArray[np.int64] = np.array([procs + 1 if job is None else job.procs for job in jobs])
+        self.walltimes: Seconds = np.array([0.0 if job is None else job.walltime for job in jobs])
+
+    def remove(self, place: int) -> None:
+        """Take one out."""
+        del self.jobs[place]
+        self.procs[place:-1], self.walltimes[place:-1] = self.procs[place + 1 :], self.walltimes[place + 1 :]
+        self.procs, self.walltimes = self.procs[:-1], self.walltimes[:-1]
+
+
+def each_or_never(queue: ClusterQueue, jobs: JobsOutside, now: float) -> list[float]:
+    """Return the ECTs of jobs outside a queue, asked one by one of those that fit."""
+    told = iter(queue.completions([job for job in jobs.jobs if job is not None], now))
+    return [inf if job is None else next(told) for job in jobs.jobs]
 
 
 class ClusterQueue(Protocol):
@@ -45,3 +75,6 @@ class ClusterQueue(Protocol):
 
     def completions(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
         """Return when each of these jobs, in the queue or not, would end if each took its walltime (its ECT)."""
+
+    def completions_outside(self, jobs: JobsOutside, now: float) -> Sequence[float] | Seconds:
+        """Return the ECTs of jobs that are not in the queue, infinite for those too large."""

@@ -30,8 +30,8 @@ def answered(core: DrivenCore, actions: list[Action], draw: Random) -> None:
     """Tell the ECTs that are asked for, until none are."""
     for action in actions:
         if isinstance(action, AskEcts):
-            told = {job: [draw.choice([inf, draw.uniform(0, 500), 50]) for _ in action.clusters] for job in action.jobs}
-            answered(core, core.tell(EctsTold(action.clusters, told), 10), draw)
+            told = [[draw.choice([inf, draw.uniform(0, 500), 50]) for _ in action.jobs] for _ in action.clusters]
+            answered(core, core.tell(EctsTold(action.clusters, action.jobs, told), 10), draw)
 
 
 def through_a_file(value: Any) -> Any:
@@ -75,7 +75,7 @@ def test_a_changed_record_comes_out_differently() -> None:
     answered(core, core.tell(JobArrived(MappedJob(1, 0, 1, 5)), 0), Random(4))
     noted = core.taken()
     told = of_json(noted.events[1]["event"])
-    best = min(told.ects[1])
-    other = EctsTold(told.clusters, {1: [inf if ect == best else ect for ect in told.ects[1]]})
+    best = min(told.ects)
+    other = EctsTold(told.clusters, told.jobs, [(inf,) if ects == best else ects for ects in told.ects])
     noted.events[1]["event"] = as_json(other)
     assert taken_again(noted.state, noted.events) != noted.actions
