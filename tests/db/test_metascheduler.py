@@ -13,9 +13,12 @@ import psycopg
 import pytest
 
 from oarpy.model.dependency import Dependency, Outcome
+from oarpy.modules.loop.module import run
+from oarpy.modules.metascheduler.metascheduler import Metascheduler
 from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.simulation.scenarios.scenario import run_plan
 from oarpy.store.passes import decisions
+from oarpy.store.schema.checks.check import check
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 from tests.harness.waiting import DEADLINE
 
@@ -142,6 +145,25 @@ def test_predictions_survive_a_pass_that_fails(cluster: SmallCluster) -> None:
 
 
 # Deleting and holding while the pass runs
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["by the next pass", "by another meta-scheduler"])
+def test_a_prediction_that_came_too_late_to_end_with_its_job_is_removed(
+    cluster: SmallCluster, dsn: str, restarted: bool
+) -> None:
+    cluster.submit("/nodes=2")
+    cluster.settle()
+    job = cluster.submit("/nodes=2")
+    with psycopg.connect(dsn, autocommit=True) as other, cluster.connection.transaction():
+        cluster.plan()
+        other.execute("INSERT INTO kill_requests (job_id, requested_by) VALUES (%s, 'ann')", [job])
+        run(cluster.canceller, other, cluster.now())
+    assert cluster.state(job) == "Error"
+    if restarted:
+        cluster.scheduler = Metascheduler(cluster.settings)
+    cluster.plan()
+    assert cluster.sql("SELECT * FROM gantt_predictions WHERE job_id = %s", job) == []
+    assert check(dsn) == ()
 
 
 def test_a_job_deleted_since_it_was_read_does_not_start(cluster: SmallCluster) -> None:

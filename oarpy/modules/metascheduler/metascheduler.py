@@ -172,6 +172,8 @@ class Metascheduler:
         predictions = _predictions(rows, decided, gone, self._texts, withheld)
         writing = self._told.compare(predictions, time.monotonic(), decided.plan.unseen)
         decisions.predict(connection, writing.changed)
+        if writing.left is None or writing.left - gone:
+            decisions.forget_predictions(connection, writing.left)
         verdicts: dict[int, str] = {}
         if any_parts(seen):
             seen = replace(seen, waiting=tuple(job for job in seen.waiting if job.part is None))

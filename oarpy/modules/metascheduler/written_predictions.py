@@ -61,11 +61,15 @@ _TOLERANCE = 2
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What a pass writes (``changed``), what the table says then, and whether moves are kept for a later pass."""
+    """What a pass writes (``changed``), what the table says then, and whether moves are kept for a later pass.
+
+    ``left`` are the jobs that were told of and do not wait any more; None: it is not known whom the table tells of.
+    """
 
     changed: Sequence[Prediction]
     told: Mapping[int, Prediction]
     owing: bool
+    left: frozenset[int] | None
 
 
 class ToldPredictions:
@@ -73,11 +77,12 @@ class ToldPredictions:
 
     def __init__(self) -> None:
         self._told: Mapping[int, Prediction] = {}
+        self._known = False
         self._at = float("-inf")
 
     def forget(self) -> None:
         """Believe nothing of the table any more: all is written again."""
-        self._told = {}
+        self._told, self._known = {}, False
 
     def compare(
         self, predictions: Mapping[int, Prediction], moment: float, unseen: frozenset[int] = frozenset()
@@ -89,11 +94,12 @@ class ToldPredictions:
         if owing:
             changed = [one for one in changed if one.job not in moved]
         told = {job: self._told[job] for job in (*predictions, *unseen) if job in self._told}
-        return Writing(changed, told | {one.job: one for one in changed}, owing)
+        left = frozenset(self._told.keys() - told.keys()) if self._known else None
+        return Writing(changed, told | {one.job: one for one in changed}, owing, left)
 
     def committed(self, writing: Writing, moment: float) -> float | None:
         """Note that a writing is in the table; return the seconds until the next is due, None when none is owed."""
-        self._told = writing.told
+        self._told, self._known = writing.told, True
         if not writing.owing:
             if writing.changed:
                 self._at = moment

@@ -5,7 +5,7 @@ Statements are set-wise and run in the caller's transaction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -159,6 +159,13 @@ _PREDICT = """
         resources = excluded.resources
 """
 
+# A job may have ended while a prediction was written for it: that one was there too late to end with it.
+_FORGET = """
+    DELETE FROM gantt_predictions g USING jobs j
+    WHERE j.job_id = g.job_id AND j.state NOT IN ('Waiting', 'Hold', 'toAckReservation')
+      AND (%(jobs)s::bigint[] IS NULL OR g.job_id = ANY(%(jobs)s::bigint[]))
+"""
+
 # Once for each time that a job gets this verdict, however often its reason is put differently meanwhile.
 _SET_ASIDE = """
     INSERT INTO event_logs (type, job_id, description)
@@ -298,6 +305,11 @@ def predict(connection: Connection, predictions: Sequence[Prediction]) -> None:
                 "resources": [one.resources for one in predictions],
             },
         )
+
+
+def forget_predictions(connection: Connection, jobs: Collection[int] | None) -> None:
+    """Remove the predictions of those of some jobs, None: of all, that do not wait any more."""
+    connection.execute(_FORGET, {"jobs": None if jobs is None else list(jobs)})
 
 
 def record_pass(connection: Connection, seconds: float, waiting: int, started: int) -> int:
