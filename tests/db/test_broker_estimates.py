@@ -74,6 +74,18 @@ def test_idle_processors_are_those_that_stay_idle_and_fit(door: BrokersDoor) -> 
     assert door.ask("idle", request=door.request(walltime=7200)) == 1
 
 
+def test_idle_processors_are_counted_by_what_a_request_asks_for(door: BrokersDoor) -> None:
+    pairs, nodes = door.request(2, resources="/nodes=1/core=2"), door.request(1, resources="/nodes=1")
+    assert door.ask("idle", request=pairs) == 4
+    assert door.ask("idle", request=nodes) == 2
+    door.cluster.submit("/core=1")
+    door.cluster.settle()
+    assert door.ask("idle", request=door.request()) == 3
+    assert door.ask("idle", request=pairs) == 2
+    assert door.ask("idle", request=nodes) == 1
+    assert door.ask("idle", request=door.request(3, resources="/nodes=1/core=3")) == 0
+
+
 def test_local_jobs_give_way_as_far_as_the_owner_lets_them_the_latest_first(door: BrokersDoor) -> None:
     door.cluster.submit("/core=1")
     first = door.cluster.submit("/core=1", queue="admin")

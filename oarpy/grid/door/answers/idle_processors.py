@@ -8,6 +8,8 @@ from oarpy.grid.door.calls import IdleCall
 from oarpy.grid.door.visit import Visit
 from oarpy.grid.provider import PartRequest
 from oarpy.model.errors import AdmissionRefused, NotFound
+from oarpy.scheduler.gantt.demands import CompiledRequests
+from oarpy.scheduler.resources.matching import RequestMatcher
 from oarpy.scheduler.snapshot import WaitingJob, condition
 
 
@@ -19,7 +21,20 @@ def idle(visit: Visit, call: IdleCall) -> int:
         job = planned_queues.behind_all(visit, planned, request)
     except (AdmissionRefused, NotFound):
         return 0
-    return (fitting(planned, job) & _free(planned, request, call.begin or 0)).bit_count()
+    free = _free(planned, request, call.begin or 0)
+    ways = CompiledRequests(planned.snapshot, visit.reader.get().matchers).alive(job)
+    return max((_fitting_processors(way.matcher, free, request.procs) for way in ways), default=0)
+
+
+def _fitting_processors(matcher: RequestMatcher, free: int, procs: int) -> int:
+    """Return how many free processors jobs can have that ask for ``procs`` each, in the shape that they ask for."""
+    if matcher.enough is not None:
+        return (free & matcher.usable).bit_count()
+    jobs = 0
+    while taken := matcher.match(free):
+        free &= ~taken
+        jobs += 1
+    return jobs * procs
 
 
 def fitting(planned: PlannedQueues, job: WaitingJob) -> int:
