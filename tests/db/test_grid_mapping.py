@@ -66,6 +66,15 @@ def test_what_was_decided_is_decided_again(grid: SimulatedGrid) -> None:
     assert [taken_again(one.state, one.events) for one in kept] == [one.actions for one in kept]
 
 
+def test_a_turn_that_a_cluster_misses_is_nobody_elses(connection: Connection) -> None:
+    grid = SimulatedGrid(connection, [SimulatedCluster(name, 8) for name in ("a", "b", "c")])
+    grid.mapper = grid.new_mapper(ReallocationRules("round_robin"))
+    assert [grid.settled(grid.submit(1)[0]) for _ in range(2)] == [["a"], ["b"]]
+    grid.clusters["a"].faults.refuse("estimate", "closed")
+    assert [grid.settled(grid.submit(1)[0]) for _ in range(3)] == [["c"], ["a"], ["b"]]
+    grid.close()
+
+
 def test_a_job_that_fits_nowhere_fails_and_says_why(grid: SimulatedGrid) -> None:
     job = grid.submit(9)[0]
     grid.drive(lambda: grid.job(job).state is GridJobState.ERROR, "the end of the job")

@@ -99,8 +99,9 @@ class Mapper(BrokerModule):
         self._ttl = ttl
         self._driver = TransactionDriver(MODULE, self._errands)
         self._memory = _Memory()
-        start = BrokerState((), reallocation=rules)
-        self._turn, self._chance = start.turn, start.chance
+        self._last: tuple[float, str] = (-math.inf, "")
+        """Whose turn it was last (round robin)."""
+        self._chance = BrokerState((), reallocation=rules).chance
 
     def _begin_anew(self, connection: Connection) -> None:
         self._memory = _Memory()
@@ -272,13 +273,13 @@ class Mapper(BrokerModule):
         self, connection: Connection, alike: AlikeJobs, told: Mapping[str, Sequence[float]]
     ) -> dict[str, list[GridJobRow]]:
         """Return the jobs that go to each cluster; the decision is stored with what it was taken from."""
+        rows = {row.name: row for row in alike.clusters if row.name in told}
         known = tuple(
             GridCluster(row.name, row.procs or alike.component.procs, row.speed, "evict" in row.abilities)
-            for row in alike.clusters
-            if row.name in told
+            for row in rows.values()
         )
         state = BrokerState(known, reallocation=self._rules)
-        state.turn, state.chance = self._turn, self._chance
+        state.turn, state.chance = sum(_turn(row) <= self._last for row in rows.values()), self._chance
         core, now = DrivenCore(state), self._clock()
         chosen: dict[str, list[GridJobRow]] = {}
         for job in alike.jobs:
@@ -290,7 +291,8 @@ class Mapper(BrokerModule):
             for action in actions:
                 if isinstance(action, JoinQueue):
                     chosen.setdefault(action.cluster, []).append(job)
-        self._turn, self._chance = state.turn, state.chance
+                    self._last = _turn(rows[action.cluster])
+        self._chance = state.chance
         noted = core.taken()
         decisions.add(connection, MODULE, now, noted.state, noted.events, noted.actions)
         return chosen
@@ -421,3 +423,8 @@ def _asked(job: GridJobRow, component: GridComponentRow) -> tuple[object, ...]:
         component.types,
         component.cluster,
     )
+
+
+def _turn(row: GridClusterRow) -> tuple[float, str]:
+    """Return by what the turn of a cluster comes, whichever others can be had."""
+    return row.place, row.name

@@ -45,7 +45,8 @@ def plan_pass(
     while True:
         usable = [row for row in rows if row.name not in lost]
         if len(usable) < 2:
-            return PlannedPass(lost=_reasons(lost))
+            kind = "dedicated clusters" if rules.algorithm == 2 else "clusters"
+            return PlannedPass(lost=(*_reasons(lost), f"a pass needs two {kind}, and has {len(usable)}"))
         try:
             described = yield from _described(usable)
             able = {row.name for row in usable if described[row.name].abilities.withdraw}

@@ -37,10 +37,9 @@ def description(view: GridJobView) -> str:
     }
     lines = [_heading(view), *(f"  {name} : {value}" for name, value in facts.items() if value)]
     lines += [f"  component {one.number} : {_asked(one)}" for one in view.components]
-    lines.append("  jobs on clusters :")
-    lines += [
-        f"\t{part.cluster} --> {part.cluster_job}{_fate(part)}" for part in view.parts if part and part.cluster_job
-    ]
+    there = [part for part in view.parts if part and part.cluster_job]
+    lines += [f"  job {part.cluster_job} on {part.cluster} : {_fate(part)}" for part in there]
+    lines += ["  jobs on clusters :", *(f"\t{part.cluster} --> {part.cluster_job}" for part in there)]
     return "\n".join(lines) + "\n"
 
 
@@ -100,7 +99,7 @@ def _asked(one: GridComponentRow) -> str:
 def _fate(part: GridPartRow) -> str:
     status = "" if part.exit_status is None else f" with status {part.exit_status}"
     message = f": {one_line(part.message)}" if part.message else ""
-    return f" ({part.state.value}{status}{message})"
+    return f"{part.state.value}{status}{message}"
 
 
 def _component(one: GridComponentRow, part: GridPartRow | None) -> JsonValue:
