@@ -85,6 +85,10 @@ def oargridsub(
         str | None,
         typer.Option("--properties", metavar="CONDITION", help="Filter of resources with -l, as oarsub -p has it."),
     ] = None,
+    notify: Annotated[
+        str | None,
+        typer.Option("--notify", metavar="NOTICE", help="[TAGS]mail:ADDRESS or [TAGS]exec:COMMAND."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say when it would end on each cluster, and store nothing.")
     ] = False,
@@ -114,6 +118,7 @@ def oargridsub(
         name=name,
         project=project,
         properties=properties,
+        notify=notify,
     )
     if dry_run:
         _rehearse(options, as_json=as_json)

@@ -15,11 +15,10 @@ import psycopg
 import pytest
 
 from oarpy import configuration
-from oarpy.configuration import Configuration
-from oarpy.modules.loop.module import Outcome
 from oarpy.modules.notifier.notifier import Notifier
 from tests.harness.mail_server import MailServer, mail_server
-from tests.harness.small_cluster import SETTINGS, Connection, SmallCluster
+from tests.harness.notifier_desk import Desk
+from tests.harness.small_cluster import SETTINGS, Connection
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
@@ -31,30 +30,6 @@ ME = pwd.getpwuid(os.getuid()).pw_name
 def post() -> Iterator[MailServer]:
     with mail_server() as running:
         yield running
-
-
-class Desk:
-    """A cluster and the notifier at work beside it."""
-
-    def __init__(self, connection: Connection, settings: Configuration) -> None:
-        self.cluster = SmallCluster(connection, settings)
-        self.cluster.add_nodes("n1", "n2")
-        self.notifier = Notifier(settings)
-        self.tell()
-        connection.execute("DELETE FROM notices")
-
-    def round(self) -> Outcome:
-        return self.cluster.run(self.notifier)
-
-    def tell(self) -> None:
-        """Let the notifier work until nothing is under way."""
-        until = time.monotonic() + DEADLINE
-        while (outcome := self.round()).again or outcome.pending:
-            assert time.monotonic() < until, "the notifier does not come to an end"
-            select.select(self.notifier.files(), [], [], 0.05)
-
-    def rows(self) -> list[tuple[Any, ...]]:
-        return self.cluster.sql("SELECT job_id, tag FROM notices ORDER BY notice_id")
 
 
 @pytest.fixture

@@ -49,16 +49,19 @@ class ClaimRounds:
         self._watcher = Watcher(1, 3600, InlineConnections(self.clusters), self.clock)
         self._claimer = Claimer(RULES, TIMES, 0.5, InlineConnections(self.clusters), self.clock)
 
-    def submit(self, deadline: float, components: int = 2, procs: int = 4, walltime: float = 100) -> int:
+    def submit(
+        self, deadline: float, components: int = 2, procs: int = 4, walltime: float = 100, notify: str = ""
+    ) -> int:
         """Submit a job whose components start ``deadline`` seconds from now; return its id."""
         asked = (NewGridComponent(f"/core={procs}", procs),) * components
-        job = NewGridJob("alice", "coallocated", "date", walltime, asked, deadline=self.clock() + deadline)
-        return self._inserted(job)
+        date = self.clock() + deadline
+        return self._inserted(NewGridJob("alice", "coallocated", "date", walltime, asked, deadline=date, notify=notify))
 
-    def reserve(self, date: float, *names: str, procs: int = 4, walltime: float = 100) -> int:
+    def reserve(self, date: float, *names: str, procs: int = 4, walltime: float = 100, notify: str = "") -> int:
         """Submit a job with a part on each of these clusters, ``date`` seconds from now; return its id."""
         asked = tuple(NewGridComponent(f"/core={procs}", procs, name) for name in names)
-        job = NewGridJob("alice", "named", "date", walltime, asked, deadline=self.clock() + date)
+        begin = self.clock() + date
+        job = NewGridJob("alice", "named", "date", walltime, asked, deadline=begin, notify=notify)
         return self._inserted(job)
 
     def _inserted(self, job: NewGridJob) -> int:

@@ -72,6 +72,7 @@ def record(view: GridJobView) -> dict[str, JsonValue]:
         "directory": job.directory,
         "queue": job.queue,
         "project": job.project,
+        "notify": job.notify,
         "lp": job.lp,
         "tries": job.tries,
         "wait": job.wait,

@@ -13,6 +13,7 @@ from oarpy.grid.submission.grid_options import GridOptions, read_deadline, read_
 from oarpy.grid.submission.named_parts import MOST_PARTS, NamedPart, read_parts
 from oarpy.model.durations import parse_duration
 from oarpy.model.errors import UsageError
+from oarpy.model.notice import parse_notice
 from oarpy.model.request import ResourceRequest, parse_request
 from oarpy.model.submission_checks import (
     LONGEST_PATH,
@@ -153,12 +154,16 @@ def _with_common(job: NewGridJob, options: GridOptions) -> NewGridJob:
         check_text("-d", options.directory, LONGEST_PATH)
         if not options.directory.startswith("/") or not options.directory.isprintable():
             raise UsageError(f"-d '{short(options.directory)}' is no absolute path", hint="begin it with /")
+    notify = (options.notify or "").strip()
+    if notify:
+        parse_notice(notify)
     return replace(
         job,
         directory=options.directory,
         job_name=options.name or "",
         queue=options.queue or "",
         project=options.project or "",
+        notify=notify,
     )
 
 

@@ -43,6 +43,7 @@ class GridOptions:
     name: str | None = None
     project: str | None = None
     properties: str | None = None
+    notify: str | None = None
 
 
 def read_start(text: str | None, now: datetime) -> float:

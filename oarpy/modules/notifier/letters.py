@@ -38,14 +38,15 @@ class LetterWriter:
         """Return the mail that tells ``row``; ``instance`` is the number of the installation."""
         values = {
             "tag": row.tag,
-            "job": row.job,
+            "job": row.number,
+            "grid": row.grid_job is not None,
             "name": row.name,
             "user": row.user,
             "comment": row.comment,
             "cluster": self._cluster,
             "date": datetime.fromtimestamp(row.at).astimezone(),
         }
-        kind = "admin" if row.job is None else "job"
+        kind = "job" if row.subject else "admin"
         subject, body = self._rendered(kind, row.tag, values)
         return Letter(f"notice-{row.id}.{instance}", recipient, subject, body, row.at)
 

@@ -100,7 +100,14 @@ class Notifier:
                 lost.append((one.row.id, _EVENTS[one.way], failure.reason))
             else:
                 again.append(one.row.id)
-            log.warning("notice failed", notice=one.row.id, job=one.row.job, way=str(one.way), reason=failure.reason)
+            log.warning(
+                "notice failed",
+                notice=one.row.id,
+                job=one.row.job,
+                grid_job=one.row.grid_job,
+                way=str(one.way),
+                reason=failure.reason,
+            )
         with connection.transaction():
             notices.remove(connection, [one.row.id for one in done if one.failure is None])
             notices.give_up(connection, lost)
@@ -115,8 +122,7 @@ class Notifier:
         users = Counter(row.user for row in self._running.values())
         return notices.due(
             connection,
-            [row.id for row in busy],
-            [row.job for row in busy if row.job is not None],
+            busy,
             [user for user, number in users.items() if number >= _COMMANDS_PER_USER],
             _BATCH,
         )
@@ -144,7 +150,7 @@ class Notifier:
 
     def _wish(self, row: NoticeRow) -> Notice | None:
         """Return how the one concerned wants to be told, None if not at all."""
-        if row.job is None:
+        if not row.subject:
             told = self._mail.server and self._mail.recipient
             return Notice(frozenset(Tag), NoticeWay.MAIL, self._mail.recipient) if told else None
         try:
@@ -174,22 +180,22 @@ class Notifier:
     def _run(self, commands: Sequence[tuple[NoticeRow, str]]) -> int:
         """Start commands as far as there are places: a few for each user, one for each job."""
         users = Counter(row.user for row in self._running.values())
-        jobs = {row.job for row in self._running.values()}
+        subjects = {row.subject for row in self._running.values()}
         begun = 0
         for row, command in commands:
             if len(self._running) >= _COMMANDS:
                 break
-            if users[row.user] >= _COMMANDS_PER_USER or row.job in jobs:
+            if users[row.user] >= _COMMANDS_PER_USER or row.subject in subjects:
                 continue
             users[row.user] += 1
-            jobs.add(row.job)
+            subjects.add(row.subject)
             self._running[row.id] = row
             threading.Thread(target=self._execute, args=(row, command), name="exec", daemon=True).start()
             begun += 1
         return begun
 
     def _execute(self, row: NoticeRow, command: str) -> None:
-        words = [*command.split(), str(row.job), row.name, row.tag, row.comment]
+        words = [*command.split(), str(row.number), row.name, row.tag, row.comment]
         reason = run_as_user(words, row.user, self._jobs.notify_prefix, self._jobs.notify_timeout)
         self._report(_Told(row, NoticeWay.EXEC, Failure(reason, permanent=True) if reason else None))
 

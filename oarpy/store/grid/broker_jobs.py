@@ -40,6 +40,7 @@ class NewGridJob:
     lp: float | None = None
     tries: int | None = None
     wait: float | None = None
+    notify: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ class GridJobRow:
     started: float | None
     ended: float | None
     exit_status: int | None
+    notify: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ _JOB = """
            j.job_name, j.queue_name, j.project, extract(epoch FROM j.walltime)::float8,
            extract(epoch FROM j.deadline)::float8, j.components, j.lp, j.tries, extract(epoch FROM j.wait)::float8,
            j.array_id, j.array_index, j.message, extract(epoch FROM j.delete_asked)::float8, j.delete_by,
-           extract(epoch FROM j.started_at)::float8, extract(epoch FROM j.ended_at)::float8, j.exit_status
+           extract(epoch FROM j.started_at)::float8, extract(epoch FROM j.ended_at)::float8, j.exit_status, j.notify
     FROM grid_jobs j
 """
 _BY_ID = f"{_JOB} WHERE j.id = ANY(%s) ORDER BY j.id"
@@ -114,9 +116,9 @@ _COMPONENTS = """
 # The numbers of an array follow each other unless others submit at the same instant; array_id is the first one.
 _INSERT = """
     INSERT INTO grid_jobs (user_name, kind, program, directory, job_name, queue_name, project, walltime, deadline,
-                           components, lp, tries, wait, array_index)
+                           components, lp, tries, wait, notify, array_index)
     SELECT %(user)s, %(kind)s, %(program)s, %(directory)s, %(job_name)s, %(queue)s, %(project)s, %(walltime)s,
-           to_timestamp(%(deadline)s), %(count)s, %(lp)s, %(tries)s, %(wait)s, place
+           to_timestamp(%(deadline)s), %(count)s, %(lp)s, %(tries)s, %(wait)s, %(notify)s, place
     FROM generate_series(1, %(copies)s) AS place ORDER BY place
     RETURNING id
 """
@@ -169,6 +171,7 @@ def insert(connection: Connection, job: NewGridJob, copies: int = 1) -> list[int
         "lp": job.lp,
         "tries": job.tries,
         "wait": None if job.wait is None else timedelta(seconds=job.wait),
+        "notify": job.notify,
         "copies": copies,
     }
     # whoever sees a job sees its components

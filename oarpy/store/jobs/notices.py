@@ -10,7 +10,7 @@ from oarpy.store.database import Connection
 
 @dataclass(frozen=True, slots=True)
 class NoticeRow:
-    """One piece of news; ``at`` in epoch seconds. Without a job it is for the admin, and ``notify`` is empty."""
+    """One piece of news; ``at`` in epoch seconds. Of neither a job nor a grid job it is for the admin."""
 
     id: int
     job: int | None
@@ -21,16 +21,32 @@ class NoticeRow:
     user: str
     name: str
     notify: str
+    grid_job: int | None = None
+
+    @property
+    def number(self) -> int | None:
+        """Return the number of the job or of the grid job."""
+        return self.job if self.grid_job is None else self.grid_job
+
+    @property
+    def subject(self) -> str:
+        """Return what it is about: ``job 12`` or ``grid job 4``, empty when it is for the admin."""
+        if self.grid_job is not None:
+            return f"grid job {self.grid_job}"
+        return "" if self.job is None else f"job {self.job}"
 
 
 # One user's crowd of notices does not come before the first one of another; one job's come in their order.
 _DUE = """
     SELECT n.notice_id, n.job_id, n.tag, n.comment, extract(epoch FROM n.at)::float8, n.attempts,
-           coalesce(j.user_name, ''), coalesce(j.job_name, ''), coalesce(j.notify, '')
-    FROM notices n LEFT JOIN jobs j USING (job_id)
+           coalesce(j.user_name, g.user_name, ''), coalesce(j.job_name, g.job_name, ''),
+           coalesce(j.notify, g.notify, ''), n.grid_job_id
+    FROM notices n LEFT JOIN jobs j USING (job_id) LEFT JOIN grid_jobs g ON g.id = n.grid_job_id
     WHERE n.due <= now() AND NOT n.notice_id = ANY(%(busy)s)
-      AND NOT coalesce(n.job_id = ANY(%(busy_jobs)s), false) AND NOT coalesce(j.user_name = ANY(%(busy_users)s), false)
-    ORDER BY row_number() OVER (PARTITION BY j.user_name ORDER BY n.notice_id), n.notice_id
+      AND NOT coalesce(n.job_id = ANY(%(busy_jobs)s), false)
+      AND NOT coalesce(n.grid_job_id = ANY(%(busy_grid_jobs)s), false)
+      AND NOT coalesce(coalesce(j.user_name, g.user_name) = ANY(%(busy_users)s), false)
+    ORDER BY row_number() OVER (PARTITION BY coalesce(j.user_name, g.user_name) ORDER BY n.notice_id), n.notice_id
     LIMIT %(limit)s
 """
 _NEXT_DUE = "SELECT extract(epoch FROM min(due))::float8 FROM notices WHERE due > now()"
@@ -38,9 +54,9 @@ _REMOVE = "DELETE FROM notices WHERE notice_id = ANY(%s)"
 _GIVE_UP = """
     WITH gone AS (DELETE FROM notices n USING unnest(%(notices)s::bigint[], %(types)s::text[], %(reasons)s::text[])
                       AS f (notice_id, type, reason)
-                  WHERE n.notice_id = f.notice_id RETURNING n.job_id, n.tag, f.type, f.reason)
+                  WHERE n.notice_id = f.notice_id RETURNING n.job_id, n.grid_job_id, n.tag, f.type, f.reason)
     INSERT INTO event_logs (type, job_id, description)
-    SELECT type, job_id, 'notice ' || tag || ': ' || reason FROM gone
+    SELECT type, job_id, concat('grid job ' || grid_job_id || ', ', 'notice ', tag, ': ', reason) FROM gone
 """
 _POSTPONE = """
     UPDATE notices SET attempts = attempts + 1, due = now() + make_interval(secs => %(delay)s * 2 ^ least(attempts, 12))
@@ -49,14 +65,16 @@ _POSTPONE = """
 
 
 def due(
-    connection: Connection,
-    busy: Collection[int],
-    busy_jobs: Collection[int],
-    busy_users: Collection[str],
-    limit: int,
+    connection: Connection, busy: Collection[NoticeRow], busy_users: Collection[str], limit: int
 ) -> list[NoticeRow]:
-    """Return what can be told now, but none of ``busy`` and nothing of these jobs and users."""
-    values = {"busy": list(busy), "busy_jobs": list(busy_jobs), "busy_users": list(busy_users), "limit": limit}
+    """Return what can be told now, but nothing of the jobs of ``busy`` and of these users."""
+    values = {
+        "busy": [row.id for row in busy],
+        "busy_jobs": [row.job for row in busy if row.job is not None],
+        "busy_grid_jobs": [row.grid_job for row in busy if row.grid_job is not None],
+        "busy_users": list(busy_users),
+        "limit": limit,
+    }
     return [NoticeRow(*row) for row in connection.execute(_DUE, values)]
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Date, Double, Identity, Index, Integer, Numeric, SmallInteger, Text, text
+from sqlalchemy import BigInteger, Date, Double, ForeignKey, Identity, Index, Integer, Numeric, SmallInteger, Text, text
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from oarpy.store.schema.columns import CLOCK, INSTANT, NOW, TransactionNumber, column, rule, table
+from oarpy.store.schema.grid.broker import grid_jobs
 from oarpy.store.schema.jobs import of_job
 
 event_logs = table(
@@ -40,7 +41,7 @@ notices = table(
     "notices",
     "what users (--notify) and the admin are still to be told",
     column("notice_id", BigInteger, "number of the notice", Identity(always=True), key=True),
-    of_job("the job whose user is told; none: the admin is told", optional=True),
+    of_job("the job whose user is told; without it and without a grid job the admin is told", optional=True),
     column(
         "tag", Text, "what kind of news", check="tag IN ('RUNNING', 'END', 'ERROR', 'INFO', 'SUSPENDED', 'RESUMING')"
     ),
@@ -48,6 +49,15 @@ notices = table(
     column("at", INSTANT, "when it happened", default=CLOCK),
     column("attempts", SmallInteger, "how often telling it has failed", default=0, check="attempts BETWEEN 0 AND 1000"),
     column("due", INSTANT, "not to be tried before", default=NOW),
+    column(
+        "grid_job_id",
+        BigInteger,
+        "the grid job whose user is told",
+        ForeignKey(grid_jobs.c.id, ondelete="CASCADE"),
+        optional=True,
+    ),
+    rule("notices_of_one_job", "(job_id IS NULL) OR (grid_job_id IS NULL)"),
+    Index("notices_grid_job", "grid_job_id"),
     Index("notices_job", "job_id"),
 )
 

@@ -27,7 +27,7 @@ from oarpy.store.schema import assignments, jobs, journal, negotiation, platform
 from oarpy.store.schema.grid import broker, door
 
 # what a table refers to is in the same module, or in one before it
-_AREAS = (platform, rules, submissions, jobs, assignments, requests, journal, negotiation, door, broker)
+_AREAS = (platform, rules, submissions, jobs, assignments, requests, negotiation, door, broker, journal)
 TABLES = tuple(dict.fromkeys(thing for area in _AREAS for thing in vars(area).values() if isinstance(thing, Table)))
 """In an order in which they can be created."""
 

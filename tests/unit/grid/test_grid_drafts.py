@@ -107,6 +107,7 @@ WRONG = {
     "empty program": replace(NAMED, program=" "),
     "relative directory": replace(NAMED, directory="here"),
     "queue that is none": replace(NAMED, queue="a b"),
+    "notice that is none": replace(NAMED, notify="ann"),
     "empty type": replace(NAMED, types=("",)),
     "array of named parts": replace(NAMED, array="2"),
     "filter of named parts": replace(NAMED, properties="mem > 1"),

@@ -29,6 +29,14 @@ def test_our_templates_have_subject_and_comment() -> None:
     assert (told.subject, told.text) == ("*OAR* [ADMIN]: NODE_LOST n1: no answer on here", "NODE_LOST n1: no answer\n")
 
 
+def test_a_grid_job_is_called_one() -> None:
+    told = letter("", replace(END, job=None, grid_job=4))
+    assert (told.subject, told.text) == (
+        "*OAR* [END]: grid job 4 (first) on here",
+        "Job stopped normally.\n\nGrid job 4 of ann\n",
+    )
+
+
 def test_a_site_replaces_a_template_or_a_block_of_it(tmp_path: Path) -> None:
     (tmp_path / "job-END.txt").write_text(
         '{% extends "shipped/job.txt" %}{% block subject %}{{ job }} of {{ user }} is over{% endblock %}'
