@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from oarpy import configuration
@@ -120,6 +121,22 @@ def test_a_job_without_notify_leaves_nothing(connection: Connection, desk: Desk,
     missed = rounds.submit(deadline=400, components=5)
     rounds.until(410)
     assert (rounds.job(missed).state, queued(connection)) == (GridJobState.MISSED, [])
+
+
+def test_a_change_by_hand_wakes_the_notifier(connection: Connection, desk: Desk, dsn: str) -> None:
+    (job,) = mapped(connection, TO_ANN)
+    with psycopg.connect(dsn, autocommit=True) as listener:
+        listener.execute("LISTEN oarpy_events")
+        connection.execute("UPDATE grid_jobs SET state = 'Missed', ended_at = now() WHERE id = %s", [job])
+        heard = {note.payload for note in listener.notifies(timeout=10, stop_after=2)}
+    assert heard == {"grid job changed", "notice queued"}
+    assert queued(connection) == [(job, "ERROR")]
+
+
+def test_a_notice_is_of_one_job(connection: Connection, desk: Desk) -> None:
+    values = [desk.cluster.submit(), *mapped(connection, "")]
+    with pytest.raises(psycopg.errors.CheckViolation, match="notices_of_one_job"):
+        connection.execute("INSERT INTO notices (job_id, grid_job_id, tag, comment) VALUES (%s, %s, 'END', '')", values)
 
 
 def test_a_command_gets_number_name_tag_and_comment(connection: Connection, desk: Desk, tmp_path: Path) -> None:

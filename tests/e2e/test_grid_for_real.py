@@ -53,6 +53,24 @@ def test_a_job_runs_on_the_best_of_two_clusters(grid: LocalGrid) -> None:
     assert found == [(first, "north", ["north1"]), (second, "south", ["south1"])]
 
 
+def test_users_are_told_by_their_own_command(grid: LocalGrid) -> None:
+    script, said = grid.home / "told.sh", grid.home / "said"
+    script.write_text(f'#!/bin/sh\necho "$(id -un) $1 $3" >>{said}\n')
+    script.chmod(0o755)
+    notice = f"exec:{script}"
+    (runs,) = grid.submit("--notify", notice, "-l", "/core=1,walltime=0:1:0", "true")
+    # more cores than there are
+    too_large = ("--components", "2", "-l", "/core=4", "--deadline", "+15s", "-w", "0:1:0", "true")
+    (missed,) = grid.submit("--notify", notice, *too_large)
+    who = grid.user.pw_name
+    news = {f"{who} {runs} RUNNING", f"{who} {runs} END", f"{who} {missed} ERROR"}
+    until(lambda: said.exists() and len(said.read_text().splitlines()) >= len(news), lambda: shown(grid))
+    lines = said.read_text().splitlines()
+    assert set(lines) == news
+    assert lines.index(f"{who} {runs} RUNNING") < lines.index(f"{who} {runs} END")
+    assert grid.sql("SELECT state FROM grid_jobs WHERE id = %s", missed) == [("Missed",)]
+
+
 def test_jobs_run_once_while_the_broker_is_killed_again_and_again(grid: LocalGrid) -> None:
     program = f"echo ran >>{grid.home}/$OAR_GRID_JOB_ID"
     first = grid.submit("-l", "/core=1,walltime=0:1:0", "--array", str(COPIES), program)[0]
