@@ -40,6 +40,12 @@ def add(
         str | None,
         typer.Option("--slurm", metavar="COMMAND", help="What leads to a cluster of Slurm: 'ssh user@host'."),
     ] = None,
+    users: Annotated[
+        str | None,
+        typer.Option(
+            "--users", metavar="NAMES", help="Who may use a cluster of Slurm: ann,bob or all. Else admins alone."
+        ),
+    ] = None,
     speed: Annotated[float, typer.Option("--speed", metavar="S", help="How many times as fast as speed 1 it is.")] = 1,
     dedicated: Annotated[
         bool, typer.Option("--dedicated", help="The broker alone submits there: algorithm 2 may withdraw jobs.")
@@ -52,10 +58,15 @@ def add(
     """Add a cluster, or change the one of that name; it is enabled then."""
     from oarpy.grid.administration import cluster_settings
 
-    settings = cluster_settings.read_settings(name, door, slurm, speed, place, dedicated=dedicated)
+    settings = cluster_settings.read_settings(name, door, slurm, speed, place, dedicated=dedicated, users=users)
     with open_session("oargridctl") as session:
-        cluster_settings.add(session, settings)
-    _tell("add", [name], "Cluster {} is added.\n", as_json=as_json)
+        lent = cluster_settings.add(session, settings)
+    if as_json:
+        write(json_text({"action": "add", "clusters": [name], "users": None if lent is None else list(lent)}))
+        return
+    write(f"Cluster {name} is added.\n")
+    if settings.users == ():
+        write(f"Nobody but {', '.join(lent or ())} may use it: --users ann,bob or --users all opens it.\n")
 
 
 @clusters_app.command("list")

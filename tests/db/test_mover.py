@@ -146,6 +146,37 @@ def test_a_job_moves_to_where_it_ends_sooner(connection: Connection) -> None:
     assert [taken_again(one.state, one.events) == one.actions for one in kept] == [True]
 
 
+def lend(connection: Connection, cluster: str, user: str) -> None:
+    """Open a cluster to one user alone."""
+    connection.execute("UPDATE grid_clusters SET users = %s WHERE name = %s", [[user], cluster])
+
+
+def test_nobody_moves_to_a_cluster_that_is_not_open_to_him(connection: Connection) -> None:
+    broker, job = busy_north(connection)
+    lend(connection, "south", "bob")
+    broker.pass_by_hand()
+    assert (broker.places(), broker.outcomes(), broker.message()) == ({job: ["north"]}, [], "")
+    assert "prepare" not in broker.providers["south"].calls
+    lend(connection, "south", "ann")
+    broker.pass_by_hand()
+    assert broker.places() == {job: ["south"]}
+
+
+def test_a_cluster_that_is_closed_during_a_pass_gets_no_more_jobs(connection: Connection) -> None:
+    broker, first = busy_north(connection)
+    second = broker.waiting("north", 2, 300)
+
+    def close(call: ClusterCall) -> None:
+        """Close the other cluster when the first job is frozen."""
+        if "frozen" in broker.providers["north"].states().values():
+            lend(connection, "south", "bob")
+
+    broker.before = close
+    broker.pass_by_hand()
+    assert sorted(broker.places().items()) == [(first, ["south"]), (second, ["north"])]
+    assert broker.message() == f"job {second} stayed: cluster 'south' is not open to 'ann'"
+
+
 @pytest.mark.parametrize(
     ("call", "cluster"), [("prepare", "north"), ("prepare", "south"), ("estimate", "south"), ("estimate", "north")]
 )

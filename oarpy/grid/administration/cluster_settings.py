@@ -16,13 +16,17 @@ from oarpy.store.grid import clusters
 from oarpy.store.grid.clusters import GridClusterRow
 
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}", re.ASCII)
+_USER = re.compile(r"[^\s,:]{1,64}")
 _FASTEST = 1e6
 _LONGEST_DOOR = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """A cluster as an admin describes it; ``door`` are the words of the command that leads to it."""
+    """A cluster as an admin describes it; ``door`` are the words of the command that leads to it.
+
+    Jobs of ``users`` may go there; none named: those of admins alone; None: everybody's.
+    """
 
     name: str
     kind: str
@@ -30,10 +34,18 @@ class ClusterSettings:
     speed: float = 1
     dedicated: bool = False
     place: int = 0
+    users: tuple[str, ...] | None = None
 
 
 def read_settings(
-    name: str, door: str | None, slurm: str | None, speed: float, place: int, *, dedicated: bool
+    name: str,
+    door: str | None,
+    slurm: str | None,
+    speed: float,
+    place: int,
+    *,
+    dedicated: bool,
+    users: str | None = None,
 ) -> ClusterSettings:
     """Return what was typed; raise :class:`UsageError` for what no cluster can have."""
     if not _NAME.fullmatch(name):
@@ -42,12 +54,27 @@ def read_settings(
     if (door is None) == (slurm is None):
         raise UsageError("either --door or --slurm", hint='--door "ssh -i KEY oargrid@host"')
     kind, command = ("oarpy", door) if slurm is None else ("slurm", slurm)
+    if users is not None and kind != "slurm":
+        raise UsageError("--users with --door", hint="grants of that cluster say who may use it: oargridctl grant")
     words = _words(command or "")
     if not isfinite(speed) or not 0 < speed <= _FASTEST:
         raise UsageError(f"speed {speed:g}", hint="a number above 0, at most a million; 1 is the usual one")
     if not 0 <= place < 2**31:
         raise UsageError(f"place {place}", hint="a whole number from 0 on; clusters of equal places go by name")
-    return ClusterSettings(name, kind, words, speed, dedicated, place)
+    lent = _users(users) if kind == "slurm" else None
+    return ClusterSettings(name, kind, words, speed, dedicated, place, lent)
+
+
+def _users(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return ()
+    if text.strip() == "all":
+        return None
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if not _USER.fullmatch(name) or not name.isprintable():
+            raise UsageError(f"--users '{short(text)}' has '{short(name)}'", hint="ann,bob or all")
+    return tuple(dict.fromkeys(names))
 
 
 def _words(command: str) -> tuple[str, ...]:
@@ -61,9 +88,13 @@ def _words(command: str) -> tuple[str, ...]:
     return words
 
 
-def add(session: Session, settings: ClusterSettings) -> None:
-    """Add a cluster, or change the one of that name, which is enabled then. Admins only."""
+def add(session: Session, settings: ClusterSettings) -> tuple[str, ...] | None:
+    """Add a cluster, or change the one of that name, which is enabled then. Admins only.
+
+    Return the users whose jobs may go there; None for everybody.
+    """
     session.require_admin("add clusters")
+    users = _admins(session) if settings.users == () else settings.users
     clusters.put(
         session.connection,
         settings.name,
@@ -72,7 +103,14 @@ def add(session: Session, settings: ClusterSettings) -> None:
         speed=settings.speed,
         dedicated=settings.dedicated,
         place=settings.place,
+        users=users,
     )
+    return users
+
+
+def _admins(session: Session) -> tuple[str, ...]:
+    """Return who is an admin at present, as far as is known by name."""
+    return tuple(sorted({"root", session.user, *session.configuration.submission.admins}))
 
 
 def enable(session: Session, names: Sequence[str], *, active: bool) -> None:
@@ -103,7 +141,7 @@ def _unknown(name: str) -> NotFound:
 
 def table(rows: Iterable[GridClusterRow], *, with_doors: bool) -> Table:
     """Return clusters for people; the commands that lead to them are for admins."""
-    titles = ("Cluster", "Runs", "State", "Procs", "Speed", "Dedicated", "Heard", "Message")
+    titles = ("Cluster", "Runs", "State", "Procs", "Speed", "Dedicated", "Users", "Heard", "Message")
     columns = [Column(title) for title in (*titles, *(["Door"] if with_doors else []))]
     return Table(tuple(columns), tuple(_cells(row, with_door=with_doors) for row in rows))
 
@@ -117,6 +155,7 @@ def record(row: GridClusterRow, *, with_door: bool) -> dict[str, JsonValue]:
         "place": row.place,
         "speed": row.speed,
         "dedicated": row.dedicated,
+        "users": None if row.users is None else sorted(row.users),
         "procs": row.procs,
         "abilities": sorted(row.abilities),
         "clock_offset": row.clock_offset,
@@ -131,6 +170,12 @@ def _cells(row: GridClusterRow, *, with_door: bool) -> tuple[str, ...]:
     state = "silent" if row.silent_since is not None else "enabled" if row.active else "disabled"
     procs = "?" if row.procs is None else str(row.procs)
     heard = local_date(row.heard_at) or "never"
-    cells = [row.name, row.kind, state, procs, f"{row.speed:g}", "yes" if row.dedicated else "no", heard]
+    cells = [row.name, row.kind, state, procs, f"{row.speed:g}", "yes" if row.dedicated else "no", _who(row), heard]
     cells.append(one_line(row.message))
     return (*cells, *([one_line(shlex.join(row.door))] if with_door else []))
+
+
+def _who(row: GridClusterRow) -> str:
+    if row.users is None:
+        return "as granted" if row.kind == "oarpy" else "all"
+    return ",".join(sorted(row.users)) or "nobody"

@@ -164,11 +164,11 @@ class Mapper(BrokerModule):
                 self._memory.busy |= set(jobs)
                 self._errands.begin(("ects",), self._ask_ects(alike))
                 break
-            if (reason := self._awaited(jobs[0], rows)) is not None:
+            if (reason := self._awaited(alike.jobs[0], rows)) is not None:
                 late.setdefault(reason, []).extend(jobs)
             else:
                 with connection.transaction():
-                    self._fail(connection, jobs, "; ".join(self._memory.refused.get(jobs[0], {}).values()))
+                    self._fail(connection, jobs, "; ".join(self._refusals(alike.jobs[0], rows).values()))
         for reason, jobs in late.items():
             self._put_off(connection, jobs, reason)
 
@@ -196,23 +196,28 @@ class Mapper(BrokerModule):
     ) -> Iterator[AlikeJobs]:
         """Yield jobs that ask for the same, one behind the other, with the clusters that can be asked for them."""
         found = broker_jobs.components(connection, [job.id for job in ready])
-        memory, silent = self._memory, self._connections.silent()
+        silent = self._connections.silent()
 
         def wanted(job: GridJobRow) -> tuple[object, object]:
-            return _asked(job, found[job.id][0]), memory.refused.get(job.id)
+            return _asked(job, found[job.id][0]), self._memory.refused.get(job.id)
 
         for _, group in groupby(ready, wanted):
             jobs = list(group)
-            refused = memory.refused.get(jobs[0].id, {})
+            refused = self._refusals(jobs[0], rows)
             usable = [row for row in rows if row.active and row.name not in refused and row.name not in silent]
             yield AlikeJobs(jobs, found[jobs[0].id][0], usable)
 
-    def _awaited(self, job: int, rows: Sequence[GridClusterRow], answered: Container[str] = ()) -> str | None:
+    def _refusals(self, job: GridJobRow, rows: Sequence[GridClusterRow]) -> dict[str, str]:
+        """Return the clusters that are not open to the user of a job, or have refused it, with why."""
+        closed = {row.name: reason for row in rows if row.active and (reason := row.refusal_to(job.user))}
+        return closed | self._memory.refused.get(job.id, {})
+
+    def _awaited(self, job: GridJobRow, rows: Sequence[GridClusterRow], answered: Container[str] = ()) -> str | None:
         """Say what a job waits for that no cluster takes at present; None if all active ones have said no to it."""
         active = [row.name for row in rows if row.active]
         if not active:
             return "no cluster is active (oargridctl clusters)"
-        refused, silent = self._memory.refused.get(job, {}), self._connections.silent()
+        refused, silent = self._refusals(job, rows), self._connections.silent()
         unheard = [name for name in active if name not in refused and name not in answered]
         texts = [silent.get(name) or f"cluster '{name}' does not answer" for name in unheard]
         return "; ".join(texts) if texts else None
@@ -251,13 +256,14 @@ class Mapper(BrokerModule):
         refusals = {name: str(one) for name, one in failures.items() if not isinstance(one, ClusterSilent)}
         possible = {name: ends for name, ends in told.items() if ends[0] < math.inf}
         if not possible:
-            reason = self._awaited(jobs[0], clusters.every(connection), {*told, *refusals})
+            rows = clusters.every(connection)
+            reason = self._awaited(alike.jobs[0], rows, {*told, *refusals})
             with connection.transaction():
                 if reason is not None:
                     texts = [*refusals.values(), reason]
                     self._put_off(connection, jobs, "; ".join(texts))
                 else:
-                    earlier = self._memory.refused.get(jobs[0], {}).values()
+                    earlier = self._refusals(alike.jobs[0], rows).values()
                     never = [f"cluster '{name}' can never run it" for name in told]
                     self._fail(connection, jobs, "; ".join([*earlier, *refusals.values(), *never]))
             return

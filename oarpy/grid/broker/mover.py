@@ -187,11 +187,15 @@ class Mover(BrokerModule):
                 break
 
     def _drop_lost(self, connection: Connection, under_way: _PassUnderWay) -> Mapping[str, GridClusterRow]:
-        """Drop the moves to clusters that were disabled or removed since the plan; return those in use, by name."""
+        """Drop the moves to clusters that were disabled, removed or closed since the plan; return those in use."""
         rows = {row.name: row for row in clusters.every(connection) if row.active}
-        for move in [one for one in under_way.left if one.target not in rows]:
+        for move in list(under_way.left):
+            there = rows.get(move.target)
+            reason = f"cluster '{move.target}' is not in use any more"
+            if there is not None and not (reason := there.refusal_to(move.part.request.user)):
+                continue
             under_way.left.remove(move)
-            under_way.remarks.append(f"job {move.part.job} stayed: cluster '{move.target}' is not in use any more")
+            under_way.remarks.append(f"job {move.part.job} stayed: {reason}")
         return rows
 
     def _begin_move(

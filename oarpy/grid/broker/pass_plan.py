@@ -11,7 +11,7 @@ numbers that it would get if each move were carried out before the next one is c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -78,21 +78,21 @@ class ClusterLost(Exception):
 class PassPlanner:
     """Leads the core through one pass.
 
-    Nobody joins the queues of ``closed`` clusters. The first answer of a cluster is of its state now, later ones may
-    be of one that is ``age`` seconds old: so all are of the same. ``ahead`` has by how many seconds clocks of clusters
-    are ahead.
+    ``closed`` tells of a cluster and a user that no job of the user joins its queue. The first answer of a cluster is
+    of its state now, later ones may be of one that is ``age`` seconds old: so all are of the same. ``ahead`` has by how
+    many seconds clocks of clusters are ahead.
     """
 
     def __init__(
         self,
         clusters: Sequence[GridCluster],
         rules: ReallocationRules,
-        closed: Collection[str] = (),
+        closed: Callable[[str, str], bool] = lambda cluster, user: False,
         age: float = 300,
         ahead: Mapping[str, float] | None = None,
     ) -> None:
         self._clusters = {cluster.name: cluster for cluster in clusters}
-        self._rules, self._closed, self._age = rules, frozenset(closed), age
+        self._rules, self._closed, self._age = rules, closed, age
         self._ahead = ahead or {}
         self._core = DrivenCore(BrokerState(tuple(clusters), reallocation=rules))
         self._parts: dict[int, MovablePart] = {}
@@ -174,7 +174,7 @@ class PassPlanner:
             if part.cluster == cluster and part.name not in gone:
                 requests.append(part.name)
             else:
-                fits = part.request.procs <= there.procs and cluster not in self._closed
+                fits = part.request.procs <= there.procs and not self._closed(cluster, part.request.user)
                 requests.append(request_there(part, there) if fits else None)
         joined = tuple(request_there(self._parts[job], there) for job in queue.joined)
         age = self._age if cluster in self._looked else 0
@@ -184,7 +184,7 @@ class PassPlanner:
 
 @dataclass(frozen=True, slots=True)
 class _Estimate:
-    """A question to a cluster; None stands for a job that is too large for it."""
+    """A question to a cluster; None stands for a job that is too large for it, or may not go there."""
 
     requests: tuple[PartRequest | str | None, ...]
     without: tuple[str, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from oarpy.grid.broker.decisions import TakenDecision
@@ -54,14 +54,20 @@ def plan_pass(
             clusters = [GridCluster(row.name, described[row.name].procs, row.speed) for row in usable]
             if not concerned:
                 return PlannedPass(lost=_reasons(lost))
-            closed = [row.name for row in usable if not row.active]
-            made = yield from PassPlanner(clusters, rules, closed, ahead=clocks_ahead(usable)).plan(concerned, now)
+            planner = PassPlanner(clusters, rules, _closed(usable), ahead=clocks_ahead(usable))
+            made = yield from planner.plan(concerned, now)
             moves: Sequence[PlannedMove] = made.moves
             if rules.algorithm == 2:
                 moves = without_needless(moves, (yield from _queues(usable)))
             return PlannedPass(tuple(moves), made.decision, len(concerned), _reasons(lost))
         except ClusterLost as error:
             lost[error.cluster] = error.reason
+
+
+def _closed(rows: Iterable[GridClusterRow]) -> Callable[[str, str], bool]:
+    """Return what tells whether no job of a user may join the queue of a cluster."""
+    by_name = {row.name: row for row in rows}
+    return lambda cluster, user: not by_name[cluster].active or bool(by_name[cluster].refusal_to(user))
 
 
 def clocks_ahead(rows: Iterable[GridClusterRow]) -> dict[str, float]:

@@ -6,7 +6,7 @@ All that a broker has there is in Slurm itself: jobs of one account, whose comme
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf
 from re import search
@@ -51,14 +51,23 @@ class SlurmCluster(OneByOne):
     """A :class:`~oarpy.grid.provider.Provider` of a Slurm behind the command ``words`` (``ssh HOST``; none: here).
 
     Parts of ``broker`` are jobs of the account that the command enters as. Each command has ``seconds``.
+    ``refusal`` says why a user's parts are not made there; nothing if they are.
     """
 
     def __init__(
-        self, name: str, words: Sequence[str] = (), *, broker: str = "grid", speed: float = 1, seconds: float = 20
+        self,
+        name: str,
+        words: Sequence[str] = (),
+        *,
+        broker: str = "grid",
+        speed: float = 1,
+        seconds: float = 20,
+        refusal: Callable[[str], str] = lambda user: "",
     ) -> None:
         self._name = name
         self._broker = broker
         self._speed = speed
+        self._refusal = refusal
         self._host = SlurmHost(name, words, seconds)
 
     @property
@@ -182,6 +191,8 @@ class SlurmCluster(OneByOne):
 
     def prepare(self, key: str, transaction: str, part: GridPart, ttl: float) -> PreparedPart:
         """Submit a held job, allocate processors, or put off the start of a job that waits."""
+        if part.kind != "withdrawn" and (closed := self._refusal(part.request.user)):
+            raise CallRefused(closed)
         listed = self._listed()
         known = listed.of(part.name)
         if known and known.mark and known.mark.key == key:

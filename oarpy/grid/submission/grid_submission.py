@@ -36,7 +36,8 @@ def read_draft(session: Session, options: GridOptions) -> tuple[GridDraft, list[
     """Return the job asked for and the clusters it may go to, in configured order.
 
     Raises :class:`UsageError`, :class:`NotFound` for a cluster that is not there, :class:`AdmissionRefused` for one
-    that takes no jobs, or if there is none.
+    that takes no jobs, or none of this user, or if there is none. A job that names none has all: also those that are
+    not open to its user.
     """
     drafted = draft(options, session.user, session.configuration.submission, datetime.now().astimezone())
     return drafted, usable(drafted.job, clusters.every(session.connection))
@@ -54,6 +55,9 @@ def usable(job: NewGridJob, known: list[GridClusterRow]) -> list[GridClusterRow]
             raise NotFound(f"no cluster '{name[:64]}'", hint=hint)
         if name not in {cluster.name for cluster in active}:
             raise AdmissionRefused(f"cluster '{name}' takes no grid jobs now", hint="name another one, or try later")
+    for cluster in active:
+        if cluster.name in asked and (closed := cluster.refusal_to(job.user)):
+            raise AdmissionRefused(closed, hint="an admin of the broker says who may use it: oargridctl clusters list")
     return [cluster for cluster in active if not asked or cluster.name in asked]
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from oarpy.client.rendering import Column, JsonValue, Table, local_date, one_line
 from oarpy.client.session import Session
 from oarpy.grid.broker.connections import providers_of
-from oarpy.grid.provider import PartRequest, Provider
+from oarpy.grid.provider import CallRefused, PartRequest, Provider
 from oarpy.grid.reports.grid_job_views import GridJobView
 from oarpy.grid.submission.expected_ends import EndQuestion, ExpectedEnd, best, expected_ends
 from oarpy.grid.submission.grid_draft import GridDraft
@@ -125,7 +125,7 @@ def _request(
 
 def _ask(asked: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: GridOpening) -> list[ExpectedEnd]:
     """Ask clusters for requests, or for parts of that name; one that cannot be asked has the error."""
-    with _opened((row for row, _, _ in asked), opening) as providers:
+    with _opened(asked, opening) as providers:
         questions = [
             EndQuestion(provider, request, name, row.clock_ahead)
             for (row, request, name), provider in zip(asked, providers, strict=True)
@@ -139,11 +139,18 @@ def _ask(asked: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: Grid
 
 
 @contextmanager
-def _opened(rows: Iterable[GridClusterRow], opening: GridOpening) -> Iterator[list[Provider | OarpyError]]:
-    """Give a provider for each row, or why there is none; they are closed in the end."""
+def _opened(
+    asked: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: GridOpening
+) -> Iterator[list[Provider | OarpyError]]:
+    """Give a provider for each row, or why there is none; they are closed in the end.
+
+    Who asks for what is not there yet has none for a cluster that is not open to its user.
+    """
     providers: list[Provider | OarpyError] = []
-    for row in rows:
+    for row, request, part in asked:
         try:
+            if not part and (closed := row.refusal_to(request.user)):
+                raise CallRefused(closed)
             providers.append(opening(row))
         except OarpyError as error:
             providers.append(error)

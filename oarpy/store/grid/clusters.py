@@ -10,7 +10,10 @@ from oarpy.store.database import Connection
 
 @dataclass(frozen=True, slots=True)
 class GridClusterRow:
-    """A cluster; ``door`` is the command that leads to it. Times in epoch seconds, ``clock_offset`` in seconds."""
+    """A cluster; ``door`` is the command that leads to it. Times in epoch seconds, ``clock_offset`` in seconds.
+
+    Jobs of ``users`` may go there; None: of everybody.
+    """
 
     name: str
     kind: str
@@ -26,6 +29,11 @@ class GridClusterRow:
     silent_since: float | None = None
     message: str = ""
     last_event: int = 0
+    users: frozenset[str] | None = None
+
+    def refusal_to(self, user: str) -> str:
+        """Say why no job of a user may go there; nothing if it may."""
+        return "" if self.users is None or user in self.users else f"cluster '{self.name}' is not open to '{user}'"
 
     @property
     def clock_ahead(self) -> float:
@@ -36,14 +44,16 @@ class GridClusterRow:
 _NOISE = 0.5
 """Seconds by which clocks read over a network may seem to differ."""
 _ALL = """
-    SELECT name, kind, door, speed, dedicated, place, active, procs, abilities, clock_offset,
-           extract(epoch FROM heard_at)::float8, extract(epoch FROM silent_since)::float8, message, last_event
+    SELECT name, kind, door, coalesce(speed, told_speed, 1), dedicated, place, active, procs, abilities, clock_offset,
+           extract(epoch FROM heard_at)::float8, extract(epoch FROM silent_since)::float8, message, last_event,
+           users
     FROM grid_clusters ORDER BY place, name
 """
 _PUT = """
-    INSERT INTO grid_clusters (name, kind, door, speed, dedicated, place) VALUES (%s, %s, %s, %s, %s, %s)
+    INSERT INTO grid_clusters (name, kind, door, speed, dedicated, place, users) VALUES (%s, %s, %s, %s, %s, %s, %s)
     ON CONFLICT (name) DO UPDATE SET kind = excluded.kind, door = excluded.door, speed = excluded.speed,
-        dedicated = excluded.dedicated, place = excluded.place, active = true
+        dedicated = excluded.dedicated, place = excluded.place, users = excluded.users,
+        active = true
 """
 _SET_ACTIVE = "UPDATE grid_clusters SET active = %s WHERE name = %s RETURNING name"
 _REMOVE = """
@@ -75,6 +85,7 @@ def every(connection: Connection) -> list[GridClusterRow]:
     for row in connection.execute(_ALL).fetchall():
         fields = list(row)
         fields[2], fields[8] = tuple(row[2]), frozenset(row[8])
+        fields[-1] = None if row[-1] is None else frozenset(row[-1])
         found.append(GridClusterRow(*fields))
     return found
 
@@ -88,9 +99,11 @@ def put(
     speed: float = 1,
     dedicated: bool = False,
     place: int = 0,
+    users: Sequence[str] | None = None,
 ) -> None:
-    """Add a cluster, or change its settings; it is active then."""
-    connection.execute(_PUT, [name, kind, list(door), speed, dedicated, place])
+    """Add a cluster, or change its settings; it is active then. Without ``users`` everybody's jobs may go there."""
+    lent = None if users is None else list(users)
+    connection.execute(_PUT, [name, kind, list(door), speed, dedicated, place, lent])
 
 
 def set_active(connection: Connection, name: str, *, active: bool) -> bool:

@@ -76,6 +76,10 @@ class NamedJobs:
         if missing:
             self._refuse(connection, file, f"no cluster '{missing[0]}' is in use")
             return
+        closed = next(filter(None, (rows[name].refusal_to(file.job.user) for name in wanted)), "")
+        if closed:
+            self._refuse(connection, file, closed)
+            return
         for name in wanted:
             offset = rows[name].clock_offset or 0.0
             if abs(offset) > self.tolerance:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from oarpy.grid.broker.coallocated.soundings import ClusterSounding, RoomAsked, sound, try_due
 from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand, Errands
@@ -86,21 +87,23 @@ class RoomLooks:
             jobs = dict(self._added)
             self._added.clear()
             self._awaited |= set(jobs)
-            self.errands.begin(("room", min(jobs)), self._look(jobs, [one.name for one in clusters]))
+            self.errands.begin(("room", min(jobs)), self._look(jobs, clusters))
 
-    def _look(self, jobs: Mapping[int, RoomAsked], clusters: Sequence[str]) -> Errand[RoomsFound]:
-        """Ask all clusters at the same time for room from now on."""
+    def _look(self, jobs: Mapping[int, RoomAsked], clusters: Sequence[GridClusterRow]) -> Errand[RoomsFound]:
+        """Ask all clusters at the same time for room from now on, each for the jobs of users to whom it is open."""
         asked = list(dict.fromkeys(jobs.values()))
         patience = _PATIENCE + _PATIENCE_A_REQUEST * len(asked)
         clock, tolerance = self.errands.clock, self.tolerance
+        open_to = {one.name: [each for each in asked if not one.refusal_to(each.request.user)] for one in clusters}
+        wanted = {name: some for name, some in open_to.items() if some}
         calls = [
-            ClusterCall(name, lambda provider: sound(provider, asked, clock, tolerance), 2 * patience)
-            for name in clusters
+            ClusterCall(name, partial(sound, asked=some, clock=clock, tolerance=tolerance), 2 * patience)
+            for name, some in wanted.items()
         ]
         answers = yield CallBatch(calls, patience)
         told: dict[RoomAsked, dict[str, ClusterSounding | OarpyError]] = {one: {} for one in asked}
-        for name, answer in zip(clusters, answers, strict=True):
-            each = answer if isinstance(answer, list) else [answer] * len(asked)
-            for one, its in zip(asked, each, strict=True):
+        for (name, some), answer in zip(wanted.items(), answers, strict=True):
+            each = answer if isinstance(answer, list) else [answer] * len(some)
+            for one, its in zip(some, each, strict=True):
                 told[one][name] = its
         return RoomsFound(jobs, told)

@@ -36,7 +36,13 @@ grid_clusters = table(
     column("name", Text, "its name", key=True, check="name ~ '^[A-Za-z0-9_]+$'"),
     column("kind", Text, "what it runs: oarpy or slurm", check="kind IN ('oarpy', 'slurm')"),
     column("door", ARRAY(Text), "the command that leads to it, in words", check="cardinality(door) > 0"),
-    column("speed", Double, "how many times as fast as speed 1", default=1, check="speed > 0"),
+    column(
+        "speed",
+        Double,
+        "how many times as fast as speed 1, as an admin says; NULL: as it told",
+        optional=True,
+        check="speed > 0",
+    ),
     column("dedicated", Boolean, "whether the broker alone submits there", default=False),
     column("place", Integer, "its place in the configured order", default=0),
     column("active", Boolean, "whether new parts go there", default=True),
@@ -47,6 +53,14 @@ grid_clusters = table(
     column("silent_since", INSTANT, "since when it does not answer; NULL while it does", optional=True),
     column("message", Text, "why it does not answer, or refuses", default=""),
     column("last_event", BigInteger, "number of the last event of it that was taken in", default=0),
+    column("users", ARRAY(Text), "users whose jobs may go there; NULL: everybody's", optional=True),
+    column(
+        "told_speed",
+        Double,
+        "how many times as fast as speed 1, as it told last; NULL: not known yet",
+        optional=True,
+        check="told_speed > 0",
+    ),
 )
 
 grid_jobs = table(
