@@ -46,7 +46,10 @@ def add(
             "--users", metavar="NAMES", help="Who may use a cluster of Slurm: ann,bob or all. Else admins alone."
         ),
     ] = None,
-    speed: Annotated[float, typer.Option("--speed", metavar="S", help="How many times as fast as speed 1 it is.")] = 1,
+    speed: Annotated[
+        float | None,
+        typer.Option("--speed", metavar="S", help="How many times as fast as speed 1 it is; else as it says."),
+    ] = None,
     dedicated: Annotated[
         bool, typer.Option("--dedicated", help="The broker alone submits there: algorithm 2 may withdraw jobs.")
     ] = False,

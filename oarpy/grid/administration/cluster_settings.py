@@ -25,13 +25,14 @@ _LONGEST_DOOR = 4096
 class ClusterSettings:
     """A cluster as an admin describes it; ``door`` are the words of the command that leads to it.
 
-    Jobs of ``users`` may go there; none named: those of admins alone; None: everybody's.
+    Without ``speed`` its own word counts. Jobs of ``users`` may go there; none named: those of admins alone; None:
+    everybody's.
     """
 
     name: str
     kind: str
     door: tuple[str, ...]
-    speed: float = 1
+    speed: float | None = None
     dedicated: bool = False
     place: int = 0
     users: tuple[str, ...] | None = None
@@ -41,7 +42,7 @@ def read_settings(
     name: str,
     door: str | None,
     slurm: str | None,
-    speed: float,
+    speed: float | None,
     place: int,
     *,
     dedicated: bool,
@@ -57,8 +58,8 @@ def read_settings(
     if users is not None and kind != "slurm":
         raise UsageError("--users with --door", hint="grants of that cluster say who may use it: oargridctl grant")
     words = _words(command or "")
-    if not isfinite(speed) or not 0 < speed <= _FASTEST:
-        raise UsageError(f"speed {speed:g}", hint="a number above 0, at most a million; 1 is the usual one")
+    if speed is not None and not (isfinite(speed) and 1 / _FASTEST <= speed <= _FASTEST):
+        raise UsageError(f"speed {speed:g}", hint="from a millionth to a million; without --speed, as the cluster says")
     if not 0 <= place < 2**31:
         raise UsageError(f"place {place}", hint="a whole number from 0 on; clusters of equal places go by name")
     lent = _users(users) if kind == "slurm" else None
@@ -154,6 +155,7 @@ def record(row: GridClusterRow, *, with_door: bool) -> dict[str, JsonValue]:
         "active": row.active,
         "place": row.place,
         "speed": row.speed,
+        "told_speed": row.told_speed,
         "dedicated": row.dedicated,
         "users": None if row.users is None else sorted(row.users),
         "procs": row.procs,

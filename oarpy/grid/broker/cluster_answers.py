@@ -18,6 +18,7 @@ _LATEST = 1e11
 _WHOLE = (-(2**31), 2**31 - 1)
 _BOUNDS: Mapping[str, tuple[float, float]] = {
     "procs": (0, 2**31 - 1),
+    "speed": (1e-6, 1e6),
     "number": (0, 2**62),
     "clock": (0, _LATEST),
     "at": (0, _LATEST),

@@ -42,13 +42,13 @@ def provider_of(broker: str, row: GridClusterRow) -> Provider:
     if row.kind == "oarpy":
         return OarpyCluster(row.name, row.door)
     if row.kind == "slurm":
-        return SlurmCluster(row.name, row.door, broker=broker, speed=row.speed, refusal=row.refusal_to)
+        return SlurmCluster(row.name, row.door, broker=broker, refusal=row.refusal_to)
     raise CallRefused(f"cluster '{row.name}' is of kind '{row.kind}', which this broker cannot ask")
 
 
 def _opened_by(row: GridClusterRow) -> tuple[object, ...]:
     """Return what a provider is made of."""
-    return row.kind, row.door, row.speed, row.users
+    return row.kind, row.door, row.users
 
 
 class ClusterConnection:
@@ -170,7 +170,7 @@ class ClusterConnections:
         self._signal = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
     def adopt(self, rows: Sequence[GridClusterRow]) -> None:
-        """Follow the table of clusters: new ones are there, those whose door, speed or users changed are anew."""
+        """Follow the table of clusters: new ones are there, those whose door or users changed are opened anew."""
         wanted = {row.name: row for row in rows}
         for name, connection in list(self._connections.items()):
             row = wanted.get(name)

@@ -127,7 +127,7 @@ class Watcher(BrokerModule):
             assert isinstance(result, tuple)
             told, offset = result
             abilities = [one for one in ("claim", "reserve", "withdraw", "evict") if getattr(told.abilities, one)]
-            clusters.note_description(connection, cluster, told.procs, abilities, offset)
+            clusters.note_description(connection, cluster, told.procs, abilities, offset, told.speed)
             return 0
         clusters.note_answer(connection, cluster)
         assert isinstance(result, _NewEvents)

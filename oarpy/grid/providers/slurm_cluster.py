@@ -60,13 +60,11 @@ class SlurmCluster(OneByOne):
         words: Sequence[str] = (),
         *,
         broker: str = "grid",
-        speed: float = 1,
         seconds: float = 20,
         refusal: Callable[[str], str] = lambda user: "",
     ) -> None:
         self._name = name
         self._broker = broker
-        self._speed = speed
         self._refusal = refusal
         self._host = SlurmHost(name, words, seconds)
 
@@ -76,10 +74,13 @@ class SlurmCluster(OneByOne):
         return self._name
 
     def describe(self) -> ClusterDescription:
-        """Return what the cluster is: it knows no reservations for users, and its owner's jobs give way to nobody."""
+        """Return what the cluster is: it knows no reservations for users, and its owner's jobs give way to nobody.
+
+        Slurm has no word for its speed.
+        """
         counts, clock = self._host.run("sinfo --noheader --format=%C && date +%s.%N").split()
         abilities = ClusterAbilities(claim=True, reserve=False, withdraw=True, evict=False)
-        return ClusterDescription(_processors(counts)[1], self._speed, float(clock), abilities)
+        return ClusterDescription(_processors(counts)[1], 1, float(clock), abilities)
 
     def idle(self, request: PartRequest, begin: float | None = None) -> int:
         """Return how many processors idle now, in the partition of the request."""

@@ -12,7 +12,7 @@ from oarpy.store.database import Connection
 class GridClusterRow:
     """A cluster; ``door`` is the command that leads to it. Times in epoch seconds, ``clock_offset`` in seconds.
 
-    Jobs of ``users`` may go there; None: of everybody.
+    Jobs of ``users`` may go there; None: of everybody. ``speed`` is what counts: what an admin says, else what it told.
     """
 
     name: str
@@ -30,6 +30,7 @@ class GridClusterRow:
     message: str = ""
     last_event: int = 0
     users: frozenset[str] | None = None
+    told_speed: float | None = None
 
     def refusal_to(self, user: str) -> str:
         """Say why no job of a user may go there; nothing if it may."""
@@ -46,7 +47,7 @@ _NOISE = 0.5
 _ALL = """
     SELECT name, kind, door, coalesce(speed, told_speed, 1), dedicated, place, active, procs, abilities, clock_offset,
            extract(epoch FROM heard_at)::float8, extract(epoch FROM silent_since)::float8, message, last_event,
-           users
+           users, told_speed
     FROM grid_clusters ORDER BY place, name
 """
 _PUT = """
@@ -64,7 +65,7 @@ _REMOVE = """
 """
 _HEARD = """
     UPDATE grid_clusters SET procs = %(procs)s, abilities = %(abilities)s, clock_offset = %(offset)s,
-        heard_at = clock_timestamp(), silent_since = NULL, message = ''
+        told_speed = %(speed)s, heard_at = clock_timestamp(), silent_since = NULL, message = ''
     WHERE name = %(name)s
 """
 _SILENT = """
@@ -85,7 +86,7 @@ def every(connection: Connection) -> list[GridClusterRow]:
     for row in connection.execute(_ALL).fetchall():
         fields = list(row)
         fields[2], fields[8] = tuple(row[2]), frozenset(row[8])
-        fields[-1] = None if row[-1] is None else frozenset(row[-1])
+        fields[14] = None if row[14] is None else frozenset(row[14])
         found.append(GridClusterRow(*fields))
     return found
 
@@ -96,12 +97,15 @@ def put(
     kind: str,
     door: Sequence[str],
     *,
-    speed: float = 1,
+    speed: float | None = None,
     dedicated: bool = False,
     place: int = 0,
     users: Sequence[str] | None = None,
 ) -> None:
-    """Add a cluster, or change its settings; it is active then. Without ``users`` everybody's jobs may go there."""
+    """Add a cluster, or change its settings; it is active then.
+
+    Without ``speed`` its own word counts; without ``users`` everybody's jobs may go there.
+    """
     lent = None if users is None else list(users)
     connection.execute(_PUT, [name, kind, list(door), speed, dedicated, place, lent])
 
@@ -116,9 +120,11 @@ def remove(connection: Connection, name: str) -> bool:
     return connection.execute(_REMOVE, {"name": name}).fetchone() is not None
 
 
-def note_description(connection: Connection, name: str, procs: int, abilities: Sequence[str], offset: float) -> None:
+def note_description(
+    connection: Connection, name: str, procs: int, abilities: Sequence[str], offset: float, speed: float = 1
+) -> None:
     """Note what a cluster said of itself; its clock is ``offset`` seconds ahead of this one."""
-    values = {"name": name, "procs": procs, "abilities": list(abilities), "offset": offset}
+    values = {"name": name, "procs": procs, "abilities": list(abilities), "offset": offset, "speed": speed}
     connection.execute(_HEARD, values)
 
 

@@ -81,9 +81,10 @@ _BEGIN = """
 """
 _WORD = "SELECT word FROM grid_transactions WHERE id = %s"
 _ADD_CLUSTERS = "INSERT INTO grid_outcomes (transaction, cluster) SELECT %s, unnest(%s::text[]) ON CONFLICT DO NOTHING"
+# However slow a cluster says it is, a walltime there is one that can be stored.
 _ADD_PARTS = """
     INSERT INTO grid_parts (transaction, name, job, component, cluster, kind, walltime)
-    SELECT %s, name, job, component, cluster, kind, make_interval(secs => walltime)
+    SELECT %s, name, job, component, cluster, kind, make_interval(secs => least(walltime, 1e9))
     FROM unnest(%s::text[], %s::bigint[], %s::int[], %s::text[], %s::text[], %s::float8[])
         AS s(name, job, component, cluster, kind, walltime)
 """

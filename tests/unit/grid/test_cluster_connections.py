@@ -101,13 +101,13 @@ def test_a_cluster_that_is_gone_from_the_table_is_not_asked(world: World) -> Non
     assert world.procs("north").result(10) == 4
 
 
-def test_a_cluster_of_slurm_has_the_speed_of_the_table() -> None:
+def test_a_cluster_of_slurm_has_the_users_of_the_table() -> None:
     row = GridClusterRow("heap", "slurm", ("door",), 1, False, 0, True)
     connections = ClusterConnections(providers_of("lyon"))
-    speed = ClusterCall("heap", lambda provider: vars(provider)["_speed"])
-    for there in (row, replace(row, speed=2)):
+    refusal = ClusterCall("heap", lambda provider: vars(provider)["_refusal"]("eve"))
+    for there in (row, replace(row, users=frozenset({"ann"})), replace(row, users=frozenset({"ann", "eve"}))):
         connections.adopt([there])
-        assert connections.submit(speed).result(10) == there.speed
+        assert connections.submit(refusal).result(10) == there.refusal_to("eve")
     connections.close()
 
 
