@@ -74,7 +74,7 @@ def test_tasks_are_cancelled(site: Site) -> None:
     runs = Task(site, "long", "sleep 600", "-l /nodes=2,walltime=00:10:00")
     until((runs.work / ".command.begin").exists, "the task does not begin")
     waits = Task(site, "late", "sleep 600", "-l /nodes=2,walltime=00:10:00")
-    assert runs.state() == "Running"
+    until(lambda: runs.state() == "Running", "the task does not run")
     assert waits.state() in PENDING
     site.run("oardel", runs.job, waits.job)
     until(lambda: runs.state() is None and waits.state() is None, "the jobs stay listed")
