@@ -233,7 +233,8 @@ class ProviderConformance:
     @pytest.mark.parametrize("how", ["abort", "lapse"])
     def test_a_frozen_part_goes_on_in_its_old_rank(self, stage: ProviderStage, how: str) -> None:
         local = stage.busy()
-        first, second = (stage.queued(stage.procs, program="sleep 1") for _ in range(2))
+        first = stage.queued(stage.procs, program="sleep 1")
+        second = stage.queued(stage.procs, program="sleep 1" if how == "lapse" else "sleep 1000")
         transaction = stage.freeze(first, ttl=stage.lapse if how == "lapse" else LONG)
         if how == "abort":
             stage.vacate(local)
@@ -241,6 +242,7 @@ class ProviderConformance:
             assert stage.events(first) == []
             third = stage.queued(stage.procs, program="sleep 1")
             stage.abort(transaction)
+            stage.cancel(second)
         else:
             third = second
             ends = stage.provider.estimate([first, second])
