@@ -28,6 +28,9 @@ from oarpy.postgres import embedded_server
 from oarpy.postgres.binaries import available_versions
 from tests.harness.bare_environment import bare_environment, enter
 
+RANDOM = "OARPY_RANDOM_TESTS" in os.environ
+"""Whether properties are tried on other examples each time; else on the same ones."""
+
 # before any test is imported: no test sees what this machine has of oarpy
 enter()
 
@@ -37,6 +40,8 @@ settings.register_profile(
     "oarpy",
     phases=[phase for phase in Phase if phase is not Phase.explain],
     deadline=None,
+    derandomize=not RANDOM,
+    database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("oarpy")
