@@ -136,11 +136,9 @@ class PassInProgress:
         """Take one out that is looked at, and return it."""
         self.looked_at -= 1
         del self.jobs[place]
-        for numbers in (self.procs, self.here, self.ects, self.noted):
-            if numbers is not None:
-                numbers[..., place:-1] = numbers[..., place + 1 :]
-        self.procs, self.here, self.ects = self.procs[:-1], self.here[:-1], self.ects[:, :-1]
-        self.noted = None if self.noted is None else self.noted[:-1]
+        self.procs, self.here = np.delete(self.procs, place), np.delete(self.here, place)
+        self.ects = np.delete(self.ects, place, axis=1)
+        self.noted = None if self.noted is None else np.delete(self.noted, place)
         return self.parts.pop(place)
 
 

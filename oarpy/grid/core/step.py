@@ -22,12 +22,10 @@ def step(state: BrokerState, event: Event, now: float) -> list[Action]:
             return [_try(state, event)]
         case PassDue():
             return reallocation.begin(state, event, now)
+        case EctsTold(jobs=[job]) if job in state.mapping:
+            return map_by_ects(state, job, [ects[0] for ects in event.ects])
         case EctsTold():
-            asked = next((job for job in event.jobs if job in state.mapping), None) if state.mapping else None
-            if asked is None:
-                return reallocation.go_on(state, event)
-            place = event.jobs.index(asked)
-            return map_by_ects(state, asked, [ects[place] for ects in event.ects])
+            return reallocation.go_on(state, event)
 
 
 def _take(state: BrokerState, job: MappedJob | CoAllocatedJob) -> list[Action]:

@@ -18,7 +18,8 @@ from math import inf
 
 import numpy as np
 
-from oarpy.grid.simulation.queues import JobsOutside, QueuedJob, Seconds, each_or_never
+from oarpy.grid.core.broker_state import Seconds
+from oarpy.grid.simulation.queues import JobsOutside, QueuedJob, completions_or_never
 from oarpy.simulation.engines.baselines import shadow
 
 
@@ -66,7 +67,7 @@ class FreeProcessors:
         return at
 
 
-class CountedQueue:
+class CountedQueue(ABC):
     """What the queues here have in common: who waits, and what is held until when, by the number of the job."""
 
     def __init__(self, procs: int) -> None:
@@ -97,13 +98,21 @@ class CountedQueue:
         """Free what a job holds."""
         self._idle += self._held.pop(number)[1]
 
+    @abstractmethod
+    def completions(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
+        """Return when jobs would end if each took its walltime."""
+
+    def completions_outside(self, jobs: JobsOutside, now: float) -> Sequence[float] | Seconds:
+        """Return the ECTs of jobs that are not in the queue, infinite for those too large."""
+        return completions_or_never(self.completions, jobs.jobs, now)
+
     def _start(self, numbers: Sequence[int], now: float) -> None:
         for number in numbers:
             job = self._waiting.pop(number)
             CountedQueue.hold(self, number, job.procs, now + job.walltime, now)
 
 
-class PlannedQueue(CountedQueue, ABC):
+class PlannedQueue(CountedQueue):
     """A queue whose jobs all have a planned start. The plan stands until something happens that it did not foresee."""
 
     def __init__(self, procs: int) -> None:
@@ -169,10 +178,6 @@ class PlannedQueue(CountedQueue, ABC):
         behind = iter(self._behind([job for job in jobs if job.number not in starts], now))
         return [job.walltime + (starts[job.number] if job.number in starts else next(behind)) for job in jobs]
 
-    def completions_outside(self, jobs: JobsOutside, now: float) -> Sequence[float] | Seconds:
-        """Return the ECTs of jobs that are not in the queue, infinite for those too large."""
-        return each_or_never(self, jobs, now)
-
     def _fall(self) -> None:
         """Let the plan be made anew when somebody asks for it."""
         self._stands = False
@@ -210,8 +215,12 @@ class FcfsQueue(PlannedQueue):
 
     def _begin_plan(self, now: float) -> None:
         self._floor = now
-        self._ends = sorted(one for one in self._held.values() if one[0] > now)
-        self._left = self._procs - sum(procs for _, procs in self._ends)
+        self._ends, self._left = self._held_on(now)
+
+    def _held_on(self, now: float) -> tuple[list[tuple[float, int]], int]:
+        """Return what is held beyond ``now``, the first predicted end first, and how many processors are left."""
+        ends = sorted(one for one in self._held.values() if one[0] > now)
+        return ends, self._procs - sum(procs for _, procs in ends)
 
     def _place(self, job: QueuedJob, now: float) -> float:
         self._advance(now)
@@ -226,8 +235,7 @@ class FcfsQueue(PlannedQueue):
         """Return who starts now, which is seen from the head of the queue; only ECTs need all planned."""
         if self.due > now or not self._waiting:
             return []
-        ends = sorted(one for one in self._held.values() if one[0] > now)
-        left = self._procs - sum(procs for _, procs in ends)
+        _, left = self._held_on(now)
         started = []
         for job in self._waiting.values():
             if job.procs > left:
@@ -244,9 +252,8 @@ class FcfsQueue(PlannedQueue):
         """Return when the first that waits can start, infinite if nobody waits."""
         if not self._waiting:
             return inf
-        head = next(iter(self._waiting.values()))
-        left = self._procs - sum(procs for end, procs in self._held.values() if end > now)
-        return shadow(head.procs, left, sorted(one for one in self._held.values() if one[0] > now))[0]
+        head, (ends, left) = next(iter(self._waiting.values())), self._held_on(now)
+        return shadow(head.procs, left, ends)[0]
 
     def completions_outside(self, jobs: JobsOutside, now: float) -> Seconds:
         """Return the ECTs of jobs that are not in the queue, infinite for those too large."""
@@ -343,10 +350,6 @@ class EasyQueue(CountedQueue):
             job.walltime + (known[job.number] if job.number in known else self._played([job], [job], now)[job.number])
             for job in jobs
         ]
-
-    def completions_outside(self, jobs: JobsOutside, now: float) -> list[float]:
-        """Return the ECTs of jobs that are not in the queue, infinite for those too large."""
-        return each_or_never(self, jobs, now)
 
     def _played(self, asked: Sequence[QueuedJob], joining: Sequence[QueuedJob], now: float) -> dict[int, float]:
         """Return when the jobs asked for start, if each job takes its walltime and only ``joining`` come."""

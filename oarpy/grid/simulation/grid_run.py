@@ -15,7 +15,7 @@ from itertools import count
 from math import inf
 from typing import Any
 
-from oarpy.grid.core.broker_state import BrokerState, CoAllocatedJob, MappedJob, WaitingPart
+from oarpy.grid.core.broker_state import BrokerState, CoAllocatedJob, MappedJob, Seconds, WaitingPart
 from oarpy.grid.core.exchanges import (
     Action,
     AskEcts,
@@ -35,7 +35,7 @@ from oarpy.grid.core.exchanges import (
 from oarpy.grid.core.step import step
 from oarpy.grid.simulation.counted_queues import ConservativeQueue, EasyQueue, FcfsQueue
 from oarpy.grid.simulation.named_queue import NamedQueue
-from oarpy.grid.simulation.queues import ClusterQueue, JobsOutside, QueuedJob, Seconds
+from oarpy.grid.simulation.queues import ClusterQueue, JobsOutside, QueuedJob, completions_or_never
 from oarpy.grid.simulation.scenario import EngineName, GridJob, GridScenario, QueuePolicy
 
 
@@ -255,8 +255,7 @@ class GridRun:
                     asking[number] = job if job.procs <= procs else None
             seen = [asking[number] for number in jobs]
             if not self._waits.keys().isdisjoint(jobs):
-                told = iter(queue.completions([job for job in seen if job is not None], now))
-                return [inf if job is None else next(told) for job in seen]
+                return completions_or_never(queue.completions, seen, now)
             outside = self._outside.by_cluster[cluster] = JobsOutside(seen, procs)
         return queue.completions_outside(outside, now)
 

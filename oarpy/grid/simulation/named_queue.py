@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import count
 from math import inf
 
-from oarpy.grid.simulation.queues import JobsOutside, QueuedJob, each_or_never
+from oarpy.grid.simulation.queues import JobsOutside, QueuedJob, completions_or_never
 from oarpy.grid.simulation.scenario import QueuePolicy
 from oarpy.model.request import Group, Level
 from oarpy.scheduler.decide import decide
@@ -90,7 +90,7 @@ class NamedQueue:
 
     def completions_outside(self, jobs: JobsOutside, now: float) -> list[float]:
         """Return the ECTs of jobs that are not in the queue, infinite for those too large."""
-        return each_or_never(self, jobs, now)
+        return completions_or_never(self.completions, jobs.jobs, now)
 
     def _placements(
         self, holding: Iterable[HoldingJob], waiting: Iterable[WaitingJob], now: float

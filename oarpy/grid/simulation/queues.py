@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Seconds = NDArray[np.float64]
+from oarpy.grid.core.broker_state import Places, Seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +29,13 @@ class JobsOutside:
 
     def __init__(self, jobs: Sequence[QueuedJob | None], procs: int) -> None:
         self.jobs = list(jobs)
-        self.procs: NDArray[np.int64] = np.array([procs + 1 if job is None else job.procs for job in jobs])
+        self.procs: Places = np.array([procs + 1 if job is None else job.procs for job in jobs])
         self.walltimes: Seconds = np.array([0.0 if job is None else job.walltime for job in jobs])
 
     def remove(self, place: int) -> None:
         """Take one out."""
         del self.jobs[place]
-        self.procs[place:-1], self.walltimes[place:-1] = self.procs[place + 1 :], self.walltimes[place + 1 :]
-        self.procs, self.walltimes = self.procs[:-1], self.walltimes[:-1]
-
-
-def each_or_never(queue: ClusterQueue, jobs: JobsOutside, now: float) -> list[float]:
-    """Return the ECTs of jobs outside a queue, asked one by one of those that fit."""
-    told = iter(queue.completions([job for job in jobs.jobs if job is not None], now))
-    return [inf if job is None else next(told) for job in jobs.jobs]
+        self.procs, self.walltimes = np.delete(self.procs, place), np.delete(self.walltimes, place)
 
 
 class ClusterQueue(Protocol):
@@ -78,3 +70,11 @@ class ClusterQueue(Protocol):
 
     def completions_outside(self, jobs: JobsOutside, now: float) -> Sequence[float] | Seconds:
         """Return the ECTs of jobs that are not in the queue, infinite for those too large."""
+
+
+def completions_or_never(
+    ask: Callable[[Sequence[QueuedJob], float], list[float]], jobs: Sequence[QueuedJob | None], now: float
+) -> list[float]:
+    """Return the ECTs of jobs, infinite for those too large (None); ``ask`` is told the others."""
+    told = iter(ask([job for job in jobs if job is not None], now))
+    return [inf if job is None else next(told) for job in jobs]
