@@ -171,12 +171,19 @@ class RuleProcess:
             changed = None if rules == self._rules else rules
             self._send(_Task(changed, submissions, site.now(), site.settings, limits))
             self._rules = rules
-            for _ in submissions:
+            left = len(submissions)
+            while left:
                 run = self._attend(site, limits)
-                yield run.traces
+                left -= 1
                 if run.spoiled:
                     self.end()
+                yield run.traces
+                if run.spoiled:
                     return
+        except GeneratorExit:  # nobody waits for answers that are still to come
+            if left:
+                self.end()
+            raise
         except (Gone, Malformed, Misfit, _Late) as error:
             self.end()
             yield [self._lost(rules, limits, error)]

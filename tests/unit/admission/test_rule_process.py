@@ -238,3 +238,19 @@ def test_many_submissions_pass_one_after_the_other_whatever_becomes_of_each() ->
     assert found[1] == "no (admission rule mine)"
     assert "it ran longer than 0.05 s" in str(found[2])
     assert found[3] == ["3"]
+
+
+def test_who_leaves_after_the_last_outcome_leaves_the_process_to_the_next() -> None:
+    """Outcomes may be taken one by one, and nobody has to ask whether there is one more."""
+    rules = RuleSet([Rule("mine", ESCAPED + "note(system['getpid']())")])
+
+    def process(asked: int, taken: int) -> object:
+        outcomes = rules.run_each([Submission("ann")] * asked, FixedSite())
+        found = [next(outcomes) for _ in range(taken)]
+        del outcomes
+        assert not isinstance(found[-1], RefusedByRule)
+        return found[-1][1].notes
+
+    first = process(asked=2, taken=2)
+    assert process(asked=2, taken=1) == first
+    assert process(asked=1, taken=1) != first, "answers that nobody took would be those to the next question"
