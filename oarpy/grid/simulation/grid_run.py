@@ -34,7 +34,7 @@ from oarpy.grid.core.exchanges import (
 )
 from oarpy.grid.core.step import step
 from oarpy.grid.simulation.counted_queues import ConservativeQueue, EasyQueue, FcfsQueue
-from oarpy.grid.simulation.named_queue import NamedQueue
+from oarpy.grid.simulation.named_queue import NamedQueue, PlannedNamedQueue
 from oarpy.grid.simulation.queues import ClusterQueue, JobsOutside, QueuedJob, completions_or_never
 from oarpy.grid.simulation.scenario import EngineName, GridJob, GridScenario, QueuePolicy
 
@@ -317,7 +317,7 @@ class GridRun:
 def queue_of(engine: EngineName, policy: QueuePolicy, procs: int) -> ClusterQueue:
     """Return an empty queue of a cluster."""
     if engine == "production":
-        return NamedQueue(procs, policy)
+        return NamedQueue(procs, policy) if policy == "easy" else PlannedNamedQueue(procs, policy)
     if policy == "easy":
         return EasyQueue(procs)
     return FcfsQueue(procs) if policy == "fcfs" else ConservativeQueue(procs)

@@ -1,8 +1,16 @@
-"""The queue of a cluster whose processors have names, planned by the function that decides on real clusters."""
+"""The queue of a cluster whose processors have names, planned by the function that decides on real clusters.
+
+A queue whose policy foresees every start keeps its plan. It stands until something happens that it did not foresee::
+
+    joins behind all others    planned alone, on the timeline that was kept
+    starts as planned          holds what the plan has for it
+    ends before its walltime,  the queue is planned from nothing when somebody asks next
+    leaves, is claimed
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from math import inf
@@ -12,6 +20,8 @@ from oarpy.grid.simulation.scenario import QueuePolicy
 from oarpy.model.request import Group, Level
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.forecast.completions import Completions
+from oarpy.scheduler.forecast.queue_in_plan import QueueInPlan
+from oarpy.scheduler.order.queue_orders import ORDERS
 from oarpy.scheduler.plan import Placement
 from oarpy.scheduler.resources.bit_sets import lowest
 from oarpy.scheduler.resources.matching import Matchers
@@ -21,10 +31,12 @@ from oarpy.simulation.engines.machine import Machine
 from oarpy.simulation.engines.production import platform_of
 
 _USER = "grid"
+_OUTSIDE = 1 << 40
+"""Numbers of jobs that are not in the queue are above this, so that they come behind all that are."""
 
 
 class NamedQueue:
-    """A cluster of cores with one queue. A job keeps its processors from its start to its end."""
+    """A cluster of cores with one queue, planned from nothing. A job keeps its processors from its start to its end."""
 
     def __init__(self, procs: int, policy: QueuePolicy) -> None:
         platform = platform_of(Machine(procs))
@@ -39,9 +51,11 @@ class NamedQueue:
     @property
     def idle(self) -> int:
         """How many processors are neither held by a running job nor claimed."""
-        return self._idle_bits().bit_count()
+        return self.idle_bits.bit_count()
 
-    def _idle_bits(self) -> int:
+    @property
+    def idle_bits(self) -> int:
+        """The processors that are neither held nor claimed."""
         idle = self._empty.platform.everything
         for held in self._held.values():
             idle &= ~(held.bits or 0)
@@ -49,7 +63,7 @@ class NamedQueue:
 
     def join(self, job: QueuedJob, now: float) -> None:
         """Let a job join the end of the queue."""
-        self._waiting[job.number] = self._asking(job)
+        self._waiting[job.number] = _asking(job, next(self._joined))
         self.due = now
 
     def leave(self, number: int) -> None:
@@ -59,7 +73,7 @@ class NamedQueue:
 
     def hold(self, number: int, procs: int, end: float, now: float) -> None:
         """Hold the lowest idle processors for a job up to its predicted ``end``."""
-        bits = lowest(self._idle_bits(), procs)
+        bits = lowest(self.idle_bits, procs)
         self._held[number] = HoldingJob(next(self._joined), _USER, now, end - now, bits=bits)
         self.due = now
 
@@ -72,7 +86,7 @@ class NamedQueue:
         """Plan the whole queue, unless nothing can have changed; return who starts now."""
         if not self._waiting or now < self.due:
             return []
-        placed = self._placements(self._held.values(), self._waiting.values(), now)
+        placed = self._placements(now)
         started = [number for number, job in self._waiting.items() if _start(placed[job.id]) <= now]
         for number in started:
             job = self._waiting.pop(number)
@@ -84,28 +98,109 @@ class NamedQueue:
 
     def completions(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
         """Return when jobs would end if each took its walltime, as a real cluster estimates it."""
-        asked = [self._waiting[job.number].id if job.number in self._waiting else self._asking(job) for job in jobs]
-        snapshot = self._snapshot(self._held.values(), self._waiting.values(), now)
-        return Completions(snapshot, matchers=self._matchers).ends(asked)
+        asked = [self._waiting[job.number].id if job.number in self._waiting else _outside(job) for job in jobs]
+        return Completions(self._snapshot(now), matchers=self._matchers).ends(asked)
 
     def completions_outside(self, jobs: JobsOutside, now: float) -> list[float]:
         """Return the ECTs of jobs that are not in the queue, infinite for those too large."""
         return completions_or_never(self.completions, jobs.jobs, now)
 
-    def _placements(
-        self, holding: Iterable[HoldingJob], waiting: Iterable[WaitingJob], now: float
-    ) -> Mapping[int, Placement]:
+    def _placements(self, now: float) -> Mapping[int, Placement]:
         """Plan from nothing."""
-        return decide(self._snapshot(holding, waiting, now), matchers=self._matchers).plan.by_job()
+        return decide(self._snapshot(now), matchers=self._matchers).plan.by_job()
 
-    def _snapshot(self, holding: Iterable[HoldingJob], waiting: Iterable[WaitingJob], now: float) -> Snapshot:
+    def _snapshot(self, now: float) -> Snapshot:
         """Return what is planned. What should be over holds nothing any more, but under EASY."""
-        held = tuple(job for job in holding if self._easy or job.end > now)
-        return replace(self._empty, now=now, holding=held, waiting=tuple(waiting))
+        held = tuple(job for job in self._held.values() if self._easy or job.end > now)
+        return replace(self._empty, now=now, holding=held, waiting=tuple(self._waiting.values()))
 
-    def _asking(self, job: QueuedJob) -> WaitingJob:
-        way = Alternative((Group((Level(RESOURCE_ID, job.procs),)),), job.walltime)
-        return WaitingJob(next(self._joined), _USER, alternatives=(way,))
+
+class PlannedNamedQueue(NamedQueue):
+    """The same for a policy that foresees every start: its plan is kept while it stands."""
+
+    def __init__(self, procs: int, policy: QueuePolicy) -> None:
+        super().__init__(procs, policy)
+        self._kept: QueueInPlan | None = None
+        self._planned_at = -inf
+        self._asked: dict[tuple[int, float], WaitingJob] = {}
+        """Jobs outside the queue, one for all of a size and a walltime: these would end at the same time."""
+
+    def join(self, job: QueuedJob, now: float) -> None:
+        """Let a job join the end of the queue."""
+        kept = self._standing(now) if self._kept is not None else None
+        super().join(job, now)
+        if kept is not None and not kept.join(self._waiting[job.number]):
+            self._kept = None
+
+    def leave(self, number: int) -> None:
+        """Take a job out of the queue."""
+        super().leave(number)
+        self._kept = None
+
+    def hold(self, number: int, procs: int, end: float, now: float) -> None:
+        """Hold the lowest idle processors for a job up to its predicted ``end``."""
+        super().hold(number, procs, end, now)
+        self._kept = None
+
+    def free(self, number: int, now: float) -> None:
+        """Free what a job holds."""
+        if self._held[number].end > now:
+            self._kept = None
+        super().free(number, now)
+
+    def plan(self, now: float) -> list[int]:
+        """Return who starts now, by the plan that stands."""
+        if not self._waiting or now < self.due:
+            return []
+        kept = self._standing(now)
+        claims = {number: kept.claim(job.id) for number, job in self._waiting.items()}
+        starting = {number: claim for number, claim in claims.items() if claim is not None and claim.start <= now}
+        for number, claim in starting.items():
+            self._held[number] = _holding(self._waiting.pop(number), claim.bits, now)
+        if starting:
+            kept.move_on(self._snapshot(now), [self._held[number] for number in starting])
+        self.due = min(
+            (claim.start for claim in claims.values() if claim is not None and claim.start > now), default=inf
+        )
+        return list(starting)
+
+    def completions(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
+        """Return when jobs would end if each took its walltime, as a real cluster estimates it."""
+        kept = self._standing(now)
+        numbers = [self._waiting[job.number].id if job.number in self._waiting else self._alike(job) for job in jobs]
+        outside = {one.id: one for one in numbers if isinstance(one, WaitingJob)}
+        ends = {**kept.ends(one for one in numbers if isinstance(one, int)), **kept.behind(list(outside.values()))}
+        return [ends[one if isinstance(one, int) else one.id] for one in numbers]
+
+    def _alike(self, job: QueuedJob) -> WaitingJob:
+        """Return the job that is asked for instead of all jobs outside that are like this one."""
+        shape = job.procs, job.walltime
+        if shape not in self._asked:
+            self._asked[shape] = _asking(job, _OUTSIDE + len(self._asked))
+        return self._asked[shape]
+
+    def _standing(self, now: float) -> QueueInPlan:
+        """Return the plan of all who wait, made from nothing unless the one that is kept stands."""
+        if self._kept is None or self._is_late(self._kept, now):
+            self._kept = QueueInPlan(self._snapshot(now), (), ORDERS, self._matchers)
+        elif now > self._planned_at:
+            self._kept.move_on(self._snapshot(now))
+        self._planned_at = now
+        return self._kept
+
+    def _is_late(self, kept: QueueInPlan, now: float) -> bool:
+        """Tell whether somebody should have started before ``now``."""
+        claims = (kept.claim(job.id) for job in self._waiting.values())
+        return now > self._planned_at and any(claim is not None and claim.start < now for claim in claims)
+
+
+def _asking(job: QueuedJob, number: int) -> WaitingJob:
+    way = Alternative((Group((Level(RESOURCE_ID, job.procs),)),), job.walltime)
+    return WaitingJob(number, _USER, alternatives=(way,))
+
+
+def _outside(job: QueuedJob) -> WaitingJob:
+    return _asking(job, _OUTSIDE + job.number)
 
 
 def _holding(job: WaitingJob, bits: int, now: float) -> HoldingJob:

@@ -8,6 +8,7 @@ from math import inf
 
 from oarpy.scheduler.decide import keep_promises
 from oarpy.scheduler.gantt.demands import Demand
+from oarpy.scheduler.gantt.gantt import Claim
 from oarpy.scheduler.gantt.search import Found
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.order.queue_orders import OF_THE_JOB_ALONE, Order
@@ -16,7 +17,7 @@ from oarpy.scheduler.passes.ranking import BrokenOrder, Ranking, by_priority
 from oarpy.scheduler.passes.turns import Stage, Turn
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.resources.matching import Matchers
-from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import HoldingJob, Queue, Snapshot, WaitingJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +49,38 @@ class QueueInPlan:
         known = len(self._joined)
         if list(joined[:known]) != self._joined:
             return False
-        for job in joined[known:]:
-            if not self._come_last([job]):
-                return False
-            if not self._planner.begun:
-                self._planner.begin(self._stage_of(job))
-            self._planner.look_at(self._turn(job))
-            self._planner.begun[-1].jobs.append(job)
-            self._joined.append(job)
-            self._snapshot = replace(self._snapshot, waiting=(*self._snapshot.waiting, job))
+        return all(self.join(job) for job in joined[known:])
+
+    def join(self, job: WaitingJob) -> bool:
+        """Let a job join behind all others; return False if it does not come last."""
+        if not self._come_last([job]):
+            return False
+        if not self._planner.begun:
+            self._planner.begin(self._stage_of(job))
+        self._planner.look_at(self._turn(job))
+        self._planner.begun[-1].jobs.append(job)
+        self._joined.append(job)
+        self._snapshot = replace(self._snapshot, waiting=(*self._snapshot.waiting, job))
         return True
+
+    def move_on(self, snapshot: Snapshot, started: Sequence[HoldingJob] = ()) -> None:
+        """Go on at a later ``snapshot``, in which ``started`` jobs hold as planned; other places stand."""
+        gone = {job.id for job in started}
+        self._snapshot = snapshot
+        self._joined = [job for job in self._joined if job.id not in gone]
+        for stage in self._planner.begun:
+            stage.jobs = [job for job in stage.jobs if job.id not in gone]
+        for number in gone:
+            del self._planner.decisions[number]
+        self._planner.move_on(snapshot)
+        self._planner.explainer.baseline.now = snapshot.now
+        self._planner.explainer.baseline.hold(started)
+        self._places = {job: one for job, one in self._places.items() if one.found.claim.start >= snapshot.now}
+
+    def claim(self, number: int) -> Claim | None:
+        """Return what a job of the queue will hold, None if it has no place."""
+        found = self._planner.decisions[number].found
+        return None if found is None else found.claim
 
     def ends(self, numbers: Iterable[int]) -> dict[int, float]:
         """Return when jobs of the queue end."""

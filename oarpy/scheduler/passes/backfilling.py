@@ -58,6 +58,9 @@ class PlanningPolicy(Protocol):
     def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
         """Let the job hold what the last :meth:`find`, of the same arguments, or :meth:`put_off` has found."""
 
+    def move_on(self, now: float) -> None:
+        """Go on at a later instant, up to which all happened as was planned."""
+
     def twin(self) -> PlanningPolicy:
         """Return an independent policy in the same state."""
 
@@ -81,6 +84,10 @@ class Conservative:
         """Let the job hold its place."""
         if answer.found:
             self._schedule.enter(demand, answer.found)
+
+    def move_on(self, now: float) -> None:
+        """Go on at a later instant, up to which all happened as was planned."""
+        self._now = now
 
     def twin(self) -> Conservative:
         """Return an independent policy in the same state."""
@@ -108,6 +115,10 @@ class FirstComeFirstServed:
             self._schedule.enter(demand, answer.found)
             if ready <= self._floor:
                 self._floor = answer.found.claim.start
+
+    def move_on(self, now: float) -> None:
+        """Go on at a later instant, before which nobody starts any more."""
+        self._floor = max(self._floor, now)
 
     def twin(self) -> FirstComeFirstServed:
         """Return an independent policy in the same state."""
@@ -165,6 +176,10 @@ class Easy:
         else:
             self._schedule.enter(demand, found)
 
+    def move_on(self, now: float) -> None:
+        """Go on at a later instant, up to which all happened as was planned."""
+        self._now = now
+
     def twin(self) -> Easy:
         """Return an independent policy in the same state."""
         twin = Easy(Schedule(self._schedule.gantt), self._search, self._now)
@@ -219,6 +234,10 @@ class FirstFit:
         """Start the job now."""
         if answer.found:
             self._schedule.enter(demand, answer.found)
+
+    def move_on(self, now: float) -> None:
+        """Go on at a later instant, up to which all happened as was planned."""
+        self._now = now
 
     def twin(self) -> FirstFit:
         """Return an independent policy in the same state."""

@@ -61,6 +61,9 @@ class UntilEnd:
         if answer.found:
             self._schedule.enter(demand, answer.found)
 
+    def move_on(self, now: float) -> None:
+        """Go on at a later instant; who is ready when is told with each job."""
+
     def twin(self) -> UntilEnd:
         """Return an independent policy in the same state."""
         return UntilEnd(self._schedule.copy(), self._search)

@@ -176,6 +176,7 @@ class Planner:
         self._dependencies = self._dependencies.later(snapshot)
         self.explainer = self._explaining(self.explainer.baseline)
         self.gantt.now = snapshot.now
+        self._policy.move_on(snapshot.now)
 
     def look_at(self, turn: Turn, *, enter: bool = True) -> Inquiry | None:
         """Settle or park the job whose turn it is; return what was asked and found, None if it was not searched for.
