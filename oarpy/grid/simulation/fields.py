@@ -1,13 +1,14 @@
 """What a file of ``oarpy grid simulate`` may hold: a struct for each of its objects. Times are seconds.
 
-What kinds cannot say is checked by :mod:`oarpy.grid.simulation.reader`.
+What kinds cannot say is checked by :mod:`oarpy.grid.simulation.reader`. Null stands for what is infinite alone; what a
+job does not have is left out.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from oarpy.grid.core.broker_state import AlgorithmNumber, EvictionInstant, HeuristicName, JobId, MappingRule
 from oarpy.grid.simulation.scenario import EngineName, QueuePolicy
@@ -32,10 +33,10 @@ class GridJobEntry(Struct, forbid_unknown_fields=True):
     procs: int
     run: Number
     submit: Number = 0
-    walltime: Number | None = None
-    cluster: str | None = None
-    components: int | None = None
-    deadline: Number | None = None
+    walltime: Number | UnsetType = UNSET
+    cluster: str | UnsetType = UNSET
+    components: int | UnsetType = UNSET
+    deadline: Number | UnsetType = UNSET
 
 
 class DeadlinesEntry(Struct, frozen=True, forbid_unknown_fields=True):

@@ -7,13 +7,17 @@ from collections.abc import Mapping, Sequence
 from math import inf, isfinite
 from typing import Any, TypeVar
 
+from msgspec import UNSET, UnsetType
+
 from oarpy.grid.core.broker_state import DeadlineRules, GridCluster, ReallocationRules
 from oarpy.grid.simulation.fields import DeadlinesEntry, GridClusterEntry, GridFile, GridJobEntry, ReallocationEntry
 from oarpy.grid.simulation.scenario import GridJob, GridScenario
 from oarpy.model.typed_values import Misfit, from_json, from_values, refuse, shown
 
-_MOST = 1_000_000
-"""Most processors of a cluster, or components of a job."""
+_MOST_NAMED = 1_000_000
+"""Most processors of a cluster whose planner names each, and components of a job."""
+_MOST_COUNTED = 10**15
+"""Most processors of a cluster that only counts them."""
 
 _LARGEST = sys.float_info.max
 _LONGEST = 1e15
@@ -34,7 +38,8 @@ def read_grid(text: str) -> GridScenario:
         refuse("file", "clusters", [], "names no cluster", "give at least one")
     if not file.jobs:
         refuse("file", "jobs", [], "names no job", "give at least one")
-    entries = [_cluster(place, values) for place, values in enumerate(file.clusters, 1)]
+    most = _MOST_COUNTED if file.engine == "counting" else _MOST_NAMED
+    entries = [_cluster(place, values, most) for place, values in enumerate(file.clusters, 1)]
     clusters: dict[str, GridCluster] = {}
     for entry in entries:
         if entry.name in clusters:
@@ -66,10 +71,16 @@ def _entry(owner: str, values: Any, kind: type[Value]) -> Value:
 
 
 def _check(
-    owner: str, key: str, value: float | None, *, least: float = -inf, above: float = -inf, most: float = _LARGEST
+    owner: str,
+    key: str,
+    value: float | UnsetType | None,
+    *,
+    least: float = -inf,
+    above: float = -inf,
+    most: float = _LARGEST,
 ) -> None:
     """Raise :class:`UsageError` for a number below ``least``, not above ``above``, or further from 0 than ``most``."""
-    if value is None:
+    if value is None or value is UNSET:
         return
     if not isfinite(value) or abs(value) > most:
         refuse(owner, key, value, "is too large", f"give a number of at most {most:g}")
@@ -79,9 +90,9 @@ def _check(
         refuse(owner, key, value, f"is not above {above:g}", f"give a number above {above:g}")
 
 
-def _check_count(owner: str, key: str, value: int | None) -> None:
-    if value is not None and not 1 <= value <= _MOST:
-        refuse(owner, key, value, "is below 1" if value < 1 else "is too large", f"give a number from 1 to {_MOST}")
+def _check_count(owner: str, key: str, value: int | UnsetType, most: int) -> None:
+    if value is not UNSET and not 1 <= value <= most:
+        refuse(owner, key, value, "is below 1" if value < 1 else "is too large", f"give a number from 1 to {most}")
 
 
 def _owner(what: str, key: str, place: int, values: Any) -> str:
@@ -90,12 +101,13 @@ def _owner(what: str, key: str, place: int, values: Any) -> str:
     return f"{what} {shown(name)}" if type(name) in (int, str) and name != "" else f"{what} at place {place}"
 
 
-def _cluster(place: int, values: Any) -> GridClusterEntry:
+def _cluster(place: int, values: Any, most: int) -> GridClusterEntry:
+    """Read a cluster, which has ``most`` processors at most."""
     owner = _owner("cluster", "name", place, values)
     entry = _entry(owner, values, GridClusterEntry)
     if not entry.name:
         refuse(owner, "name", entry.name, "is no name of a cluster", "give each cluster a name")
-    _check_count(owner, "procs", entry.procs)
+    _check_count(owner, "procs", entry.procs, most)
     _check(owner, "speed", entry.speed, above=0)
     return entry
 
@@ -103,8 +115,8 @@ def _cluster(place: int, values: Any) -> GridClusterEntry:
 def _job(place: int, values: Any, clusters: Mapping[str, GridCluster]) -> GridJob:
     owner = _owner("job", "id", place, values)
     entry = _entry(owner, values, GridJobEntry)
-    _check_count(owner, "procs", entry.procs)
-    _check_count(owner, "components", entry.components)
+    _check_count(owner, "procs", entry.procs, _MOST_COUNTED)
+    _check_count(owner, "components", entry.components, _MOST_NAMED)
     _check(owner, "run", entry.run, above=0, most=_LONGEST)
     _check(owner, "walltime", entry.walltime, above=0, most=_LONGEST)
     _check(owner, "submit", entry.submit, most=_LONGEST)
@@ -116,8 +128,8 @@ def _job(place: int, values: Any, clusters: Mapping[str, GridCluster]) -> GridJo
         submit=float(entry.submit),
         procs=entry.procs,
         run=float(entry.run),
-        walltime=float(entry.run if entry.walltime is None else entry.walltime),
-        cluster=entry.cluster,
+        walltime=float(entry.run if entry.walltime is UNSET else entry.walltime),
+        cluster=None if entry.cluster is UNSET else entry.cluster,
         components=entry.components or 0,
         deadline=float(entry.deadline or 0),
     )
@@ -125,13 +137,13 @@ def _job(place: int, values: Any, clusters: Mapping[str, GridCluster]) -> GridJo
 
 def _check_kind(owner: str, entry: GridJobEntry) -> None:
     """Raise :class:`UsageError` for a job that is neither local, mapped nor co-allocated."""
-    if entry.deadline is None:
-        if entry.components is not None:
+    if entry.deadline is UNSET:
+        if entry.components is not UNSET:
             refuse(owner, "components", entry.components, "is given without deadline", "give both or none of them")
         return
-    if entry.cluster is not None:
+    if entry.cluster is not UNSET:
         refuse(owner, "cluster", entry.cluster, "is given beside deadline", "leave one of them out")
-    if entry.components is None:
+    if entry.components is UNSET:
         refuse(owner, "deadline", entry.deadline, "is given without components", "give both or none of them")
     if entry.deadline < entry.submit:
         refuse(owner, "deadline", entry.deadline, f"is before submit ({shown(entry.submit)})", "give a later one")
@@ -139,13 +151,13 @@ def _check_kind(owner: str, entry: GridJobEntry) -> None:
 
 def _check_size(owner: str, entry: GridJobEntry, clusters: Mapping[str, GridCluster]) -> None:
     """Raise :class:`UsageError` for a job that fits on no cluster where it may run, but not for a co-allocated one."""
-    if entry.components is not None:
+    if entry.components is not UNSET:
         return
-    if entry.cluster is not None and entry.cluster not in clusters:
+    if entry.cluster is not UNSET and entry.cluster not in clusters:
         refuse(owner, "cluster", entry.cluster, "is no cluster", f"known: {', '.join(clusters)}")
-    largest = max(one.procs for one in clusters.values() if entry.cluster is None or one.name == entry.cluster)
+    largest = max(one.procs for one in clusters.values() if entry.cluster is UNSET or one.name == entry.cluster)
     if entry.procs > largest:
-        where = f"cluster {shown(entry.cluster)}" if entry.cluster is not None else "the largest cluster"
+        where = f"cluster {shown(entry.cluster)}" if entry.cluster is not UNSET else "the largest cluster"
         refuse(owner, "procs", entry.procs, f"is more than {where} has", f"at most {largest}")
 
 

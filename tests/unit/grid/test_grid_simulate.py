@@ -104,6 +104,22 @@ def test_one_job_and_nothing_to_judge(tmp_path: Path) -> None:
     assert (metrics["global_load"], metrics["wasted"], metrics["rel"], metrics["impacted"]) == (0, 0, 1, 0)
 
 
+@pytest.mark.parametrize("policy", ["fcfs", "conservative", "easy"])
+def test_processors_that_are_counted_may_be_more_than_a_million(tmp_path: Path, policy: str) -> None:
+    """Times are those of as many processors by two."""
+    found = []
+    for procs in (2, 2 * 10**12):
+        clusters = [{"name": name, "procs": procs, "policy": policy} for name in ("a", "b")]
+        mapped = [{"id": number, "procs": procs // (1 + number % 2), "run": 10 + number} for number in range(7)]
+        jobs = [*mapped, {"id": "g", "procs": procs // 2, "run": 5, "components": 3, "deadline": 50}]
+        file = {"engine": "counting", "clusters": clusters, "jobs": jobs, "reallocation": {"algorithm": 1, "period": 9}}
+        status, (one,), errors = simulated(tmp_path, file)
+        assert (status, errors) == (0, [])
+        found.append(one)
+    assert found[0]["jobs"] == found[1]["jobs"]
+    assert found[0]["moves"] == found[1]["moves"]
+
+
 def test_a_pass_withdraws_hundreds_of_jobs(tmp_path: Path) -> None:
     """Each job that is put anew asks for the ECTs of those left, one question after the other."""
     jobs = [{"id": f"j{number}", "procs": 1, "run": 100} for number in range(400)]
@@ -124,6 +140,12 @@ def cluster(**changes: Any) -> dict[str, Any]:
 def job(**changes: Any) -> dict[str, Any]:
     """Return the example with another first job; None leaves a key out."""
     return _with("jobs", changes)
+
+
+def null(key: str) -> dict[str, Any]:
+    """Return the example with null for a key of the first job."""
+    first, *others = EXAMPLE["jobs"]
+    return {**EXAMPLE, "jobs": [{**first, key: None}, *others]}
 
 
 def _with(part: str, changes: dict[str, Any]) -> dict[str, Any]:
@@ -153,6 +175,19 @@ BAD: dict[str, tuple[object, list[str]]] = {
     "endless": (json.dumps(EXAMPLE).replace('"run": 5000', '"run": 1e999'), ["out of range"]),
     "no processors": (job(procs=0), ["job 'n1'", "procs", "0"]),
     "part of a processor": (job(procs=1.5), ["job 'n1'", "procs", "1.5"]),
+    "a walltime of null": (null("walltime"), ["job 'n1'", "walltime", "None is not a number"]),
+    "a cluster of null": (null("cluster"), ["job 'n1'", "cluster", "None"]),
+    "components of null": (null("components"), ["job 'n1'", "components", "None is not a whole number"]),
+    "a deadline of null": (null("deadline"), ["job 'n1'", "deadline", "None is not a number"]),
+    "too many to be named": (
+        {**cluster(procs=1_000_001), "engine": "production"},
+        ["cluster 'north'", "procs", "1000001 is too large", "1 to 1000000"],
+    ),
+    "too many to be counted": (cluster(procs=10**15 + 1), ["cluster 'north'", "procs", "too large"]),
+    "too many components": (
+        job(components=1_000_001, deadline=9, cluster=None),
+        ["job 'n1'", "components", "1000001 is too large"],
+    ),
     "nowhere": (job(cluster="east"), ["job 'n1'", "cluster", "east", "north, south"]),
     "larger than its cluster": (job(procs=9), ["job 'n1'", "procs", "9", "at most 8"]),
     "larger than all": (job(procs=9, cluster=None), ["job 'n1'", "procs", "9", "largest cluster"]),
