@@ -42,6 +42,8 @@ def do_runs(experiment: RunList, folder: Path, pool: Pool, err: TextIO, *, fresh
     failed = []
     progress = _Progress(len(found), len(experiment.runs), err)
     wanted = [experiment.runs[place] for place in missing]
+    if not wanted:
+        progress.tell()
     for number, outcome, seconds in pool(experiment.function, wanted, experiment.places) if wanted else ():
         if isinstance(outcome, str):
             failed.append((missing[number], outcome))
@@ -82,10 +84,12 @@ class _Progress:
         if not self._shown and left and now - self._told < self._PAUSE:
             return
         self._told = now
-        seconds = (now - self._began) / self._done * left
-        text = f"runs: {self._done} done, {self._kept} kept from before, {self._total} in all"
-        text += f", about {format_duration(int(seconds))} left" if left else ""
+        self.tell(f", about {format_duration(int((now - self._began) / self._done * left))} left" if left else "")
+
+    def tell(self, rest: str = "") -> None:
+        """Say how many runs are done, and the ``rest``; without one none is left."""
+        text = f"runs: {self._done} done, {self._kept} kept from before, {self._total} in all{rest}"
         self._err.write(f"\r\x1b[K{text}" if self._shown else f"{text}\n")
-        if self._shown and not left:
+        if self._shown and not rest:
             self._err.write("\n")
         self._err.flush()
