@@ -9,7 +9,7 @@ from io import BytesIO
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TextIO
+from typing import Any, TextIO
 
 from oarpy.grid.experiments.deadlines import METRICS, global_rate, local_rate
 from oarpy.reproduction.experiment import Parameters, RunList, Values
@@ -167,36 +167,51 @@ _ACROSS: Mapping[int, tuple[str, Callable[[Parameters], float]]] = {
     **dict.fromkeys((5, 6), ("mean offset of deadlines (s)", lambda at: (float(at["offset_max"]) + 1) / 2)),
     7: ("local arrivals a second", lambda at: float(at["lambda_local"])),
 }
-_SHOWN = {8: ("local_response",), 9: ("local_killed",), 1: METRICS[:-1]}
+_PANELS: Mapping[int, tuple[tuple[str, ...], ...]] = {
+    1: (METRICS[:-1], METRICS[-1:]),
+    8: (("local_response",),),
+    9: (("local_killed",),),
+}
+"""The metrics of each panel of a figure; those of others show the success alone."""
 
 
 def _draw(path: Path, figure: int, table: PointTable) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    label, across = _ACROSS[figure]
+    panels = _PANELS.get(figure, (("success",),))
+    picture = BytesIO()
+    with rc_context({"svg.hashsalt": "oarpy", "svg.fonttype": "none", "font.size": 9}):
+        drawn = Figure(figsize=(7, 1.5 + 3 * len(panels)), layout="constrained")
+        column = drawn.subplots(len(panels), sharex=True, squeeze=False)[:, 0]
+        for axes, metrics in zip(column, panels, strict=True):
+            _fill(axes, figure, metrics, table)
+        column[0].set_title(f"Figure {figure}")
+        column[-1].set_xlabel(_ACROSS[figure][0])
+        drawn.savefig(picture, format="svg", metadata={"Title": f"Figure {figure}", "Date": None})
+    with writing(path):
+        path.write_bytes(picture.getvalue())
+
+
+def _fill(axes: Any, figure: int, metrics: Sequence[str], table: PointTable) -> None:
+    """Draw the curves of metrics of one unit."""
+    across = _ACROSS[figure][1]
     lines: dict[str, list[tuple[float, Estimate]]] = {}
-    for metric in _SHOWN.get(figure, ("success",)):
+    for metric in metrics:
         for at in FIGURES[figure]():
             found = table.estimate(at, metric)
             if found.mean is not None:
                 lines.setdefault(_curve(figure, metric, at), []).append((across(at), found))
-    picture = BytesIO()
-    with rc_context({"svg.hashsalt": "oarpy", "svg.fonttype": "none", "font.size": 9}):
-        drawn = Figure(figsize=(7, 4.5), layout="constrained")
-        axes = drawn.subplots()
-        for name, line in lines.items():
-            means = [found.mean or 0 for _, found in line]
-            spread = [max((found.high or mean) - mean, 0) for mean, (_, found) in zip(means, line, strict=True)]
-            axes.errorbar([at for at, _ in line], means, spread, marker="o", markersize=3, capsize=2, label=name)
-        axes.set(xlabel=label, ylabel=" ".join(_SHOWN.get(figure, ("success",))[:1]), title=f"Figure {figure}")
-        if figure == 8:
-            axes.set_yscale("log")
-        axes.grid(color="#dddddd", linewidth=0.6)
-        axes.legend(frameon=False, fontsize=7)
-        drawn.savefig(picture, format="svg", metadata={"Title": f"Figure {figure}", "Date": None})
-    with writing(path):
-        path.write_bytes(picture.getvalue())
+    for name, line in lines.items():
+        means = [found.mean or 0 for _, found in line]
+        spread = [max((found.high or mean) - mean, 0) for mean, (_, found) in zip(means, line, strict=True)]
+        axes.errorbar([at for at, _ in line], means, spread, marker="o", markersize=3, capsize=2, label=name)
+    unit = "s" if "local_response" in metrics else "%"
+    axes.set_ylabel(unit if len(metrics) > 1 else f"{metrics[0]} ({unit})")
+    if figure == 8:
+        axes.set_yscale("log")
+    axes.grid(color="#dddddd", linewidth=0.6)
+    axes.legend(frameon=False, fontsize=7)
 
 
 def _curve(figure: int, metric: str, at: Parameters) -> str:

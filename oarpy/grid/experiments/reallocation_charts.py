@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from io import BytesIO
 from pathlib import Path
+from statistics import fmean
 
-from oarpy.grid.experiments.reallocation import PWA
+from oarpy.grid.experiments.reallocation import PWA, SCENARIOS
 from oarpy.grid.experiments.reallocation_tables import METRICS, PublishedRow, RunTable, published
 from oarpy.simulation.reports.output_files import writing
 
@@ -18,19 +19,36 @@ _TITLES = {
 
 
 def write_charts(folder: Path, table: RunTable) -> None:
-    """Draw what is known. Raises :class:`OarpyError` when a file cannot be written."""
+    """Draw what is known; a picture of which nothing is known is removed. Raises :class:`OarpyError`.
+
+    Averages are those of the scenarios that were done, on both sides.
+    """
     for name, metric in METRICS.items():
-        rows = [row for row in published() if row.metric == name]
-        points = [(row, *_values(row, table, metric)) for row in rows]
-        known = [(row, theirs, ours) for row, theirs, ours in points if ours is not None]
+        pairs = [(row, _pair(row, table, metric)) for row in published() if row.metric == name]
+        known = [(row, *pair) for row, pair in pairs if pair is not None]
+        path = folder / f"{metric}.svg"
         if known:
-            _draw(folder / f"{metric}.svg", _TITLES[metric], known)
+            _draw(path, _title(metric, table), known)
+        else:
+            with writing(path):
+                path.unlink(missing_ok=True)
 
 
-def _values(row: PublishedRow, table: RunTable, metric: str) -> tuple[float, float | None]:
-    if row.average is None:
-        return row.values[PWA], table.value(PWA, row.setup, metric)
-    return row.average, table.average(row.setup, metric)
+def _title(metric: str, table: RunTable) -> str:
+    done = {run["scenario"] for run, _ in table.rows}
+    some = metric != "moves" and not done >= set(SCENARIOS)
+    return _TITLES[metric] + (f", of {', '.join(name for name in SCENARIOS if name in done)} alone" if some else "")
+
+
+def _pair(row: PublishedRow, table: RunTable, metric: str) -> tuple[float, float] | None:
+    """Return what was published and our value, None where there is none of ours."""
+    scenarios = (PWA,) if row.average is None else SCENARIOS
+    ours = {name: value for name in scenarios if (value := table.value(name, row.setup, metric)) is not None}
+    if not ours:
+        return None
+    if row.average is not None and len(ours) == len(SCENARIOS):
+        return row.average, fmean(ours.values())
+    return fmean(row.values[name] for name in ours), fmean(ours.values())
 
 
 def _draw(path: Path, title: str, points: list[tuple[PublishedRow, float, float]]) -> None:
