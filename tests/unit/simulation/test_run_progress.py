@@ -38,7 +38,7 @@ def test_runs_done_kept_and_in_all_are_told(tmp_path: Path) -> None:
 
 def test_a_terminal_shows_the_time_that_is_left_on_one_line(tmp_path: Path) -> None:
     *during, last = told(tmp_path, 3, Terminal()).split("\r\x1b[K")[1:]
-    assert during[0].startswith("runs: 1 done, 0 kept from before, 3 in all, about 0:00:0"), during
+    assert during[0].startswith("runs: 1 done, 0 kept from before, 3 in all, about 0:0:"), during
     assert [line.endswith(" left") for line in during] == [True, True]
     assert last == "runs: 3 done, 0 kept from before, 3 in all\n"
     assert told(tmp_path, 3, Terminal()) == "\r\x1b[Kruns: 0 done, 3 kept from before, 3 in all\n"
