@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 import psycopg
 import pytest
 
+from oarpy.grid.broker.coallocated import deadline_jobs
+from oarpy.grid.broker.coallocated.deadline_jobs import CoallocatedJobs
 from oarpy.grid.broker.decisions import taken_again
 from oarpy.grid.providers.simulated_cluster import OrderedFault
 from oarpy.model.states import GridJobState
@@ -85,6 +87,28 @@ def test_a_job_without_room_is_missed_and_told_why(rounds: ClaimRounds) -> None:
     taken = list(decisions.every(rounds.connection))
     assert len(taken) == 5
     assert all(taken_again(one.state, one.events) == list(one.actions) for one in taken)
+
+
+def test_a_try_without_room_reads_the_clusters_once(rounds: ClaimRounds, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[object] = []
+    found: list[int] = []
+    read, find = deadline_jobs.usable, CoallocatedJobs.room_found
+
+    def usable(connection: Connection) -> Any:
+        reads.append(connection)
+        return read(connection)
+
+    def room_found(*arguments: Any) -> None:
+        reads.clear()
+        find(*arguments)
+        found.append(len(reads))
+
+    monkeypatch.setattr(deadline_jobs, "usable", usable)
+    monkeypatch.setattr(CoallocatedJobs, "room_found", room_found)
+    job = rounds.submit(deadline=400, procs=100)
+    rounds.until(401)
+    assert rounds.job(job).state is GridJobState.MISSED
+    assert set(found) == {1}
 
 
 def test_local_jobs_give_way_at_the_last_try_in_time_to_end_in_order(rounds: ClaimRounds) -> None:

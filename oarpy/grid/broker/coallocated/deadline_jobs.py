@@ -81,7 +81,7 @@ class CoallocatedJobs:
     def _submitted(self, connection: Connection, file: GridJobFile, now: float) -> float:
         """Plan its first try, or make the one that is due."""
         if file.last_try is None:
-            known = open_to(connection, file)
+            known = open_to(usable(connection), file)
             (action,) = self._decide(connection, file, known, JobArrived(core_job(file.job, file.components)), now)
             assert isinstance(action, TryAt)
             tries.plan(connection, file.job.id, 0, action.at, last=action.last)
@@ -92,7 +92,7 @@ class CoallocatedJobs:
         if now > file.deadline - self.times.latest_commit:
             self._end(connection, file, GridJobState.MISSED, "the broker was not there at its deadline")
             return inf
-        known = open_to(connection, file)
+        known = open_to(usable(connection), file)
         evicting = due.last and now + self.times.kill_grace + self.times.latest_commit <= file.deadline
         slowest = min((one.speed for one in known), default=1)
         request = request_of(file.job, file.components[0], file.job.walltime / slowest)
@@ -140,14 +140,15 @@ class CoallocatedJobs:
         if file.job.state is not GridJobState.SUBMITTED or row is None or row.done is not None:
             return
         found = rooms.of(file.job.id)
-        known = [one for one in open_to(connection, file) if one.name in found.due.idle]
+        there = usable(connection)
+        known = [one for one in open_to(there, file) if one.name in found.due.idle]
         (action,) = self._decide(connection, file, known, found.due, now)
         if isinstance(action, ClaimParts):
             rooms.taken(action)
             self._claim(connection, file, action, found, known, now)
         else:
             told = ", ".join(f"{name} {idle} idle" for name, idle in found.due.idle.items()) or "no cluster is in use"
-            closed = filter(None, (one.refusal_to(file.job.user) for one in usable(connection)))
+            closed = filter(None, (one.refusal_to(file.job.user) for one in there))
             words = "; ".join((told, *found.silent.values(), *closed))
             self._failed(connection, file, action, "no room", f"no room for all components: {words}", found.due)
 
@@ -201,7 +202,7 @@ class CoallocatedJobs:
 
     def _again(self, connection: Connection, file: GridJobFile, reason: str, now: float) -> None:
         """Let a claim that came to nothing count as a try that found no room."""
-        known = open_to(connection, file)
+        known = open_to(usable(connection), file)
         nothing = TryDue(file.job.id, {one.name: 0 for one in known})
         (action,) = self._decide(connection, file, known, nothing, now)
         if isinstance(action, TryAt):
@@ -248,9 +249,9 @@ def usable(connection: Connection) -> list[GridClusterRow]:
     return [one for one in clusters.every(connection) if one.active]
 
 
-def open_to(connection: Connection, file: GridJobFile) -> list[GridClusterRow]:
-    """Return those of them that are open to the user of a job."""
-    return [one for one in usable(connection) if not one.refusal_to(file.job.user)]
+def open_to(rows: Sequence[GridClusterRow], file: GridJobFile) -> list[GridClusterRow]:
+    """Return the clusters that are open to the user of a job."""
+    return [one for one in rows if not one.refusal_to(file.job.user)]
 
 
 def add_parts(connection: Connection, transaction: int, file: GridJobFile, claims: Sequence[PartClaim]) -> None:
