@@ -171,3 +171,14 @@ def test_names_on_clusters_do_not_come_again_after_a_restore(broker: Connection)
     assert names[0][0] == names[1][0]
     assert names[0][1] != names[1][1]
     assert names[0][2] != names[1][2]
+
+
+def test_kinds_of_transactions_and_outcomes_of_tries_are_those_that_are_written(broker: Connection) -> None:
+    job = broker_jobs.insert(broker, DATE)[0]
+    tries.plan(broker, job, 0, 1000, last=False)
+    with pytest.raises(psycopg.errors.CheckViolation, match="grid_tries_outcome_check"):
+        tries.settle(broker, job, 0, "silent", {})
+    with pytest.raises(psycopg.errors.CheckViolation, match="grid_transactions_kind_check"):
+        transactions.begin(broker, "withdraw", "mover", job, 60)
+    tries.settle(broker, job, 0, "no room", {"north": 1})
+    assert [one.outcome for one in tries.of_jobs(broker, [job])] == ["no room"]

@@ -69,7 +69,7 @@ def last_of_jobs(connection: Connection, jobs: Sequence[int]) -> dict[int, GridT
 def settle(
     connection: Connection, job: int, number: int, outcome: str, idle: Mapping[str, int], message: str = ""
 ) -> None:
-    """Note what a try came to: ``claimed``, ``no room``, ``refused`` or ``silent``."""
+    """Note what a try came to: ``claimed``, ``no room`` or ``refused``."""
     connection.execute(_SETTLE, [outcome, Jsonb(dict(idle)), message, job, number])
 
 

@@ -121,7 +121,7 @@ grid_transactions = table(
     "grid_transactions",
     "changes on clusters, which happen on all of them or on none",
     column("id", BigInteger, "number of the transaction", Identity(), key=True, check="id > 0"),
-    column("kind", Text, "what changes", check="kind IN ('place', 'claim', 'reserve', 'move', 'withdraw')"),
+    column("kind", Text, "what changes", check="kind IN ('place', 'claim', 'reserve', 'move')"),
     column("module", Text, "which module leads it", check="module <> ''"),
     column(
         "job",
@@ -203,7 +203,13 @@ grid_tries = table(
     column("due_at", INSTANT, "when room is to be looked for"),
     column("last", Boolean, "whether none follows", default=False),
     column("done_at", INSTANT, "when it was; NULL: not yet", optional=True),
-    column("outcome", Text, "claimed, no room, refused, or silent; empty: not yet", default=""),
+    column(
+        "outcome",
+        Text,
+        "claimed, no room or refused; empty: not yet",
+        default="",
+        check="outcome IN ('', 'claimed', 'no room', 'refused')",
+    ),
     column("idle", JSONB, "idle processors by cluster, as they told", default="{}"),
     column("message", Text, "what was found", default=""),
     PrimaryKeyConstraint("job", "number"),
