@@ -17,10 +17,19 @@ from oarpy.grid.provider import Provider
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
 from oarpy.grid.reports import grid_job_views, grid_standing
 from oarpy.grid.reports.grid_waits import all_parts_ran
+from oarpy.grid.submission import rehearsal
 from oarpy.grid.submission.grid_options import GridOptions
 from oarpy.grid.submission.rehearsal import ends_of, record, rehearse, text
 from oarpy.model.states import GridJobState, GridPartState
-from oarpy.store.grid import broker_jobs, broker_parts, clusters, reallocation_passes, transactions, tries
+from oarpy.store.grid import (
+    broker_jobs,
+    broker_parts,
+    clusters,
+    door_sessions,
+    reallocation_passes,
+    transactions,
+    tries,
+)
 from oarpy.store.grid.clusters import GridClusterRow
 from oarpy.store.grid.transactions import NewGridPart
 from tests.harness.oarsub_cluster import Connection, Submitter, settings
@@ -316,6 +325,27 @@ def test_a_dry_run_that_nobody_answers_refuses_nothing(connection: Connection) -
         found = rehearse(session, GridOptions(words=("date",), resources=("/core=8,walltime=0:10:0",)), simulated)
     assert (found.refused, record(found)["best"]) == (False, None)
     assert "Nobody knows when it would end: no cluster that could run it answers.\n" in text(found)
+
+
+@pytest.mark.usefixtures("oarsub")
+def test_doors_keep_places_for_the_modules_when_many_users_ask(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rehearsal, "_MOST_AT_ONCE", 1)
+    opened: list[str] = []
+
+    def opening(row: GridClusterRow) -> Provider:
+        opened.append(row.name)
+        return simulated(row)
+
+    options = GridOptions(words=("date",), resources=("/core=2,walltime=0:10:0",))
+    with open_session("oargridsub") as session:
+        with door_sessions.place_to_ask(connection, 1) as free:
+            found = rehearse(session, options, opening)
+        assert (free, opened, found.refused) == (True, [], False)
+        assert {one.error for one in found.ends} == {"not asked: 1 users ask clusters at present; try again"}
+        for _ in range(2):
+            assert rehearse(session, options, opening).ends[0].end is not None
 
 
 def test_clocks_that_are_off_change_no_expected_end(connection: Connection, oarsub: Submitter) -> None:

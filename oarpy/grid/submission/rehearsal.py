@@ -17,9 +17,12 @@ from oarpy.grid.submission.grid_options import GridOptions
 from oarpy.grid.submission.grid_submission import read_draft
 from oarpy.model.errors import OarpyError
 from oarpy.model.states import GridJobState, GridPartState
-from oarpy.store.grid import clusters
+from oarpy.store.grid import clusters, door_sessions
 from oarpy.store.grid.broker_jobs import GridComponentRow, GridJobRow, NewGridComponent, NewGridJob
 from oarpy.store.grid.clusters import GridClusterRow
+
+_MOST_AT_ONCE = 8
+"""Users that may ask at one time: a door has places for them and for the broker's modules."""
 
 GridOpening = Callable[[GridClusterRow], Provider]
 """How a provider for a cluster is made."""
@@ -50,12 +53,7 @@ def rehearse(session: Session, options: GridOptions, opening: GridOpening | None
         asked = [(row, job.components[0]) for row in rows]
     return GridRehearsal(
         drafted,
-        tuple(
-            _ask(
-                [(row, _request(job, one, row), "") for row, one in asked],
-                opening or providers_of(session.configuration.grid.name),
-            )
-        ),
+        tuple(_ask(session, [(row, _request(job, one, row), "") for row, one in asked], opening)),
     )
 
 
@@ -69,7 +67,7 @@ def ends_of(session: Session, view: GridJobView, opening: GridOpening | None = N
     rows = [row for row in clusters.every(session.connection) if row.active or (there and row.name == there.cluster)]
     names = [there.name if there and row.name == there.cluster else "" for row in rows]
     asked = [(row, _request(view.job, component, row), name) for row, name in zip(rows, names, strict=True)]
-    return tuple(_ask(asked, opening or providers_of(session.configuration.grid.name)))
+    return tuple(_ask(session, asked, opening))
 
 
 def text(found: GridRehearsal) -> str:
@@ -123,8 +121,18 @@ def _request(
     )
 
 
-def _ask(asked: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: GridOpening) -> list[ExpectedEnd]:
+def _ask(
+    session: Session, asked: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: GridOpening | None
+) -> list[ExpectedEnd]:
     """Ask clusters for requests, or for parts of that name; one that cannot be asked has the error."""
+    with door_sessions.place_to_ask(session.connection, _MOST_AT_ONCE) as free:
+        if free:
+            return _answers(asked, opening or providers_of(session.configuration.grid.name))
+    busy = f"not asked: {_MOST_AT_ONCE} users ask clusters at present; try again"
+    return [ExpectedEnd(row.name, error=busy, silent=True) for row, _, _ in asked]
+
+
+def _answers(asked: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: GridOpening) -> list[ExpectedEnd]:
     with _opened(asked, opening) as providers:
         questions = [
             EndQuestion(provider, request, name, row.clock_ahead)
