@@ -133,8 +133,6 @@ class Planner:
             else:
                 self.settle(job, Decision(Verdict.NEVER, f"queue '{job.queue}' does not exist"))
         for besteffort in (False, True):
-            if besteffort:
-                self.gantt.hold(job for job in self._snapshot.holding if job.besteffort)
             for queues in by_priority(self._snapshot.queues):
                 names = {queue.name for queue in queues}
                 if jobs := [job for job in waiting[besteffort] if job.queue in names]:
@@ -147,8 +145,10 @@ class Planner:
     def begin(self, stage: Stage) -> None:
         """Let the jobs of ``stage`` come next."""
         if stage.besteffort and not (self.begun and self.begun[-1].besteffort):
+            holding = [job for job in self._snapshot.holding if job.besteffort]
+            self.gantt.hold(holding)
             baseline = self.explainer.baseline.copy()
-            baseline.hold(job for job in self._snapshot.holding if job.besteffort)
+            baseline.hold(holding)
             self.explainer = self._explaining(baseline)
         self.begun.append(stage)
         self._policy = self._new_policy()
