@@ -388,7 +388,8 @@ class Snapshot:
 
     What follows ``show_instant`` is for decisions that are no placements. ``asleep`` are resources that count as Alive
     because their nodes can be woken. ``power`` tells what was asked of nodes that are not up, ``rested`` which ones may
-    sleep and have been idle for long enough. ``negotiation`` is None where no application is in line.
+    sleep and have been idle for long enough. ``negotiation`` is None where no application is in line. Unless it is to be
+    ``explained``, jobs that wait get no reasons: who wants to know when they start alone saves that time.
     """
 
     now: float
@@ -419,6 +420,7 @@ class Snapshot:
     power: Mapping[str, Power] = field(default_factory=dict)
     rested: frozenset[str] = frozenset()
     negotiation: Negotiation | None = None
+    explained: bool = True
 
     @property
     def usable(self) -> int:

@@ -332,6 +332,8 @@ class Planner:
             reason = f"best-effort jobs leave it no room{until}: their checkpoints take until {show(inquiry.at_once)}"
             return Decision(Verdict.RESOURCES_BUSY, reason, found)
         if demand.job.reservation is None:
+            if not self._snapshot.explained:
+                return Decision(Verdict.RESOURCES_BUSY, "", found)
             verdict, reason = self.explainer.waiting(demand, inquiry.ready, inquiry.answer, self.gantt)
             return Decision(verdict, reason, found)
         if found:

@@ -96,3 +96,12 @@ def test_every_job_has_a_verdict_and_a_reason(snapshot: Snapshot) -> None:
             assert "could not be planned" not in one.reason
         assert all(refusal.reason.strip() for refusal in decided.refused)
         assert all(reason.strip() for reason in decided.awaiting.values())
+
+
+@given(snapshots())
+@settings(max_examples=200, deadline=None)
+def test_who_asks_for_no_reasons_gets_the_same_places(snapshot: Snapshot) -> None:
+    explained, plain = decide(snapshot).plan, decide(replace(snapshot, explained=False)).plan
+    for one, other in zip(explained.placements, plain.placements, strict=True):
+        assert (one.job, one.start, one.end, one.bits) == (other.job, other.start, other.end, other.bits)
+        assert (one.verdict is Verdict.STARTS) == (other.verdict is Verdict.STARTS)

@@ -94,7 +94,8 @@ def queues(visit: Visit, age: float) -> PlannedQueues:
     memory = _memory(visit)
     if memory.queues is None or memory.queues.read_at < time.monotonic() - age:
         reader = visit.reader.get()
-        snapshot = reader.read(visit.connection, int(time.time()), only_places=True).snapshot
+        read = reader.read(visit.connection, int(time.time()), only_places=True).snapshot
+        snapshot = replace(read, explained=False)
         there = [job.id for job in snapshot.waiting] + [job.id for job in snapshot.holding] + [*snapshot.outcomes]
         completions = Completions(snapshot, SiteOrders(), reader.matchers)
         last = max((job.submitted for job in snapshot.waiting), default=snapshot.now)
