@@ -388,8 +388,8 @@ class Snapshot:
 
     What follows ``show_instant`` is for decisions that are no placements. ``asleep`` are resources that count as Alive
     because their nodes can be woken. ``power`` tells what was asked of nodes that are not up, ``rested`` which ones may
-    sleep and have been idle for long enough. ``negotiation`` is None where no application is in line. Unless it is to be
-    ``explained``, jobs that wait get no reasons: who wants to know when they start alone saves that time.
+    sleep and have been idle for long enough. ``negotiation`` is None where no application is in line. Jobs get reasons
+    only where that is to be ``explained``: who wants to know nothing but their places saves that time.
     """
 
     now: float

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from math import inf
 
 from oarpy.grid.broker.decisions import DrivenCore, TakenDecision
@@ -23,6 +24,8 @@ from oarpy.grid.provider import PartRequest, Provider
 
 _PATIENCE = 60.0
 """Seconds for which a cluster may plan."""
+_AT_FIRST = 1000
+"""Jobs that a cluster is asked for by the first question: its rules look at all of them together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +169,14 @@ class PassPlanner:
         return EctsTold(tuple(asked.clusters), tuple(jobs[place] for place in new), ects)
 
     def _estimate(self, cluster: str, jobs: Iterable[int]) -> _Estimate:
+        """Return the question for jobs; by the first one a cluster is asked for others besides, behind them."""
         queue, there = self._queues[cluster], self._clusters[cluster]
         gone = frozenset(queue.gone)
+        asked = dict.fromkeys(jobs)
+        if cluster not in self._looked:
+            asked |= dict.fromkeys(islice(self._parts, _AT_FIRST))
         requests: list[PartRequest | str | None] = []
-        for job in jobs:
+        for job in asked:
             part = self._parts[job]
             if part.cluster == cluster and part.name not in gone:
                 requests.append(part.name)

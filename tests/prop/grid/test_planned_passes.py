@@ -8,11 +8,13 @@ from math import inf
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oarpy.grid.broker.decisions import taken_again
 from oarpy.grid.broker.pass_plan import MovablePart, PassPlan, PassPlanner, request_there, without_needless
+from oarpy.grid.core import reallocation
 from oarpy.grid.core.broker_state import GridCluster, ReallocationRules
 from oarpy.grid.provider import GridPart, PartRequest
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
@@ -30,6 +32,8 @@ class SmallGrid:
     clusters: list[GridCluster] = field(default_factory=list)
     providers: dict[str, SimulatedCluster] = field(default_factory=dict)
     parts: list[MovablePart] = field(default_factory=list)
+    asked: dict[str, list[int]] = field(default_factory=dict)
+    """For how many jobs each cluster was asked, one question after the other."""
 
     def __post_init__(self) -> None:
         draw = Random(self.seed)
@@ -73,7 +77,10 @@ class SmallGrid:
         batch = next(errand)
         while True:
             try:
-                batch = errand.send([call.ask(self.providers[call.cluster]) for call in batch.calls])
+                answers: list[Any] = [call.ask(self.providers[call.cluster]) for call in batch.calls]
+                for call, ends in zip(batch.calls, answers, strict=True):
+                    self.asked.setdefault(call.cluster, []).append(len(ends))
+                batch = errand.send(answers)
             except StopIteration as end:
                 made: PassPlan = end.value
                 return made
@@ -134,10 +141,16 @@ def naive_second(grid: SmallGrid, heuristic: str) -> list[tuple[int, str, str]]:
 GRIDS = st.tuples(st.sampled_from(HEURISTICS), st.sampled_from(["fcfs", "conservative"]), st.integers(0, 10_000))
 
 
-@given(GRIDS, st.sampled_from([1, 2]))
+@given(GRIDS, st.sampled_from([1, 2]), st.sampled_from([2, 16]))
 @settings(max_examples=120, deadline=None)
-def test_a_planned_pass_is_one_that_is_carried_out(drawn: tuple[Any, Any, int], algorithm: Any) -> None:
+def test_a_planned_pass_is_one_that_is_carried_out(drawn: tuple[Any, Any, int], algorithm: Any, together: int) -> None:
     heuristic, policy, seed = drawn
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reallocation, "_TOGETHER", together)
+        plan_and_carry_out(heuristic, policy, seed, algorithm)
+
+
+def plan_and_carry_out(heuristic: Any, policy: Any, seed: int, algorithm: Any) -> None:
     rules = ReallocationRules(algorithm=algorithm, heuristic=heuristic, threshold=THRESHOLD)
     grid = SmallGrid(seed, policy)
     before = {name: provider.states() for name, provider in grid.providers.items()}
@@ -146,6 +159,15 @@ def test_a_planned_pass_is_one_that_is_carried_out(drawn: tuple[Any, Any, int], 
     naive = (naive_first if algorithm == 1 else naive_second)(SmallGrid(seed, policy), heuristic)
     assert [(move.part.job, move.part.cluster, move.target) for move in made.moves] == naive
     assert taken_again(made.decision.state, made.decision.events) == made.decision.actions
+
+
+def test_by_its_first_question_a_cluster_is_asked_for_all_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reallocation, "_TOGETHER", 2)
+    grid = SmallGrid(3, "conservative")
+    grid.planned(ReallocationRules(algorithm=1, threshold=THRESHOLD))
+    assert len(grid.parts) > 3
+    assert {name: asked[0] for name, asked in grid.asked.items()} == dict.fromkeys("abc", len(grid.parts))
+    assert {number for asked in grid.asked.values() for number in asked[1:]} <= {1, 2}
 
 
 def order_after(grid: SmallGrid, moves: Sequence[Any]) -> dict[str, list[str]]:
