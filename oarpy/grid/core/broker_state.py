@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,6 +99,12 @@ class WaitingPart:
     cluster: str
 
 
+def without(numbers: NDArray[Any], place: int) -> NDArray[Any]:
+    """Take one place out of the last axis of an array, which is used up; passes do little else, as often."""
+    numbers[..., place:-1] = numbers[..., place + 1 :]
+    return numbers[..., :-1]
+
+
 @dataclass(slots=True)
 class PassInProgress:
     """A reallocation pass over ``parts``, in order of submission, of which the first ``looked_at`` are dealt with now.
@@ -136,9 +142,9 @@ class PassInProgress:
         """Take one out that is looked at, and return it."""
         self.looked_at -= 1
         del self.jobs[place]
-        self.procs, self.here = np.delete(self.procs, place), np.delete(self.here, place)
-        self.ects = np.delete(self.ects, place, axis=1)
-        self.noted = None if self.noted is None else np.delete(self.noted, place)
+        self.procs, self.here = without(self.procs, place), without(self.here, place)
+        self.ects = without(self.ects, place)
+        self.noted = None if self.noted is None else without(self.noted, place)
         return self.parts.pop(place)
 
 

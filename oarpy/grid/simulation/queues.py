@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from oarpy.grid.core.broker_state import Places, Seconds
+from oarpy.grid.core.broker_state import Places, Seconds, without
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class JobsOutside:
     def remove(self, place: int) -> None:
         """Take one out."""
         del self.jobs[place]
-        self.procs, self.walltimes = np.delete(self.procs, place), np.delete(self.walltimes, place)
+        self.procs, self.walltimes = without(self.procs, place), without(self.walltimes, place)
 
 
 class ClusterQueue(Protocol):
