@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -189,14 +189,21 @@ def door_grid(directory: Path, cores: int, jobs: int) -> Iterator[DoorGrid]:
 
 
 def _processor_seconds() -> float:
-    """Return what this process and its children, the doors, have used so far."""
-    own, tick = resource.getrusage(resource.RUSAGE_SELF), os.sysconf("SC_CLK_TCK")
-    spent = own.ru_utime + own.ru_stime
-    for child in Path(f"/proc/{os.getpid()}").glob("task/*/children"):
-        for pid in child.read_text().split():
-            # after the name of the program, which ends with the last parenthesis
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            spent += (int(fields[11]) + int(fields[12])) / tick
+    """Return what this process and all that it has started, doors and processes of rules, have used so far."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    return own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime + _of_children(os.getpid())
+
+
+def _of_children(parent: int) -> float:
+    """Return the processor seconds of the processes below one, of those that have ended too."""
+    spent, tick = 0.0, os.sysconf("SC_CLK_TCK")
+    for path in Path(f"/proc/{parent}").glob("task/*/children"):
+        for pid in path.read_text().split():
+            with suppress(OSError):  # it may just have ended
+                # after the name of the program, which ends with the last parenthesis
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                spent += sum(map(int, fields[11:15])) / tick + _of_children(int(pid))
     return spent
 
 
