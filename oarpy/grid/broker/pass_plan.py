@@ -208,6 +208,8 @@ class _Estimate:
 
 def request_there(part: MovablePart, cluster: GridCluster) -> PartRequest:
     """Return what a part asks for on a cluster of another speed."""
+    if cluster.speed == 1:
+        return part.request
     return replace(part.request, walltime=part.request.walltime / cluster.speed)
 
 
