@@ -22,7 +22,7 @@ from oarpy.scheduler.gantt.amount_timeline import StockView
 from oarpy.scheduler.gantt.free_counts import BlockTable, Numbers, Packed, Rows, packed, sizes
 from oarpy.scheduler.gantt.slot_windows import BlockWindows, Windows
 from oarpy.scheduler.gantt.sparse_timeline import Pieces
-from oarpy.scheduler.gantt.timeline import Timeline
+from oarpy.scheduler.gantt.wide_timeline import AnyTimeline
 from oarpy.scheduler.resources.block_requirements import Gauge
 from oarpy.scheduler.resources.matching import RequestMatcher, Screen
 
@@ -33,7 +33,7 @@ _NO_NUMBERS: Numbers = np.zeros((0, 0), dtype=np.uint8)
 
 
 def first_fit(
-    alone: Timeline,
+    alone: AnyTimeline,
     partners: Pieces | None,
     stock: StockView | None,
     gauge: Gauge | None,
@@ -59,7 +59,7 @@ class _Joint:
 
     def __init__(
         self,
-        alone: Timeline,
+        alone: AnyTimeline,
         partners: Pieces | None,
         stock: StockView | None,
         gauge: Gauge | None,
@@ -123,7 +123,7 @@ class _Joint:
         return low
 
 
-def common(alone: Timeline, partners: Pieces | None, begin: float, end: float) -> int:
+def common(alone: AnyTimeline, partners: Pieces | None, begin: float, end: float) -> int:
     """Return what is free, or held by partners alone, during the whole of [begin, end)."""
     if partners is None or not partners.anything:
         return alone.common(begin, end)
@@ -138,7 +138,7 @@ class _CountWindows(Windows):
 
     __slots__ = ("_partners",)
 
-    def __init__(self, alone: Timeline, partners: Pieces | None, hold: float, latest: float, least: int) -> None:
+    def __init__(self, alone: AnyTimeline, partners: Pieces | None, hold: float, latest: float, least: int) -> None:
         super().__init__(alone.begins, alone.counts(), hold, latest, least)
         self._partners = partners
 

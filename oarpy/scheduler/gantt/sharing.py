@@ -19,6 +19,7 @@ from typing import Protocol, TypeAlias
 from oarpy.scheduler.gantt.shared_search import common, first_fit
 from oarpy.scheduler.gantt.sparse_timeline import Pieces
 from oarpy.scheduler.gantt.timeline import Timeline
+from oarpy.scheduler.gantt.wide_timeline import AnyTimeline, timeline_of
 from oarpy.scheduler.job_roles import EXCLUSIVE, Profile
 from oarpy.scheduler.resources.matching import RequestMatcher
 
@@ -42,7 +43,7 @@ class SharedLine:
 
     __slots__ = ("alone", "partners")
 
-    def __init__(self, alone: Timeline, partners: Pieces) -> None:
+    def __init__(self, alone: AnyTimeline, partners: Pieces) -> None:
         self.alone, self.partners = alone, partners
 
     @property
@@ -67,7 +68,7 @@ class SharedLine:
         return first_fit(self.alone, self.partners, None, None, matcher, instant, hold, latest, within)
 
 
-Line: TypeAlias = Timeline | SharedLine
+Line: TypeAlias = AnyTimeline | SharedLine
 Views: TypeAlias = tuple[Line, *tuple[View, ...]] | tuple[()]
 """The one that changes most comes first, and is searched; empty for a job that has nowhere to go."""
 
@@ -83,7 +84,7 @@ class Space:
         self, origin: float, everything: int, profiles: Iterable[Profile] = (), *, closed: bool = False
     ) -> None:
         self.everything = everything
-        self.exclusive = Timeline(origin, everything)
+        self.exclusive = timeline_of(origin, everything)
         self._lines = {profile: SharedLine(self.exclusive, Pieces()) for profile in profiles if profile != EXCLUSIVE}
         self._open = Timeline(origin, 0) if closed else None
         self._known: dict[tuple[Profile, bool], _Concerned] = {}

@@ -43,7 +43,8 @@ class Layout:
         self.uniform = not self._whole or bool((sizes == sizes[0]).all())
         """True when what a number of blocks gives does not depend on which ones they are."""
         self._offsets = [(bits & -bits).bit_length() - 1 for bits in sets]
-        self._sets = sets
+        self.sets = sets
+        """The resources of each block that count."""
 
     @classmethod
     def of(cls, tree: Tree, depth: int) -> Layout | None:
@@ -73,9 +74,9 @@ class Layout:
     def take(self, rank: int, counts: tuple[int, ...], free: int) -> int:
         """Return what block ``rank``, which can serve, gives."""
         if self._whole:
-            return self._sets[rank]
+            return self.sets[rank]
         offset = self._offsets[rank]
-        return _match_singles(self._sets[rank] >> offset, counts[1], (free & self._sets[rank]) >> offset) << offset
+        return _match_singles(self.sets[rank] >> offset, counts[1], (free & self.sets[rank]) >> offset) << offset
 
 
 _FEW_BLOCKS = 8
