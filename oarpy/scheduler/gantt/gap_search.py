@@ -23,7 +23,7 @@ from oarpy.scheduler.gantt.gaps import WORD, Dates, Gaps, Places, Rows, Words, w
 from oarpy.scheduler.resources.block_counting import Counts
 from oarpy.scheduler.resources.matching import Layout, Screen
 
-_AHEAD = 256
+_AHEAD = 64
 """Slots whose gaps are looked at first; each further look has four times as many."""
 _LOOSE = 1e-3
 """Seconds by which a gap may be too short: sums of dates are rounded, and what is found is tested anyway."""
@@ -64,14 +64,6 @@ class BlocksOfWords:
         return owners, self._blocks[parts], counts.astype(np.int64)
 
 
-class _Chances:
-    """From when to when a window may begin in each gap; both can be cut off behind a date."""
-
-    def __init__(self, rows: Rows, hold: float, earliest: float) -> None:
-        self.since: Dates = np.maximum(rows.begins, earliest)
-        self.until: Dates = rows.ends - (hold - _LOOSE)
-
-
 def first_date_of_resources(
     gaps: Gaps, usable: Words | None, least: int, hold: float, earliest: float, horizons: Sequence[float]
 ) -> float | None:
@@ -79,28 +71,26 @@ def first_date_of_resources(
 
     ``usable`` are those that count, None for all. None when there is no such date before the last horizon.
     """
-    rows = gaps.long_enough(hold - _LOOSE, earliest)
-    chances = _Chances(rows, hold, earliest)
-    counts = np.bitwise_count(rows.masks if usable is None else rows.masks & usable[rows.words]).astype(np.int64)
     for horizon in horizons:
-        near = (chances.since <= horizon).nonzero()[0]
-        date = _first_sum(chances.since[near], chances.until[near], counts[near], least)
+        rows = gaps.chances(hold - _LOOSE, earliest, horizon)
+        counts = np.bitwise_count(rows.masks if usable is None else rows.masks & usable.take(rows.words))
+        date = _first_sum(np.maximum(rows.begins, earliest), rows.ends - (hold - _LOOSE), counts, least)
         if date is not None:
             return date
     return None
 
 
-def _first_sum(since: Dates, until: Dates, counts: Numbers, least: int) -> float | None:
+def _first_sum(since: Dates, until: Dates, counts: NDArray[np.uint8], least: int) -> float | None:
     """Return the first date at which the numbers of those that serve come to ``least``."""
     order = since.argsort()
-    gained = counts[order].cumsum()
+    gained = counts[order].cumsum(dtype=np.int64)
     if not len(gained) or gained[-1] < least:
         return None
     since = since[order]
     # not before so many have come, whoever has gone
     first = int(gained.searchsorted(least))
     order = until.argsort()
-    lost = np.concatenate(([0], counts[order].cumsum()))
+    lost = np.concatenate(([0], counts[order].cumsum(dtype=np.int64)))
     there = gained[first:] - lost[until[order].searchsorted(since[first:])]
     enough = there >= least
     place = int(enough.argmax())
@@ -111,13 +101,11 @@ def first_date_of_blocks(
     gaps: Gaps, blocks: BlocksOfWords, screen: Screen, hold: float, earliest: float, horizons: Sequence[float]
 ) -> float | None:
     """Return the first date, ``earliest`` or later, from which enough blocks may have enough for ``hold`` seconds."""
-    rows = gaps.long_enough(hold - _LOOSE, earliest)
-    chances = _Chances(rows, hold, earliest)
-    owners, ranks, counts = blocks.split(rows)
-    since, until = chances.since[owners], chances.until[owners]
     for horizon in horizons:
-        near = ((since <= horizon) & (counts > 0)).nonzero()[0]
-        date = _first_serving(since[near], until[near], ranks[near], counts[near], screen)
+        rows = gaps.chances(hold - _LOOSE, earliest, horizon)
+        owners, ranks, counts = blocks.split(rows)
+        since, until = np.maximum(rows.begins, earliest), rows.ends - (hold - _LOOSE)
+        date = _first_serving(since[owners], until[owners], ranks, counts, screen)
         if date is not None:
             return date
     return None

@@ -14,8 +14,8 @@ Gaps too short for all that was ever asked are set aside.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +46,7 @@ def bits_of(words: Words) -> int:
     return int.from_bytes(words.tobytes(), "little")
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(NamedTuple):
     """Some gaps: from when (``begins``) to when (``ends``) which (``masks``) resources of which word are free."""
 
     begins: Dates
@@ -55,7 +54,7 @@ class Rows:
     words: Places
     masks: Words
 
-    def pick(self, which: NDArray[np.bool_] | Places) -> Rows:
+    def pick(self, which: NDArray[np.bool_] | slice) -> Rows:
         """Return some of the rows."""
         return Rows(self.begins[which], self.ends[which], self.words[which], self.masks[which])
 
@@ -85,17 +84,17 @@ class Gaps:
         twin._aside = self._aside.copy()
         return twin
 
-    def long_enough(self, hold: float, earliest: float) -> Rows:
-        """Return the gaps in which ``hold`` seconds may pass that begin at ``earliest`` or later."""
+    def chances(self, hold: float, earliest: float, horizon: float) -> Rows:
+        """Return the gaps in which ``hold`` seconds may pass that begin between ``earliest`` and ``horizon``."""
         self._admit(hold)
         begins, ends = self._begins[: self._size], self._ends[: self._size]
-        rows = ((ends >= earliest + hold) & (ends - begins >= hold)).nonzero()[0]
+        rows = ((begins <= horizon) & (ends >= earliest + hold) & (ends - begins >= hold)).nonzero()[0]
         return self._rows(rows)
 
     def common(self, begin: float, end: float) -> Words:
         """Return what is free during the whole of [begin, end)."""
         free = np.zeros(self.count, dtype=np.uint64)
-        _unite(free, self._rows(slice(0, self._size)), begin, end)
+        _unite(free, Rows(self._begins, self._ends, self._words, self._masks).pick(slice(self._size)), begin, end)
         if end - begin < self._shortest:
             for rows in self._aside:
                 _unite(free, rows, begin, end)
@@ -110,18 +109,18 @@ class Gaps:
             rows = ((begins <= begin) & (ends >= end)).nonzero()[0]
         else:
             rows = ((begins < end) & (ends > begin)).nonzero()[0]
-        masks = self._masks[rows] & taken[self._words[rows]]
+        masks = self._masks.take(rows) & taken.take(self._words.take(rows))
         hit = masks.nonzero()[0]
         rows, masks = rows[hit], masks[hit]
         old = self._rows(rows)
         self._masks[rows] = old.masks ^ masks
         left, right = (old.begins < begin).nonzero()[0], (old.ends > end).nonzero()[0]
-        fresh = Rows(
-            np.concatenate((old.begins[left], np.full(len(right), end))),
-            np.concatenate((np.full(len(left), begin), old.ends[right])),
-            np.concatenate((old.words[left], old.words[right])),
-            np.concatenate((masks[left], masks[right])),
-        )
+        count = len(left)
+        begins, ends = np.empty(count + len(right)), np.empty(count + len(right))
+        begins[:count], begins[count:] = old.begins[left], end
+        ends[:count], ends[count:] = begin, old.ends[right]
+        both = np.concatenate((left, right))
+        fresh = Rows(begins, ends, old.words[both], masks[both])
         self._replace(rows[old.masks == masks], fresh)
 
     def _admit(self, hold: float) -> None:
@@ -136,9 +135,9 @@ class Gaps:
         for rows in aside:
             self._append(rows)
 
-    def _rows(self, which: Places | slice) -> Rows:
+    def _rows(self, which: Places) -> Rows:
         """Return some of the rows."""
-        return Rows(self._begins[which], self._ends[which], self._words[which], self._masks[which])
+        return Rows(self._begins.take(which), self._ends.take(which), self._words.take(which), self._masks.take(which))
 
     def _replace(self, empty: Places, fresh: Rows) -> None:
         """Put new rows, the long ones, where rows became empty, or behind the last one."""
@@ -147,9 +146,9 @@ class Gaps:
             self._aside.append(fresh.pick(~long))
             fresh = fresh.pick(long)
         count = min(len(empty), len(fresh.begins))
-        self._put(empty[:count], fresh.pick(np.arange(count)))
+        self._put(empty[:count], fresh.pick(slice(count)))
         self._ends[empty[count:]] = -inf
-        self._append(fresh.pick(np.arange(count, len(fresh.begins))))
+        self._append(fresh.pick(slice(count, None)))
 
     def _append(self, rows: Rows) -> None:
         """Add rows behind the last one."""
@@ -184,4 +183,4 @@ class Gaps:
 def _unite(free: Words, rows: Rows, begin: float, end: float) -> None:
     """Add to a set what the rows have free during the whole of [begin, end)."""
     cover = ((rows.begins <= begin) & (rows.ends >= end)).nonzero()[0]
-    np.bitwise_or.at(free, rows.words[cover], rows.masks[cover])
+    np.bitwise_or.at(free, rows.words.take(cover), rows.masks.take(cover))
