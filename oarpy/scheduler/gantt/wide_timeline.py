@@ -30,7 +30,18 @@ _MANY = 4_096
 class WideTimeline:
     """Does what :class:`~oarpy.scheduler.gantt.timeline.Timeline` does, for very many resources."""
 
-    __slots__ = ("_blocks", "_everything", "_gaps", "_last", "_log", "_noted", "_slots", "_usable", "begins")
+    __slots__ = (
+        "_blocks",
+        "_everything",
+        "_gaps",
+        "_in_gaps",
+        "_in_slots",
+        "_last",
+        "_log",
+        "_slots",
+        "_usable",
+        "begins",
+    )
 
     def __init__(self, origin: float, free: int) -> None:
         self.begins: list[float] = [origin]
@@ -38,8 +49,8 @@ class WideTimeline:
         self._slots = Timeline(origin, free)
         self._gaps: Gaps | None = Gaps(origin, free)
         self._log: list[tuple[float, float, int, bool]] = []
-        """What was entered; ``_noted`` is how much of that the gaps and the slots have."""
-        self._noted = [0, 0]
+        """What was entered; the gaps have the first ``_in_gaps`` of that, the slots the first ``_in_slots``."""
+        self._in_gaps = self._in_slots = 0
         self._usable: dict[RequestMatcher, Words | None] = {}
         self._blocks: dict[Layout, BlocksOfWords] = {}
         self._last: tuple[int, Words] = 0, np.zeros(0, dtype=np.uint64)
@@ -53,7 +64,7 @@ class WideTimeline:
         twin = object.__new__(WideTimeline)
         twin.begins, twin._everything = self.begins.copy(), self._everything
         twin._slots, twin._gaps = self._slots.copy(), self._gaps and self._gaps.copy()
-        twin._log, twin._noted = self._log.copy(), self._noted.copy()
+        twin._log, twin._in_gaps, twin._in_slots = self._log.copy(), self._in_gaps, self._in_slots
         twin._usable, twin._blocks, twin._last = self._usable, self._blocks, self._last
         if twin._gaps is None:
             twin.begins = twin._slots.begins
@@ -79,14 +90,14 @@ class WideTimeline:
 
     def add(self, begin: float, end: float, bits: int) -> None:
         """Put ``bits`` in during [begin, end). Slots alone are kept from then on."""
-        self.slots_now().add(begin, end, bits)
+        self._slots_now().add(begin, end, bits)
         self.begins = self._slots.begins
         self._gaps = None
 
     def common(self, begin: float, end: float) -> int:
         """Return what is free during the whole of [begin, end); ``begin`` is not before the origin."""
-        if self._gaps is None or self._noted[1] > self._noted[0]:
-            return self.slots_now().common(begin, end)
+        if self._gaps is None or self._in_slots > self._in_gaps:
+            return self._slots_now().common(begin, end)
         return bits_of(self._gaps_now(self._gaps).common(begin, end))
 
     def after(self, instant: float) -> float | None:
@@ -96,15 +107,15 @@ class WideTimeline:
 
     def slots(self) -> tuple[list[float], list[int]]:
         """Return where the slots begin, and what is free in each."""
-        return self.slots_now().slots()
+        return self._slots_now().slots()
 
     def counts(self) -> NDArray[np.int32]:
         """Return the number of free resources of each slot, as it is until something is entered."""
-        return self.slots_now().counts()
+        return self._slots_now().counts()
 
     def table(self, layout: Layout) -> tuple[BlockTable, TableRows] | None:
         """Return what is free of the blocks of a layout, and the rows of the slots there; None if too many are kept."""
-        return self.slots_now().table(layout)
+        return self._slots_now().table(layout)
 
     def first_fit(
         self, instant: float, hold: float, matcher: RequestMatcher, latest: float | None = None, within: int = _ALL
@@ -114,7 +125,7 @@ class WideTimeline:
         Return it with the resources to take, out of ``within``; None when there is none, or none before ``latest``.
         """
         if self._gaps is None or within != _ALL or (matcher.enough is None and matcher.screen is None):
-            return self.slots_now().first_fit(instant, hold, matcher, latest, within)
+            return self._slots_now().first_fit(instant, hold, matcher, latest, within)
         gaps = self._gaps_now(self._gaps)
         while (start := self._first_date(gaps, matcher, hold, instant)) is not None:
             if latest is not None and start >= latest:
@@ -169,17 +180,18 @@ class WideTimeline:
     def _gaps_now(self, gaps: Gaps) -> Gaps:
         """Return the gaps with all that was entered."""
         known, words = self._last
-        for begin, end, bits, all_free in self._log[self._noted[0] :]:
-            taken = words if bits is known else words_of(bits & self._everything, gaps.count)
-            gaps.remove(begin, end, taken, all_free=all_free)
-        self._noted[0] = len(self._log)
+        for begin, end, bits, all_free in self._log[self._in_gaps :]:
+            if bits & self._everything:
+                taken = words if bits is known else words_of(bits & self._everything, gaps.count)
+                gaps.remove(begin, end, taken, all_free=all_free)
+        self._in_gaps = len(self._log)
         return gaps
 
-    def slots_now(self) -> Timeline:
+    def _slots_now(self) -> Timeline:
         """Return the slots with all that was entered."""
-        for begin, end, bits, all_free in self._log[self._noted[1] :]:
+        for begin, end, bits, all_free in self._log[self._in_slots :]:
             self._slots.remove(begin, end, bits, all_free=all_free)
-        self._noted[1] = len(self._log)
+        self._in_slots = len(self._log)
         return self._slots
 
 
