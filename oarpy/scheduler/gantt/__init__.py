@@ -1,6 +1,7 @@
 """The Gantt of a pass: what is free when, and the earliest place for a job.
 
 - ``timeline``, ``sparse_timeline``, ``amount_timeline``: resources, and amounts of consumables, over time.
+- ``wide_timeline``: the same for very many resources, by ``gaps``, in which ``gap_search`` finds dates.
 - ``sharing``, ``gantt``: who sees which of these, and who holds what.
 - ``search``, ``shared_search``: the earliest place. ``slot_windows``, ``free_counts``, ``known_lower_bounds`` make it
   fast. ``demands``: jobs made ready for it.

@@ -1,14 +1,15 @@
 """The first date from which enough resources, or enough blocks, are free long enough: read off the gaps.
 
-A gap serves all windows that begin between its begin and its end less the time held. So each gives resources at one date
-and takes them back after another one. Summed up in the order of dates, that is how many serve a window that begins then.
+A gap serves the windows that begin between its begin and its end less the time held. So it gives resources at one date
+and takes them back after another. Summed up in the order of dates, that is how many serve a window that begins then.
 Two cores are wanted for 10 seconds::
 
-    gap     core 1 [0, 30)     core 2 [5, 12)     core 3 [15, inf)
-    serves  [0, 20]            never              [15, inf)
-    sum     0: one             15: two            20: one            the first date is 15
+    gap      core 1 [0, 30)    core 2 [5, 12)    core 3 [15, inf)
+    serves   [0, 20]           never             [15, inf)
+    sum      from 0: 1         from 15: 2        after 20: 1           the first date is 15
 
-For blocks the same is done in each of them, and then with the blocks that have enough.
+For blocks the same is done in each of them, and then with the blocks that have enough. Gaps that begin long after the
+date asked for are looked at only if the others give no date.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from oarpy.scheduler.resources.block_counting import Counts
 from oarpy.scheduler.resources.matching import Layout, Screen
 
 _AHEAD = 64
-"""Slots whose gaps are looked at first; each further look has four times as many."""
+"""Slots in which gaps that are looked at first begin; each further look has four times as many."""
 _LOOSE = 1e-3
 """Seconds by which a gap may be too short: sums of dates are rounded, and what is found is tested anyway."""
 
@@ -74,27 +75,31 @@ def first_date_of_resources(
     for horizon in horizons:
         rows = gaps.chances(hold - _LOOSE, earliest, horizon)
         counts = np.bitwise_count(rows.masks if usable is None else rows.masks & usable.take(rows.words))
-        date = _first_sum(np.maximum(rows.begins, earliest), rows.ends - (hold - _LOOSE), counts, least)
+        date = _first_sum(rows.begins, rows.ends - (hold - _LOOSE), counts, least, earliest)
         if date is not None:
             return date
     return None
 
 
-def _first_sum(since: Dates, until: Dates, counts: NDArray[np.uint8], least: int) -> float | None:
+def _first_sum(since: Dates, until: Dates, counts: NDArray[np.uint8], least: int, earliest: float) -> float | None:
     """Return the first date at which the numbers of those that serve come to ``least``."""
-    order = since.argsort()
-    gained = counts[order].cumsum(dtype=np.int64)
-    if not len(gained) or gained[-1] < least:
-        return None
-    since = since[order]
+    there = int(counts[since <= earliest].sum(dtype=np.int64))
+    if there >= least:
+        return earliest
+    later = (since > earliest).nonzero()[0]
+    order = later[since[later].argsort()]
+    gained = counts[order].cumsum(dtype=np.int64) + there
     # not before so many have come, whoever has gone
     first = int(gained.searchsorted(least))
-    order = until.argsort()
+    if first == len(gained):
+        return None
+    begins = since[order[first:]]
+    order = (until < begins[-1]).nonzero()[0]
+    order = order[until[order].argsort()]
     lost = np.concatenate(([0], counts[order].cumsum(dtype=np.int64)))
-    there = gained[first:] - lost[until[order].searchsorted(since[first:])]
-    enough = there >= least
+    enough = gained[first:] - lost[until[order].searchsorted(begins)] >= least
     place = int(enough.argmax())
-    return float(since[first + place]) if enough[place] else None
+    return float(begins[place]) if enough[place] else None
 
 
 def first_date_of_blocks(
@@ -104,48 +109,65 @@ def first_date_of_blocks(
     for horizon in horizons:
         rows = gaps.chances(hold - _LOOSE, earliest, horizon)
         owners, ranks, counts = blocks.split(rows)
-        since, until = np.maximum(rows.begins, earliest), rows.ends - (hold - _LOOSE)
-        date = _first_serving(since[owners], until[owners], ranks, counts, screen)
+        since, until = rows.begins[owners], rows.ends[owners] - (hold - _LOOSE)
+        date = _first_serving(since, until, ranks, counts, screen, earliest)
         if date is not None:
             return date
     return None
 
 
 def _first_serving(
-    since: Dates, until: Dates, ranks: NDArray[np.int32], counts: Numbers, screen: Screen
+    since: Dates, until: Dates, ranks: NDArray[np.int32], counts: Numbers, screen: Screen, earliest: float
 ) -> float | None:
     """Return the first date at which enough blocks have as much as is asked of each."""
     least, blocks = screen.least, len(screen.layout.blocks)
     ever = np.bincount(ranks, counts, minlength=blocks) >= least
     if np.count_nonzero(ever) < screen.need:
         return None
-    some = ever[ranks].nonzero()[0]
-    since, until, ranks, counts = since[some], until[some], ranks[some], counts[some]
-    dates = np.concatenate((since, until))
-    order = dates.argsort()
-    # all that comes goes: sums begin anew with each block
-    by_block = np.concatenate((ranks, ranks)).astype(np.int16 if blocks < 2**15 else np.int32)[order].argsort(kind="stable")
-    order = order[by_block]
-    change = np.concatenate((counts, -counts))[order]
-    there = change.cumsum()
-    asked = _asked(least, np.concatenate((ranks, ranks))[order])
-    serves = (there >= asked).astype(np.int8)
-    serves -= there - change >= asked
-    turns = serves.nonzero()[0]
-    dates, serves = dates[order[turns]], serves[turns]
-    order = dates.argsort()
-    enough = serves[order].cumsum() >= screen.need
+    now = (since <= earliest).nonzero()[0]
+    there = np.bincount(ranks[now], counts[now], minlength=blocks).astype(np.int64)
+    serving = int(np.count_nonzero(there >= least))
+    if serving >= screen.need:
+        return earliest
+    wanted = ever[ranks]
+    come = ((since > earliest) & wanted).nonzero()[0]
+    if not len(come):
+        return None
+    gone = ((until < since[come].max()) & wanted).nonzero()[0]
+    dates = np.concatenate((since[come], until[gone]))
+    changes = np.concatenate((counts[come], -counts[gone]))
+    dates, turns = _turns(dates, np.concatenate((ranks[come], ranks[gone])), changes, there, least)
+    enough = turns.cumsum() + serving >= screen.need
     place = int(enough.argmax()) if len(enough) else 0
-    return float(dates[order[place]]) if len(enough) and enough[place] else None
+    return float(dates[place]) if len(enough) and enough[place] else None
 
 
-def _asked(least: Counts | int, ranks: NDArray[np.int32]) -> Counts | int:
-    """Return what is asked of each of these blocks."""
-    return least if isinstance(least, int) else least[ranks]
+def _turns(
+    dates: Dates, ranks: NDArray[np.int32], changes: Numbers, there: Numbers, least: Counts | int
+) -> tuple[Dates, NDArray[np.int8]]:
+    """Return when a block gets enough (1) or has enough no more (-1), in the order of dates.
+
+    ``there`` is what each block has before all changes.
+    """
+    order = dates.argsort()
+    # few blocks are sorted by their digits, in one pass
+    order = order[ranks[order].astype(np.uint16 if len(there) < 2**16 else np.int32).argsort(kind="stable")]
+    ranks, changes = ranks[order], changes[order]
+    sums = changes.cumsum()
+    firsts = np.concatenate(([True], ranks[1:] != ranks[:-1]))
+    before = (sums - changes)[firsts]
+    sums += (there[ranks[firsts]] - before)[firsts.cumsum() - 1]
+    asked = least if isinstance(least, int) else least[ranks]
+    turns = (sums >= asked).astype(np.int8)
+    turns -= sums - changes >= asked
+    which = turns.nonzero()[0]
+    dates, turns = dates[order[which]], turns[which]
+    order = dates.argsort()
+    return dates[order], turns[order]
 
 
 def horizons(begins: Sequence[float], place: int) -> list[float]:
-    """Return dates up to which to look, one after the other; the last one is infinite."""
+    """Return dates up to which to look, one after the other, from slot ``place`` on; the last one is infinite."""
     found, ahead = [], _AHEAD
     while place + ahead < len(begins):
         found.append(begins[place + ahead])

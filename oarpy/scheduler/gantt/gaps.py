@@ -87,9 +87,11 @@ class Gaps:
     def chances(self, hold: float, earliest: float, horizon: float) -> Rows:
         """Return the gaps in which ``hold`` seconds may pass that begin between ``earliest`` and ``horizon``."""
         self._admit(hold)
-        begins, ends = self._begins[: self._size], self._ends[: self._size]
-        rows = ((begins <= horizon) & (ends >= earliest + hold) & (ends - begins >= hold)).nonzero()[0]
-        return self._rows(rows)
+        near = (self._begins[: self._size] <= horizon).nonzero()[0]
+        begins, ends = self._begins.take(near), self._ends.take(near)
+        long = ((ends >= earliest + hold) & (ends - begins >= hold)).nonzero()[0]
+        near = near[long]
+        return Rows(begins[long], ends[long], self._words.take(near), self._masks.take(near))
 
     def common(self, begin: float, end: float) -> Words:
         """Return what is free during the whole of [begin, end)."""

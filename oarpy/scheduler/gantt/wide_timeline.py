@@ -23,8 +23,8 @@ from oarpy.scheduler.resources.matching import Layout, RequestMatcher
 
 _ALL = -1
 
-_MANY = 4_096
-"""Resources from which gaps are faster."""
+_MANY = 32_768
+"""Resources from which gaps are faster than slots."""
 
 
 class WideTimeline:
@@ -32,6 +32,7 @@ class WideTimeline:
 
     __slots__ = (
         "_blocks",
+        "_count",
         "_everything",
         "_gaps",
         "_in_gaps",
@@ -48,6 +49,7 @@ class WideTimeline:
         self._everything = free
         self._slots = Timeline(origin, free)
         self._gaps: Gaps | None = Gaps(origin, free)
+        self._count = self._gaps.count
         self._log: list[tuple[float, float, int, bool]] = []
         """What was entered; the gaps have the first ``_in_gaps`` of that, the slots the first ``_in_slots``."""
         self._in_gaps = self._in_slots = 0
@@ -62,7 +64,7 @@ class WideTimeline:
     def copy(self) -> WideTimeline:
         """Return an independent timeline of equal content."""
         twin = object.__new__(WideTimeline)
-        twin.begins, twin._everything = self.begins.copy(), self._everything
+        twin.begins, twin._everything, twin._count = self.begins.copy(), self._everything, self._count
         twin._slots, twin._gaps = self._slots.copy(), self._gaps and self._gaps.copy()
         twin._log, twin._in_gaps, twin._in_slots = self._log.copy(), self._in_gaps, self._in_slots
         twin._usable, twin._blocks, twin._last = self._usable, self._blocks, self._last
@@ -73,14 +75,12 @@ class WideTimeline:
     def remove(self, begin: float, end: float, bits: int, *, all_free: bool = False) -> None:
         """Take ``bits`` away during [begin, end); ``all_free`` says that they are known to be free throughout."""
         begin = max(begin, self.begins[0])
-        if end <= begin:
-            return
         if self._gaps is None:
-            return self._slots.remove(begin, end, bits, all_free=all_free)
-        self._bound(begin)
-        self._bound(end)
-        self._log.append((begin, end, bits, all_free))
-        return None
+            self._slots.remove(begin, end, bits, all_free=all_free)
+        elif begin < end:
+            self._bound(begin)
+            self._bound(end)
+            self._log.append((begin, end, bits, all_free))
 
     def _bound(self, instant: float) -> None:
         """Let a slot begin at an instant."""
@@ -146,7 +146,7 @@ class WideTimeline:
             return first_date_of_resources(gaps, self._usable_of(matcher), matcher.least, hold, instant, ahead)
         layout = matcher.screen.layout
         if layout not in self._blocks:
-            self._blocks[layout] = BlocksOfWords(layout, gaps.count)
+            self._blocks[layout] = BlocksOfWords(layout, self._count)
         return first_date_of_blocks(gaps, self._blocks[layout], matcher.screen, hold, instant, ahead)
 
     def _serve(self, matcher: RequestMatcher, free: Words) -> int:
@@ -172,17 +172,16 @@ class WideTimeline:
     def _usable_of(self, matcher: RequestMatcher) -> Words | None:
         """Return the resources that a request may use, None for all."""
         if matcher not in self._usable:
-            limited = self._everything & ~matcher.usable
-            gaps = self._gaps
-            self._usable[matcher] = words_of(matcher.usable & self._everything, gaps.count) if limited and gaps else None
+            usable = self._everything & matcher.usable
+            self._usable[matcher] = None if usable == self._everything else words_of(usable, self._count)
         return self._usable[matcher]
 
     def _gaps_now(self, gaps: Gaps) -> Gaps:
         """Return the gaps with all that was entered."""
         known, words = self._last
         for begin, end, bits, all_free in self._log[self._in_gaps :]:
-            if bits & self._everything:
-                taken = words if bits is known else words_of(bits & self._everything, gaps.count)
+            if there := bits & self._everything:
+                taken = words if bits is known else words_of(there, self._count)
                 gaps.remove(begin, end, taken, all_free=all_free)
         self._in_gaps = len(self._log)
         return gaps

@@ -26,16 +26,19 @@ CORES = 170
 """Three machine words, the last one in part."""
 EVERYTHING = 2**CORES - 1
 LAYOUTS = {
-    "words": [place // 64 for place in range(CORES)],
-    "parts of words": [place // 10 for place in range(CORES)],
-    "scattered": [place % 17 for place in range(CORES)],
+    "words": [f"n{place // 64}" for place in range(CORES)],
+    "parts of words": [f"n{place // 10}" for place in range(CORES)],
+    "scattered": [f"n{place % 17}" for place in range(CORES)],
 }
 PLATFORMS = {
-    name: Platform.build(Resource(n + 1, properties={"network_address": f"n{node}", "core": n}) for n, node in enumerate(nodes))
+    name: Platform.build(
+        Resource(n + 1, properties={"network_address": node, "core": n}) for n, node in enumerate(nodes)
+    )
     for name, nodes in LAYOUTS.items()
 }
-TEXTS = """/core=1 /core=30 /core=100 /core=170 /core=ALL /core=BESTHALF /nodes=1 /nodes=2 /nodes=2/core=7 /nodes=3/core=1
-/nodes=10/core=4 /nodes=ALL/core=1 /nodes=BEST/core=2 /nodes=BESTHALF/core=5 /nodes=1/core=ALL /core=20+/nodes=1"""
+TEXTS = """/core=1 /core=30 /core=100 /core=170 /core=ALL /core=BESTHALF /nodes=1 /nodes=2 /nodes=2/core=7
+/nodes=3/core=1 /nodes=10/core=4 /nodes=ALL/core=1 /nodes=BEST/core=2 /nodes=BESTHALF/core=5 /nodes=1/core=ALL
+/core=20+/nodes=1"""
 usable = st.sampled_from([EVERYTHING, EVERYTHING, EVERYTHING & ~(0xFF << 60), bits_at(range(0, CORES, 2))])
 runs = st.builds(lambda first, count: (2**count - 1) << first & EVERYTHING, st.integers(0, CORES), st.integers(0, 90))
 sets = st.one_of(runs, runs, st.integers(0, EVERYTHING))
