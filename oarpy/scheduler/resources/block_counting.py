@@ -50,9 +50,31 @@ class BlockCounter:
         length = self._bytes * 8 // (np.dtype(self._word).itemsize * 8 if self._word else 1)
         self._in_order = len(self._order) == length and bool((self._order == np.arange(length)).all())
 
+    @property
+    def in_words(self) -> bool:
+        """True when each set is one machine word."""
+        return self._word is not None and self._one_word_each
+
+    def _raw(self, free: int) -> NDArray[np.unsignedinteger]:
+        """Return the members in ``free`` as machine words, or as bytes."""
+        return np.frombuffer((free & self.union).to_bytes(self._bytes, "little"), dtype=self._word or np.uint8)
+
+    def lowest(self, free: int, ranks: NDArray[np.intp], count: int | None) -> int:
+        """Return the ``count`` lowest members in ``free`` of each of some sets that have as many, or all; in words."""
+        words = self._raw(free)
+        places = self._order[ranks]
+        left = there = words[places]
+        if count is not None:
+            for _ in range(count):
+                left = left & (left - words.dtype.type(1))
+            there = there ^ left
+        taken = np.zeros_like(words)
+        taken[places] = there
+        return int.from_bytes(taken.tobytes(), "little")
+
     def count(self, free: int) -> Counts:
         """Return the number of members in ``free``, set by set."""
-        raw = np.frombuffer((free & self.union).to_bytes(self._bytes, "little"), dtype=self._word or np.uint8)
+        raw = self._raw(free)
         amounts: NDArray[np.uint8] = np.bitwise_count(raw) if self._word else np.unpackbits(raw, bitorder="little")
         if not self._in_order:
             amounts = amounts[self._order]

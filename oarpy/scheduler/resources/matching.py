@@ -71,7 +71,17 @@ class Layout:
         """Tell, block by block, whether it can serve what ``counts`` ask for below the outermost level."""
         return self.counter.at_least(free, self.least(counts))
 
-    def take(self, rank: int, counts: tuple[int, ...], free: int) -> int:
+    def take(self, ranks: NDArray[np.intp], counts: tuple[int, ...], free: int) -> int:
+        """Return what some blocks, which can serve, give together."""
+        below = Count.ALL if self._whole else counts[1]
+        if self.counter.in_words and below != Count.BESTHALF and len(ranks) > max(below, _FEW_BLOCKS):
+            return self.counter.lowest(free, ranks, below if below > 0 else None)
+        taken = 0
+        for rank in ranks.tolist():
+            taken |= self._take_one(rank, counts, free)
+        return taken
+
+    def _take_one(self, rank: int, counts: tuple[int, ...], free: int) -> int:
         """Return what block ``rank``, which can serve, gives."""
         if self._whole:
             return self.sets[rank]
@@ -162,10 +172,7 @@ class GroupMatcher:
             return 0
         if need > 0 or need == Count.BESTHALF:
             ranks = ranks[: need if need > 0 else max(1, len(ranks) // 2)]
-        taken = 0
-        for rank in ranks.tolist():
-            taken |= layout.take(rank, self.counts, free)
-        return taken
+        return layout.take(ranks, self.counts, free)
 
 
 def _enough(need: int, there: int, most: int) -> bool:

@@ -116,6 +116,31 @@ def test_blocks_counted_at_once_give_the_same_resources(free: int, text: str) ->
     assert plain.may_fit(free) or not counted
 
 
+@given(
+    st.sampled_from([8, 16, 64]),
+    st.sampled_from(
+        ["/nodes=3", "/nodes=ALL", "/nodes=BEST", "/nodes=9/core=2", "/nodes=BEST/core=4", "/nodes=12/core=BEST"]
+    ),
+    st.lists(st.integers(0, 2**64 - 1), min_size=12, max_size=12),
+    st.lists(st.booleans(), min_size=12, max_size=12),
+)
+@settings(max_examples=150, deadline=None)
+def test_many_nodes_of_a_machine_word_give_what_each_gives_alone(
+    width: int, text: str, words: list[int], whole: list[bool]
+) -> None:
+    rows = (Resource(n + 1, properties={"network_address": f"n{n // width}", "core": n}) for n in range(12 * width))
+    platform, groups = Platform.build(rows), parse_request(text).groups
+    full = 2**width - 1
+    free = sum(
+        (full if all_of else word & full) << rank * width
+        for rank, (word, all_of) in enumerate(zip(words, whole, strict=True))
+    )
+    together = Matchers(platform).request(groups, [platform.everything]).match(free)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matching, "_FEW_BLOCKS", 10_000)
+        assert Matchers(platform).request(groups, [platform.everything]).match(free) == together
+
+
 @given(st.integers(0, 2**300 - 1), st.integers(0, 300))
 def test_lowest_members(bits: int, count: int) -> None:
     members = positions(bits)
