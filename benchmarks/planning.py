@@ -4,7 +4,7 @@ A pass is full conservative backfilling of a whole queue on an empty platform of
 this machine. Sizes are log-uniform: 1 to 256 cores, or 1 to 16 nodes x 1 to 64 cores. Walltimes are log-uniform too, 5
 minutes to 24 hours. All come from a fixed seed. Seconds are processor time, which is wall-clock time on a quiet
 machine. The machine's own speed is measured in the same run (see ``machine_seconds``); ``x loop`` is the time of
-planning in that unit.
+planning in that unit. ``plan`` is a hash: equal for equal plans.
 
 Rows ``..., one more`` are a pass after one event: the first jobs of the queue have started, and the others were
 planned. A second later one more job is there.
@@ -13,6 +13,7 @@ planned. A second later one more job is there.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import math
 import random
@@ -24,7 +25,7 @@ from pathlib import Path
 
 from oarpy.model.request import Consumption, Count, Group, Level
 from oarpy.scheduler.passes.replanning import Planning
-from oarpy.scheduler.plan import plan
+from oarpy.scheduler.plan import Plan, plan
 from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.resources.platform import Platform, Resource
@@ -58,6 +59,14 @@ class PlanningMeasurement:
     loops: float
     slots: int
     placed: int
+    plan: str = ""
+    """What is equal for equal plans."""
+
+
+def digest(made: Plan) -> str:
+    """Return a short hash of who starts when and where."""
+    lines = (f"{one.job} {one.start} {one.end} {one.alternative} {one.bits:x}\n" for one in made.placements)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()[:12]
 
 
 def machine_seconds() -> float:
@@ -173,7 +182,7 @@ def measure(kind: str, jobs: int, platform: Platform, loop: float, repetitions: 
         made = plan(state)
         best = min(best, time.process_time() - began)
     placed = sum(1 for placement in made.placements if placement.start is not None)
-    return PlanningMeasurement(kind, jobs, len(platform.ids), best, best / loop, made.slots, placed)
+    return PlanningMeasurement(kind, jobs, len(platform.ids), best, best / loop, made.slots, placed, digest(made))
 
 
 def measure_one_more(kind: str, jobs: int, platform: Platform, loop: float, repetitions: int) -> PlanningMeasurement:
@@ -201,9 +210,10 @@ def measure_one_more(kind: str, jobs: int, platform: Platform, loop: float, repe
 
 def table(measurements: Sequence[PlanningMeasurement]) -> str:
     """Return the measurements as text."""
-    head = f"{'kind':<24}{'jobs':>8}{'cores':>8}{'seconds':>10}{'x loop':>9}{'slots':>8}{'placed':>8}"
+    head = f"{'kind':<24}{'jobs':>8}{'cores':>8}{'seconds':>10}{'x loop':>9}{'slots':>8}{'placed':>8}  plan"
     lines = [
-        f"{one.kind:<24}{one.jobs:>8}{one.cores:>8}{one.seconds:>10.3f}{one.loops:>9.2f}{one.slots:>8}{one.placed:>8}"
+        f"{one.kind:<24}{one.jobs:>8}{one.cores:>8}{one.seconds:>10.3f}{one.loops:>9.2f}{one.slots:>8}"
+        f"{one.placed:>8}  {one.plan}"
         for one in measurements
     ]
     return "\n".join([head, *lines])
@@ -233,14 +243,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="1,000 and 3,000 jobs only")
     parser.add_argument("--kind", action="append", choices=KINDS, help="this kind only (repeatable)")
+    parser.add_argument(
+        "--cores", type=int, action="append", help="a machine of so many cores (repeatable; 1024, 10240)"
+    )
+    parser.add_argument("--jobs", type=int, action="append", help="a queue of so many jobs (repeatable)")
     parser.add_argument("--repetitions", type=int, default=3, help="plans of each queue; the best counts (3)")
     parser.add_argument("--json", type=Path, default=DEFAULT_RESULT, help="where the results are saved")
     chosen = parser.parse_args(arguments)
     loop = min(machine_seconds() for _ in range(3))
     sys.stdout.write(f"reference loop: {loop:.3f} s\n")
-    sizes = (1_000, 3_000) if chosen.quick else (1_000, 3_000, 10_000, 30_000)
+    sizes = chosen.jobs or ((1_000, 3_000) if chosen.quick else (1_000, 3_000, 10_000, 30_000))
     measurements: list[PlanningMeasurement] = []
-    for cores in (1_024, 10_240):
+    for cores in chosen.cores or (1_024, 10_240):
         platform = cluster(cores)
         for kind in chosen.kind or KINDS:
             for jobs in sizes:
