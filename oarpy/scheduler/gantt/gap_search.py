@@ -20,7 +20,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from oarpy.scheduler.gantt.gaps import WORD, Dates, Gaps, Places, Rows, Words, words_of
+from oarpy.scheduler.gantt.gaps import WORD, Dates, GapRows, Gaps, Places, Words, words_of
 from oarpy.scheduler.resources.block_counting import Counts
 from oarpy.scheduler.resources.matching import Layout, Screen
 
@@ -52,7 +52,7 @@ class BlocksOfWords:
         self._masks = np.array([mask for _, _, mask in parts], dtype=np.uint64)
         self._single = bool((self._parts == 1).all())
 
-    def split(self, rows: Rows) -> tuple[Places | slice, NDArray[np.int32], Numbers]:
+    def split(self, rows: GapRows) -> tuple[Places | slice, NDArray[np.int32], Numbers]:
         """Return the parts of rows: which row each is of, its block, and its number of resources."""
         if self._single:
             counts = np.bitwise_count(rows.masks & self._masks[rows.words])

@@ -29,7 +29,7 @@ Dates = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 _ROOM = 256
-"""Rows for which there is room at first."""
+"""GapRows for which there is room at first."""
 
 
 def words_of(bits: int, count: int) -> Words:
@@ -46,7 +46,7 @@ def bits_of(words: Words) -> int:
     return int.from_bytes(words.tobytes(), "little")
 
 
-class Rows(NamedTuple):
+class GapRows(NamedTuple):
     """Some gaps: from when (``begins``) to when (``ends``) which (``masks``) resources of which word are free."""
 
     begins: Dates
@@ -54,9 +54,9 @@ class Rows(NamedTuple):
     words: Places
     masks: Words
 
-    def pick(self, which: NDArray[np.bool_] | slice) -> Rows:
+    def pick(self, which: NDArray[np.bool_] | slice) -> GapRows:
         """Return some of the rows."""
-        return Rows(self.begins[which], self.ends[which], self.words[which], self.masks[which])
+        return GapRows(self.begins[which], self.ends[which], self.words[which], self.masks[which])
 
 
 class Gaps:
@@ -72,8 +72,8 @@ class Gaps:
         self._words, self._masks = np.empty(_ROOM, dtype=np.intp), np.empty(_ROOM, dtype=np.uint64)
         self._size = 0
         self._shortest = 0.0
-        self._aside: list[Rows] = []
-        self._append(Rows(np.full(len(words), origin), np.full(len(words), inf), words, masks[words]))
+        self._aside: list[GapRows] = []
+        self._append(GapRows(np.full(len(words), origin), np.full(len(words), inf), words, masks[words]))
 
     def copy(self) -> Gaps:
         """Return independent gaps of equal content."""
@@ -84,19 +84,19 @@ class Gaps:
         twin._aside = self._aside.copy()
         return twin
 
-    def chances(self, hold: float, earliest: float, horizon: float) -> Rows:
+    def chances(self, hold: float, earliest: float, horizon: float) -> GapRows:
         """Return the gaps in which ``hold`` seconds may pass that begin between ``earliest`` and ``horizon``."""
         self._admit(hold)
         near = (self._begins[: self._size] <= horizon).nonzero()[0]
         begins, ends = self._begins.take(near), self._ends.take(near)
         long = ((ends >= earliest + hold) & (ends - begins >= hold)).nonzero()[0]
         near = near[long]
-        return Rows(begins[long], ends[long], self._words.take(near), self._masks.take(near))
+        return GapRows(begins[long], ends[long], self._words.take(near), self._masks.take(near))
 
     def common(self, begin: float, end: float) -> Words:
         """Return what is free during the whole of [begin, end)."""
         free = np.zeros(self.count, dtype=np.uint64)
-        _unite(free, Rows(self._begins, self._ends, self._words, self._masks).pick(slice(self._size)), begin, end)
+        _unite(free, GapRows(self._begins, self._ends, self._words, self._masks).pick(slice(self._size)), begin, end)
         if end - begin < self._shortest:
             for rows in self._aside:
                 _unite(free, rows, begin, end)
@@ -122,7 +122,7 @@ class Gaps:
         begins[:count], begins[count:] = old.begins[left], end
         ends[:count], ends[count:] = begin, old.ends[right]
         both = np.concatenate((left, right))
-        fresh = Rows(begins, ends, old.words[both], masks[both])
+        fresh = GapRows(begins, ends, old.words[both], masks[both])
         self._replace(rows[old.masks == masks], fresh)
 
     def _admit(self, hold: float) -> None:
@@ -137,11 +137,13 @@ class Gaps:
         for rows in aside:
             self._append(rows)
 
-    def _rows(self, which: Places) -> Rows:
+    def _rows(self, which: Places) -> GapRows:
         """Return some of the rows."""
-        return Rows(self._begins.take(which), self._ends.take(which), self._words.take(which), self._masks.take(which))
+        return GapRows(
+            self._begins.take(which), self._ends.take(which), self._words.take(which), self._masks.take(which)
+        )
 
-    def _replace(self, empty: Places, fresh: Rows) -> None:
+    def _replace(self, empty: Places, fresh: GapRows) -> None:
         """Put new rows, the long ones, where rows became empty, or behind the last one."""
         long = fresh.ends - fresh.begins >= self._shortest
         if not long.all():
@@ -152,7 +154,7 @@ class Gaps:
         self._ends[empty[count:]] = -inf
         self._append(fresh.pick(slice(count, None)))
 
-    def _append(self, rows: Rows) -> None:
+    def _append(self, rows: GapRows) -> None:
         """Add rows behind the last one."""
         size = self._size + len(rows.begins)
         if size > len(self._begins):
@@ -161,7 +163,7 @@ class Gaps:
         self._put(slice(self._size, size), rows)
         self._size = size
 
-    def _put(self, where: Places | slice, rows: Rows) -> None:
+    def _put(self, where: Places | slice, rows: GapRows) -> None:
         """Write rows."""
         self._begins[where], self._ends[where] = rows.begins, rows.ends
         self._words[where], self._masks[where] = rows.words, rows.masks
@@ -182,7 +184,7 @@ class Gaps:
         self._put(slice(0, self._size), kept)
 
 
-def _unite(free: Words, rows: Rows, begin: float, end: float) -> None:
+def _unite(free: Words, rows: GapRows, begin: float, end: float) -> None:
     """Add to a set what the rows have free during the whole of [begin, end)."""
     cover = ((rows.begins <= begin) & (rows.ends >= end)).nonzero()[0]
     np.bitwise_or.at(free, rows.words.take(cover), rows.masks.take(cover))

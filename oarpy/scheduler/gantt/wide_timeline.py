@@ -13,8 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from oarpy.scheduler.gantt.free_counts import BlockTable
-from oarpy.scheduler.gantt.free_counts import Rows as TableRows
+from oarpy.scheduler.gantt.free_counts import BlockTable, Rows
 from oarpy.scheduler.gantt.gap_search import BlocksOfWords, first_date_of_blocks, first_date_of_resources, horizons
 from oarpy.scheduler.gantt.gaps import Gaps, Words, bits_of, words_of
 from oarpy.scheduler.gantt.timeline import Timeline
@@ -113,7 +112,7 @@ class WideTimeline:
         """Return the number of free resources of each slot, as it is until something is entered."""
         return self._slots_now().counts()
 
-    def table(self, layout: Layout) -> tuple[BlockTable, TableRows] | None:
+    def table(self, layout: Layout) -> tuple[BlockTable, Rows] | None:
         """Return what is free of the blocks of a layout, and the rows of the slots there; None if too many are kept."""
         return self._slots_now().table(layout)
 
