@@ -40,7 +40,7 @@ class NamedQueue:
 
     def __init__(self, procs: int, policy: QueuePolicy) -> None:
         platform = platform_of(Machine(procs))
-        self._empty = Snapshot(now=0, platform=platform, policy=policy)
+        self._empty = Snapshot(now=0, platform=platform, policy=policy, explained=False)
         self._matchers = Matchers(platform)
         self._easy = policy == "easy"
         self._waiting: dict[int, WaitingJob] = {}
