@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from math import inf
@@ -72,7 +73,8 @@ class CountedQueue(ABC):
 
     def __init__(self, procs: int) -> None:
         self._procs = procs
-        self._waiting: dict[int, QueuedJob] = {}
+        self._waiting: OrderedDict[int, QueuedJob] = OrderedDict()
+        """In the order of joining. The first is often asked for; a dict would look for it behind those that left."""
         self._held: dict[int, tuple[float, int]] = {}
         self._idle = procs
 
@@ -231,29 +233,31 @@ class FcfsQueue(PlannedQueue):
         heappush(self._ends, (self._floor + job.walltime, job.procs))
         return self._floor
 
+    def join(self, job: QueuedJob, now: float) -> None:
+        """Let a job join behind those that it does not overtake."""
+        due = self.due if self._waiting else -inf
+        super().join(job, now)
+        if not self._stands:
+            self.due = due
+
     def plan(self, now: float) -> list[int]:
         """Return who starts now, which is seen from the head of the queue; only ECTs need all planned."""
         if self.due > now or not self._waiting:
             return []
-        _, left = self._held_on(now)
+        ends, left = self._held_on(now)
         started = []
         for job in self._waiting.values():
             if job.procs > left:
                 break
             left -= job.procs
             started.append(job.number)
-        for number in started:
-            self._starts.pop(number, None)
-        self._start(started, now)
-        self.due = self._head_starts(now)
+        if started:
+            for number in started:
+                self._starts.pop(number, None)
+            self._start(started, now)
+            ends, left = self._held_on(now)
+        self.due = shadow(next(iter(self._waiting.values())).procs, left, ends)[0] if self._waiting else inf
         return started
-
-    def _head_starts(self, now: float) -> float:
-        """Return when the first that waits can start, infinite if nobody waits."""
-        if not self._waiting:
-            return inf
-        head, (ends, left) = next(iter(self._waiting.values())), self._held_on(now)
-        return shadow(head.procs, left, ends)[0]
 
     def completions_outside(self, jobs: JobsOutside, now: float) -> Seconds:
         """Return the ECTs of jobs that are not in the queue, infinite for those too large."""
