@@ -86,16 +86,18 @@ class GridOutcome:
 class JobsAsked:
     """The jobs that a pass asks for, as those clusters see them on which none of them waits."""
 
-    jobs: tuple[int | str, ...] = ()
+    jobs: list[int | str] = field(default_factory=list)
     by_cluster: dict[str, JobsOutside] = field(default_factory=dict)
 
     def remove(self, job: int) -> None:
         """Take one out that joins a queue."""
-        if job in self.jobs:
+        try:
             place = self.jobs.index(job)
-            self.jobs = (*self.jobs[:place], *self.jobs[place + 1 :])
-            for outside in self.by_cluster.values():
-                outside.remove(place)
+        except ValueError:
+            return
+        del self.jobs[place]
+        for outside in self.by_cluster.values():
+            outside.remove(place)
 
 
 class GridRun:
@@ -239,8 +241,9 @@ class GridRun:
 
     def _told(self, asked: AskEcts, now: float) -> EctsTold:
         """Return ECTs. A pass asks for the same jobs again and again, without the one that it has dealt with."""
-        if self._outside.jobs != asked.jobs:
-            self._outside = JobsAsked(tuple(asked.jobs))
+        jobs = list(asked.jobs)
+        if self._outside.jobs != jobs:
+            self._outside = JobsAsked(jobs)
         ects = [self._ends(name, asked.jobs, now) for name in asked.clusters]
         return EctsTold(asked.clusters, asked.jobs, ects)
 
