@@ -234,7 +234,7 @@ def experiments(directory: Path) -> dict[str, float]:
         (directory / "work").mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
         sandbox.run(
-            *("oarpy", "reproduce", "deadlines", "--quick", "--figure", "1", "--fresh"),
+            *("oarpy", "reproduce", "deadlines", "--quick", "--fresh"),
             *("--processes", str(processes), "--output", str(directory / f"by{processes}")),
         )
         spent.append(time.monotonic() - began)
