@@ -100,7 +100,7 @@ class WaitingPart:
 
 
 def without(numbers: NDArray[Any], place: int) -> NDArray[Any]:
-    """Take one place out of the last axis of an array, which is used up; passes do little else, as often."""
+    """Return an array without one place of its last axis; the array itself is used up, as passes do this often."""
     numbers[..., place:-1] = numbers[..., place + 1 :]
     return numbers[..., :-1]
 

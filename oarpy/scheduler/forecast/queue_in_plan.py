@@ -68,10 +68,7 @@ class QueueInPlan:
         gone = {job.id for job in started}
         self._snapshot = snapshot
         self._joined = [job for job in self._joined if job.id not in gone]
-        for stage in self._planner.begun:
-            stage.jobs = [job for job in stage.jobs if job.id not in gone]
-        for number in gone:
-            del self._planner.decisions[number]
+        self._planner.forget(gone)
         self._planner.move_on(snapshot)
         self._planner.explainer.baseline.now = snapshot.now
         self._planner.explainer.baseline.hold(started)

@@ -29,7 +29,7 @@ Dates = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 _ROOM = 256
-"""GapRows for which there is room at first."""
+"""Rows for which there is room at first."""
 
 
 def words_of(bits: int, count: int) -> Words:

@@ -71,12 +71,9 @@ class ContinuedPass:
     def _forget(self, jobs: Iterable[int]) -> None:
         """Drop what was found for jobs that wait no more."""
         gone = set(jobs)
+        self.planner.forget(gone)
         for number in gone:
-            self.planner.decisions.pop(number, None)
             self._inquiries.pop(number, None)
-        if gone:
-            for stage in self.stages:
-                stage.jobs = [job for job in stage.jobs if job.id not in gone]
 
     def _add(self, stage: Stage) -> None:
         """Look at the jobs of a stage, which is the last one or comes after it."""

@@ -13,7 +13,7 @@ through these steps; any of the first three may settle or park it::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 from oarpy.scheduler.explain.reasons import Explainer
@@ -167,6 +167,14 @@ class Planner:
     def _explaining(self, baseline: Gantt) -> Explainer:
         """Return what explains jobs against ``baseline``: what holds already, without the jobs of this pass."""
         return Explainer(baseline, self.search, self.options, self._snapshot)
+
+    def forget(self, jobs: Set[int]) -> None:
+        """Drop the decisions about jobs that wait no more."""
+        for number in jobs:
+            self.decisions.pop(number, None)
+        if jobs:
+            for stage in self.begun:
+                stage.jobs = [job for job in stage.jobs if job.id not in jobs]
 
     def move_on(self, snapshot: Snapshot) -> None:
         """Go on at a later ``snapshot``, in which all placements made so far still stand."""

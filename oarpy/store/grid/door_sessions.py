@@ -7,19 +7,14 @@ from contextlib import contextmanager
 
 from oarpy.store.database import Connection
 
-_TAKE = "SELECT pg_try_advisory_lock(hashtext('oarpy door ' || %s), %s)"
-_TAKE_ASKING = "SELECT pg_try_advisory_lock(hashtext('oarpy asks clusters'), %s)"
-_LEAVE_ASKING = "SELECT pg_advisory_unlock(hashtext('oarpy asks clusters'), %s)"
+_TAKE = "SELECT pg_try_advisory_lock(hashtext(%s), %s)"
+_LEAVE = "SELECT pg_advisory_unlock(hashtext(%s), %s)"
+_ASKING = "oarpy asks clusters"
 
 
 def take_place(connection: Connection, broker: str, most: int) -> bool:
     """On a cluster: take one of the broker's ``most`` places until the connection ends; False when none is free."""
-    for place in range(most):
-        row = connection.execute(_TAKE, (broker, place)).fetchone()
-        assert row is not None
-        if row[0]:
-            return True
-    return False
+    return _taken(connection, f"oarpy door {broker}", most) is not None
 
 
 @contextmanager
@@ -28,13 +23,19 @@ def place_to_ask(connection: Connection, most: int) -> Iterator[bool]:
 
     Who holds one may have a session on each cluster, besides those of the broker's modules.
     """
+    place = _taken(connection, _ASKING, most)
+    try:
+        yield place is not None
+    finally:
+        if place is not None:
+            connection.execute(_LEAVE, (_ASKING, place))
+
+
+def _taken(connection: Connection, lock: str, most: int) -> int | None:
+    """Take the first of ``most`` places under a lock that is free; None when none is."""
     for place in range(most):
-        row = connection.execute(_TAKE_ASKING, (place,)).fetchone()
+        row = connection.execute(_TAKE, (lock, place)).fetchone()
         assert row is not None
         if row[0]:
-            try:
-                yield True
-            finally:
-                connection.execute(_LEAVE_ASKING, (place,))
-            return
-    yield False
+            return place
+    return None
