@@ -30,7 +30,7 @@ from oarpy.grid.broker.errands import ClusterCall, Errands
 from oarpy.grid.broker.mover import Mover, movable
 from oarpy.grid.broker.second_looks import PlannedPass, plan_pass
 from oarpy.grid.core.broker_state import ReallocationRules
-from oarpy.grid.provider import GridPart, PartRequest, Provider
+from oarpy.grid.provider import ClusterDescription, GridPart, PartRequest, Provider
 from oarpy.local_cluster.sandbox import Sandbox, Settings
 from oarpy.model.states import GridJobState
 from oarpy.modules.loop.module import readable
@@ -138,8 +138,9 @@ class DoorGrid:
         """Return connections that are made already, as those of a broker that runs are."""
         connections = ClusterConnections(providers_of("broker"))
         connections.adopt(self.rows)
-        for future in [connections.submit(ClusterCall(name, Provider.describe, 60)) for name in NAMES]:
-            future.result()
+        calls = [ClusterCall(name, lambda provider: provider.describe(), 60) for name in NAMES]
+        for future in map(connections.submit, calls):
+            assert isinstance(future.result(), ClusterDescription)
         return connections
 
     def planned(self, rules: ReallocationRules) -> ReallocationFigures:

@@ -123,7 +123,8 @@ class PlannedNamedQueue(NamedQueue):
         self._kept: QueueInPlan | None = None
         self._planned_at = -inf
         self._asked: dict[tuple[int, float], WaitingJob] = {}
-        """Jobs outside the queue, one for all of a size and a walltime: these would end at the same time."""
+        """Jobs outside the queue, one for all of a size and a walltime: these would start at the same time."""
+        self._in_turn = policy == "fcfs"
 
     def join(self, job: QueuedJob, now: float) -> None:
         """Let a job join the end of the queue."""
@@ -167,14 +168,18 @@ class PlannedNamedQueue(NamedQueue):
     def completions(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
         """Return when jobs would end if each took its walltime, as a real cluster estimates it."""
         kept = self._standing(now)
-        numbers = [self._waiting[job.number].id if job.number in self._waiting else self._alike(job) for job in jobs]
-        outside = {one.id: one for one in numbers if isinstance(one, WaitingJob)}
-        ends = {**kept.ends(one for one in numbers if isinstance(one, int)), **kept.behind(list(outside.values()))}
-        return [ends[one if isinstance(one, int) else one.id] for one in numbers]
+        there = [self._waiting.get(job.number) or self._alike(job) for job in jobs]
+        spans = kept.spans([one.id for one in there if one.id < _OUTSIDE])
+        spans |= kept.spans_behind(list({one.id: one for one in there if one.id >= _OUTSIDE}.values()))
+        return [spans[one.id].start + job.walltime for one, job in zip(there, jobs, strict=True)]
 
     def _alike(self, job: QueuedJob) -> WaitingJob:
-        """Return the job that is asked for instead of all jobs outside that are like this one."""
-        shape = job.procs, job.walltime
+        """Return the job that is asked for instead of all jobs outside that are like this one.
+
+        First come, first served, nobody behind the last start holds anything that becomes free again and is taken: what
+        is idle only grows, so that how long a job takes does not matter.
+        """
+        shape = job.procs, 0.0 if self._in_turn else job.walltime
         if shape not in self._asked:
             self._asked[shape] = _asking(job, _OUTSIDE + len(self._asked))
         return self._asked[shape]

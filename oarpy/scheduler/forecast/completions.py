@@ -110,8 +110,8 @@ class Completions:
             by_rank.setdefault(_rank(job, ranks), ([], []))[1].append(job)
         for rank, (waiting, fresh) in by_rank.items():
             queue = self._queue(rank, ranks, gone, [job for job in joined if _rank(job, ranks) >= rank])
-            found.update(queue.ends(waiting))
-            found.update(queue.behind(fresh))
+            spans = queue.spans(waiting) | queue.spans_behind(fresh)
+            found.update((number, span.end) for number, span in spans.items())
         return found
 
     def _queue(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from typing import NamedTuple
 
 from oarpy.scheduler.decide import keep_promises
-from oarpy.scheduler.gantt.demands import Demand
 from oarpy.scheduler.gantt.gantt import Claim
 from oarpy.scheduler.gantt.search import Found
 from oarpy.scheduler.job_roles import roles_of
@@ -20,12 +20,21 @@ from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.snapshot import HoldingJob, Queue, Snapshot, WaitingJob
 
 
+class Span(NamedTuple):
+    """When a job runs, on the snapshot's axis; infinity where it never does."""
+
+    start: float
+    end: float
+
+
+_NEVER = Span(inf, inf)
+
+
 @dataclass(frozen=True, slots=True)
 class _EarliestPlace:
-    """Where a job that no quota limits would go. More jobs only take away: while it is free, it stays."""
+    """Where a job without quotas and amounts would go. More jobs only take away: while it is free, it stays."""
 
     job: WaitingJob
-    demand: Demand
     found: Found
 
 
@@ -58,6 +67,8 @@ class QueueInPlan:
         if not self._planner.begun:
             self._planner.begin(self._stage_of(job))
         self._planner.look_at(self._turn(job))
+        if claim := self.claim(job.id):
+            self._take(claim)
         self._planner.begun[-1].jobs.append(job)
         self._joined.append(job)
         self._snapshot = replace(self._snapshot, waiting=(*self._snapshot.waiting, job))
@@ -79,36 +90,50 @@ class QueueInPlan:
         found = self._planner.decisions[number].found
         return None if found is None else found.claim
 
-    def ends(self, numbers: Iterable[int]) -> dict[int, float]:
-        """Return when jobs of the queue end."""
+    def spans(self, numbers: Iterable[int]) -> dict[int, Span]:
+        """Return when jobs of the queue run."""
         decisions = self._planner.decisions
-        return {number: _end(decisions[number].found) for number in numbers}
+        return {number: _span(decisions[number].found) for number in numbers}
 
-    def behind(self, jobs: Sequence[WaitingJob]) -> dict[int, float]:
-        """Return when jobs would end if each of them joined alone."""
+    def spans_behind(self, jobs: Sequence[WaitingJob]) -> dict[int, Span]:
+        """Return when jobs would run if each of them joined alone."""
         if self._come_last(jobs):
-            return {job.id: _end(self._found(job)) for job in jobs}
-        return {job.id: _end(self._found(job)) if self._come_last([job]) else self._end_among_all(job) for job in jobs}
+            return {job.id: _span(self._found(job)) for job in jobs}
+        return {
+            job.id: _span(self._found(job)) if self._come_last([job]) else self._span_among_all(job) for job in jobs
+        }
 
     def _found(self, job: WaitingJob) -> Found | None:
         """Return where a job would go behind all others."""
         known = self._places.get(job.id)
         if known is not None and known.job is job:
-            search, start = self._planner.search, known.found.claim.start
-            if search.put_off(self._planner.gantt, known.demand, known.found, start):
-                return known.found
+            return known.found
         inquiry = self._planner.foresee(self._turn(job))
         if inquiry is None or inquiry.answer.found is None:
             return None
-        if self._lasting and inquiry.demand.limits is None:
-            self._places[job.id] = _EarliestPlace(job, inquiry.demand, inquiry.answer.found)
-        return inquiry.answer.found
+        found = inquiry.answer.found
+        if self._lasting and inquiry.demand.limits is None and not found.claim.consumes:
+            self._places[job.id] = _EarliestPlace(job, found)
+        return found
 
-    def _end_among_all(self, job: WaitingJob) -> float:
-        """Return the end of a job that others let pass."""
+    def _take(self, claim: Claim) -> None:
+        """Forget the places that are not free any more."""
+        begin, end = claim.start, claim.end + self._snapshot.security_time
+        self._places = {
+            number: one
+            for number, one in self._places.items()
+            if not (
+                one.found.claim.bits & claim.bits
+                and one.found.claim.start < end
+                and begin < one.found.claim.end + self._snapshot.security_time
+            )
+        }
+
+    def _span_among_all(self, job: WaitingJob) -> Span:
+        """Return when a job runs that others let pass."""
         snapshot = replace(self._snapshot, waiting=(*self._snapshot.waiting, job))
         placed = plan(snapshot, self._orders, self._matchers).by_job()[job.id]
-        return inf if placed.end is None else placed.end
+        return _NEVER if placed.start is None or placed.end is None else Span(placed.start, placed.end)
 
     def _turn(self, job: WaitingJob) -> Turn:
         return next(iter(self._planner.turns_in_order([job])))
@@ -153,5 +178,5 @@ class QueueInPlan:
             return False
 
 
-def _end(found: Found | None) -> float:
-    return inf if found is None else found.claim.end
+def _span(found: Found | None) -> Span:
+    return _NEVER if found is None else Span(found.claim.start, found.claim.end)
