@@ -122,8 +122,11 @@ class Completions:
         queue = self._queues.get(key)
         if queue is None or not queue.follow(joined):
             jobs = [job for job in self._given.waiting if job.id not in gone and _rank(job, ranks) >= rank]
+            kept = (one for (left, height), one in self._queues.items() if left <= gone and height == rank)
+            before = None if self._entangled else next(kept, None)
             self._queues = {one: queue for one, queue in self._queues.items() if one[0] == gone and one != key}
-            queue = QueueInPlan(replace(self._given, waiting=tuple(jobs)), joined, self._orders, self._matchers)
+            there = replace(self._given, waiting=tuple(jobs))
+            queue = QueueInPlan(there, joined, self._orders, self._matchers, before)
             self._queues[key] = queue
         return queue
 

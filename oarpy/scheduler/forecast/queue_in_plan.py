@@ -12,7 +12,7 @@ from oarpy.scheduler.gantt.gantt import Claim
 from oarpy.scheduler.gantt.search import Found
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.order.queue_orders import OF_THE_JOB_ALONE, Order
-from oarpy.scheduler.passes.planner import Planner
+from oarpy.scheduler.passes.planner import Decision, Planner
 from oarpy.scheduler.passes.ranking import BrokenOrder, Ranking, by_priority
 from oarpy.scheduler.passes.turns import Stage, Turn
 from oarpy.scheduler.plan import plan
@@ -42,16 +42,32 @@ class QueueInPlan:
     """The plan of all jobs of a snapshot, and of those that ``joined``, under a policy that foresees every start."""
 
     def __init__(
-        self, snapshot: Snapshot, joined: Sequence[WaitingJob], orders: Mapping[str, Order], matchers: Matchers
+        self,
+        snapshot: Snapshot,
+        joined: Sequence[WaitingJob],
+        orders: Mapping[str, Order],
+        matchers: Matchers,
+        before: QueueInPlan | None = None,
     ) -> None:
         self._orders, self._matchers = orders, matchers
         self._joined = list(joined)
         self._snapshot = replace(keep_promises(snapshot).snapshot, waiting=(*snapshot.waiting, *joined))
         self._planner = Planner(self._snapshot, orders, matchers)
-        for turn in self._planner.turns():
-            self._planner.look_at(turn)
+        same = before._in_order() if before is not None else []
+        for place, turn in enumerate(self._planner.turns()):
+            if place < len(same) and turn.job is same[place][0]:
+                self._planner.repeat(turn.job, same[place][1])
+            else:
+                same = []
+                self._planner.look_at(turn)
         self._lasting = snapshot.policy == "conservative" and not any(job.besteffort for job in snapshot.holding)
         self._places: dict[int, _EarliestPlace] = {}
+
+    def _in_order(self) -> list[tuple[WaitingJob, Decision]]:
+        """Return the jobs with what was decided about them: nothing hangs on those behind."""
+        if self._snapshot.policy != "conservative" or self._planner.any_parked:
+            return []
+        return [(job, self._planner.decisions[job.id]) for stage in self._planner.begun for job in stage.jobs]
 
     def follow(self, joined: Sequence[WaitingJob]) -> bool:
         """Let those join that have not; return False if others have, or they do not come last."""
@@ -67,8 +83,9 @@ class QueueInPlan:
         if not self._planner.begun:
             self._planner.begin(self._stage_of(job))
         self._planner.look_at(self._turn(job))
-        if claim := self.claim(job.id):
-            self._take(claim)
+        decided = self._planner.decisions.get(job.id)
+        if decided is not None and decided.found is not None:
+            self._take(decided.found.claim)
         self._planner.begun[-1].jobs.append(job)
         self._joined.append(job)
         self._snapshot = replace(self._snapshot, waiting=(*self._snapshot.waiting, job))

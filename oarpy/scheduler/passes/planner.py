@@ -198,6 +198,13 @@ class Planner:
             self.settle(turn.job, Decision(Verdict.NEVER, reason))
             return None
 
+    def repeat(self, job: WaitingJob, decision: Decision) -> None:
+        """Settle a job as another pass has, in which all went the same way so far: it holds what it held there."""
+        self.kill.update(decision.victims)
+        if decision.found is not None:
+            self.gantt.enter(job, decision.found.claim)
+        self.settle(job, decision)
+
     def foresee(self, turn: Turn) -> Inquiry | None:
         """Return what would be found for a job whose turn it is, and change nothing; None if it is not searched for."""
         if turn.refusal or self.at_once(turn.job) is not None:
