@@ -9,6 +9,8 @@ from functools import reduce
 from math import inf
 from operator import or_
 
+from msgspec import structs
+
 from oarpy.scheduler.gantt.demands import CompiledAlternative, CompiledRequests, Demand
 from oarpy.scheduler.gantt.gantt import Gantt, bits_held
 from oarpy.scheduler.gantt.search import Answer, Search
@@ -49,7 +51,7 @@ class Explainer:
         if demand.limits is None:
             beside = self._fits_beside(demand, answer)
         else:
-            chosen = demand if answer.found is None else replace(demand, options=(answer.found.option,))
+            chosen = demand if answer.found is None else structs.replace(demand, options=(answer.found.option,))
             alone = self._search.at(self.baseline, chosen, self._now)
             if alone.fitted is not None and not alone.found:
                 return Verdict.QUOTA, f"{self._quota(demand, alone)}, reached by running jobs"
@@ -72,7 +74,7 @@ class Explainer:
         for option in demand.options:
             if not option.consumes:
                 continue
-            plain = replace(demand, options=(replace(option, consumes=()),), limits=None)
+            plain = structs.replace(demand, options=(replace(option, consumes=()),), limits=None)
             if self._search.at(gantt, plain, self._now).found:
                 end = self._now + self._search.hold(option)
                 return gantt.stocks.shortage(self._now, end, option.matcher.usable, option.consumes)
@@ -178,7 +180,7 @@ class Explainer:
 
     def _too_late(self, demand: Demand, ready: float, gantt: Gantt) -> Explanation | None:
         """Explain a job that could be placed, but not in time; None when time is not what it lacks."""
-        free = replace(demand, start_by=inf, end_by=inf)
+        free = structs.replace(demand, start_by=inf, end_by=inf)
         found = self._search.earliest(gantt, free, ready).found
         if found is None or (found.claim.start <= demand.start_by and found.claim.end <= demand.end_by):
             return None

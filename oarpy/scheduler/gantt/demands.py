@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, nextafter
 
+from msgspec import Struct
+
 from oarpy.model.job_types import read_types
 from oarpy.model.request import Consumption, Group
 from oarpy.scheduler.job_roles import Roles
@@ -38,8 +40,7 @@ class CompiledAlternative:
     gauge: Gauge | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(Struct, frozen=True):
     """A job to place: its alternatives among the resources it may have, its roles and its quota.
 
     It starts by ``start_by`` and ends (start + walltime) by ``end_by``.

@@ -15,11 +15,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
 from math import inf
 from operator import and_
+
+from msgspec import Struct
 
 from oarpy.model.request import Consumption
 from oarpy.scheduler.gantt.amount_timeline import Stocks, StockView
@@ -35,8 +37,7 @@ from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
 NOTHING = Amount(0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """Resources of a job for a time: what is entered into the Gantt. ``walltime`` has no security time in it."""
 
     start: float

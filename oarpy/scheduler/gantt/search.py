@@ -12,8 +12,10 @@ A later alternative is looked for only where it would end before the best one so
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import inf
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from oarpy.scheduler.gantt.amount_timeline import StockView
 from oarpy.scheduler.gantt.demands import CompiledAlternative, Demand
@@ -79,16 +81,14 @@ class Leaps:
         return min((after for view in self._views if (after := view.after(instant)) is not None), default=inf)
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """The chosen alternative and what it holds."""
 
     option: CompiledAlternative
     claim: Claim
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """``found`` is None when the job fits nowhere.
 
     ``fitted`` is the first instant that resources alone, without quotas, would allow: for the alternative found, or for
@@ -100,8 +100,7 @@ class Answer:
     excess: Excess | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _First:
+class _First(Struct, frozen=True):
     """The first placement that resources allow, and the quota that forbids it."""
 
     start: float

@@ -15,8 +15,10 @@ One that foresees every start is named there in :data:`~oarpy.model.setting_valu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import structs
 
 from oarpy.scheduler.gantt.demands import Demand
 from oarpy.scheduler.gantt.gantt import Gantt
@@ -197,7 +199,7 @@ class Easy:
             return answer
         without_head = self._schedule.without_head.copy()
         without_head.enter(demand.job, answer.found.claim)
-        again = self._search.at(without_head, replace(owner, options=(promised.option,)), promised.claim.start)
+        again = self._search.at(without_head, structs.replace(owner, options=(promised.option,)), promised.claim.start)
         if again.found is None:
             return Answer(None, None)
         self._moved = without_head, again.found

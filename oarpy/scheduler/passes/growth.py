@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from oarpy.scheduler.gantt.demands import Demand
 from oarpy.scheduler.gantt.search import Answer, Found, Search
 from oarpy.scheduler.passes.backfilling import Schedule
@@ -49,7 +51,7 @@ class UntilEnd:
     def _at(self, demand: Demand, start: float, until: float) -> Answer:
         """Find the place from one instant on."""
         options = tuple(replace(option, walltime=until - start) for option in demand.options)
-        return self._search.at(self._schedule.gantt, replace(demand, options=options), start)
+        return self._search.at(self._schedule.gantt, structs.replace(demand, options=options), start)
 
     def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
         """Find the same resources if they are for then already, else the earliest place from then on."""

@@ -14,7 +14,9 @@ through these steps; any of the first three may settle or park it::
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct, structs
 
 from oarpy.scheduler.explain.reasons import Explainer
 from oarpy.scheduler.gantt.demands import CompiledRequests, Demand
@@ -34,8 +36,7 @@ from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Lapse, Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """What a job got in this pass; ``lapse`` says that it will never get more.
 
     ``offer`` is the first date at which a refused reservation could be had, ``victims`` are the best-effort jobs that
@@ -50,8 +51,7 @@ class Decision:
     victims: tuple[int, ...] = ()
 
 
-@dataclass(slots=True)
-class Inquiry:
+class Inquiry(Struct):
     """What was asked for a job, from when on, and what was found; one is made for every job in every pass.
 
     ``at_once`` is when it can begin at the earliest: now, or when those that give way have written their checkpoints.
@@ -140,7 +140,7 @@ class Planner:
                     self.begin(stage)
                     yield stage
                     for number, found in self._policy.revised.items():
-                        self.decisions[number] = replace(self.decisions[number], found=found)
+                        self.decisions[number] = structs.replace(self.decisions[number], found=found)
 
     def begin(self, stage: Stage) -> None:
         """Let the jobs of ``stage`` come next."""

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from oarpy.scheduler.gantt.demands import CompiledAlternative
 from oarpy.scheduler.gantt.gantt import Claim
 from oarpy.scheduler.gantt.search import Found
@@ -98,7 +100,7 @@ class Probe:
     def trial(self, job: WaitingJob) -> Found | None:
         """Return where ``job``, which differs from the probed one in its request alone, would go."""
         for moment in self._moments:
-            demand = replace(moment.inquiry.demand, job=job, options=self._planner.options.alive(job))
+            demand = structs.replace(moment.inquiry.demand, job=job, options=self._planner.options.alive(job))
             if found := self._planner.place(moment.policy, demand, moment.inquiry.ready)[0].found:
                 return found
         return None
@@ -159,7 +161,7 @@ class Probe:
         if readiness.refusal or readiness.waits_for or not views:
             return False
         for delay in range(DRIFT + 1):
-            moved = replace(claim, start=claim.start + delay) if delay else claim
+            moved = structs.replace(claim, start=claim.start + delay) if delay else claim
             end = moved.end + self.snapshot.security_time
             if readiness.ready <= moved.start <= readiness.latest and all(
                 moved.bits & ~view.common(moved.start, end) == 0 for view in views
