@@ -37,7 +37,7 @@ REFUSED = ["-n", "--nodes 2 date", "-Z date", "echo a -n b", "date -n a b", "--h
 def typed(words: list[str]) -> Options:
     """What ``oarsub`` itself reads of the words."""
     command: Any = parser(oarsub.app)
-    context = Context(command, info_name="oarsub")
+    context = Context(command, info_name="oarsub", **command.context_settings)
     command.parse_args(context, list(words))
     given = {name: context.params[name] for name in OPTIONS}
     return Options(
