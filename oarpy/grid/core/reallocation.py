@@ -69,7 +69,8 @@ def _look_further(state: BrokerState, passing: PassInProgress) -> list[Action]:
 
 
 def _asked(passing: PassInProgress, clusters: tuple[str, ...]) -> AskEcts:
-    return AskEcts(tuple(passing.jobs[: passing.looked_at]), clusters)
+    everybody = passing.looked_at == len(passing.jobs)
+    return AskEcts(tuple(passing.jobs if everybody else passing.jobs[: passing.looked_at]), clusters)
 
 
 def _move(state: BrokerState, passing: PassInProgress) -> list[Action]:

@@ -15,6 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
+from itertools import accumulate
 from math import inf
 
 import numpy as np
@@ -263,7 +264,8 @@ class FcfsQueue(PlannedQueue):
         """Return the ECTs of jobs that are not in the queue, infinite for those too large."""
         self._plan(now)
         instants, free = self._steps(now)
-        return np.array([*instants, inf])[np.searchsorted(free, jobs.procs)] + jobs.walltimes
+        of_size = np.searchsorted(np.array(free), np.arange(self._procs + 2))
+        return np.array([*instants, inf])[of_size][jobs.procs] + jobs.walltimes
 
     def _behind(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
         instants, free = self._steps(now)
@@ -272,11 +274,9 @@ class FcfsQueue(PlannedQueue):
     def _steps(self, now: float) -> tuple[list[float], list[int]]:
         """Return how many processors are free behind the queue, from which instants on."""
         self._advance(now)
-        instants, free = [self._floor], [self._left]
-        for end, procs in sorted(self._ends):
-            instants.append(end)
-            free.append(free[-1] + procs)
-        return instants, free
+        ends = sorted(self._ends)
+        free = accumulate((procs for _, procs in ends), initial=self._left)
+        return [self._floor, *(end for end, _ in ends)], list(free)
 
     def _advance(self, now: float) -> None:
         """Let the tail of the plan begin at ``now`` at the earliest."""

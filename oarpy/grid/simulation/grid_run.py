@@ -6,8 +6,9 @@ can let a job start, every cluster plans its queue, in the configured order.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from heapq import heappop, heappush
@@ -15,7 +16,7 @@ from itertools import count
 from math import inf
 from typing import Any
 
-from oarpy.grid.core.broker_state import BrokerState, CoAllocatedJob, MappedJob, Seconds, WaitingPart
+from oarpy.grid.core.broker_state import BrokerState, CoAllocatedJob, JobId, MappedJob, Seconds, WaitingPart
 from oarpy.grid.core.exchanges import (
     Action,
     AskEcts,
@@ -86,18 +87,16 @@ class GridOutcome:
 class JobsAsked:
     """The jobs that a pass asks for, as those clusters see them on which none of them waits."""
 
-    jobs: list[int | str] = field(default_factory=list)
+    jobs: list[JobId] = field(default_factory=list)
     by_cluster: dict[str, JobsOutside] = field(default_factory=dict)
 
-    def remove(self, job: int) -> None:
-        """Take one out that joins a queue."""
-        try:
-            place = self.jobs.index(job)
-        except ValueError:
-            return
-        del self.jobs[place]
-        for outside in self.by_cluster.values():
-            outside.remove(place)
+    def remove(self, job: JobId, rank: Callable[[JobId], tuple[float, JobId]]) -> None:
+        """Take one out that joins a queue. A pass has them in the order of ``rank``."""
+        place = bisect_left(self.jobs, rank(job), key=rank)
+        if place < len(self.jobs) and self.jobs[place] == job:
+            del self.jobs[place]
+            for outside in self.by_cluster.values():
+                outside.remove(place)
 
 
 class GridRun:
@@ -195,10 +194,7 @@ class GridRun:
         return [LocalJob(number, self._jobs[number].procs) for number in order]
 
     def _pass(self, now: float) -> None:
-        order = sorted(
-            (number for number in self._waits if self._jobs[number].mapped),
-            key=lambda number: (self._jobs[number].submit, number),
-        )
+        order = sorted((number for number in self._waits if self._jobs[number].mapped), key=self._rank)
         self._tell(PassDue([WaitingPart(self._mapped(number), self._waits[number]) for number in order]), now)
         self._round(now)
         self._note(now + self._scenario.period, Happening.PASS, 0)
@@ -301,12 +297,16 @@ class GridRun:
             self._running[name].pop(number, None)
 
     def _join(self, number: int, cluster: str, now: float) -> None:
-        self._outside.remove(number)
+        self._outside.remove(number, self._rank)
         self._queues[cluster].join(self._queued(number, cluster), now)
         self._waits[number] = cluster
 
     def _leave(self, number: int) -> None:
         self._queues[self._waits.pop(number)].leave(number)
+
+    def _rank(self, number: Any) -> tuple[float, int]:
+        """Return what jobs are in order of submission by."""
+        return self._jobs[number].submit, number
 
     def _queued(self, number: Any, cluster: str) -> QueuedJob:
         job: GridJob = self._jobs[number]
