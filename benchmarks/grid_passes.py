@@ -139,7 +139,7 @@ class DoorGrid:
         connections = ClusterConnections(providers_of("broker"))
         connections.adopt(self.rows)
         calls = [ClusterCall(name, lambda provider: provider.describe(), 60) for name in NAMES]
-        for future in map(connections.submit, calls):
+        for future in [connections.submit(call) for call in calls]:
             assert isinstance(future.result(), ClusterDescription)
         return connections
 

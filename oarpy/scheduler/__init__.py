@@ -1,4 +1,5 @@
-"""The pure core: ``decide(snapshot, memory) -> Decisions``. No I/O, no clock, no global; imports only ``oarpy.model``.
+"""The pure core: ``decide(snapshot, memory) -> Decisions``. No I/O, no clock, no global; imports nothing of oarpy but
+``oarpy.model``.
 
 ::
 

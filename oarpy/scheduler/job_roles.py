@@ -87,3 +87,9 @@ def _roles(types: JobTypes, containers: tuple[str, ...], timesharing: tuple[str,
 def _agreed(sharing: Sharing, user: str, name: str) -> tuple[str, str]:
     """Return the pair to agree on. A user or name is marked, so that one called ``*`` is not taken for the word."""
     return f"={user}" if sharing.same_user else "*", f"={name}" if sharing.same_name else "*"
+
+
+def needs_others(job: WaitingJob) -> bool:
+    """Tell whether a job depends on others, lies in one, or others may lie in it."""
+    roles = roles_of(job)
+    return bool(job.depends_on or roles.inside is not None or roles.containers)

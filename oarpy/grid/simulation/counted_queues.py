@@ -264,8 +264,8 @@ class FcfsQueue(PlannedQueue):
         """Return the ECTs of jobs that are not in the queue, infinite for those too large."""
         self._plan(now)
         instants, free = self._steps(now)
-        of_size = np.searchsorted(np.array(free), np.arange(self._procs + 2))
-        return np.array([*instants, inf])[of_size][jobs.procs] + jobs.walltimes
+        starts = np.array([*instants, inf])[np.searchsorted(np.array(free), jobs.sizes)]
+        return starts[jobs.size] + jobs.walltimes
 
     def _behind(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
         instants, free = self._steps(now)

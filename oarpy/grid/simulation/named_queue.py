@@ -31,6 +31,7 @@ from oarpy.simulation.engines.machine import Machine
 from oarpy.simulation.engines.production import platform_of
 
 _USER = "grid"
+_ANY_LENGTH = 1.0
 _OUTSIDE = 1 << 40
 """Numbers of jobs that are not in the queue are above this, so that they come behind all that are."""
 
@@ -123,7 +124,7 @@ class PlannedNamedQueue(NamedQueue):
         self._kept: QueueInPlan | None = None
         self._planned_at = -inf
         self._asked: dict[tuple[int, float], WaitingJob] = {}
-        """Jobs outside the queue, one for all of a size and a walltime: these would start at the same time."""
+        """Jobs outside the queue, one for all that would start at the same time: those of a size and a walltime."""
         self._in_turn = policy == "fcfs"
 
     def join(self, job: QueuedJob, now: float) -> None:
@@ -169,19 +170,19 @@ class PlannedNamedQueue(NamedQueue):
         """Return when jobs would end if each took its walltime, as a real cluster estimates it."""
         kept = self._standing(now)
         there = [self._waiting.get(job.number) or self._alike(job) for job in jobs]
-        spans = kept.spans([one.id for one in there if one.id < _OUTSIDE])
-        spans |= kept.spans_behind(list({one.id: one for one in there if one.id >= _OUTSIDE}.values()))
-        return [spans[one.id].start + job.walltime for one, job in zip(there, jobs, strict=True)]
+        times = kept.times([one.id for one in there if one.id < _OUTSIDE])
+        times |= kept.times_behind(list({one.id: one for one in there if one.id >= _OUTSIDE}.values()))
+        return [times[one.id].start + job.walltime for one, job in zip(there, jobs, strict=True)]
 
     def _alike(self, job: QueuedJob) -> WaitingJob:
         """Return the job that is asked for instead of all jobs outside that are like this one.
 
-        First come, first served, nobody behind the last start holds anything that becomes free again and is taken: what
-        is idle only grows, so that how long a job takes does not matter.
+        First come, first served, processors only become free behind the last start: how long a job takes does not
+        matter.
         """
-        shape = job.procs, 0.0 if self._in_turn else job.walltime
+        shape = job.procs, _ANY_LENGTH if self._in_turn else job.walltime
         if shape not in self._asked:
-            self._asked[shape] = _asking(job, _OUTSIDE + len(self._asked))
+            self._asked[shape] = _asking(QueuedJob(job.number, *shape), _OUTSIDE + len(self._asked))
         return self._asked[shape]
 
     def _standing(self, now: float) -> QueueInPlan:

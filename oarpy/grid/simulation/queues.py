@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from oarpy.grid.core.broker_state import Places, Seconds, without
+from oarpy.grid.core.broker_state import Seconds, without
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +24,20 @@ class QueuedJob:
 class JobsOutside:
     """Jobs that wait in no queue, in an order, as one cluster sees them; None stands for one that is too large for it.
 
-    There, a job too large asks for one processor more than there are.
+    There, a job too large asks for one processor more than there are. ``sizes`` are the numbers of processors that
+    occur, and ``size`` has the place of each job's among them.
     """
 
     def __init__(self, jobs: Sequence[QueuedJob | None], procs: int) -> None:
         self.jobs = list(jobs)
-        self.procs: Places = np.array([procs + 1 if job is None else job.procs for job in jobs])
+        asked = np.array([procs + 1 if job is None else job.procs for job in jobs])
+        self.sizes, self.size = np.unique(asked, return_inverse=True)
         self.walltimes: Seconds = np.array([0.0 if job is None else job.walltime for job in jobs])
 
     def remove(self, place: int) -> None:
         """Take one out."""
         del self.jobs[place]
-        self.procs, self.walltimes = without(self.procs, place), without(self.walltimes, place)
+        self.size, self.walltimes = without(self.size, place), without(self.walltimes, place)
 
 
 class ClusterQueue(Protocol):

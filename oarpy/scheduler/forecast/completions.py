@@ -18,7 +18,7 @@ from math import inf
 from oarpy.model.setting_values import FORESEEING
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.forecast.queue_in_plan import QueueInPlan
-from oarpy.scheduler.job_roles import roles_of
+from oarpy.scheduler.job_roles import needs_others
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.plan import Placement
 from oarpy.scheduler.resources.matching import Matchers
@@ -28,7 +28,8 @@ from oarpy.scheduler.snapshot import HoldingJob, Ration, Snapshot, WaitingJob
 class Completions:
     """The ends of jobs by one snapshot, asked again and again with other jobs left out, and others joined.
 
-    It goes on from the question before where it can: when nobody else is left out, and more have joined behind.
+    It goes on from the question before where it can: when nobody else is left out, and more have joined behind. When
+    others are left out, the jobs ahead of them keep their places.
     """
 
     def __init__(
@@ -37,10 +38,11 @@ class Completions:
         self._given, self._orders = snapshot, orders
         self._matchers = matchers or Matchers(snapshot.platform)
         self._waiting = {job.id: job for job in snapshot.waiting}
-        self._queues: dict[tuple[frozenset[int], float], QueueInPlan] = {}
+        self._queues: dict[float, tuple[frozenset[int], QueueInPlan]] = {}
+        """By rank, the last plan of all jobs of that rank or a higher one, and who was left out."""
         limited = snapshot.ration != Ration() or snapshot.asleep or snapshot.negotiation is not None
         self._planned = snapshot.policy in FORESEEING and not limited
-        self._entangled = any(map(_needs_others, snapshot.waiting))
+        self._entangled = any(map(needs_others, snapshot.waiting))
 
     def ends(
         self,
@@ -100,7 +102,7 @@ class Completions:
         found: dict[int, float] = {}
         joining = list(joining)
         ranks = {queue.name: queue.priority for queue in self._given.queues}
-        if self._entangled or any(map(_needs_others, (*joining, *joined))):
+        if self._entangled or any(map(needs_others, (*joining, *joined))):
             ranks = {}
         by_rank: dict[float, tuple[list[int], list[WaitingJob]]] = {}
         for number in numbers:
@@ -110,24 +112,21 @@ class Completions:
             by_rank.setdefault(_rank(job, ranks), ([], []))[1].append(job)
         for rank, (waiting, fresh) in by_rank.items():
             queue = self._queue(rank, ranks, gone, [job for job in joined if _rank(job, ranks) >= rank])
-            spans = queue.spans(waiting) | queue.spans_behind(fresh)
-            found.update((number, span.end) for number, span in spans.items())
+            times = queue.times(waiting) | queue.times_behind(fresh)
+            found.update((number, one.end) for number, one in times.items())
         return found
 
     def _queue(
         self, rank: float, ranks: Mapping[str, float], gone: frozenset[int], joined: Sequence[WaitingJob]
     ) -> QueueInPlan:
         """Return the plan of all jobs of a rank, or a higher one."""
-        key = gone, rank
-        queue = self._queues.get(key)
-        if queue is None or not queue.follow(joined):
-            jobs = [job for job in self._given.waiting if job.id not in gone and _rank(job, ranks) >= rank]
-            kept = (one for (left, height), one in self._queues.items() if left <= gone and height == rank)
-            before = None if self._entangled else next(kept, None)
-            self._queues = {one: queue for one, queue in self._queues.items() if one[0] == gone and one != key}
-            there = replace(self._given, waiting=tuple(jobs))
-            queue = QueueInPlan(there, joined, self._orders, self._matchers, before)
-            self._queues[key] = queue
+        without, before = self._queues.get(rank, (gone, None))
+        if before is not None and without == gone and before.follow(joined):
+            return before
+        jobs = [job for job in self._given.waiting if job.id not in gone and _rank(job, ranks) >= rank]
+        there = replace(self._given, waiting=tuple(jobs))
+        queue = QueueInPlan(there, joined, self._orders, self._matchers, before)
+        self._queues[rank] = gone, queue
         return queue
 
     # Anything else
@@ -168,12 +167,6 @@ class Completions:
 def _rank(job: WaitingJob, priorities: Mapping[str, float]) -> float:
     """Return what says whether a job is planned before another one; best-effort jobs come last."""
     return -inf if job.besteffort else priorities.get(job.queue, -inf)
-
-
-def _needs_others(job: WaitingJob) -> bool:
-    """Tell whether a job depends on others, lies in one, or others may lie in it."""
-    roles = roles_of(job)
-    return bool(job.depends_on or roles.inside is not None or roles.containers)
 
 
 def _end(placed: Placement) -> float:

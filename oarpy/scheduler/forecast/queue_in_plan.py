@@ -10,7 +10,7 @@ from typing import NamedTuple
 from oarpy.scheduler.decide import keep_promises
 from oarpy.scheduler.gantt.gantt import Claim
 from oarpy.scheduler.gantt.search import Found
-from oarpy.scheduler.job_roles import roles_of
+from oarpy.scheduler.job_roles import needs_others, roles_of
 from oarpy.scheduler.order.queue_orders import OF_THE_JOB_ALONE, Order
 from oarpy.scheduler.passes.planner import Decision, Planner
 from oarpy.scheduler.passes.ranking import BrokenOrder, Ranking, by_priority
@@ -20,26 +20,32 @@ from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.snapshot import HoldingJob, Queue, Snapshot, WaitingJob
 
 
-class Span(NamedTuple):
+class JobTimes(NamedTuple):
     """When a job runs, on the snapshot's axis; infinity where it never does."""
 
     start: float
     end: float
 
 
-_NEVER = Span(inf, inf)
+_NEVER = JobTimes(inf, inf)
 
 
 @dataclass(frozen=True, slots=True)
 class _EarliestPlace:
-    """Where a job without quotas and amounts would go. More jobs only take away: while it is free, it stays."""
+    """Where a job without quotas, amounts and other jobs that it needs would go.
+
+    More jobs only take away: while it is free, it stays.
+    """
 
     job: WaitingJob
     found: Found
 
 
 class QueueInPlan:
-    """The plan of all jobs of a snapshot, and of those that ``joined``, under a policy that foresees every start."""
+    """The plan of all jobs of a snapshot, and of those that ``joined``, under a policy that foresees every start.
+
+    ``before`` is a plan at the same snapshot with other jobs left out, or other jobs that joined.
+    """
 
     def __init__(
         self,
@@ -53,21 +59,29 @@ class QueueInPlan:
         self._joined = list(joined)
         self._snapshot = replace(keep_promises(snapshot).snapshot, waiting=(*snapshot.waiting, *joined))
         self._planner = Planner(self._snapshot, orders, matchers)
-        same = before._in_order() if before is not None else []
+        self._plain = not any(map(needs_others, self._snapshot.waiting))
+        self._looked_at: list[WaitingJob] = []
+        """In the order of their turns."""
+        self._look_at_all(before)
+        self._lasting = snapshot.policy == "conservative" and not any(job.besteffort for job in snapshot.holding)
+        self._places: dict[int, _EarliestPlace] = {}
+
+    def _look_at_all(self, before: QueueInPlan | None) -> None:
+        """Plan every job. As long as jobs have their turns as in an older plan, they keep their places of there."""
+        same = before._decided() if before is not None and self._plain else []
         for place, turn in enumerate(self._planner.turns()):
             if place < len(same) and turn.job is same[place][0]:
                 self._planner.repeat(turn.job, same[place][1])
             else:
                 same = []
                 self._planner.look_at(turn)
-        self._lasting = snapshot.policy == "conservative" and not any(job.besteffort for job in snapshot.holding)
-        self._places: dict[int, _EarliestPlace] = {}
+            self._looked_at.append(turn.job)
 
-    def _in_order(self) -> list[tuple[WaitingJob, Decision]]:
-        """Return the jobs with what was decided about them: nothing hangs on those behind."""
-        if self._snapshot.policy != "conservative" or self._planner.any_parked:
+    def _decided(self) -> list[tuple[WaitingJob, Decision]]:
+        """Return the jobs in the order of their turns, each with what was decided: nothing hangs on those behind."""
+        if self._snapshot.policy != "conservative" or not self._plain:
             return []
-        return [(job, self._planner.decisions[job.id]) for stage in self._planner.begun for job in stage.jobs]
+        return [(job, self._planner.decisions[job.id]) for job in self._looked_at]
 
     def follow(self, joined: Sequence[WaitingJob]) -> bool:
         """Let those join that have not; return False if others have, or they do not come last."""
@@ -87,6 +101,8 @@ class QueueInPlan:
         if decided is not None and decided.found is not None:
             self._take(decided.found.claim)
         self._planner.begun[-1].jobs.append(job)
+        self._looked_at.append(job)
+        self._plain = self._plain and not needs_others(job)
         self._joined.append(job)
         self._snapshot = replace(self._snapshot, waiting=(*self._snapshot.waiting, job))
         return True
@@ -107,17 +123,17 @@ class QueueInPlan:
         found = self._planner.decisions[number].found
         return None if found is None else found.claim
 
-    def spans(self, numbers: Iterable[int]) -> dict[int, Span]:
+    def times(self, numbers: Iterable[int]) -> dict[int, JobTimes]:
         """Return when jobs of the queue run."""
         decisions = self._planner.decisions
-        return {number: _span(decisions[number].found) for number in numbers}
+        return {number: _times(decisions[number].found) for number in numbers}
 
-    def spans_behind(self, jobs: Sequence[WaitingJob]) -> dict[int, Span]:
+    def times_behind(self, jobs: Sequence[WaitingJob]) -> dict[int, JobTimes]:
         """Return when jobs would run if each of them joined alone."""
         if self._come_last(jobs):
-            return {job.id: _span(self._found(job)) for job in jobs}
+            return {job.id: _times(self._found(job)) for job in jobs}
         return {
-            job.id: _span(self._found(job)) if self._come_last([job]) else self._span_among_all(job) for job in jobs
+            job.id: _times(self._found(job)) if self._come_last([job]) else self._times_among_all(job) for job in jobs
         }
 
     def _found(self, job: WaitingJob) -> Found | None:
@@ -129,7 +145,8 @@ class QueueInPlan:
         if inquiry is None or inquiry.answer.found is None:
             return None
         found = inquiry.answer.found
-        if self._lasting and inquiry.demand.limits is None and not found.claim.consumes:
+        alone = inquiry.demand.limits is None and not found.claim.consumes and not needs_others(job)
+        if self._lasting and alone:
             self._places[job.id] = _EarliestPlace(job, found)
         return found
 
@@ -146,11 +163,11 @@ class QueueInPlan:
             )
         }
 
-    def _span_among_all(self, job: WaitingJob) -> Span:
+    def _times_among_all(self, job: WaitingJob) -> JobTimes:
         """Return when a job runs that others let pass."""
         snapshot = replace(self._snapshot, waiting=(*self._snapshot.waiting, job))
         placed = plan(snapshot, self._orders, self._matchers).by_job()[job.id]
-        return _NEVER if placed.start is None or placed.end is None else Span(placed.start, placed.end)
+        return _NEVER if placed.start is None or placed.end is None else JobTimes(placed.start, placed.end)
 
     def _turn(self, job: WaitingJob) -> Turn:
         return next(iter(self._planner.turns_in_order([job])))
@@ -195,5 +212,5 @@ class QueueInPlan:
             return False
 
 
-def _span(found: Found | None) -> Span:
-    return _NEVER if found is None else Span(found.claim.start, found.claim.end)
+def _times(found: Found | None) -> JobTimes:
+    return _NEVER if found is None else JobTimes(found.claim.start, found.claim.end)

@@ -199,7 +199,10 @@ class Planner:
             return None
 
     def repeat(self, job: WaitingJob, decision: Decision) -> None:
-        """Settle a job as another pass has, in which all went the same way so far: it holds what it held there."""
+        """Settle a job as another pass has, in which all went the same way so far: it holds what it held there.
+
+        Under conservative backfilling only: other policies remember more of a job than what it holds.
+        """
         self.kill.update(decision.victims)
         if decision.found is not None:
             self.gantt.enter(job, decision.found.claim)
