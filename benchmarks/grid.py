@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -143,7 +143,8 @@ class BenchGrid:
         assert server is not None
         killed = time.monotonic()
         for pid in [server.pid, *_children(server.pid)]:
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # some end with what started them
+                os.kill(pid, signal.SIGKILL)
         (job,) = self.submit("mapped", "true")
         self.placed(job)
         return time.monotonic() - killed
