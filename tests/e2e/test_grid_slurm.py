@@ -167,11 +167,11 @@ def test_what_slurm_cannot_do_is_refused(stage: SlurmStage) -> None:
 
 def test_what_is_left_to_the_host_outlives_the_connection(stage: SlurmStage, tmp_path: Path) -> None:
     with start_nodes(1, tmp_path) as sshd:
-        begin = time.time() + 6
+        begin = time.time() + 15
         words = ["ssh", *sshd.ssh_options(), "node1", *stage.daemons.words]
         far = SlurmCluster("far", words, broker=stage.unique("broker"))
         asked = stage.request(2)
-        far.prepare("k1", "lapsing", GridPart("lapsing", "claim", asked, "sleep 1", begin=begin + 600), 2)
+        far.prepare("k1", "lapsing", GridPart("lapsing", "claim", asked, "sleep 1", begin=begin + 600), 12)
         far.prepare("k2", "beginning", GridPart("beginning", "claim", asked, "sleep 1", begin=begin), 60)
         far.commit("k3", "beginning", begin, ["a1"])
         assert stage.idle() == stage.procs - 4
