@@ -6,8 +6,9 @@
                                           |                                  |
                                      the others are written        event; withheld for 0.5 s, 1 s, ... 30 s, then tried
 
-What is known of refusals belongs to a connection and is forgotten with it. As long as nothing was refused, this costs a
-look at an empty table.
+Who waits is decided once a run: what its first step leaves out, its last does, however long it takes. What is known of
+refusals belongs to a connection and is forgotten with it. As long as nothing was refused, this costs a look at an empty
+table.
 """
 
 from __future__ import annotations
@@ -63,11 +64,15 @@ class Refusals:
     careful: bool = False
     contested: set[int] = field(default_factory=set)
     _waits: dict[int, _Wait] = field(default_factory=dict)
+    _run_began: float = field(default_factory=time.monotonic)
+
+    def begin_run(self) -> None:
+        """Note that a run of a module begins: whoever waits no longer is tried again."""
+        self._run_began = time.monotonic()
 
     def withheld(self) -> Mapping[int, str]:
-        """Return the jobs that are not to be written of now, each with the reason."""
-        now = time.monotonic()
-        return {job: wait.reason for job, wait in self._waits.items() if wait.until > now}
+        """Return the jobs that this run is not to write of, each with the reason."""
+        return {job: wait.reason for job, wait in self._waits.items() if wait.until > self._run_began}
 
     def withhold(self, connection: Connection, job: int, reason: str) -> None:
         """Set a job aside for a while, longer each time, and tell so in its events."""
@@ -80,9 +85,9 @@ class Refusals:
         connection.execute(_TELL, {"job": job, "reason": reason})
 
     def next_try(self) -> float | None:
-        """Return in how many seconds a job is tried again, None when none waits."""
-        now = time.monotonic()
-        return min((wait.until - now for wait in self._waits.values() if wait.until > now), default=None)
+        """Return in how many seconds a job that this run left out is tried again, None when it left out none."""
+        first = min((wait.until for wait in self._waits.values() if wait.until > self._run_began), default=None)
+        return None if first is None else max(first - time.monotonic(), 0.0)
 
     @contextmanager
     def carefully(self) -> Iterator[None]:

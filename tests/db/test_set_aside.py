@@ -26,6 +26,16 @@ REFUSE = """
         WHEN (NEW.job_name = 'bad')
         EXECUTE FUNCTION refused();
 """
+SLOW = """
+    CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        PERFORM pg_sleep(0.6);
+        RETURN NEW;
+    END $$;
+    CREATE CONSTRAINT TRIGGER slow AFTER UPDATE OF state ON jobs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+        WHEN (NEW.job_name = 'slow')
+        EXECUTE FUNCTION slow();
+"""
 
 
 @pytest.fixture
@@ -146,6 +156,20 @@ def test_an_end_that_the_database_refuses_is_recorded_later(cluster: SmallCluste
     assert cluster.states([bad, good]) == ["Running", "Terminated"]
     cluster.connection.execute("DROP FUNCTION refused CASCADE")
     until(lambda: cluster.launch() and cluster.state(bad) == "Terminated", "the node still knows of it")
+
+
+def test_a_refused_end_is_kept_when_the_rest_takes_longer_than_it_waits(cluster: SmallCluster) -> None:
+    """The database is slow: the first wait of the refused job (0.5 s) is over before the round is."""
+    bad, slow = cluster.submit(name="bad"), cluster.submit(name="slow")
+    cluster.settle()
+    cluster.connection.execute(REFUSE)
+    cluster.connection.execute(SLOW)
+    cluster.end(bad)
+    cluster.end(slow)
+    cluster.launch()
+    assert cluster.states([bad, slow]) == ["Running", "Terminated"]
+    cluster.connection.execute("DROP FUNCTION refused CASCADE")
+    until(lambda: cluster.launch() and cluster.state(bad) == "Terminated", "the node still knows of it", deadline=10)
 
 
 def test_a_job_that_may_not_wait_again(cluster: SmallCluster) -> None:

@@ -81,6 +81,7 @@ def run(module: Module, connection: Connection, now: datetime) -> Outcome:
     Those are tried again after a while, at which the module is to be run at the latest.
     """
     refusals = refusals_of(connection)
+    refusals.begin_run()
     try:
         outcome = module.run_once(connection, now)
     except psycopg.Error as error:
