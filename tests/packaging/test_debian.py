@@ -18,9 +18,13 @@ GUIDE = ROOT / "docs" / "guides" / "admin.md"
 
 COPY = """
 mount -t tmpfs none "$1" && mkdir "$1/changed" "$1/work" "$1/root"
+mkdir -p "$1/changed/var/lib" && mknod "$1/changed/var/lib/oarpy" c 0 0
 mount -t overlay none -o "lowerdir=/,upperdir=$1/changed,workdir=$1/work" "$1/root"
 """
-"""Mounts a copy of the root file system on ``$1/root``: what is written there goes to memory."""
+"""Mounts a copy of the root file system on ``$1/root``: what is written there goes to memory.
+
+The device hides databases that other tests keep on the machine meanwhile.
+"""
 
 ENTER = """
 mount --rbind /dev "$1/root/dev" && mount -t proc none "$1/root/proc"
@@ -46,7 +50,8 @@ END
 chmod +x /usr/local/bin/systemctl
 printf 'APT::Get::Assume-Yes "1";\\nAPT::Install-Recommends "0";\\n' >/etc/apt/apt.conf.d/99test
 echo force-unsafe-io >/etc/dpkg/dpkg.cfg.d/test
-rm -rf /etc/postgresql/* /var/lib/postgresql/* /etc/oarpy /var/lib/oarpy
+rm -rf /etc/postgresql/* /var/lib/postgresql/* /etc/oarpy
+test ! -e /var/lib/oarpy
 pg_createcluster 15 main --start -- --no-sync >&2
 
 { set -x; INSTALL } >&2
