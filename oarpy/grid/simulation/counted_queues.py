@@ -14,7 +14,6 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from heapq import heappop, heappush
 from itertools import accumulate
 from math import inf
 
@@ -214,11 +213,14 @@ class FcfsQueue(PlannedQueue):
         super().__init__(procs)
         self._floor = -inf
         self._left = procs
-        self._ends: list[tuple[float, int]] = []
+        self._ends: list[float] = []
+        """Predicted ends after the floor, in order; at each of them as many processors as ``_freed`` says are freed."""
+        self._freed: list[int] = []
 
     def _begin_plan(self, now: float) -> None:
         self._floor = now
-        self._ends, self._left = self._held_on(now)
+        held, self._left = self._held_on(now)
+        self._ends, self._freed = [end for end, _ in held], [procs for _, procs in held]
 
     def _held_on(self, now: float) -> tuple[list[tuple[float, int]], int]:
         """Return what is held beyond ``now``, the first predicted end first, and how many processors are left."""
@@ -227,11 +229,18 @@ class FcfsQueue(PlannedQueue):
 
     def _place(self, job: QueuedJob, now: float) -> float:
         self._advance(now)
+        passed = 0
         while self._left < job.procs:
-            self._floor, procs = heappop(self._ends)
-            self._left += procs
+            self._left += self._freed[passed]
+            passed += 1
+        if passed:
+            self._floor = self._ends[passed - 1]
+            del self._ends[:passed], self._freed[:passed]
         self._left -= job.procs
-        heappush(self._ends, (self._floor + job.walltime, job.procs))
+        end = self._floor + job.walltime
+        place = bisect_right(self._ends, end)
+        self._ends.insert(place, end)
+        self._freed.insert(place, job.procs)
         return self._floor
 
     def join(self, job: QueuedJob, now: float) -> None:
@@ -264,8 +273,11 @@ class FcfsQueue(PlannedQueue):
         """Return the ECTs of jobs that are not in the queue, infinite for those too large."""
         self._plan(now)
         instants, free = self._steps(now)
-        starts = np.array([*instants, inf])[np.searchsorted(np.array(free), jobs.sizes)]
-        return starts[jobs.size] + jobs.walltimes
+        instants.append(inf)
+        starts = np.array([instants[bisect_left(free, size)] for size in jobs.sizes])
+        ends: Seconds = starts[jobs.size]
+        ends += jobs.walltimes
+        return ends
 
     def _behind(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
         instants, free = self._steps(now)
@@ -274,16 +286,15 @@ class FcfsQueue(PlannedQueue):
     def _steps(self, now: float) -> tuple[list[float], list[int]]:
         """Return how many processors are free behind the queue, from which instants on."""
         self._advance(now)
-        ends = sorted(self._ends)
-        free = accumulate((procs for _, procs in ends), initial=self._left)
-        return [self._floor, *(end for end, _ in ends)], list(free)
+        return [self._floor, *self._ends], list(accumulate(self._freed, initial=self._left))
 
     def _advance(self, now: float) -> None:
         """Let the tail of the plan begin at ``now`` at the earliest."""
         if self._floor < now:
             self._floor = now
-            while self._ends and self._ends[0][0] <= now:
-                self._left += heappop(self._ends)[1]
+            over = bisect_right(self._ends, now)
+            self._left += sum(self._freed[:over])
+            del self._ends[:over], self._freed[:over]
 
 
 class ConservativeQueue(PlannedQueue):

@@ -25,13 +25,14 @@ class JobsOutside:
     """Jobs that wait in no queue, in an order, as one cluster sees them; None stands for one that is too large for it.
 
     There, a job too large asks for one processor more than there are. ``sizes`` are the numbers of processors that
-    occur, and ``size`` has the place of each job's among them.
+    occur, the least first, and ``size`` has the place of each job's among them.
     """
 
     def __init__(self, jobs: Sequence[QueuedJob | None], procs: int) -> None:
         self.jobs = list(jobs)
         asked = np.array([procs + 1 if job is None else job.procs for job in jobs])
-        self.sizes, self.size = np.unique(asked, return_inverse=True)
+        sizes, self.size = np.unique(asked, return_inverse=True)
+        self.sizes: list[int] = sizes.tolist()
         self.walltimes: Seconds = np.array([0.0 if job is None else job.walltime for job in jobs])
 
     def remove(self, place: int) -> None:
