@@ -101,6 +101,7 @@ def test_local_jobs_give_way_as_far_as_the_owner_lets_them_the_latest_first(door
     assert door.ask("evict", transaction="t1", request=door.request(), procs=2) == [str(second), str(first)]
     waiting = door.cluster.submit("/core=1")
     claimed = door.claim("t1", 2)
+    assert "job" in claimed, claimed
     door.held(int(claimed["job"]))
     assert door.cluster.states([first, second, waiting]) == ["Error", "Error", "Waiting"]
     assert door.cluster.job(first, "message").startswith("killed: evicted: a job on several clusters needs its place")

@@ -133,6 +133,19 @@ def test_best_effort_jobs_are_cancelled_ahead_of_a_reservation(connection: Conne
     assert cluster.state(job) == "Running"
 
 
+@pytest.mark.parametrize("seconds", [0, -5])
+def test_a_reservation_whose_date_has_come_is_accepted_where_best_effort_jobs_run(
+    cluster: SmallCluster, seconds: float
+) -> None:
+    cheap = cluster.submit("/nodes=2,walltime=2:0:0", queue="besteffort", types=("besteffort",))
+    cluster.settle()
+    job = reserve(cluster, seconds, "/nodes=2,walltime=1:0:0")
+    cluster.settle()
+    assert (cluster.state(cheap), cluster.job(cheap, "message")) == ("Error", "killed: BESTEFFORT_KILL")
+    assert cluster.state(job) == "Running"
+    assert cluster.path(job)[:3] == ["Waiting", "toAckReservation", "Waiting"]
+
+
 @pytest.mark.parametrize("life", [0, 500])
 def test_the_checkpoint_and_the_minimum_life_of_a_best_effort_job_count_before_a_reservation(
     connection: Connection, life: int

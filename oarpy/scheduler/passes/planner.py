@@ -342,6 +342,9 @@ class Planner:
         demand, found = inquiry.demand, inquiry.answer.found
         if found and found.claim.start == inquiry.at_once:
             victims = self._victims(demand, found)
+            if victims and demand.job.reservation is not None:
+                self.kill |= victims  # its date has come: it has its place, and begins when they are gone
+                return Decision(Verdict.RESERVED, "accepted", found)
             if victims or found.claim.start == self.now:
                 return self._start(found, victims)
         if inquiry.at_once > self.now:
