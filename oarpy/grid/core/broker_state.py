@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from random import Random
@@ -93,10 +93,14 @@ class PlannedTry:
 
 @dataclass(frozen=True, slots=True)
 class WaitingPart:
-    """A mapped job and the cluster where it waits."""
+    """A mapped job and the cluster where it waits.
+
+    Jobs of one ``kind`` would end at the same time wherever they joined a queue; None: like no other.
+    """
 
     job: MappedJob
     cluster: str
+    kind: JobId | None = None
 
 
 def without(numbers: NDArray[Any], place: int) -> NDArray[Any]:
@@ -110,8 +114,7 @@ class PassInProgress:
     """A reallocation pass over ``parts``, in order of submission, of which the first ``looked_at`` are dealt with now.
 
     In that order are their ``jobs``, ``procs``, places of the clusters where they wait (``here``), and their ``ects``,
-    which have a row for each cluster. ``noted`` has the ECTs where they waited before they were withdrawn (algorithm
-    2), and is None until that is done.
+    which have a row for each cluster.
     """
 
     parts: list[WaitingPart]
@@ -120,7 +123,6 @@ class PassInProgress:
     here: Places
     ects: Seconds
     looked_at: int
-    noted: Seconds | None = None
 
     @classmethod
     def over(cls, parts: list[WaitingPart], places: Mapping[str, int]) -> PassInProgress:
@@ -136,16 +138,56 @@ class PassInProgress:
         self.looked_at = len(places)
         self.parts = [self.parts[place] for place in kept]
         self.jobs = [self.jobs[place] for place in kept]
-        self.procs, self.here, self.ects = self.procs[kept], self.here[kept], self.ects[:, kept]
+        self.procs, self.here, self.ects = self.procs[kept], self.here[kept], self.ects.take(kept, axis=1)
 
-    def pop(self, place: int) -> WaitingPart:
-        """Take one out that is looked at, and return it."""
+
+@dataclass(slots=True)
+class WithdrawnJobs:
+    """The ``parts`` of a pass while they wait nowhere (algorithm 2), by kind; ``noted`` has their ECTs of before.
+
+    ``kinds`` has the places of those of a kind that are left, the first submitted last, which are ``firsts``. ``jobs``
+    are the last submitted, whose ECTs are asked for all of their kind: they stay longest, and kinds are in their order.
+    ``procs`` and ``ects`` are by kind too. The first ``looked_at`` kinds are dealt with now.
+    """
+
+    parts: list[WaitingPart]
+    noted: Seconds
+    kinds: list[list[int]]
+    jobs: list[JobId]
+    procs: Places
+    ects: Seconds
+    firsts: Places
+    looked_at: int
+
+    @classmethod
+    def of(cls, passing: PassInProgress, noted: Seconds, kind_of: Sequence[Hashable]) -> WithdrawnJobs:
+        """Return the jobs of a pass; ``kind_of`` has what those of a kind have in common, for each."""
+        found: dict[Hashable, list[int]] = {}
+        for place in range(len(kind_of) - 1, -1, -1):
+            found.setdefault(kind_of[place], []).append(place)
+        kinds = list(found.values())[::-1]
+        lasts, firsts = np.array([kind[0] for kind in kinds]), np.array([kind[-1] for kind in kinds])
+        jobs = [passing.jobs[place] for place in lasts]
+        ects = passing.ects.take(lasts, axis=1)  # a row is in one piece, as indexing would not leave it
+        return cls(passing.parts, noted, kinds, jobs, passing.procs[lasts], ects, firsts, len(kinds))
+
+    def first_of(self, scores: Seconds) -> int:
+        """Return the kind of the greatest score, of equal ones that of the job which was submitted first."""
+        best = (scores == scores.max()).nonzero()[0]
+        return int(best[0] if len(best) == 1 else best[self.firsts[best].argmin()])
+
+    def pop(self, kind: int) -> int:
+        """Take the first of a kind out, and return its place."""
+        members = self.kinds[kind]
+        place = members.pop()
+        if members:
+            self.firsts[kind] = members[-1]
+            return place
         self.looked_at -= 1
-        del self.jobs[place]
-        self.procs, self.here = without(self.procs, place), without(self.here, place)
-        self.ects = without(self.ects, place)
-        self.noted = None if self.noted is None else without(self.noted, place)
-        return self.parts.pop(place)
+        del self.kinds[kind], self.jobs[kind]
+        self.procs, self.firsts = without(self.procs, kind), without(self.firsts, kind)
+        self.ects = without(self.ects, kind)
+        return place
 
 
 @dataclass(slots=True)
@@ -162,7 +204,7 @@ class BrokerState:
     turn: int = 0
     """The place from which round robin goes on."""
     chance: Random = field(init=False)
-    passing: PassInProgress | None = None
+    passing: PassInProgress | WithdrawnJobs | None = None
     places: Mapping[str, int] = field(init=False)
     """The place of each cluster in the configured order."""
 

@@ -42,3 +42,6 @@ SCORES: Mapping[HeuristicName, Score] = {
 }
 """Numbers for jobs, from their processors, ECTs, current ECTs and best new ones. The greatest is chosen, of equal ones
 the first."""
+
+BY_GAIN: frozenset[HeuristicName] = frozenset({"maxgain", "maxrelgain"})
+"""Those that depend on the current ECTs; the others do on the new ones alone."""

@@ -7,14 +7,21 @@ chosen as they were submitted, a few are looked at together: of the others ECTs 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from math import inf
 
 import numpy as np
 
-from oarpy.grid.core.broker_state import BrokerState, PassInProgress
+from oarpy.grid.core.broker_state import (
+    BrokerState,
+    HeuristicName,
+    PassInProgress,
+    Seconds,
+    WaitingPart,
+    WithdrawnJobs,
+)
 from oarpy.grid.core.exchanges import Action, AskEcts, EctsTold, JoinQueue, MoveJob, PassDue, WithdrawJobs
-from oarpy.grid.core.heuristics import SCORES
+from oarpy.grid.core.heuristics import BY_GAIN, SCORES
 
 _TOGETHER = 16
 """Jobs that are looked at together where they are chosen in the order of submission."""
@@ -36,12 +43,12 @@ def go_on(state: BrokerState, told: EctsTold) -> list[Action]:
     passing = state.passing
     assert passing is not None
     _take(passing, told, [state.places[cluster] for cluster in told.clusters])
-    if state.reallocation.algorithm == 2:
-        return _put_anew(state, passing) if passing.noted is not None else _withdraw(state, passing)
-    return _move(state, passing)
+    if isinstance(passing, WithdrawnJobs):
+        return _put_anew(state, passing)
+    return _withdraw(state, passing) if state.reallocation.algorithm == 2 else _move(state, passing)
 
 
-def _take(passing: PassInProgress, told: EctsTold, clusters: Sequence[int]) -> None:
+def _take(passing: PassInProgress | WithdrawnJobs, told: EctsTold, clusters: Sequence[int]) -> None:
     """Write down ECTs; those of a job that is not told of are as they were."""
     if len(told.jobs) == passing.looked_at:
         for cluster, ects in zip(clusters, told.ects, strict=True):
@@ -53,22 +60,22 @@ def _take(passing: PassInProgress, told: EctsTold, clusters: Sequence[int]) -> N
         passing.ects[cluster, changed] = ects
 
 
-def _narrow(state: BrokerState, passing: PassInProgress) -> None:
+def _narrow(state: BrokerState, passing: PassInProgress | WithdrawnJobs) -> None:
     """Look at the first of all that are left, or at all of them if anybody may be chosen."""
-    everybody = len(passing.parts)
+    everybody = len(passing.jobs)
     passing.looked_at = min(_TOGETHER, everybody) if state.reallocation.heuristic == "mct" else everybody
 
 
-def _look_further(state: BrokerState, passing: PassInProgress) -> list[Action]:
+def _look_further(state: BrokerState, passing: PassInProgress | WithdrawnJobs) -> list[Action]:
     """Ask about those that come next, or end the pass if there are none."""
-    if passing.parts:
+    if passing.jobs:
         _narrow(state, passing)
         return [_asked(passing, state.names)]
     state.passing = None
     return []
 
 
-def _asked(passing: PassInProgress, clusters: tuple[str, ...]) -> AskEcts:
+def _asked(passing: PassInProgress | WithdrawnJobs, clusters: tuple[str, ...]) -> AskEcts:
     everybody = passing.looked_at == len(passing.jobs)
     return AskEcts(tuple(passing.jobs if everybody else passing.jobs[: passing.looked_at]), clusters)
 
@@ -98,29 +105,46 @@ def _move(state: BrokerState, passing: PassInProgress) -> list[Action]:
 
 def _withdraw(state: BrokerState, passing: PassInProgress) -> list[Action]:
     """Algorithm 2, its beginning: note the ECTs and withdraw all."""
-    passing.noted = passing.ects[passing.here, np.arange(len(passing.parts))]
-    withdrawn = WithdrawJobs(tuple(passing.jobs))
-    _narrow(state, passing)
-    return [withdrawn, _asked(passing, state.names)]
+    noted = passing.ects[passing.here, np.arange(len(passing.parts))]
+    withdrawn = WithdrawnJobs.of(passing, noted, _kinds(state.reallocation.heuristic, passing.parts, noted))
+    state.passing = withdrawn
+    _narrow(state, withdrawn)
+    return [WithdrawJobs(tuple(passing.jobs)), _asked(withdrawn, state.names)]
 
 
-def _put_anew(state: BrokerState, passing: PassInProgress) -> list[Action]:
+def _kinds(heuristic: HeuristicName, parts: Sequence[WaitingPart], noted: Seconds) -> list[Hashable]:
+    """Return what those have in common of whom the first submitted is always chosen first, whatever their ECTs are.
+
+    Among all jobs the first submitted is: then each is of its own kind, and few are looked at.
+    """
+    if heuristic == "mct":
+        return list(range(len(parts)))
+    before = noted.tolist() if heuristic in BY_GAIN else [0.0] * len(parts)
+    return [
+        (place, None) if part.kind is None else (part.kind, ect)
+        for place, (part, ect) in enumerate(zip(parts, before, strict=True))
+    ]
+
+
+def _put_anew(state: BrokerState, withdrawn: WithdrawnJobs) -> list[Action]:
     """Algorithm 2: let the chosen job join the queue where it ends first, ties where it was."""
-    assert passing.noted is not None
-    count = passing.looked_at
-    ects, noted = passing.ects[:, :count], passing.noted[:count]
+    count = withdrawn.looked_at
+    ects, noted = withdrawn.ects[:, :count], withdrawn.noted[withdrawn.firsts[:count]]
     best = ects.min(axis=0)
-    chosen = int(SCORES[state.reallocation.heuristic](passing.procs[:count], ects, noted, best).argmax())
-    here, old, new = int(passing.here[chosen]), float(noted[chosen]), float(best[chosen])
-    place = here if ects[here, chosen] == new else int(ects[:, chosen].argmin())
-    one, target = passing.pop(chosen), state.names[place]
+    chosen = withdrawn.first_of(SCORES[state.reallocation.heuristic](withdrawn.procs[:count], ects, noted, best))
+    new, ends = float(best[chosen]), ects[:, chosen].tolist()
+    place = withdrawn.pop(chosen)
+    one = withdrawn.parts[place]
+    target = one.cluster if ends[state.places[one.cluster]] == new else state.names[ends.index(new)]
     change: Action = JoinQueue(one.job.id, target)
-    if place != here:
-        change = MoveJob(one.job.id, one.cluster, target, old, new)
-    return _changed(state, passing, change, (target,))
+    if target != one.cluster:
+        change = MoveJob(one.job.id, one.cluster, target, float(withdrawn.noted[place]), new)
+    return _changed(state, withdrawn, change, (target,))
 
 
-def _changed(state: BrokerState, passing: PassInProgress, change: Action, clusters: tuple[str, ...]) -> list[Action]:
+def _changed(
+    state: BrokerState, passing: PassInProgress | WithdrawnJobs, change: Action, clusters: tuple[str, ...]
+) -> list[Action]:
     """Ask for a change and, if somebody is looked at, for the ECTs that it has changed."""
     if not passing.looked_at:
         return [change, *_look_further(state, passing)]

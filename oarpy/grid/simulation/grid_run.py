@@ -115,6 +115,10 @@ class GridRun:
         """The jobs whose ECTs were asked for, as each cluster sees them; None: too large for it."""
         self._outside = JobsAsked()
         self._waits: dict[int, str] = {}
+        self._parts: dict[int, WaitingPart] = {}
+        """Jobs that waited at a pass, as they were told."""
+        self._kinds: dict[tuple[int, float], int] = {}
+        """The first job of each kind, by what it asks for."""
         self._running: dict[str, dict[int, None]] = {name: {} for name in self._clusters}
         """Local jobs that run, by cluster, in the order of their starts."""
         self._courses = [JobCourse() for _ in self._jobs]
@@ -195,7 +199,7 @@ class GridRun:
 
     def _pass(self, now: float) -> None:
         order = sorted((number for number in self._waits if self._jobs[number].mapped), key=self._rank)
-        self._tell(PassDue([WaitingPart(self._mapped(number), self._waits[number]) for number in order]), now)
+        self._tell(PassDue([self._part(number) for number in order]), now)
         self._round(now)
         self._note(now + self._scenario.period, Happening.PASS, 0)
 
@@ -253,7 +257,7 @@ class GridRun:
                     job = self._queued(number, cluster)
                     asking[number] = job if job.procs <= procs else None
             seen = [asking[number] for number in jobs]
-            if not self._waits.keys().isdisjoint(jobs):
+            if len(jobs) == 1 or not self._waits.keys().isdisjoint(jobs):
                 return completions_or_never(queue.completions, seen, now)
             outside = self._outside.by_cluster[cluster] = JobsOutside(seen, procs)
         return queue.completions_outside(outside, now)
@@ -311,6 +315,16 @@ class GridRun:
     def _queued(self, number: Any, cluster: str) -> QueuedJob:
         job: GridJob = self._jobs[number]
         return QueuedJob(number, job.procs, job.walltime / self._clusters[cluster].speed)
+
+    def _part(self, number: int) -> WaitingPart:
+        """Return a job that waits; one that asks for as much as long is of the same kind."""
+        cluster, known = self._waits[number], self._parts.get(number)
+        if known is not None and known.cluster == cluster:
+            return known
+        job = self._mapped(number)
+        kind = self._kinds.setdefault((job.procs, job.walltime), number)
+        found = self._parts[number] = WaitingPart(job, cluster, kind)
+        return found
 
     def _mapped(self, number: int) -> MappedJob:
         job = self._jobs[number]
