@@ -3,6 +3,7 @@
 From INRIA RR-7226. Algorithm 1 moves a job if it gains enough by it. Algorithm 2 withdraws all of them, and lets each
 join the queue where it ends first. ECTs are asked anew after each change, on the clusters that changed. Where jobs are
 chosen as they were submitted, a few are looked at together: of the others ECTs would not be used before they change.
+Of withdrawn jobs that are alike, one is asked about.
 """
 
 from __future__ import annotations
