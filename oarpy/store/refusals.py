@@ -67,7 +67,7 @@ class Refusals:
     _run_began: float = field(default_factory=time.monotonic)
 
     def begin_run(self) -> None:
-        """Note that a run of a module begins: whoever waits no longer is tried again."""
+        """Note that a run of a module begins, as ``modules.loop.module.run`` does: who waited enough is tried again."""
         self._run_began = time.monotonic()
 
     def withheld(self) -> Mapping[int, str]:

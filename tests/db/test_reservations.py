@@ -146,6 +146,21 @@ def test_a_reservation_whose_date_has_come_is_accepted_where_best_effort_jobs_ru
     assert cluster.path(job)[:3] == ["Waiting", "toAckReservation", "Waiting"]
 
 
+@pytest.mark.parametrize(("checkpoint", "state"), [(20, "Waiting"), (40, "Error")])
+def test_a_reservation_for_now_waits_for_checkpoints_no_longer_than_reservations_wait(
+    cluster: SmallCluster, checkpoint: int, state: str
+) -> None:
+    cheap = cluster.submit("/nodes=2,walltime=2:0:0", queue="besteffort", types=("besteffort",), checkpoint=checkpoint)
+    cluster.settle()
+    job = reserve(cluster, 0, "/nodes=2,walltime=1:0:0")
+    cluster.settle()
+    assert (cluster.state(job), cluster.state(cheap)) == (state, "Running")
+    cluster.offset = checkpoint + 3
+    cluster.settle()
+    kept = state == "Waiting"
+    assert (cluster.state(job), cluster.state(cheap)) == (("Running", "Error") if kept else ("Error", "Running"))
+
+
 @pytest.mark.parametrize("life", [0, 500])
 def test_the_checkpoint_and_the_minimum_life_of_a_best_effort_job_count_before_a_reservation(
     connection: Connection, life: int

@@ -95,7 +95,7 @@ class PlannedTry:
 class WaitingPart:
     """A mapped job and the cluster where it waits.
 
-    Jobs of one ``kind`` would end at the same time wherever they joined a queue; None: like no other.
+    Jobs of one ``kind``, a label, would end at the same time wherever they joined a queue; None: like no other.
     """
 
     job: MappedJob
@@ -145,9 +145,10 @@ class PassInProgress:
 class WithdrawnJobs:
     """The ``parts`` of a pass while they wait nowhere (algorithm 2), by kind; ``noted`` has their ECTs of before.
 
-    ``kinds`` has the places of those of a kind that are left, the first submitted last, which are ``firsts``. ``jobs``
-    are the last submitted, whose ECTs are asked for all of their kind: they stay longest, and kinds are in their order.
-    ``procs`` and ``ects`` are by kind too. The first ``looked_at`` kinds are dealt with now.
+    ``kinds[k]`` are the places of those of kind k that are left, the last submitted first. ``firsts[k]`` is the place
+    of the one that is chosen next, the first submitted. ``jobs[k]`` is the last submitted, whose ECTs are asked for all
+    of the kind, as it stays longest; kinds are in the order of these. ``procs`` and ``ects`` are by kind too. The first
+    ``looked_at`` kinds are dealt with now.
     """
 
     parts: list[WaitingPart]

@@ -114,9 +114,9 @@ def _withdraw(state: BrokerState, passing: PassInProgress) -> list[Action]:
 
 
 def _kinds(heuristic: HeuristicName, parts: Sequence[WaitingPart], noted: Seconds) -> list[Hashable]:
-    """Return what those have in common of whom the first submitted is always chosen first, whatever their ECTs are.
+    """Return a label for each job: of those with equal labels, the first submitted is always chosen first.
 
-    Among all jobs the first submitted is: then each is of its own kind, and few are looked at.
+    MCT goes by submission alone. There each job has a label of its own, so that few are asked about.
     """
     if heuristic == "mct":
         return list(range(len(parts)))

@@ -214,7 +214,7 @@ class FcfsQueue(PlannedQueue):
         self._floor = -inf
         self._left = procs
         self._ends: list[float] = []
-        """Predicted ends after the floor, in order; at each of them as many processors as ``_freed`` says are freed."""
+        """Predicted ends from the floor on, in order; at each, as many processors are freed as ``_freed`` says."""
         self._freed: list[int] = []
 
     def _begin_plan(self, now: float) -> None:
@@ -274,7 +274,7 @@ class FcfsQueue(PlannedQueue):
         self._plan(now)
         instants, free = self._steps(now)
         instants.append(inf)
-        starts = np.array([instants[bisect_left(free, size)] for size in jobs.sizes])
+        starts = np.array([instants[bisect_left(free, size)] for size in jobs.sizes], dtype=np.float64)
         ends: Seconds = starts[jobs.size]
         ends += jobs.walltimes
         return ends

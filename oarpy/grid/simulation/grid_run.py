@@ -240,7 +240,7 @@ class GridRun:
                 self._left -= 1
 
     def _told(self, asked: AskEcts, now: float) -> EctsTold:
-        """Return ECTs. A pass asks for the same jobs again and again, without the one that it has dealt with."""
+        """Return ECTs. A pass asks for the same jobs again and again, or for them but for the one just dealt with."""
         jobs = list(asked.jobs)
         if self._outside.jobs != jobs:
             self._outside = JobsAsked(jobs)
@@ -257,6 +257,7 @@ class GridRun:
                     job = self._queued(number, cluster)
                     asking[number] = job if job.procs <= procs else None
             seen = [asking[number] for number in jobs]
+            # one job alone is one that has arrived: nobody asks for the same again
             if len(jobs) == 1 or not self._waits.keys().isdisjoint(jobs):
                 return completions_or_never(queue.completions, seen, now)
             outside = self._outside.by_cluster[cluster] = JobsOutside(seen, procs)

@@ -343,8 +343,7 @@ class Planner:
         if found and found.claim.start == inquiry.at_once:
             victims = self._victims(demand, found)
             if victims and demand.job.reservation is not None:
-                self.kill |= victims  # its date has come: it has its place, and begins when they are gone
-                return Decision(Verdict.RESERVED, "accepted", found)
+                return self._await(found, victims)
             if victims or found.claim.start == self.now:
                 return self._start(found, victims)
         if inquiry.at_once > self.now:
@@ -380,6 +379,18 @@ class Planner:
         if found.claim.start > self.now:
             reason += f"; their checkpoints take until {self._snapshot.show_instant(found.claim.start)}"
         return Decision(Verdict.RESOURCES_BUSY, reason, found, victims=order)
+
+    def _await(self, found: Found, victims: set[int]) -> Decision:
+        """Accept a reservation whose date has come, and which begins when best-effort jobs are gone.
+
+        It is refused if their checkpoints take longer than reservations wait: it would begin on fewer resources.
+        """
+        gone = max(self._gone_at.get(job, self.now) for job in victims)
+        if gone > self.now + self._snapshot.rules.reservation_wait:
+            reason = f"refused: best-effort jobs write checkpoints until {self._snapshot.show_instant(gone)}"
+            return Decision(Verdict.RESERVATION, reason, offer=gone)
+        self.kill |= victims
+        return Decision(Verdict.RESERVED, "accepted", found, victims=tuple(sorted(victims)))
 
     def _excess(self, claim: Claim) -> dict[tuple[str, str], int]:
         """Return by how much each block of ``claim`` has too much taken from it now, with what ``claim`` takes."""
