@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import Any
 
 from oarpy.model.errors import OarpyError, UsageError
@@ -59,7 +60,8 @@ def _in_turn(function: RunFunction, runs: Sequence[Parameters], places: Mapping[
 def _in_processes(
     processes: int, function: RunFunction, runs: Sequence[Parameters], places: Mapping[str, str]
 ) -> Iterator[Outcome]:
-    with ProcessPoolExecutor(min(processes, len(runs)), mp_context=get_context("spawn")) as pool:
+    spawning = get_context("spawn")
+    with ProcessPoolExecutor(min(processes, len(runs)), spawning, initializer=_end_with_parent) as pool:
         try:
             sent = {pool.submit(timed, function, places, numbered): numbered[0] for numbered in enumerate(runs)}
             for done in as_completed(sent):
@@ -67,6 +69,18 @@ def _in_processes(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _end_with_parent() -> None:
+    """Have this process end when the one that started it is killed: nobody would keep what it finds."""
+    parent = parent_process()
+    assert parent is not None
+
+    def end() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=end, daemon=True).start()
 
 
 def _outcome(done: Future[Outcome], number: int) -> Outcome:
