@@ -86,7 +86,7 @@ class Refusals:
 
     def next_try(self) -> float | None:
         """Return in how many seconds a job that this run left out is tried again, None when it left out none."""
-        first = min((wait.until for wait in self._waits.values() if wait.until > self._run_began), default=None)
+        first = min((self._waits[job].until for job in self.withheld()), default=None)
         return None if first is None else max(first - time.monotonic(), 0.0)
 
     @contextmanager

@@ -191,6 +191,10 @@ class WithdrawnJobs:
         return place
 
 
+Passing = PassInProgress | WithdrawnJobs
+"""A pass, before and after the jobs are withdrawn."""
+
+
 @dataclass(slots=True)
 class BrokerState:
     """What a broker remembers between two events. The order of ``clusters`` is the configured order."""
@@ -205,7 +209,7 @@ class BrokerState:
     turn: int = 0
     """The place from which round robin goes on."""
     chance: Random = field(init=False)
-    passing: PassInProgress | WithdrawnJobs | None = None
+    passing: Passing | None = None
     places: Mapping[str, int] = field(init=False)
     """The place of each cluster in the configured order."""
 

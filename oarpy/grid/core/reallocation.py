@@ -16,6 +16,7 @@ import numpy as np
 from oarpy.grid.core.broker_state import (
     BrokerState,
     HeuristicName,
+    Passing,
     PassInProgress,
     Seconds,
     WaitingPart,
@@ -49,7 +50,7 @@ def go_on(state: BrokerState, told: EctsTold) -> list[Action]:
     return _withdraw(state, passing) if state.reallocation.algorithm == 2 else _move(state, passing)
 
 
-def _take(passing: PassInProgress | WithdrawnJobs, told: EctsTold, clusters: Sequence[int]) -> None:
+def _take(passing: Passing, told: EctsTold, clusters: Sequence[int]) -> None:
     """Write down ECTs; those of a job that is not told of are as they were."""
     if len(told.jobs) == passing.looked_at:
         for cluster, ects in zip(clusters, told.ects, strict=True):
@@ -61,13 +62,13 @@ def _take(passing: PassInProgress | WithdrawnJobs, told: EctsTold, clusters: Seq
         passing.ects[cluster, changed] = ects
 
 
-def _narrow(state: BrokerState, passing: PassInProgress | WithdrawnJobs) -> None:
+def _narrow(state: BrokerState, passing: Passing) -> None:
     """Look at the first of all that are left, or at all of them if anybody may be chosen."""
     everybody = len(passing.jobs)
     passing.looked_at = min(_TOGETHER, everybody) if state.reallocation.heuristic == "mct" else everybody
 
 
-def _look_further(state: BrokerState, passing: PassInProgress | WithdrawnJobs) -> list[Action]:
+def _look_further(state: BrokerState, passing: Passing) -> list[Action]:
     """Ask about those that come next, or end the pass if there are none."""
     if passing.jobs:
         _narrow(state, passing)
@@ -76,7 +77,7 @@ def _look_further(state: BrokerState, passing: PassInProgress | WithdrawnJobs) -
     return []
 
 
-def _asked(passing: PassInProgress | WithdrawnJobs, clusters: tuple[str, ...]) -> AskEcts:
+def _asked(passing: Passing, clusters: tuple[str, ...]) -> AskEcts:
     everybody = passing.looked_at == len(passing.jobs)
     return AskEcts(tuple(passing.jobs if everybody else passing.jobs[: passing.looked_at]), clusters)
 
@@ -143,9 +144,7 @@ def _put_anew(state: BrokerState, withdrawn: WithdrawnJobs) -> list[Action]:
     return _changed(state, withdrawn, change, (target,))
 
 
-def _changed(
-    state: BrokerState, passing: PassInProgress | WithdrawnJobs, change: Action, clusters: tuple[str, ...]
-) -> list[Action]:
+def _changed(state: BrokerState, passing: Passing, change: Action, clusters: tuple[str, ...]) -> list[Action]:
     """Ask for a change and, if somebody is looked at, for the ECTs that it has changed."""
     if not passing.looked_at:
         return [change, *_look_further(state, passing)]
