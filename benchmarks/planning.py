@@ -65,8 +65,10 @@ class PlanningMeasurement:
 
 def digest(made: Plan) -> str:
     """Return a short hash of who starts when and where."""
-    lines = (f"{one.job} {one.start} {one.end} {one.alternative} {one.bits:x}\n" for one in made.placements)
-    return hashlib.sha256("".join(lines).encode()).hexdigest()[:12]
+    known = hashlib.sha256()
+    for one in made.placements:
+        known.update(f"{one.job} {one.start} {one.end} {one.alternative} {one.bits:x}\n".encode())
+    return known.hexdigest()[:12]
 
 
 def machine_seconds() -> float:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any
 
 Parameters = Mapping[str, str | int | float]
@@ -12,6 +14,23 @@ Values = dict[str, Any]
 """What a run returns: plain values, as JSON has them."""
 RunFunction = Callable[[Parameters, Mapping[str, str]], Values]
 """A function of a module, of a run's parameters and of the places where its inputs are."""
+
+
+def uncollected(function: RunFunction) -> RunFunction:
+    """Do runs without Python's search for records that refer to each other in a circle.
+
+    A simulation has millions of records and none of these, and the search takes up to a fifth of its time.
+    """
+
+    @wraps(function)
+    def run(parameters: Parameters, places: Mapping[str, str]) -> Values:
+        gc.disable()
+        try:
+            return function(parameters, places)
+        finally:
+            gc.enable()
+
+    return run
 
 
 @dataclass(frozen=True, slots=True)

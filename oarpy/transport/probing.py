@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -106,8 +107,9 @@ def _locally(node: NodeAddress, program: bytes, config: ChannelConfig) -> bytes:
 def _over_ssh(node: NodeAddress, program: bytes, connector: SshConnector) -> bytes:
     stream = connector.open(node, program)
     try:
-        stream.write(program)
-        stream.end_writing()
+        with suppress(OSError):  # what has ended before it was told everything says why
+            stream.write(program)
+            stream.end_writing()
         said = b""
         while len(said) < _LARGEST and (part := stream.read()):
             said += part

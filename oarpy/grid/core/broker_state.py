@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 from random import Random
@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from oarpy.grid.core.followers import Followers, Kind
 
 JobId = int | str
 Seconds = NDArray[np.float64]
@@ -95,7 +97,8 @@ class PlannedTry:
 class WaitingPart:
     """A mapped job and the cluster where it waits.
 
-    Jobs of one ``kind``, a label, would end at the same time wherever they joined a queue; None: like no other.
+    Jobs of one ``kind``, a label, would end at the same time wherever they joined a queue, and one that asks for no
+    more processors and for less time would end sooner. None: nothing is known about that.
     """
 
     job: MappedJob
@@ -147,30 +150,48 @@ class WithdrawnJobs:
 
     ``kinds[k]`` are the places of those of kind k that are left, the last submitted first. ``firsts[k]`` is the place
     of the one that is chosen next, the first submitted. ``jobs[k]`` is the last submitted, whose ECTs are asked for all
-    of the kind, as it stays longest; kinds are in the order of these. ``procs`` and ``ects`` are by kind too. The first
-    ``looked_at`` kinds are dealt with now.
+    of the kind, as it stays longest; kinds are in the order of these. ``procs`` and ``ects`` are by kind too. There are
+    only those of whom one may be chosen now; ``followers`` has the others. ``known`` has what was told of each job,
+    those that are dealt with excepted.
     """
 
     parts: list[WaitingPart]
     noted: Seconds
-    kinds: list[list[int]]
-    jobs: list[JobId]
-    procs: Places
-    ects: Seconds
-    firsts: Places
-    looked_at: int
+    followers: Followers
+    known: Seconds
+    kinds: list[Kind] = field(default_factory=list)
+    jobs: list[JobId] = field(default_factory=list)
+    procs: Places = field(init=False)
+    firsts: Places = field(init=False)
+    ects: Seconds = field(init=False)
 
     @classmethod
-    def of(cls, passing: PassInProgress, noted: Seconds, kind_of: Sequence[Hashable]) -> WithdrawnJobs:
-        """Return the jobs of a pass; ``kind_of`` has what those of a kind have in common, for each."""
-        found: dict[Hashable, list[int]] = {}
-        for place in range(len(kind_of) - 1, -1, -1):
-            found.setdefault(kind_of[place], []).append(place)
-        kinds = list(found.values())[::-1]
-        lasts, firsts = np.array([kind[0] for kind in kinds]), np.array([kind[-1] for kind in kinds])
-        jobs = [passing.jobs[place] for place in lasts]
-        ects = passing.ects.take(lasts, axis=1)  # a row is in one piece, as indexing would not leave it
-        return cls(passing.parts, noted, kinds, jobs, passing.procs[lasts], ects, firsts, len(kinds))
+    def of(cls, passing: PassInProgress, noted: Seconds, followers: Followers) -> WithdrawnJobs:
+        """Return the jobs of a pass; ``followers`` has them by kind."""
+        found = cls(passing.parts, noted, followers, passing.ects)
+        found.look_further()
+        return found
+
+    @property
+    def looked_at(self) -> int:
+        """How many kinds are dealt with now."""
+        return len(self.jobs)
+
+    def look_further(self) -> bool:
+        """Deal with those that follow, too; return False if none do."""
+        more = self.followers.leaders()
+        if not more:
+            return False
+        if self.kinds:
+            self.known[:, [kind[0] for kind in self.kinds]] = self.ects
+        self.kinds = sorted([*self.kinds, *more])
+        lasts = [kind[0] for kind in self.kinds]
+        jobs = [self.parts[last].job for last in lasts]
+        self.jobs = [job.id for job in jobs]
+        self.procs = np.array([job.procs for job in jobs])
+        self.firsts = np.array([kind[-1] for kind in self.kinds])
+        self.ects = self.known.take(lasts, axis=1)  # a row is in one piece, as indexing would not leave it
+        return True
 
     def first_of(self, scores: Seconds) -> int:
         """Return the kind of the greatest score, of equal ones that of the job which was submitted first."""
@@ -184,7 +205,6 @@ class WithdrawnJobs:
         if members:
             self.firsts[kind] = members[-1]
             return place
-        self.looked_at -= 1
         del self.kinds[kind], self.jobs[kind]
         self.procs, self.firsts = without(self.procs, kind), without(self.firsts, kind)
         self.ects = without(self.ects, kind)

@@ -45,3 +45,6 @@ the first."""
 
 BY_GAIN: frozenset[HeuristicName] = frozenset({"maxgain", "maxrelgain"})
 """Those that depend on the current ECTs; the others do on the new ones alone."""
+
+SIGNS_OF_SIZE: Mapping[HeuristicName, int] = {"minmin": 1, "maxmin": -1}
+"""Those that choose a job which asks for less time and no more processors before (1) or after (-1) another."""

@@ -3,7 +3,7 @@
 From INRIA RR-7226. Algorithm 1 moves a job if it gains enough by it. Algorithm 2 withdraws all of them, and lets each
 join the queue where it ends first. ECTs are asked anew after each change, on the clusters that changed. Where jobs are
 chosen as they were submitted, a few are looked at together: of the others ECTs would not be used before they change.
-Of withdrawn jobs that are alike, one is asked about.
+Of withdrawn jobs that are alike one is asked about, and none behind which others come in any case.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from oarpy.grid.core.broker_state import (
     WithdrawnJobs,
 )
 from oarpy.grid.core.exchanges import Action, AskEcts, EctsTold, JoinQueue, MoveJob, PassDue, WithdrawJobs
-from oarpy.grid.core.heuristics import BY_GAIN, SCORES
+from oarpy.grid.core.followers import Asked, BySize, Followers, InOrder, Kind
+from oarpy.grid.core.heuristics import BY_GAIN, SCORES, SIGNS_OF_SIZE
 
 _TOGETHER = 16
 """Jobs that are looked at together where they are chosen in the order of submission."""
@@ -62,13 +63,13 @@ def _take(passing: Passing, told: EctsTold, clusters: Sequence[int]) -> None:
         passing.ects[cluster, changed] = ects
 
 
-def _narrow(state: BrokerState, passing: Passing) -> None:
+def _narrow(state: BrokerState, passing: PassInProgress) -> None:
     """Look at the first of all that are left, or at all of them if anybody may be chosen."""
     everybody = len(passing.jobs)
     passing.looked_at = min(_TOGETHER, everybody) if state.reallocation.heuristic == "mct" else everybody
 
 
-def _look_further(state: BrokerState, passing: Passing) -> list[Action]:
+def _look_further(state: BrokerState, passing: PassInProgress) -> list[Action]:
     """Ask about those that come next, or end the pass if there are none."""
     if passing.jobs:
         _narrow(state, passing)
@@ -102,38 +103,41 @@ def _move(state: BrokerState, passing: PassInProgress) -> list[Action]:
     one, target = passing.parts[chosen], state.names[int(elsewhere[:, chosen].argmin())]
     passing.keep(places[(found < best) | (found == best) & (places > chosen)])
     move = MoveJob(one.job.id, one.cluster, target, float(current[chosen]), float(new[chosen]))
-    return _changed(state, passing, move, (one.cluster, target))
+    if not passing.looked_at:
+        return [move, *_look_further(state, passing)]
+    return [move, _asked(passing, (one.cluster, target))]
 
 
 def _withdraw(state: BrokerState, passing: PassInProgress) -> list[Action]:
     """Algorithm 2, its beginning: note the ECTs and withdraw all."""
     noted = passing.ects[passing.here, np.arange(len(passing.parts))]
-    withdrawn = WithdrawnJobs.of(passing, noted, _kinds(state.reallocation.heuristic, passing.parts, noted))
-    state.passing = withdrawn
-    _narrow(state, withdrawn)
+    followers = _followers(state.reallocation.heuristic, passing.parts, noted)
+    state.passing = withdrawn = WithdrawnJobs.of(passing, noted, followers)
     return [WithdrawJobs(tuple(passing.jobs)), _asked(withdrawn, state.names)]
 
 
-def _kinds(heuristic: HeuristicName, parts: Sequence[WaitingPart], noted: Seconds) -> list[Hashable]:
-    """Return a label for each job: of those with equal labels, the first submitted is always chosen first.
-
-    MCT goes by submission alone. There each job has a label of its own, so that few are asked about.
-    """
+def _followers(heuristic: HeuristicName, parts: Sequence[WaitingPart], noted: Seconds) -> Followers:
+    """Return the jobs by kind: those of which, wherever they joined, the first submitted is always chosen first."""
     if heuristic == "mct":
-        return list(range(len(parts)))
+        return InOrder([[place] for place in range(len(parts))], _TOGETHER)
     before = noted.tolist() if heuristic in BY_GAIN else [0.0] * len(parts)
-    return [
-        (place, None) if part.kind is None else (part.kind, ect)
-        for place, (part, ect) in enumerate(zip(parts, before, strict=True))
-    ]
+    found: dict[Hashable, Kind] = {}
+    for place in range(len(parts) - 1, -1, -1):
+        kind = parts[place].kind
+        found.setdefault((place, None) if kind is None else (kind, before[place]), []).append(place)
+    kinds = list(found.values())
+    sign = SIGNS_OF_SIZE.get(heuristic)
+    if sign is None or any(part.kind is None for part in parts):
+        return InOrder(kinds, len(kinds))
+    jobs = [parts[kind[0]].job for kind in kinds]
+    return BySize(kinds, [Asked(sign * job.procs, sign * job.walltime) for job in jobs])
 
 
 def _put_anew(state: BrokerState, withdrawn: WithdrawnJobs) -> list[Action]:
     """Algorithm 2: let the chosen job join the queue where it ends first, ties where it was."""
-    count = withdrawn.looked_at
-    ects, noted = withdrawn.ects[:, :count], withdrawn.noted[withdrawn.firsts[:count]]
+    ects, noted, kinds = withdrawn.ects, withdrawn.noted[withdrawn.firsts], withdrawn.looked_at
     best = ects.min(axis=0)
-    chosen = withdrawn.first_of(SCORES[state.reallocation.heuristic](withdrawn.procs[:count], ects, noted, best))
+    chosen = withdrawn.first_of(SCORES[state.reallocation.heuristic](withdrawn.procs, ects, noted, best))
     new, ends = float(best[chosen]), ects[:, chosen].tolist()
     place = withdrawn.pop(chosen)
     one = withdrawn.parts[place]
@@ -141,11 +145,9 @@ def _put_anew(state: BrokerState, withdrawn: WithdrawnJobs) -> list[Action]:
     change: Action = JoinQueue(one.job.id, target)
     if target != one.cluster:
         change = MoveJob(one.job.id, one.cluster, target, float(withdrawn.noted[place]), new)
-    return _changed(state, withdrawn, change, (target,))
-
-
-def _changed(state: BrokerState, passing: Passing, change: Action, clusters: tuple[str, ...]) -> list[Action]:
-    """Ask for a change and, if somebody is looked at, for the ECTs that it has changed."""
-    if not passing.looked_at:
-        return [change, *_look_further(state, passing)]
-    return [change, _asked(passing, clusters)]
+    if withdrawn.looked_at < kinds and withdrawn.look_further():
+        return [change, _asked(withdrawn, state.names)]
+    if withdrawn.looked_at:
+        return [change, _asked(withdrawn, (target,))]
+    state.passing = None
+    return [change]

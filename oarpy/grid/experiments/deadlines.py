@@ -6,7 +6,6 @@ quantity has a random stream of its own: policies are compared on one workload.
 
 from __future__ import annotations
 
-import gc
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -17,7 +16,7 @@ from statistics import fmean
 from oarpy.grid.core.broker_state import DeadlineRules, EvictionInstant, GridCluster
 from oarpy.grid.simulation.grid_run import GridRun, JobCourse
 from oarpy.grid.simulation.scenario import GridJob, GridScenario, QueuePolicy
-from oarpy.reproduction.experiment import Parameters, RunList, Values
+from oarpy.reproduction.experiment import Parameters, RunList, Values, uncollected
 
 VERSION = 1
 CLUSTERS, PROCS = 4, 32
@@ -74,19 +73,9 @@ def deadline_runs(points: Iterable[Parameters], seeds: Sequence[int], jobs: int)
     return RunList("deadlines", VERSION, deadline_run, runs)
 
 
+@uncollected
 def deadline_run(run: Parameters, _places: Mapping[str, str]) -> Values:
-    """Do one run, up to the submission of the last co-allocated job; return what it is judged by.
-
-    Its million records have no circles, and Python's search for circles among them would take a fifth of the time.
-    """
-    gc.disable()
-    try:
-        return _values(run)
-    finally:
-        gc.enable()
-
-
-def _values(run: Parameters) -> Values:
+    """Do one run, up to the submission of the last co-allocated job; return what it is judged by."""
     together = list(_together(run))
     last = together[-1].submit
     local = [job for place in range(CLUSTERS) for job in _local(run, place, last)]

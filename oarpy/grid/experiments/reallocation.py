@@ -17,7 +17,7 @@ from oarpy.grid.simulation.grid_run import GridRun, JobCourse
 from oarpy.grid.simulation.metrics import judge
 from oarpy.grid.simulation.scenario import EngineName, GridJob, GridScenario, QueuePolicy
 from oarpy.model.errors import UsageError
-from oarpy.reproduction.experiment import Parameters, RunList, Values
+from oarpy.reproduction.experiment import Parameters, RunList, Values, uncollected
 from oarpy.simulation.engines.machine import Machine
 from oarpy.simulation.traces.swf import read_swf, records
 from oarpy.simulation.traces.trace import TraceJob
@@ -106,10 +106,11 @@ def find_log(traces: Path, site: str) -> Path:
     return found
 
 
+@uncollected
 def reallocation_run(run: Parameters, places: Mapping[str, str]) -> Values:
     """Do one run: what it is judged by."""
     scenario = _scenario(run, places)
-    outcome = GridRun(scenario).run()
+    outcome = GridRun(scenario, keep_moves=False).run()
     without = outcome.courses
     if run["algorithm"] != "none":
         reference = {**run, "algorithm": "none", "heuristic": ""}

@@ -272,10 +272,15 @@ class FcfsQueue(PlannedQueue):
     def completions_outside(self, jobs: JobsOutside, now: float) -> Seconds:
         """Return the ECTs of jobs that are not in the queue, infinite for those too large."""
         self._plan(now)
-        instants, free = self._steps(now)
-        instants.append(inf)
-        starts = np.array([instants[bisect_left(free, size)] for size in jobs.sizes], dtype=np.float64)
-        ends: Seconds = starts[jobs.size]
+        self._advance(now)
+        starts: list[float] = []
+        instant, free, ahead = self._floor, self._left, zip(self._ends, self._freed, strict=True)
+        for size in jobs.sizes:
+            while free < size:
+                instant, freed = next(ahead, (inf, size))
+                free += freed
+            starts.append(instant)
+        ends: Seconds = np.array(starts, dtype=np.float64)[jobs.size]
         ends += jobs.walltimes
         return ends
 

@@ -77,10 +77,14 @@ class JobMove:
 
 @dataclass(frozen=True, slots=True)
 class GridOutcome:
-    """What became of all jobs, in the order of the file, and the moves in theirs. Jobs are told by their places."""
+    """What became of all jobs, in the order of the file, and the moves in theirs. Jobs are told by their places.
+
+    ``moved`` is how many moves there were, if they were only counted too.
+    """
 
     courses: Sequence[JobCourse]
     moves: Sequence[JobMove]
+    moved: int
 
 
 @dataclass(slots=True)
@@ -100,9 +104,12 @@ class JobsAsked:
 
 
 class GridRun:
-    """A run of a scenario. The broker and the clusters know jobs by their places in the file."""
+    """A run of a scenario. The broker and the clusters know jobs by their places in the file.
 
-    def __init__(self, scenario: GridScenario) -> None:
+    Of months with long queues there are tens of millions of moves, which need not be kept.
+    """
+
+    def __init__(self, scenario: GridScenario, *, keep_moves: bool = True) -> None:
         self._scenario = scenario
         self._jobs = scenario.jobs
         self._state = BrokerState(scenario.clusters, scenario.deadlines, scenario.reallocation)
@@ -122,7 +129,9 @@ class GridRun:
         self._running: dict[str, dict[int, None]] = {name: {} for name in self._clusters}
         """Local jobs that run, by cluster, in the order of their starts."""
         self._courses = [JobCourse() for _ in self._jobs]
+        self._keeps_moves = keep_moves
         self._moves: list[JobMove] = []
+        self._moved = 0
         self._left = len(self._jobs)
         self._agenda: list[tuple[float, Happening, Any]] = []
         self._started = count()
@@ -144,7 +153,7 @@ class GridRun:
                 self._try(what[1], now, last=what[2])
             else:
                 self._pass(now)
-        return GridOutcome(self._courses, self._moves)
+        return GridOutcome(self._courses, self._moves, self._moved)
 
     def _happenings(self) -> Iterator[tuple[float, Happening, Any]]:
         """Yield what happens until every job is over. Jobs arrive in order, so the agenda has none of them."""
@@ -229,7 +238,9 @@ class GridRun:
                 if number in self._waits:
                     self._leave(number)
                 self._join(number, target, now)
-                self._moves.append(JobMove(now, number, source, target, old, new))
+                self._moved += 1
+                if self._keeps_moves:
+                    self._moves.append(JobMove(now, number, source, target, old, new))
             case TryAt(job, at, last):
                 number = _number(job)
                 self._note(at, Happening.TRY, (self._jobs[number].deadline, number, last))

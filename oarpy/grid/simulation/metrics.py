@@ -54,7 +54,7 @@ def judge(scenario: GridScenario, outcome: GridOutcome, without: Sequence[JobCou
         wasted=_percent(wasted, capacity) if together else 0,
         wasted_processor_seconds=wasted,
         local_response=_response(pair for pair in local if pair[1].state == "Terminated"),
-        moves=len(outcome.moves),
+        moves=outcome.moved,
         impacted=impacted,
         early=early,
         rel=rel,

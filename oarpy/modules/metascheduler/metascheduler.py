@@ -41,6 +41,7 @@ from oarpy.store import notifications
 from oarpy.store.database import Connection
 from oarpy.store.jobs import suspensions, walltime_changes
 from oarpy.store.passes import decisions
+from oarpy.store.passes.state_statistics import StateStatistics
 from oarpy.store.platform import power
 from oarpy.store.platform.queues import report_policies
 from oarpy.store.refusals import refusals_of
@@ -73,6 +74,7 @@ class Metascheduler:
         self._told = ToldPredictions()
         self._starts = ToldStarts()
         self._verdicts = KeptVerdicts()
+        self._statistics = StateStatistics()
         self._texts = RangeTexts()
         self._connection: Connection | None = None
         self._rewritten = 0.0
@@ -108,6 +110,7 @@ class Metascheduler:
             read = self._reader.read(connection, now)
             if (due := self._early.wait(read)) is not None:
                 return Outcome(wake_at=due)
+            self._statistics.renew(connection, len(read.snapshot.waiting))
             reading, decided = self._decide(connection, read)
             if self._settings.record_passes:
                 _record(Path(self._settings.record_passes), reading.snapshot, decided)

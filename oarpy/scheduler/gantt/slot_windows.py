@@ -58,20 +58,22 @@ class Windows:
         begins, hold, latest = self._begins, self._hold, self._latest
         if left > self._known:
             self._forget(left)
-        while start < latest:
-            right = bisect_left(begins, start + hold, left)
-            if right > self._known:
-                self._look_ahead(right)
-            place = bisect_left(self._walls, right)
-            if not place or self._walls[place - 1] < left:
-                return left, start, right
-            left = self._walls[place - 1] + 1
-            while place < len(self._walls) and self._walls[place] == left:
-                place, left = place + 1, left + 1
-            if left >= len(begins):
-                break
-            start = begins[left]
-        return None
+        walls, end, size = self._walls, start + hold, len(begins)
+        place = bisect_left(walls, left)
+        while True:
+            for wall in walls[place:]:
+                if begins[wall] >= end:
+                    return (left, start, bisect_left(begins, end, left, wall)) if start < latest else None
+                left = wall + 1
+                if left == size:
+                    return None
+                start = begins[left]
+                end = start + hold
+            right = bisect_left(begins, end, left)
+            if start >= latest or right <= self._known:
+                return (left, start, right) if start < latest else None
+            place = len(walls)
+            self._look_ahead(right)
 
     def _forget(self, left: int) -> None:
         """Look up again from slot ``left`` on."""

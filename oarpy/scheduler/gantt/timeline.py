@@ -124,8 +124,7 @@ class Timeline:
             if high - low == size:
                 chunk.kept &= kept
             else:
-                free = chunk.settle()
-                free[low:high] = [other & kept for other in free[low:high]]
+                chunk.free[low:high] = [other & kept for other in chunk.free[low:high]]
             chunk.common &= kept
             if not whole:
                 self._recount(chunk, low, high, left - low)

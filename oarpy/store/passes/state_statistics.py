@@ -1,0 +1,32 @@
+"""How many jobs wait, as PostgreSQL believes when it chooses how to run a statement.
+
+PostgreSQL counts rows when enough have changed, at most once in a quarter of a minute. When thousands of jobs are
+submitted to an idle cluster, it still believes that nobody waits. It then compares all jobs that wait with all that
+start, or are foretold something, although each could be looked up.
+"""
+
+from __future__ import annotations
+
+from oarpy.store.database import Connection
+
+_MANY = 500
+"""Jobs up to which comparing all with all takes no time to speak of."""
+_GROWTH = 2
+"""So many times as many as were counted last are counted anew."""
+_COUNT = "ANALYZE (SKIP_LOCKED) jobs (state)"
+"""Left out while PostgreSQL counts by itself."""
+
+
+class StateStatistics:
+    """Has PostgreSQL count the states of jobs when many more wait than when it last could have."""
+
+    def __init__(self) -> None:
+        self._waiting = 0
+        """The fewest that have waited since the last count."""
+
+    def renew(self, connection: Connection, waiting: int) -> None:
+        """Have states counted if so many ``waiting`` jobs are unexpected."""
+        if waiting >= max(_MANY, _GROWTH * self._waiting):
+            connection.execute(_COUNT)
+            self._waiting = waiting
+        self._waiting = min(self._waiting, waiting)
