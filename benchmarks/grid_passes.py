@@ -33,12 +33,12 @@ from oarpy.grid.core.broker_state import ReallocationRules
 from oarpy.grid.provider import ClusterDescription, GridPart, PartRequest, Provider
 from oarpy.local_cluster.sandbox import Sandbox, Settings
 from oarpy.model.states import GridJobState
-from oarpy.modules.loop.module import readable
 from oarpy.postgres import embedded_server
 from oarpy.store import database
 from oarpy.store.grid import broker_jobs, broker_parts, clusters, reallocation_passes, transactions
 from oarpy.store.grid.broker_jobs import NewGridComponent, NewGridJob
 from oarpy.store.grid.transactions import NewGridPart
+from oarpy.transport.wakeup import readable
 
 NAMES = ("c1", "c2", "c3", "c4", "c5")
 _WEIGHTS = (8, 5, 4, 2, 1)

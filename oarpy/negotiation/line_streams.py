@@ -27,9 +27,7 @@ class LineStreams:
     def read(self, seconds: float) -> bytes | None:
         """Return what has arrived, empty at the end; None when nothing comes within ``seconds``."""
         try:
-            if not select.select([self._source], [], [], seconds)[0]:
-                return None
-            return os.read(self._source, _READ)
+            return os.read(self._source, _READ) if _readable(self._source, seconds) else None
         except (OSError, ValueError):
             return b""
 
@@ -105,3 +103,10 @@ class StandardStreams(LineStreams):
 def usual_streams() -> LineStreams:
     """Return the standard streams where they carry the lines, else those of an ``oarnegotiate``."""
     return StandardStreams() if os.environ.get(LAUNCHER) else CommandStreams()
+
+
+def _readable(source: int, seconds: float) -> bool:
+    """Tell whether a descriptor can be read within ``seconds``. Its number may be beyond what select takes."""
+    poll = select.poll()
+    poll.register(source, select.POLLIN)
+    return bool(poll.poll(max(seconds, 0) * 1000))

@@ -1,6 +1,7 @@
 """How nodes are reached: one persistent channel to each agent, over a pipe (``local``) or SSH (``ssh``).
 
-- ``base`` is what the modules use; ``stream`` has channels over any bytes, ``inbox`` collects what all nodes say.
+- ``base`` is what the modules use; ``stream`` has channels over any bytes, ``inbox`` collects what all nodes say;
+  ``wakeup`` is what a process waits for.
 - ``bundle`` packs the ``agent``, which needs nothing installed on a node; ``node`` says how one is reached.
 - ``steps`` are programs inside running jobs, each behind a channel of its own; ``fake`` is a transport for tests.
 

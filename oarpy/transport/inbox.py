@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Iterable
 
+from oarpy.transport.wakeup import WakeupBell
 from oarpy.wire.messages import Report
 
 
@@ -16,12 +16,12 @@ class Inbox:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: deque[tuple[str, Report]] = deque()
-        self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._bell = WakeupBell()
         self._closed = False
 
     def fileno(self) -> int:
         """Return a descriptor for select, poll or epoll."""
-        return self._event
+        return self._bell.fileno()
 
     def put(self, node: str, reports: Iterable[Report]) -> None:
         """Add what arrived from a node; after :meth:`close` it is dropped."""
@@ -31,7 +31,7 @@ class Inbox:
             was_empty = not self._waiting
             self._waiting.extend((node, report) for report in reports)
             if was_empty and self._waiting:
-                os.eventfd_write(self._event, 1)
+                self._bell.ring()
 
     def drain(self) -> list[tuple[str, Report]]:
         """Take all that waits: (node name, message), in order of arrival for each node. Never blocks."""
@@ -40,7 +40,7 @@ class Inbox:
                 return []
             result = list(self._waiting)
             self._waiting.clear()
-            os.eventfd_read(self._event)
+            self._bell.quiet()
             return result
 
     def close(self) -> None:
@@ -49,4 +49,4 @@ class Inbox:
             if not self._closed:
                 self._closed = True
                 self._waiting.clear()
-                os.close(self._event)
+                self._bell.close()

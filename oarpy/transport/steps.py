@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 from oarpy.model.errors import Unreachable
 from oarpy.transport.bundle import agent_program
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.transport.stream import ByteStream, Opener
+from oarpy.transport.wakeup import WakeupBell
 from oarpy.wire.frames import (
     CONTENT,
     ERRORS,
@@ -89,7 +88,7 @@ class Steps:
 
     def fileno(self) -> int:
         """Return a descriptor for select or poll."""
-        return self._mailbox.event
+        return self._mailbox.bell.fileno()
 
     def events(self) -> list[StepEvent]:
         """Take what happened, in order for each step. Never waits."""
@@ -124,14 +123,14 @@ class Steps:
             step.abandon()
         for step in self._steps:
             step.join()
-        os.close(self._mailbox.event)
+        self._mailbox.bell.close()
 
 
 class _Mailbox:
     """Events of all steps. Whoever brings output waits while too much of it lies here."""
 
     def __init__(self) -> None:
-        self.event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.bell = WakeupBell()
         self._changed = threading.Condition()
         self._waiting: deque[StepEvent] = deque()
         self._bytes = 0
@@ -145,20 +144,19 @@ class _Mailbox:
             if not self._closed:
                 self._bytes += size
                 self._waiting.append(event)
-                os.eventfd_write(self.event, 1)
+                self.bell.ring()
 
     def ring(self) -> None:
         with self._changed:
             if not self._closed:
-                os.eventfd_write(self.event, 1)
+                self.bell.ring()
 
     def take(self) -> list[StepEvent]:
         with self._changed:
             result = list(self._waiting)
             self._waiting.clear()
             self._bytes = 0
-            with suppress(BlockingIOError):
-                os.eventfd_read(self.event)
+            self.bell.quiet()
             self._changed.notify_all()
             return result
 

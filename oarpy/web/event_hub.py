@@ -7,7 +7,6 @@ further back reads the database. So a slow listener costs no memory.
 from __future__ import annotations
 
 import asyncio
-import select
 import threading
 from collections import OrderedDict
 from contextlib import suppress
@@ -23,6 +22,7 @@ from oarpy.model.errors import OarpyError
 from oarpy.store.database import Connection, connect, database_dsn
 from oarpy.store.event_stream import Cursor
 from oarpy.store.notifications import EVENTS, Ear
+from oarpy.transport.wakeup import readable
 
 log = structlog.get_logger()
 
@@ -121,7 +121,7 @@ class EventHub:
                 cursor = batch.cursor
                 self._wake()
             if batch.complete and not ear.drain():
-                if select.select([ear.fileno()], [], [], _UNHEARD)[0]:
+                if readable([ear.fileno()], _UNHEARD):
                     ear.listen()
                 self._closed.wait(_PAUSE)
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.harness import small_cluster
 from tests.harness.oarsub_cluster import Submitter, build, submitter
 from tests.harness.sample_cluster import Connection, Shell
+
+
+@pytest.fixture(autouse=True)
+def _closed_clusters() -> Iterator[None]:
+    """Leaves no descriptors of small clusters behind."""
+    yield
+    small_cluster.close_all()
 
 
 @pytest.fixture

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import select
 import time
 from pathlib import Path
 
 import pytest
 
+from oarpy.transport.wakeup import readable
 from oarpy.wire.messages import Release, RunScript, Start
 from tests.harness.sample_cluster import Connection
 from tests.harness.small_cluster import SmallCluster, with_settings
@@ -32,7 +32,7 @@ def until(cluster: SmallCluster, job: int, *states: str) -> None:
         cluster.cancel()
         cluster.launch()
         cluster.watch()
-        select.select(cluster.launcher.files(), [], [], 0.05)
+        readable(cluster.launcher.files(), 0.05)
 
 
 def ran(cluster: SmallCluster) -> dict[str, list[str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import select
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,6 +15,7 @@ import pytest
 
 from oarpy import configuration
 from oarpy.modules.notifier.notifier import Notifier
+from oarpy.transport.wakeup import readable
 from tests.harness.mail_server import MailServer, mail_server
 from tests.harness.notifier_desk import Desk
 from tests.harness.small_cluster import SETTINGS, Connection
@@ -254,7 +254,7 @@ def test_one_users_slow_commands_do_not_hold_up_another(connection: Connection, 
     while not (tmp_path / "done").exists():
         assert time.monotonic() < until, "the other user waits"
         desk.round()
-        select.select(desk.notifier.files(), [], [], 0.05)
+        readable(desk.notifier.files(), 0.05)
     assert {job for job, _ in desk.rows()} >= {1, 2, 3}
     gate.touch()
     desk.tell()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import select
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ from oarpy.client.jobs.selection import JobSelection
 from oarpy.client.session import Session
 from oarpy.model.errors import NotAllowed, OarpyError
 from oarpy.store.jobs import suspensions
+from oarpy.transport.wakeup import readable
 from oarpy.wire.messages import Clean, Command, Kill, Resume, Start, Suspend
 from tests.harness.sample_cluster import Shell, add_job, add_nodes
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
@@ -307,7 +307,7 @@ def rounds(cluster: SmallCluster, condition: Callable[[], bool], what: str) -> N
     while not condition():
         assert time.monotonic() < end, f"not in time: {what}"
         cluster.settle()
-        select.select(cluster.launcher.files(), [], [], 0.05)
+        readable(cluster.launcher.files(), 0.05)
 
 
 def until_state(cluster: SmallCluster, job: int, state: str) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import select
 import time
 from typing import Any
 
 from oarpy.configuration import Configuration
 from oarpy.modules.loop.module import Outcome
 from oarpy.modules.notifier.notifier import Notifier
+from oarpy.transport.wakeup import readable
 from tests.harness.small_cluster import Connection, SmallCluster
 
 _DEADLINE = 30.0
@@ -33,7 +33,7 @@ class Desk:
         until = time.monotonic() + _DEADLINE
         while (outcome := self.round()).again or outcome.pending:
             assert time.monotonic() < until, "the notifier does not come to an end"
-            select.select(self.notifier.files(), [], [], 0.05)
+            readable(self.notifier.files(), 0.05)
 
     def rows(self) -> list[tuple[Any, ...]]:
         """Job and tag of what is still to be told."""

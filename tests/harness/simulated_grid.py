@@ -14,10 +14,11 @@ from oarpy.grid.broker.watcher import Watcher
 from oarpy.grid.core.broker_state import ReallocationRules
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster
 from oarpy.model.states import GridJobState, GridPartState
-from oarpy.modules.loop.module import Module, readable
+from oarpy.modules.loop.module import Module
 from oarpy.store.grid import broker_jobs, broker_parts, clusters
 from oarpy.store.grid.broker_jobs import GridJobRow, NewGridComponent, NewGridJob
 from oarpy.store.grid.broker_parts import GridPartRow
+from oarpy.transport.wakeup import readable
 from tests.harness.waiting import until
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -28,6 +27,7 @@ from oarpy.store.platform import consumables
 from oarpy.transport.base import Transport
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode
+from oarpy.transport.wakeup import readable
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import Command
 from tests.harness.fake_transport import FakeNode, FakeTransport
@@ -50,6 +50,16 @@ _FINGERPRINT = """
            (SELECT array_agg((network_address, channel) ORDER BY network_address) FROM nodes)::text,
            (SELECT array_agg((resource_id, state) ORDER BY resource_id) FROM resources)::text
 """
+
+
+_OPEN: list[SmallCluster] = []
+"""Those whose descriptors have not been given back."""
+
+
+def close_all() -> None:
+    """Give back the descriptors of all clusters: selects take no more than the first 1,024 of a process."""
+    while _OPEN:
+        _OPEN.pop().close()
 
 
 class Wire:
@@ -99,6 +109,8 @@ class SmallCluster:
         self.connection = connection
         self.settings = settings
         self.nodes = FakeTransport(Inbox())
+        self._inboxes = [self.nodes.inbox]
+        _OPEN.append(self)
         self.addresses: dict[str, list[NodeAddress]] = defaultdict(list)
         self._wire: Wire | None = None
         self._slow = False
@@ -216,7 +228,7 @@ class SmallCluster:
             for step in (self.plan, self.cancel, self.launch, self.watch):
                 step()
             after = self.sql(_FINGERPRINT)
-            if after == before and not select.select(self.launcher.files(), [], [], 0)[0]:
+            if after == before and not readable(self.launcher.files(), 0):
                 return
             before = after
         raise AssertionError(f"no rest after {_ROUNDS} rounds: {before}")
@@ -229,7 +241,7 @@ class SmallCluster:
         while not self.addresses[name]:
             self.launch()
             assert time.monotonic() < until, f"no new try to reach {name}"
-            select.select(self.launcher.files(), [], [], 0.01)
+            readable(self.launcher.files(), 0.01)
         self.addresses[name] = tries + self.addresses[name]
         self.launch()
 
@@ -243,6 +255,12 @@ class SmallCluster:
         self._slow = slow_nodes
         self.launcher = self._new_launcher()
 
+    def close(self) -> None:
+        """Give back what the launcher that is alive has open, and the inboxes of all, also of those killed."""
+        self.launcher.close()
+        for inbox in self._inboxes:
+            inbox.close()
+
     def answer(self) -> None:
         """Let slow nodes answer."""
         assert self._wire is not None
@@ -255,6 +273,7 @@ class SmallCluster:
         return Launcher(self.settings, self._wire_up, node_sync_period=0.0, start_patience=self.start_patience)
 
     def _wire_up(self, mode: NodeMode, settings: configuration.Nodes, inbox: Inbox, config: ChannelConfig) -> Transport:
+        self._inboxes.append(inbox)
         self._wire = Wire(inbox, self.nodes, self.addresses)
         self._wire.slow = self._slow
         return self._wire

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import time
 from collections.abc import Callable
 
@@ -10,6 +9,7 @@ from oarpy.client.caller import Streams, current
 from oarpy.client.events.stream import EventBatch, cursor_of, next_batch
 from oarpy.client.session import Session, open_session
 from oarpy.store.notifications import EVENTS, Ear
+from oarpy.transport.wakeup import readable
 
 _UNHEARD = 10.0
 """Seconds after which a listener looks though nothing was heard."""
@@ -68,7 +68,7 @@ def _hear_of_news(ear: Ear, streams: Streams) -> None:
 def wait(seconds: float, files: list[int], streams: Streams) -> bool:
     """Wait for one of ``files``, or for the user to go, which raises."""
     heard = [] if streams.ended else [streams.fileno()]
-    ready, _, _ = select.select([*files, *heard], [], [], seconds)
+    ready = readable([*files, *heard], seconds)
     if not streams.ended and streams.fileno() in ready:
         streams.receive()
     return any(file in ready for file in files)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from oarpy.transport.local import PipeStream
 from oarpy.transport.node import NodeAddress, NodeMode
 from oarpy.transport.steps import UNREACHABLE, StepEnded, StepEvent, StepFailed, StepOutput, Steps
 from oarpy.transport.stream import Opener
+from oarpy.transport.wakeup import readable
 from oarpy.wire.steps import StepSpec, StepTerminal
 
 _USUAL_TERMINAL = "dumb"
@@ -195,7 +195,7 @@ def relay(steps: Steps, step: int, streams: Streams, *, with_input: bool = True)
         listens = not streams.ended and steps.takes_input
         if listens:
             files.append(streams.fileno())
-        ready, _, _ = select.select(files, [], [])
+        ready = readable(files)
         if listens and streams.fileno() in ready:
             pieces = streams.receive()
             if with_input:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -13,6 +12,7 @@ from oarpy.model.errors import UsageError
 from oarpy.model.submission_checks import read_number
 from oarpy.transport.node import NodeAddress
 from oarpy.transport.steps import StepEnded, StepEvent, StepFailed, StepOutput, Steps
+from oarpy.transport.wakeup import readable
 
 MOST = 4096
 """Processes of one call."""
@@ -87,7 +87,7 @@ def worst(outcomes: Sequence[StepOutcome]) -> int:
 
 def _wait(steps: Steps, streams: Streams) -> None:
     heard = [] if streams.ended else [streams.fileno()]
-    ready, _, _ = select.select([steps.fileno(), *heard], [], [])
+    ready = readable([steps.fileno(), *heard])
     if not streams.ended and streams.fileno() in ready:
         streams.receive()  # raises when nobody is there
 

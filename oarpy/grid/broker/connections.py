@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 import time
@@ -25,6 +24,7 @@ from oarpy.grid.providers.oarpy_cluster import OarpyCluster
 from oarpy.grid.providers.slurm_cluster import SlurmCluster
 from oarpy.model.errors import OarpyError
 from oarpy.store.grid.clusters import GridClusterRow
+from oarpy.transport.wakeup import WakeupBell
 
 Opening = Callable[[GridClusterRow], Provider]
 """How a provider for a cluster is made; it connects when it is first asked."""
@@ -167,7 +167,7 @@ class ClusterConnections:
     def __init__(self, opening: Opening) -> None:
         self._opening = opening
         self._connections: dict[str, ClusterConnection] = {}
-        self._signal = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._bell = WakeupBell()
 
     def adopt(self, rows: Sequence[GridClusterRow]) -> None:
         """Follow the table of clusters: new ones are there, those whose door or users changed are opened anew."""
@@ -195,12 +195,11 @@ class ClusterConnections:
 
     def files(self) -> Sequence[int]:
         """Return what is readable when a silent cluster answers again, until :meth:`quiet`."""
-        return (self._signal,)
+        return (self._bell.fileno(),)
 
     def quiet(self) -> None:
         """Take note that clusters were heard again."""
-        with suppress(BlockingIOError):
-            os.eventfd_read(self._signal)
+        self._bell.quiet()
 
     def close(self) -> None:
         """End all connections."""
@@ -209,4 +208,4 @@ class ClusterConnections:
         self._connections.clear()
 
     def _wake(self) -> None:
-        os.eventfd_write(self._signal, 1)
+        self._bell.ring()

@@ -7,7 +7,6 @@ the error in its place. A cluster that is silent for too long costs its errand t
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Generator, Hashable, Sequence
 from concurrent.futures import Future
@@ -16,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from oarpy.grid.provider import ClusterSilent, Provider
 from oarpy.model.errors import OarpyError
+from oarpy.transport.wakeup import WakeupBell
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +84,11 @@ class Errands(Generic[Result]):
     submit: Submit
     clock: Callable[[], float]
     _under_way: dict[Hashable, _UnderWay[Result]] = field(default_factory=dict)
-    _signal: int = field(default_factory=lambda: os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC))
+    _bell: WakeupBell = field(default_factory=WakeupBell)
 
     def files(self) -> Sequence[int]:
         """Return what is readable when an answer has come."""
-        return (self._signal,)
+        return (self._bell.fileno(),)
 
     def __contains__(self, name: Hashable) -> bool:
         return name in self._under_way
@@ -109,7 +109,7 @@ class Errands(Generic[Result]):
 
     def go_on(self) -> list[tuple[Hashable, Result]]:
         """Go on with every errand that has its answers; return the results of those that are over."""
-        self._quiet()
+        self._bell.quiet()
         over = []
         for name, one in list(self._under_way.items()):
             while name in self._under_way and self._ready(one):
@@ -155,13 +155,7 @@ class Errands(Generic[Result]):
         one.begins_at, one.futures = self.clock() + one.batch.pause, None
 
     def _wake(self, _future: Future[Any]) -> None:
-        os.eventfd_write(self._signal, 1)
-
-    def _quiet(self) -> None:
-        try:
-            os.eventfd_read(self._signal)
-        except BlockingIOError:
-            return
+        self._bell.ring()
 
 
 def _answer(call: ClusterCall, future: Future[object]) -> object:

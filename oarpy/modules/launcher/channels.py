@@ -165,6 +165,7 @@ class Channels:
         self._send_all_forgets()
         for transport in self._transports.values():
             transport.close()
+        self._inbox.close()
 
     def _transport(self, mode: NodeMode) -> Transport:
         if mode not in self._transports:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import socket
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from oarpy.store import notifications
 from oarpy.store.database import Connection, connect, notice_loss
 from oarpy.store.platform import site
 from oarpy.store.refusals import first_line, is_refusal, refusals_of
+from oarpy.transport.wakeup import readable
 
 log = structlog.get_logger()
 
@@ -228,11 +228,3 @@ def _said(named: Mapping[str, object]) -> dict[str, object]:
 
 def _since(moment: datetime) -> float:
     return round((datetime.now(UTC) - moment).total_seconds(), 4)
-
-
-def readable(files: Iterable[int], seconds: float) -> list[int]:
-    """Wait at most ``seconds`` until one of ``files`` can be read (or has failed); return those that can."""
-    poll = select.poll()
-    for file in files:
-        poll.register(file, select.POLLIN)
-    return [file for file, _ in poll.poll(max(seconds, 0) * 1000)]

@@ -7,7 +7,6 @@ waits for them.
 
 from __future__ import annotations
 
-import os
 import queue
 import socket
 import threading
@@ -30,6 +29,7 @@ from oarpy.store.database import Connection
 from oarpy.store.jobs import notices
 from oarpy.store.jobs.notices import NoticeRow
 from oarpy.store.platform import site
+from oarpy.transport.wakeup import WakeupBell
 
 log = structlog.get_logger()
 
@@ -64,18 +64,17 @@ class Notifier:
         self._jobs = configuration.jobs
         self._letters = LetterWriter(self._mail.templates, self._mail.cluster_name or socket.gethostname())
         self._told: queue.SimpleQueue[_Told] = queue.SimpleQueue()
-        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._bell = WakeupBell()
         self._mailing: dict[int, NoticeRow] = {}
         self._running: dict[int, NoticeRow] = {}
 
     def files(self) -> Sequence[int]:
         """Return what rings when a thread is done with a notice."""
-        return [self._bell]
+        return [self._bell.fileno()]
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
         """Settle what was told, and begin to tell what is due."""
-        with suppress(BlockingIOError):
-            os.eventfd_read(self._bell)
+        self._bell.quiet()
         told, failed = self._settle(connection)
         rows = self._due(connection)
         begun = self._begin(connection, rows)
@@ -201,4 +200,4 @@ class Notifier:
 
     def _report(self, told: _Told) -> None:
         self._told.put(told)
-        os.eventfd_write(self._bell, 1)
+        self._bell.ring()

@@ -16,8 +16,8 @@ from oarpy.grid.broker.connections import ClusterConnections, providers_of
 from oarpy.grid.broker.errands import CallBatch, CallInLine, ClusterCall, Errand, Errands
 from oarpy.grid.provider import CallRefused, ClusterAbilities, ClusterDescription, ClusterSilent, PartEvent, Provider
 from oarpy.grid.providers.simulated_cluster import OrderedFault, SimulatedCluster, VirtualClock
-from oarpy.modules.loop.module import readable
 from oarpy.store.grid.clusters import GridClusterRow
+from oarpy.transport.wakeup import readable
 from tests.harness.waiting import until
 
 

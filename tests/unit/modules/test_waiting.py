@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from oarpy.modules.loop.module import readable
+from oarpy.negotiation.line_streams import LineStreams
 from oarpy.transport.agent.descriptors import allow_many, restore
+from oarpy.transport.wakeup import WakeupBell, readable
 
 BEYOND_SELECT = 1100
 
@@ -36,6 +37,33 @@ def test_a_descriptor_may_have_any_number(limit: tuple[int, int]) -> None:
     finally:
         for file in (reader, writer, BEYOND_SELECT):
             os.close(file)
+
+
+def test_a_launcher_reads_from_a_descriptor_of_any_number(limit: tuple[int, int]) -> None:
+    if allow_many() <= BEYOND_SELECT:
+        pytest.skip(f"this machine allows {limit[1]} descriptors at most")
+    reader, writer = os.pipe()
+    os.dup2(reader, BEYOND_SELECT)
+    os.close(reader)
+    streams = LineStreams(BEYOND_SELECT, writer)
+    assert streams.read(0) is None
+    streams.write(b"said\n")
+    assert streams.read(30) == b"said\n"
+    streams.end()
+
+
+def test_a_bell_rings_until_it_is_quieted_and_leaves_no_descriptor() -> None:
+    before = os.listdir("/proc/self/fd")
+    bell = WakeupBell()
+    assert readable([bell.fileno()], 0) == []
+    bell.ring()
+    bell.ring()
+    assert readable([bell.fileno()], 0) == [bell.fileno()]
+    bell.quiet()
+    bell.quiet()
+    assert readable([bell.fileno()], 0) == []
+    del bell
+    assert os.listdir("/proc/self/fd") == before
 
 
 def test_the_limit_is_raised_here_and_not_in_children(limit: tuple[int, int]) -> None:

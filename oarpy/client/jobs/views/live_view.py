@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +18,7 @@ from oarpy.store.jobs.job_listing import ListedJob
 from oarpy.store.jobs.scope import JobScope
 from oarpy.store.notifications import EVENTS, Ear
 from oarpy.store.platform import resources
+from oarpy.transport.wakeup import readable
 
 _PERIOD = 10.0
 """Seconds after which durations are renewed though nothing was heard."""
@@ -120,7 +120,7 @@ class _LiveView:
         files = [] if ear is None else [ear.fileno()]
         while self.open and (left := until - time.monotonic()) > 0:
             heard = [] if self._streams.ended else [self._streams.fileno()]
-            ready, _, _ = select.select([*files, *heard], [], [], left)
+            ready = readable([*files, *heard], left)
             if heard and heard[0] in ready and self._take(self._streams.receive()):
                 return
             if ear is not None and ear.fileno() in ready:
