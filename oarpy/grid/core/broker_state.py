@@ -150,8 +150,8 @@ class WithdrawnJobs:
 
     ``kinds[k]`` are the places of those of kind k that are left, the last submitted first. ``firsts[k]`` is the place
     of the one that is chosen next, the first submitted. ``jobs[k]`` is the last submitted, whose ECTs are asked for all
-    of the kind, as it stays longest; kinds are in the order of these. ``procs`` and ``ects`` are by kind too. There are
-    only those of whom one may be chosen now; ``followers`` has the others. ``known`` has what was told of each job,
+    of the kind, as it stays longest; kinds are in the order of these. ``procs``, ``current`` (what was noted, where
+    choices depend on it) and ``ects`` are by kind too. There are only those of whom one may be chosen now; ``followers`` has the others. ``known`` has what was told of each job,
     those that are dealt with excepted.
     """
 
@@ -163,6 +163,7 @@ class WithdrawnJobs:
     jobs: list[JobId] = field(default_factory=list)
     procs: Places = field(init=False)
     firsts: Places = field(init=False)
+    current: Seconds = field(init=False)
     ects: Seconds = field(init=False)
 
     @classmethod
@@ -190,12 +191,13 @@ class WithdrawnJobs:
         self.jobs = [job.id for job in jobs]
         self.procs = np.array([job.procs for job in jobs])
         self.firsts = np.array([kind[-1] for kind in self.kinds])
+        self.current = self.noted[self.firsts]
         self.ects = self.known.take(lasts, axis=1)  # a row is in one piece, as indexing would not leave it
         return True
 
     def first_of(self, scores: Seconds) -> int:
         """Return the kind of the greatest score, of equal ones that of the job which was submitted first."""
-        best = (scores == scores.max()).nonzero()[0]
+        best = (scores == scores[scores.argmax()]).nonzero()[0]
         return int(best[0] if len(best) == 1 else best[self.firsts[best].argmin()])
 
     def pop(self, kind: int) -> int:
@@ -207,7 +209,7 @@ class WithdrawnJobs:
             return place
         del self.kinds[kind], self.jobs[kind]
         self.procs, self.firsts = without(self.procs, kind), without(self.firsts, kind)
-        self.ects = without(self.ects, kind)
+        self.current, self.ects = without(self.current, kind), without(self.ects, kind)
         return place
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from oarpy.grid.core.broker_state import HeuristicName, Places, Seconds
 
-Score = Callable[[Places, Seconds, Seconds, Seconds], Seconds]
+Score = Callable[[Places, Seconds, Seconds, Seconds, Seconds], Seconds]
 
 
 def _gains(current: Seconds, new: Seconds) -> Seconds:
@@ -33,15 +33,15 @@ def _sufferages(ects: Seconds) -> Seconds:
 
 
 SCORES: Mapping[HeuristicName, Score] = {
-    "mct": lambda procs, ects, current, new: np.zeros_like(current),
-    "minmin": lambda procs, ects, current, new: -ects.min(axis=0),
-    "maxmin": lambda procs, ects, current, new: ects.min(axis=0),
-    "maxgain": lambda procs, ects, current, new: _gains(current, new),
-    "maxrelgain": lambda procs, ects, current, new: _gains(current, new) / procs,
-    "sufferage": lambda procs, ects, current, new: _sufferages(ects),
+    "mct": lambda procs, ects, current, new, best: np.zeros_like(current),
+    "minmin": lambda procs, ects, current, new, best: -best,
+    "maxmin": lambda procs, ects, current, new, best: best,
+    "maxgain": lambda procs, ects, current, new, best: _gains(current, new),
+    "maxrelgain": lambda procs, ects, current, new, best: _gains(current, new) / procs,
+    "sufferage": lambda procs, ects, current, new, best: _sufferages(ects),
 }
-"""Numbers for jobs, from their processors, ECTs, current ECTs and best new ones. The greatest is chosen, of equal ones
-the first."""
+"""Numbers for jobs, from their processors, ECTs, current ECTs, best ones to be had by a move, and best ones anywhere. The
+greatest is chosen, of equal ones the first."""
 
 BY_GAIN: frozenset[HeuristicName] = frozenset({"maxgain", "maxrelgain"})
 """Those that depend on the current ECTs; the others do on the new ones alone."""

@@ -97,7 +97,7 @@ def _move(state: BrokerState, passing: PassInProgress) -> list[Action]:
     if not gaining.any():
         passing.keep(places[:0])
         return _look_further(state, passing)
-    found = SCORES[state.reallocation.heuristic](passing.procs[:count], ects, current, new)
+    found = SCORES[state.reallocation.heuristic](passing.procs[:count], ects, current, new, np.minimum(current, new))
     best = found[gaining].max()
     chosen = int(places[gaining & (found == best)][0])
     one, target = passing.parts[chosen], state.names[int(elsewhere[:, chosen].argmin())]
@@ -135,9 +135,10 @@ def _followers(heuristic: HeuristicName, parts: Sequence[WaitingPart], noted: Se
 
 def _put_anew(state: BrokerState, withdrawn: WithdrawnJobs) -> list[Action]:
     """Algorithm 2: let the chosen job join the queue where it ends first, ties where it was."""
-    ects, noted, kinds = withdrawn.ects, withdrawn.noted[withdrawn.firsts], withdrawn.looked_at
-    best = ects.min(axis=0)
-    chosen = withdrawn.first_of(SCORES[state.reallocation.heuristic](withdrawn.procs, ects, noted, best))
+    ects, kinds = withdrawn.ects, withdrawn.looked_at
+    best = np.minimum.reduce(ects)  # ects.min(axis=0), but for some calls on the way
+    score = SCORES[state.reallocation.heuristic]
+    chosen = withdrawn.first_of(score(withdrawn.procs, ects, withdrawn.current, best, best))
     new, ends = float(best[chosen]), ects[:, chosen].tolist()
     place = withdrawn.pop(chosen)
     one = withdrawn.parts[place]

@@ -314,7 +314,7 @@ class GridRun:
 
     def _join(self, number: int, cluster: str, now: float) -> None:
         self._outside.remove(number, self._rank)
-        self._queues[cluster].join(self._queued(number, cluster), now)
+        self._queues[cluster].join(self._asking[cluster].get(number) or self._queued(number, cluster), now)
         self._waits[number] = cluster
 
     def _leave(self, number: int) -> None:

@@ -30,9 +30,10 @@ class JobsOutside:
 
     def __init__(self, jobs: Sequence[QueuedJob | None], procs: int) -> None:
         self.jobs = list(jobs)
-        asked = np.array([procs + 1 if job is None else job.procs for job in jobs])
-        sizes, self.size = np.unique(asked, return_inverse=True)
-        self.sizes: list[int] = sizes.tolist()
+        asked = [procs + 1 if job is None else job.procs for job in jobs]
+        self.sizes = sorted(set(asked))
+        places = {size: place for place, size in enumerate(self.sizes)}
+        self.size = np.array([places[size] for size in asked])
         self.walltimes: Seconds = np.array([0.0 if job is None else job.walltime for job in jobs])
 
     def remove(self, place: int) -> None:
