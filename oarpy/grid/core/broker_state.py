@@ -151,8 +151,8 @@ class WithdrawnJobs:
     ``kinds[k]`` are the places of those of kind k that are left, the last submitted first. ``firsts[k]`` is the place
     of the one that is chosen next, the first submitted. ``jobs[k]`` is the last submitted, whose ECTs are asked for all
     of the kind, as it stays longest; kinds are in the order of these. ``procs``, ``current`` (what was noted, where
-    choices depend on it) and ``ects`` are by kind too. There are only those of whom one may be chosen now; ``followers`` has the others. ``known`` has what was told of each job,
-    those that are dealt with excepted.
+    choices depend on it) and ``ects`` are by kind too. There are only those of whom one may be chosen now;
+    ``followers`` has the others. ``known`` has what was told of each job, those that are dealt with excepted.
     """
 
     parts: list[WaitingPart]
