@@ -40,8 +40,8 @@ SCORES: Mapping[HeuristicName, Score] = {
     "maxrelgain": lambda procs, ects, current, new, best: _gains(current, new) / procs,
     "sufferage": lambda procs, ects, current, new, best: _sufferages(ects),
 }
-"""Numbers for jobs, from their processors, ECTs, current ECTs, best ones by a move, and best ones anywhere. The greatest
-is chosen, of equal ones the first."""
+"""Numbers for jobs, from their processors, ECTs, current ECTs, best ones by a move, and best ones anywhere. The
+greatest is chosen, of equal ones the first."""
 
 BY_GAIN: frozenset[HeuristicName] = frozenset({"maxgain", "maxrelgain"})
 """Those that depend on the current ECTs; the others do on the new ones alone."""
