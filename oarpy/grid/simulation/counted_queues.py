@@ -139,7 +139,8 @@ class PlannedQueue(CountedQueue):
         """Let a job join; a plan that stands gets a place more."""
         super().join(job, now)
         if self._stands:
-            self._enter(job, now)
+            start = self._starts[job.number] = self._place(job, now)
+            self.due = min(self.due, start)
         else:
             self.due = -inf
 
@@ -190,16 +191,10 @@ class PlannedQueue(CountedQueue):
         if self._stands:
             return
         self._stands = True
-        self._starts.clear()
-        self.due = inf
         self._begin_plan(now)
-        for job in self._waiting.values():
-            self._enter(job, now)
-
-    def _enter(self, job: QueuedJob, now: float) -> None:
-        start = self._place(job, now)
-        self._starts[job.number] = start
-        self.due = min(self.due, start)
+        place = self._place
+        self._starts = {number: place(job, now) for number, job in self._waiting.items()}
+        self.due = min(self._starts.values(), default=inf)
 
 
 class FcfsQueue(PlannedQueue):

@@ -94,7 +94,7 @@ class JobsAsked:
     jobs: list[JobId] = field(default_factory=list)
     by_cluster: dict[str, JobsOutside] = field(default_factory=dict)
 
-    def remove(self, job: JobId, rank: Callable[[JobId], tuple[float, JobId]]) -> None:
+    def remove(self, job: JobId, rank: Callable[[Any], int]) -> None:
         """Take one out that joins a queue. A pass has them in the order of ``rank``."""
         place = bisect_left(self.jobs, rank(job), key=rank)
         if place < len(self.jobs) and self.jobs[place] == job:
@@ -112,6 +112,8 @@ class GridRun:
     def __init__(self, scenario: GridScenario, *, keep_moves: bool = True) -> None:
         self._scenario = scenario
         self._jobs = scenario.jobs
+        self._arriving = sorted(range(len(self._jobs)), key=lambda number: self._jobs[number].submit)
+        self._ranks = {number: rank for rank, number in enumerate(self._arriving)}
         self._state = BrokerState(scenario.clusters, scenario.deadlines, scenario.reallocation)
         self._queues: dict[str, ClusterQueue] = {
             cluster.name: queue_of(scenario.engine, policy, cluster.procs)
@@ -158,7 +160,7 @@ class GridRun:
     def _happenings(self) -> Iterator[tuple[float, Happening, Any]]:
         """Yield what happens until every job is over. Jobs arrive in order, so the agenda has none of them."""
         agenda = self._agenda
-        for number in sorted(range(len(self._jobs)), key=lambda number: self._jobs[number].submit):
+        for number in self._arriving:
             arrival = (self._jobs[number].submit, Happening.ARRIVAL, number)
             while self._left and agenda and agenda[0] < arrival:
                 yield heappop(agenda)
@@ -207,7 +209,7 @@ class GridRun:
         return [LocalJob(number, self._jobs[number].procs) for number in order]
 
     def _pass(self, now: float) -> None:
-        order = sorted((number for number in self._waits if self._jobs[number].mapped), key=self._rank)
+        order = sorted((number for number in self._waits if self._jobs[number].mapped), key=self._ranks.__getitem__)
         self._tell(PassDue([self._part(number) for number in order]), now)
         self._round(now)
         self._note(now + self._scenario.period, Happening.PASS, 0)
@@ -313,16 +315,12 @@ class GridRun:
             self._running[name].pop(number, None)
 
     def _join(self, number: int, cluster: str, now: float) -> None:
-        self._outside.remove(number, self._rank)
+        self._outside.remove(number, self._ranks.__getitem__)
         self._queues[cluster].join(self._asking[cluster].get(number) or self._queued(number, cluster), now)
         self._waits[number] = cluster
 
     def _leave(self, number: int) -> None:
         self._queues[self._waits.pop(number)].leave(number)
-
-    def _rank(self, number: Any) -> tuple[float, int]:
-        """Return what jobs are in order of submission by."""
-        return self._jobs[number].submit, number
 
     def _queued(self, number: Any, cluster: str) -> QueuedJob:
         job: GridJob = self._jobs[number]
