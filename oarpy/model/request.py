@@ -13,6 +13,7 @@ Braces and quotes are read first, so a filter may hold any of ``, + / =``.
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from enum import IntEnum
@@ -82,6 +83,7 @@ class ResourceRequest:
         return ",".join(["+".join(map(str, self.groups)), *map(str, self.consumes)])
 
 
+@functools.lru_cache(maxsize=256)
 def parse_request(text: str) -> ResourceRequest:
     """Read one ``-l`` argument. ``groups`` is empty when only a walltime is given.
 
@@ -130,6 +132,8 @@ def _consumption(text: str) -> Consumption:
 
 def _split(text: str, separator: str) -> list[str]:
     """Cut ``text`` at ``separator`` outside braces and quotes. Raises :class:`UsageError` when these do not close."""
+    if "{" not in text and "}" not in text:
+        return text.split(separator)
     parts, start, inside, quote = [], 0, False, ""
     for place, letter in enumerate(text):
         if quote:

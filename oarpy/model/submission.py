@@ -78,7 +78,7 @@ def _field(form: Callable[[object], object], default: object, option: Option | N
     return dataclasses.field(default=default, metadata=metadata)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Submission:
     """One call of ``oarsub``, whatever number of jobs it makes.
 
@@ -267,12 +267,18 @@ class Submission:
     submitted_from: str = _field(checks.text, "", read_only=True, recorded=False)
     environment: Mapping[str, str] = _field(checks.environment, {}, check=checks.check_environment, recorded=False)
 
-    def with_value(self, name: str, value: object) -> Submission:
-        """Return the submission with another value in a field, given in any form that the field takes.
+    def changed(self, **values: Any) -> Submission:
+        """Return the submission with these values in fields: ``dataclasses.replace``, in a tenth of its time."""
+        fresh = object.__new__(Submission)
+        vars(fresh).update(vars(self), **values)
+        return fresh
 
-        Raises TypeError or ValueError saying what the field takes.
+    def with_values(self, values: Mapping[str, object]) -> Submission:
+        """Return the submission with other values in some fields, given in any form that the fields take.
+
+        Raises TypeError or ValueError saying what a field takes.
         """
-        return dataclasses.replace(self, **{name: _taken(name, value)})
+        return self.changed(**{name: _taken(name, value) for name, value in values.items()})
 
     def check(self) -> None:
         """Raise :class:`UsageError` for the first value that cannot be stored or carried out."""

@@ -144,7 +144,7 @@ def check_text(what: str, value: str, longest: int) -> None:
     """Raise :class:`UsageError` unless ``value`` is UTF-8 without NUL and of at most ``longest`` bytes."""
     if "\0" in value:
         raise UsageError(f"{what} holds a NUL character", hint="remove it")
-    if any("\ud800" <= letter <= "\udfff" for letter in value):
+    if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
         raise UsageError(f"{what} holds bytes that are not UTF-8", hint="use UTF-8")
     if size(value) > longest:
         raise UsageError(f"{what} of {size(value)} bytes", hint=f"at most {longest}")

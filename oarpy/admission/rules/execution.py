@@ -15,7 +15,7 @@ from oarpy.admission.rules.rule_api import RuleApi, RuleRefusal
 from oarpy.admission.rules.rules import Rule, RuleChange, RuleTrace, compiled, file_name
 from oarpy.admission.rules.site import Site
 from oarpy.admission.rules.time_limit import TimeExceeded, TimeLimit
-from oarpy.model.submission import FIELDS, Submission, plain
+from oarpy.model.submission import Submission, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,11 @@ def _run(rule: Rule, api: RuleApi, limits: RuleLimits, time_limit: TimeLimit) ->
 
 def _changes(before: Submission, after: Submission) -> tuple[RuleChange, ...]:
     """Return the fields that differ, in JSON form."""
+    values = vars(after)
     return tuple(
         RuleChange(name, plain(old), plain(new))
-        for name in FIELDS
-        if (old := getattr(before, name)) != (new := getattr(after, name))
+        for name, old in vars(before).items()
+        if (new := values[name]) is not old and new != old
     )
 
 

@@ -98,9 +98,7 @@ def _outcome(submission: Submission, trace: AdmissionTrace) -> tuple[Submission,
         if one.refusal:
             hint = "tell the administrators" if one.failed else f"admission rule {one.rule}"
             return RefusedByRule(one.refusal, hint=hint, rule=one.rule, line=one.line, trace=trace)
-    for _, changed in trace.replayed(submission):
-        submission = changed
-    return submission, trace
+    return trace.result(submission), trace
 
 
 def start_rules(memory: int) -> None:

@@ -72,7 +72,7 @@ class Job:
     def __setattr__(self, name: str, value: object) -> None:
         if _known(name).read_only:
             raise AttributeError(f"job.{name} cannot be changed by a rule")
-        changed = self._api.submission.with_value(name, value)
+        changed = self._api.submission.with_values({name: value})
         if name == "properties" and changed.properties:
             filters.check_condition(changed.properties)
         self._api.submission = changed
@@ -159,7 +159,7 @@ class RuleApi:
     def add_type(self, word: str) -> None:
         """Add a type, once."""
         if word not in self.submission.types:
-            self.submission = self.submission.with_value("types", (*self.submission.types, word))
+            self.submission = self.submission.changed(types=(*self.submission.types, word))
 
     def drop_type(self, word: str) -> None:
         """Take a type away, if it is there."""
@@ -193,7 +193,7 @@ class RuleApi:
 
     def _change(self, **values: Any) -> None:
         """Change fields of the submission."""
-        self.submission = dataclasses.replace(self.submission, **values)
+        self.submission = self.submission.changed(**values)
 
 
 def _joined(condition: str, addition: str) -> str:

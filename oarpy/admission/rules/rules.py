@@ -71,10 +71,13 @@ class AdmissionTrace:
     def replayed(self, submission: Submission) -> Iterator[tuple[str, Submission]]:
         """Yield each rule that changed something, and what had become of ``submission`` after it."""
         for rule in self.rules:
-            for change in rule.changes:
-                submission = submission.with_value(change.field, change.after)
             if rule.changes:
+                submission = submission.with_values({change.field: change.after for change in rule.changes})
                 yield rule.rule, submission
+
+    def result(self, submission: Submission) -> Submission:
+        """Return what had become of ``submission`` in the end."""
+        return submission.with_values({change.field: change.after for rule in self.rules for change in rule.changes})
 
     def lines(self) -> list[str]:
         """The trace for people (``oarsub --verbose``): each rule's time, then what it changed, said or refused."""

@@ -15,7 +15,6 @@ from oarpy.client.rendering import warn
 from oarpy.client.submission.directives.reading import read_directives
 from oarpy.client.submission.directives.script import in_directory, own_options, read_script
 from oarpy.client.submission.options import Options, as_typed, merge, read_array_parameters
-from oarpy.client.submission.site import unix_groups
 from oarpy.client.submission.values import check_values, read_reservation
 from oarpy.model.dependency import other_word, with_job
 from oarpy.model.errors import UsageError
@@ -36,6 +35,7 @@ class Submitter:
     """Who calls, from where: the process's own environment and directory, or what a test gives."""
 
     user: str
+    groups: tuple[str, ...]
     environment: Mapping[str, str]
     arguments: Sequence[str]
     now: datetime
@@ -64,7 +64,7 @@ def draft(options: Options, caller: Submitter, limits: settings.SubmissionSettin
     submission = Submission(
         **{
             "user": caller.user,
-            "groups": unix_groups(caller.user),
+            "groups": caller.groups,
             "command": _command(options),
             "directory": _directory(options),
             "initial_request": _without_key(as_typed(caller.arguments, script_lines), options),
@@ -198,7 +198,7 @@ def _with_reservation(submission: Submission, options: Options, now: datetime) -
             request if request.walltime else replace(request, walltime=length)
             for request in alternatives or (ResourceRequest(()),)
         )
-    return replace(submission, reservation=start, alternatives=alternatives)
+    return submission.changed(reservation=start, alternatives=alternatives)
 
 
 def _environment(given: Mapping[str, str], warnings: list[str]) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ from oarpy.client.submission import job_keys
 from oarpy.client.submission.draft import Submitter, draft
 from oarpy.client.submission.feasibility import Need, check_consumables, check_names, consumable_names, needed_resources
 from oarpy.client.submission.options import Options
-from oarpy.client.submission.site import DatabaseSite, rule_limits
+from oarpy.client.submission.site import DatabaseSite, rule_limits, unix_groups
 from oarpy.client.submission.values import check_values
 from oarpy.client.submission.waiting_jobs import WAITING_JOBS
 from oarpy.model.durations import format_duration
@@ -226,6 +226,7 @@ def submitter(session: Session, environment: Mapping[str, str], arguments: Seque
     """Return the user of ``session`` as who calls with these words from this environment."""
     return Submitter(
         session.user,
+        unix_groups(session.user),
         environment,
         arguments,
         datetime.now().astimezone(),
@@ -283,7 +284,7 @@ def readmitted(session: Session, record: Mapping[str, object], changes: Mapping[
     limits = session.configuration.submission
     site = DatabaseSite(session, datetime.now().astimezone())
     asked = Submission.from_record(dict(record))
-    asked = replace(asked, groups=tuple(site.groups(asked.user)), **changes)  # type: ignore[arg-type]
+    asked = asked.changed(groups=tuple(site.groups(asked.user)), **changes)
     _check_against_cluster(asked, site, session)
     ruled, trace = enabled_rules(session).run(asked, site, limits=rule_limits(limits))
     submission = filled_in(ruled, limits)
@@ -362,7 +363,7 @@ def filled_in(asked: Submission, limits: settings.SubmissionSettings) -> Submiss
         )
         for request in asked.alternatives or (ResourceRequest(()),)
     )
-    return replace(asked, queue=limits.default_queue if asked.queue is None else asked.queue, alternatives=alternatives)
+    return asked.changed(queue=limits.default_queue if asked.queue is None else asked.queue, alternatives=alternatives)
 
 
 def summary(asked: Submission, need: Need) -> str:

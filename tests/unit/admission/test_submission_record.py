@@ -62,6 +62,6 @@ def test_a_wrong_record_is_refused_with_its_key(record: dict[str, object], part:
 
 def test_another_value_makes_another_submission() -> None:
     submission = Submission("ann", types=("noop",))
-    changed = submission.with_value("types", ["besteffort"])
+    changed = submission.with_values({"types": ["besteffort"]})
     assert submission.types == ("noop",)
     assert changed == Submission("ann", types=("besteffort",))

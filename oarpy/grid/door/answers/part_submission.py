@@ -146,7 +146,7 @@ def _drafts(
                 known[one.kind] = error
         draft = known[one.kind]
         if not isinstance(draft, OarpyError):
-            draft = replace(draft[0], environment=one.environment), draft[1]
+            draft = draft[0].changed(environment=one.environment), draft[1]
         found.append(draft)
     return found
 
