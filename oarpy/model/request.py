@@ -25,6 +25,9 @@ from oarpy.model.errors import UsageError
 MAXIMUM_LENGTH = 10_000
 """Longest request accepted, in characters."""
 
+_LONGEST_KEPT = 200
+"""Longest request that is remembered, in characters."""
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}", re.ASCII)
 _MAXIMUM_COUNT = 10_000_000
 
@@ -83,7 +86,6 @@ class ResourceRequest:
         return ",".join(["+".join(map(str, self.groups)), *map(str, self.consumes)])
 
 
-@functools.lru_cache(maxsize=256)
 def parse_request(text: str) -> ResourceRequest:
     """Read one ``-l`` argument. ``groups`` is empty when only a walltime is given.
 
@@ -94,6 +96,10 @@ def parse_request(text: str) -> ResourceRequest:
     """
     if len(text) > MAXIMUM_LENGTH:
         raise UsageError(f"resource request of {len(text)} characters", hint=f"at most {MAXIMUM_LENGTH}")
+    return _parsed(text) if len(text) <= _LONGEST_KEPT else _parse(text)
+
+
+def _parse(text: str) -> ResourceRequest:
     if text.strip() and "=" not in text:
         raise UsageError(
             f"'{text.strip()[:80]}' is not a resource request", hint="for example -l /nodes=1/core=2,walltime=1:0:0"
@@ -117,6 +123,9 @@ def parse_request(text: str) -> ResourceRequest:
     if walltime is None:
         raise UsageError("empty resource request", hint="for example -l /nodes=1/core=2,walltime=1:0:0")
     return ResourceRequest((), walltime)
+
+
+_parsed = functools.lru_cache(maxsize=1024)(_parse)
 
 
 def _consumption(text: str) -> Consumption:

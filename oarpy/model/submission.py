@@ -268,9 +268,11 @@ class Submission:
     environment: Mapping[str, str] = _field(checks.environment, {}, check=checks.check_environment, recorded=False)
 
     def changed(self, **values: Any) -> Submission:
-        """Return the submission with these values in fields: ``dataclasses.replace``, in a tenth of its time."""
+        """Return the submission with these values in fields: ``dataclasses.replace``, in a sixth of its time."""
         fresh = object.__new__(Submission)
         vars(fresh).update(vars(self), **values)
+        if len(vars(fresh)) > len(vars(self)):
+            raise TypeError(f"a submission has no '{next(name for name in values if name not in FIELDS)}'")
         return fresh
 
     def with_values(self, values: Mapping[str, object]) -> Submission:

@@ -13,6 +13,8 @@ LAUNCHER = "OAR_LAUNCHER"
 
 _READ = 1 << 16
 _TIMEOUT = 5.0
+_LONGEST_POLL = 2**31 - 1
+"""Milliseconds that poll takes."""
 
 
 class LineStreams:
@@ -109,4 +111,4 @@ def _readable(source: int, seconds: float) -> bool:
     """Tell whether a descriptor can be read within ``seconds``. Its number may be beyond what select takes."""
     poll = select.poll()
     poll.register(source, select.POLLIN)
-    return bool(poll.poll(max(seconds, 0) * 1000))
+    return bool(poll.poll(min(max(seconds, 0) * 1000, _LONGEST_POLL)))

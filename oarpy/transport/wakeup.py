@@ -7,6 +7,9 @@ import select
 from collections.abc import Iterable
 from contextlib import suppress
 
+_LONGEST = 2**31 - 1
+"""Milliseconds that poll takes."""
+
 
 class WakeupBell:
     """A descriptor that can be read once somebody has rung, until it is quieted. Whoever lets go of it closes it."""
@@ -44,4 +47,4 @@ def readable(files: Iterable[int], seconds: float | None = None) -> list[int]:
     poll = select.poll()
     for file in files:
         poll.register(file, select.POLLIN)
-    return [file for file, _ in poll.poll(None if seconds is None else max(seconds, 0) * 1000)]
+    return [file for file, _ in poll.poll(None if seconds is None else min(max(seconds, 0) * 1000, _LONGEST))]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
 import pytest
 
+from oarpy.configuration import load
+from oarpy.modules.metascheduler.metascheduler import Metascheduler
 from oarpy.store.passes import decisions
 from oarpy.store.passes.state_statistics import StateStatistics
 from tests.harness.hand_written import Connection, add_job, move, one
@@ -55,6 +58,25 @@ def rows_looked_at_to_start(connection: Connection, jobs: list[int]) -> int:
 def test_a_pass_that_reads_many_new_jobs_starts_them_one_by_one(connection: Connection, jobs: list[int]) -> None:
     decide(connection)
     assert rows_looked_at_to_start(connection, jobs) == MANY
+
+
+def known_states(connection: Connection) -> str:
+    """Return the states of jobs that PostgreSQL knows to be common."""
+    query = "SELECT most_common_vals::text FROM pg_stats WHERE tablename = 'jobs' AND attname = 'state'"
+    found = connection.execute(query).fetchone()
+    return str(found and found[0])
+
+
+@pytest.mark.usefixtures("jobs")
+def test_a_count_that_was_rolled_back_is_made_again(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = Metascheduler(load())
+    with monkeypatch.context() as broken:
+        broken.setattr(decisions, "record_pass", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            module.run_once(connection, datetime.now(UTC))
+    assert "Waiting" not in known_states(connection)
+    module.run_once(connection, datetime.now(UTC))
+    assert "Waiting" in known_states(connection)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
+from weakref import WeakSet
 
 import psycopg
 
@@ -52,12 +53,12 @@ _FINGERPRINT = """
 """
 
 
-_OPEN: list[SmallCluster] = []
+_OPEN: WeakSet[SmallCluster] = WeakSet()
 """Those whose descriptors have not been given back."""
 
 
 def close_all() -> None:
-    """Give back the descriptors of all clusters: selects take no more than the first 1,024 of a process."""
+    """Give back the descriptors of all clusters: a process has a limited number."""
     while _OPEN:
         _OPEN.pop().close()
 
@@ -110,7 +111,7 @@ class SmallCluster:
         self.settings = settings
         self.nodes = FakeTransport(Inbox())
         self._inboxes = [self.nodes.inbox]
-        _OPEN.append(self)
+        _OPEN.add(self)
         self.addresses: dict[str, list[NodeAddress]] = defaultdict(list)
         self._wire: Wire | None = None
         self._slow = False

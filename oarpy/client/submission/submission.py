@@ -97,11 +97,8 @@ def _admit_again(session: Session, job_id: int, old: submissions.EndedJobRow) ->
     """Run today's rules over what was asked for then; raise when they refuse it or would now make another job of it."""
     record = {name: value for name, value in old.request.items() if name not in _NOT_AGAIN}
     site = DatabaseSite(session, datetime.now().astimezone())
-    asked = replace(
-        Submission.from_record({"queue": old.queue, **record, "user": old.user}),
-        groups=tuple(site.groups(old.user)),
-        resubmit_of=job_id,
-    )
+    asked = Submission.from_record({"queue": old.queue, **record, "user": old.user})
+    asked = asked.changed(groups=tuple(site.groups(old.user)), resubmit_of=job_id)
     limits = session.configuration.submission
     ruled, trace = enabled_rules(session).run(asked, site, limits=rule_limits(limits))
     ruled = filled_in(ruled, limits)

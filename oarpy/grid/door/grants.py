@@ -9,7 +9,6 @@ import pwd
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 from oarpy.client.session import Session, is_administrator
 from oarpy.client.submission.feasibility import KnownNeeds
@@ -51,7 +50,7 @@ def check(grant: GrantRow, needs: KnownNeeds, submission: Submission) -> None:
                 f"walltime {format_duration(request.walltime or 0)} is above the {most} of {whose}", hint=hint
             )
         if grant.most_resources is not None:
-            resources = needs.of(replace(submission, alternatives=(request,))).resources
+            resources = needs.of(submission.changed(alternatives=(request,))).resources
             if resources > grant.most_resources:
                 raise NotAllowed(f"{resources} resources are above the {grant.most_resources} of {whose}", hint=hint)
 

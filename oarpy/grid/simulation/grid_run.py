@@ -270,8 +270,8 @@ class GridRun:
                     job = self._queued(number, cluster)
                     asking[number] = job if job.procs <= procs else None
             seen = [asking[number] for number in jobs]
-            # one job alone is one that has arrived: nobody asks for the same again
-            if len(jobs) == 1 or not self._waits.keys().isdisjoint(jobs):
+            # about those that have arrived, or still wait, nobody asks again
+            if self._state.passing is None or not self._waits.keys().isdisjoint(jobs):
                 return completions_or_never(queue.completions, seen, now)
             outside = self._outside.by_cluster[cluster] = JobsOutside(seen, procs)
         return queue.completions_outside(outside, now)

@@ -101,6 +101,7 @@ class Metascheduler:
             # somebody else gave a resource away since the snapshot was read, say: nothing was done of what was decided
             self._memory.forget()
             self._early.forget()
+            self._statistics.forget()
             raise
 
     def _pass(self, connection: Connection, now: int) -> Outcome:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from math import inf
 from typing import Any, TypeVar, cast
 
@@ -75,8 +74,6 @@ Value = TypeVar("Value")
 
 _AT_WORK: Mapping[object, object] = {None: None, False: False, "NO": "NO", "YES": "NO"}
 """What the property ``drain`` is when a node is back, by its values; those that are kept are of nodes at work."""
-
-_parsed = lru_cache(maxsize=10_000)(parse_request)
 
 
 def read_scenario(text: str, orders: Mapping[str, Order] = ORDERS) -> Snapshot:
@@ -348,7 +345,7 @@ def _reservation(entry: ReservationEntry, platform: Platform, consumables: froze
 
 def _alternative(entry: RequestEntry, owner: str, consumables: frozenset[str]) -> Alternative:
     try:
-        request = _parsed(entry.resources)
+        request = parse_request(entry.resources)
     except UsageError as error:
         raise _wrong(owner, "resources", error.message, error.hint) from None
     if request.walltime is not None or not request.groups:

@@ -1,8 +1,8 @@
 """How many jobs wait, as PostgreSQL believes when it chooses how to run a statement.
 
-PostgreSQL counts rows when enough have changed, at most once in a quarter of a minute. When thousands of jobs are
-submitted to an idle cluster, it still believes that nobody waits. It then compares all jobs that wait with all that
-start, or are foretold something, although each could be looked up.
+PostgreSQL counts rows when enough have changed, at most once in its ``autovacuum_naptime``: a quarter of a minute, or a
+minute. When thousands of jobs are submitted to an idle cluster, it still believes that nobody waits. It then compares
+all jobs that wait with all that start, or are foretold something, although each could be looked up.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _MANY = 500
 _GROWTH = 2
 """So many times as many as were counted last are counted anew."""
 _COUNT = "ANALYZE (SKIP_LOCKED) jobs (state)"
-"""Left out while PostgreSQL counts by itself."""
+"""Left out while somebody works on the table as a whole, as PostgreSQL does when it counts by itself."""
 
 
 class StateStatistics:
@@ -23,6 +23,10 @@ class StateStatistics:
     def __init__(self) -> None:
         self._waiting = 0
         """The fewest that have waited since the last count."""
+
+    def forget(self) -> None:
+        """Know of no count: it may have been rolled back."""
+        self._waiting = 0
 
     def renew(self, connection: Connection, waiting: int) -> None:
         """Have states counted if so many ``waiting`` jobs are unexpected."""

@@ -65,3 +65,5 @@ def test_another_value_makes_another_submission() -> None:
     changed = submission.with_values({"types": ["besteffort"]})
     assert submission.types == ("noop",)
     assert changed == Submission("ann", types=("besteffort",))
+    with pytest.raises(TypeError, match="no 'typo'"):
+        submission.changed(typo=1)

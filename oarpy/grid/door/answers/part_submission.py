@@ -171,7 +171,7 @@ def submit(visit: Visit, part: GridPart) -> int:
             admitted = _until_its_end(admitted, part.begin)
         elif part.begin is not None:
             start = datetime.fromtimestamp(part.begin, UTC)
-            admitted = replace(admitted, submission=replace(admitted.submission, reservation=start))
+            admitted = replace(admitted, submission=admitted.submission.changed(reservation=start))
         (job,) = store(session, admitted, message)
     return job
 
@@ -292,7 +292,7 @@ def _until_its_end(admitted: Admitted, begin: float) -> Admitted:
     """Let a claim hold its resources until its walltime from ``begin`` (epoch seconds) on is over."""
     lead = max(0, math.ceil(begin - time.time()))
     alternatives = tuple(replace(way, walltime=(way.walltime or 0) + lead) for way in admitted.submission.alternatives)
-    return replace(admitted, submission=replace(admitted.submission, alternatives=alternatives))
+    return replace(admitted, submission=admitted.submission.changed(alternatives=alternatives))
 
 
 def _options(
