@@ -24,6 +24,7 @@ from oarpy.scheduler.snapshot import (
     WaitingJob,
     local_instant,
 )
+from oarpy.scheduler.verdicts import Verdict
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -100,14 +101,18 @@ def decisions_json(decided: Decisions) -> Json:
 
 
 def placement_json(placement: Placement) -> Json:
-    """Return where and when a waiting job is placed, and why."""
+    """Return where and when a waiting job is placed, and why.
+
+    A reservation whose date has come waits for best-effort jobs to go as other jobs do, though it is accepted.
+    """
+    waits = placement.verdict is Verdict.RESERVED and placement.victims
     return {
         "id": placement.job,
         "alternative": placement.alternative,
         "start": instant(placement.start),
         "end": instant(placement.end),
         "resources": placement.resources,
-        "verdict": placement.verdict.value,
+        "verdict": (Verdict.RESOURCES_BUSY if waits else placement.verdict).value,
         "reason": placement.reason,
     }
 

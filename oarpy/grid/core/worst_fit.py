@@ -32,6 +32,9 @@ def find_room(
     running = {name: list(jobs) for name, jobs in evictable.items()}
     evicted: dict[str, list[JobId]] = {cluster.name: [] for cluster in clusters}
     placed = []
+    room = {name: procs + sum(one.procs for one in running.get(name, ())) for name, procs in left.items()}
+    if sum(procs // job.procs for procs in room.values()) < job.components:
+        return None
     for _ in range(job.components):
         best = max(clusters, key=lambda cluster: left[cluster.name]).name
         if left[best] < job.procs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from math import inf, isfinite
+from math import inf
 from typing import Any, TypeVar
 
 from msgspec import UNSET, UnsetType
@@ -15,11 +15,11 @@ from oarpy.grid.simulation.scenario import GridJob, GridScenario
 from oarpy.model.typed_values import Misfit, from_json, from_values, refuse, shown
 
 _MOST_NAMED = 1_000_000
-"""Most processors of a cluster whose planner names each, and components of a job."""
+"""Most processors of a cluster whose planner names each, and components of a job that may find room."""
 _MOST_COUNTED = 10**15
 """Most processors of a cluster that only counts them."""
 
-_LARGEST = sys.float_info.max
+_LARGEST, _PRECISION = sys.float_info.max, sys.float_info.epsilon
 _LONGEST = 1e15
 """Most seconds of a file, all walltimes together included: what is larger is added without its last seconds."""
 _MOST_PASSES = 100_000_000
@@ -51,6 +51,7 @@ def read_grid(text: str) -> GridScenario:
         if job.id in jobs:
             refuse(f"job {shown(job.id)}", "id", job.id, "is there twice", "give each job its own id")
         jobs[job.id] = job
+    reallocation = _reallocation(file.reallocation)
     _check_times(tuple(clusters.values()), tuple(jobs.values()), file.reallocation)
     return GridScenario(
         clusters=tuple(clusters.values()),
@@ -58,7 +59,7 @@ def read_grid(text: str) -> GridScenario:
         jobs=tuple(jobs.values()),
         engine=file.engine,
         deadlines=_deadlines(file.deadlines),
-        reallocation=_reallocation(file.reallocation),
+        reallocation=reallocation,
         period=float(file.reallocation.period),
     )
 
@@ -82,7 +83,7 @@ def _check(
     """Raise :class:`UsageError` for a number below ``least``, not above ``above``, or further from 0 than ``most``."""
     if value is None or value is UNSET:
         return
-    if not isfinite(value) or abs(value) > most:
+    if abs(value) > most:
         refuse(owner, key, value, "is too large", f"give a number of at most {most:g}")
     if value < least:
         refuse(owner, key, value, f"is below {least:g}", f"give a number from {least:g} on")
@@ -90,9 +91,13 @@ def _check(
         refuse(owner, key, value, f"is not above {above:g}", f"give a number above {above:g}")
 
 
-def _check_count(owner: str, key: str, value: int | UnsetType, most: int) -> None:
-    if value is not UNSET and not 1 <= value <= most:
-        refuse(owner, key, value, "is below 1" if value < 1 else "is too large", f"give a number from 1 to {most}")
+def _check_count(owner: str, key: str, value: int | UnsetType, most: int | None = None) -> None:
+    if value is UNSET:
+        return
+    if value < 1:
+        refuse(owner, key, value, "is below 1", "give a number from 1 on")
+    if most is not None and value > most:
+        refuse(owner, key, value, "is too large", f"give a number from 1 to {most}")
 
 
 def _owner(what: str, key: str, place: int, values: Any) -> str:
@@ -115,8 +120,8 @@ def _cluster(place: int, values: Any, most: int) -> GridClusterEntry:
 def _job(place: int, values: Any, clusters: Mapping[str, GridCluster]) -> GridJob:
     owner = _owner("job", "id", place, values)
     entry = _entry(owner, values, GridJobEntry)
-    _check_count(owner, "procs", entry.procs, _MOST_COUNTED)
-    _check_count(owner, "components", entry.components, _MOST_NAMED)
+    _check_count(owner, "procs", entry.procs)
+    _check_count(owner, "components", entry.components)
     _check(owner, "run", entry.run, above=0, most=_LONGEST)
     _check(owner, "walltime", entry.walltime, above=0, most=_LONGEST)
     _check(owner, "submit", entry.submit, most=_LONGEST)
@@ -150,8 +155,13 @@ def _check_kind(owner: str, entry: GridJobEntry) -> None:
 
 
 def _check_size(owner: str, entry: GridJobEntry, clusters: Mapping[str, GridCluster]) -> None:
-    """Raise :class:`UsageError` for a job that fits on no cluster where it may run, but not for a co-allocated one."""
+    """Raise :class:`UsageError` for a job that fits on no cluster where it may run.
+
+    A co-allocated one that never fits is missed. One that may fit has so many components at most as can be listed.
+    """
     if entry.components is not UNSET:
+        if entry.components <= sum(one.procs // entry.procs for one in clusters.values()):
+            _check_count(owner, "components", entry.components, _MOST_NAMED)
         return
     if entry.cluster is not UNSET and entry.cluster not in clusters:
         refuse(owner, "cluster", entry.cluster, "is no cluster", f"known: {', '.join(clusters)}")
@@ -173,13 +183,17 @@ def _check_times(clusters: Sequence[GridCluster], jobs: Sequence[GridJob], rules
     if rules.algorithm and span > _MOST_PASSES * rules.period:
         problem = f"makes more than {_MOST_PASSES:,} passes"
         refuse("reallocation", "period", rules.period, problem, f"give a number above {span / _MOST_PASSES:.3g}")
+    latest = max(abs(job.submit) for job in jobs) + span
+    if rules.algorithm and latest + rules.period == latest:
+        problem = f"is lost beside instants of {latest:.3g} seconds"
+        refuse("reallocation", "period", rules.period, problem, f"give a number above {latest * _PRECISION:.3g}")
 
 
 def _deadlines(entry: DeadlinesEntry) -> DeadlineRules:
     _check("deadlines", "lp", entry.lp, above=0)
     if entry.lp > 1:
         refuse("deadlines", "lp", entry.lp, "is above 1", "give a number above 0, at most 1")
-    _check("deadlines", "tries", entry.tries, least=0)
+    _check("deadlines", "tries", entry.tries, least=0, most=inf)
     _check("deadlines", "wait", entry.wait, least=0)
     wait = inf if entry.wait is None else float(entry.wait)
     return DeadlineRules(float(entry.lp), entry.tries, wait, entry.evict_at)

@@ -389,8 +389,7 @@ class Planner:
         if gone > self.now + self._snapshot.rules.reservation_wait:
             reason = f"refused: best-effort jobs write checkpoints until {self._snapshot.show_instant(gone)}"
             return Decision(Verdict.RESERVATION, reason, offer=gone)
-        self.kill |= victims
-        return Decision(Verdict.RESERVED, "accepted", found, victims=tuple(sorted(victims)))
+        return structs.replace(self._start(found, victims), verdict=Verdict.RESERVED)
 
     def _excess(self, claim: Claim) -> dict[tuple[str, str], int]:
         """Return by how much each block of ``claim`` has too much taken from it now, with what ``claim`` takes."""

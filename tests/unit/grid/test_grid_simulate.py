@@ -120,6 +120,15 @@ def test_processors_that_are_counted_may_be_more_than_a_million(tmp_path: Path, 
     assert found[0]["moves"] == found[1]["moves"]
 
 
+def test_components_that_never_fit_are_missed_however_many_they_are(tmp_path: Path) -> None:
+    large = {"id": "wide", "procs": 10**30, "run": 5, "components": 2, "deadline": 50}
+    many = {"id": "many", "procs": 1, "run": 5, "components": 10**30, "deadline": 50}
+    _, (found,), errors = simulated(tmp_path, {**EXAMPLE, "jobs": [*EXAMPLE["jobs"], large, many]})
+    assert errors == []
+    assert [one["state"] for one in found["jobs"][-2:]] == ["Missed", "Missed"]
+    assert found["jobs"][-1]["tries"][-1] == 50
+
+
 def test_a_pass_withdraws_hundreds_of_jobs(tmp_path: Path) -> None:
     """Each job that is put anew asks for the ECTs of those left, one question after the other."""
     jobs = [{"id": f"j{number}", "procs": 1, "run": 100} for number in range(400)]
@@ -185,9 +194,27 @@ BAD: dict[str, tuple[object, list[str]]] = {
     ),
     "too many to be counted": (cluster(procs=10**15 + 1), ["cluster 'north'", "procs", "too large"]),
     "too many components": (
-        job(components=1_000_001, deadline=9, cluster=None),
+        {
+            "engine": "counting",
+            "clusters": [{"name": "wide", "procs": 10**9}],
+            "jobs": [{"id": "n1", "procs": 9, "run": 1, "components": 1_000_001, "deadline": 9}],
+        },
         ["job 'n1'", "components", "1000001 is too large"],
     ),
+    "a period that instants do not show": (
+        {**job(submit=1e15), "reallocation": {"algorithm": 1, "period": 0.01}},
+        ["reallocation", "period", "0.01"],
+    ),
+    **{
+        f"no finite {key}": (json.dumps(EXAMPLE | changed).replace('"?"', "1" + 400 * "0"), [key, "too large"])
+        for key, changed in {
+            "run": job(run="?"),
+            "submit": job(submit="?"),
+            "speed": cluster(speed="?"),
+            "lp": {"deadlines": {"lp": "?"}},
+            "period": {"reallocation": {"algorithm": 1, "period": "?"}},
+        }.items()
+    },
     "nowhere": (job(cluster="east"), ["job 'n1'", "cluster", "east", "north, south"]),
     "larger than its cluster": (job(procs=9), ["job 'n1'", "procs", "9", "at most 8"]),
     "larger than all": (job(procs=9, cluster=None), ["job 'n1'", "procs", "9", "largest cluster"]),

@@ -322,3 +322,12 @@ def test_a_best_effort_reservation_that_is_cancelled_does_not_begin() -> None:
     rows = [{"id": 1, "network_address": "n1"}]
     decided = decide(read_scenario(_scenario(resources=rows, reservations=[cheap])))
     assert (decided.victims, decided.starts) == ((5,), ())
+
+
+def test_a_reservation_whose_date_has_come_waits_for_best_effort_jobs_to_go(tmp_path: Path) -> None:
+    cheap = _running(id=9, types=["besteffort"], start=-10, walltime=20)
+    asked = _job(reservation=-5)
+    _, (found,), _ = _run(tmp_path, _scenario(resources=[{"id": 1}], running=[cheap], jobs=[asked]))
+    (job,) = found["jobs"]
+    assert found["kill"] == [9]
+    assert (job["verdict"], job["start"], job["reason"][-9:]) == ("resources_busy", 0, "e room: 9")
