@@ -7,14 +7,17 @@ taking the first blocks that serve finds an answer whenever there is one. ``/swi
     switch 2    node 3 {5 6}   node 4 {7 8}      two: cores 5 to 8 are taken
 
 Groups joined by ``+`` compete. They are served in their order. When that fails, the other orders are tried, and what
-only one group may use is given first.
+only one group may use is given first. When that fails too, groups leave out blocks that they took::
+
+    /nodes=1+/core=2    node 1 {1 3}   node 2 {2}      node 1 leaves one core: node 2, then cores 1 and 3
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import islice, permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +32,9 @@ Shape = tuple[int, tuple[int, ...]]
 
 _MOST_PERMUTED = 5
 """Groups of one request whose orders are all tried: 120 orders."""
+
+_MOST_CHOICES, _CHOICES_OF_AN_ORDER = 256, 32
+"""Choices of blocks that are tried for groups in each other's way: in all, and in one order of the groups."""
 
 
 class Layout:
@@ -282,16 +288,20 @@ class RequestMatcher:
         return self._match_groups(free)
 
     def _match_groups(self, free: int) -> int:
-        """Serve several groups: in their order, then in other ones, all of them where the groups are few."""
+        """Serve several groups: in their order, in others (all of them where the groups are few), from other blocks."""
         if taken := _in_order(self.groups, free):
             return taken
         if any(not group.match(free) for group in self.groups):
             return 0
-        orders = permutations(self.groups) if len(self.groups) <= _MOST_PERMUTED else [self.groups[::-1]]
+        orders = list(permutations(self.groups)) if len(self.groups) <= _MOST_PERMUTED else [self.groups[::-1]]
         for order in orders:
             if taken := _in_order(order, free) or _in_order(order, free, frugal=True):
                 return taken
-        return 0
+        if self.least > (self.usable & free).bit_count():
+            return 0
+        tries = iter(range(_MOST_CHOICES))
+        chosen = (_from_other_blocks(order, free, islice(tries, _CHOICES_OF_AN_ORDER)) for order in orders)
+        return next(filter(None, chosen), 0)
 
 
 class WholeNodesMatcher(RequestMatcher):
@@ -352,6 +362,37 @@ def _in_order(groups: Sequence[GroupMatcher], free: int, *, frugal: bool = False
         taken |= part
         free &= ~part
     return taken
+
+
+def _from_other_blocks(groups: Sequence[GroupMatcher], free: int, tries: Iterator[int]) -> int:
+    """Serve the groups one after the other, each without some blocks that it took before, while ``tries`` last.
+
+    A group leaves out one block more only when all with as many left out have failed.
+    """
+    first, *others = groups
+    left_out, known = deque([0]), {0}
+    while left_out and next(tries, None) is not None:
+        without = left_out.popleft()
+        part = first.match(free & ~without)
+        if not part:
+            continue
+        taken = _from_other_blocks(others, free & ~part, tries) if others else part
+        if taken:
+            return part | taken
+        for block in _blocks_of(first, part):
+            if without | block not in known:
+                known.add(without | block)
+                left_out.append(without | block)
+    return 0
+
+
+def _blocks_of(group: GroupMatcher, part: int) -> list[int]:
+    """Return the outermost blocks that a group took, none if it needs all of them."""
+    if group.counts[0] == Count.ALL:
+        return []
+    if group.tree.singles:
+        return [1 << place for place in positions(part)]
+    return [block.bits for block in group.tree.blocks if block.bits & part]
 
 
 def _innermost_sizes(tree: Tree) -> set[int]:
@@ -473,7 +514,9 @@ def shortage(matcher: RequestMatcher, conditions: Sequence[str]) -> str:
         if not group.match(group.usable):
             where = f" where {conditions[rank][:200]}" if conditions[rank] else ""
             return f"{_missing(group)}{where}"
-    return "its groups together need more resources than there are"
+    if matcher.least > matcher.usable.bit_count():
+        return "its groups together need more resources than there are"
+    return "its groups stand in each other's way"
 
 
 def _missing(group: GroupMatcher) -> str:

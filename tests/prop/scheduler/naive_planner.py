@@ -402,6 +402,29 @@ class Reference:
                 for frugal in (False, True):
                     if taken := self.in_order(list(order), free, frugal):
                         return taken
+            for rank, order in enumerate(permutations(groups)):
+                if rank < 8 and (taken := self.from_other_blocks(list(order), free, [32])):
+                    return taken
+        return set()
+
+    def from_other_blocks(self, groups: list[Any], free: set[int], left: list[int]) -> set[int]:
+        (levels, ids), *others = groups
+        name, count = levels[0]
+        choices: list[set[int]] = [set()]
+        for without in choices:
+            if not left[0]:
+                break
+            left[0] -= 1
+            part = self.tree(levels, ids, free - without)
+            rest = self.from_other_blocks(others, free - part, left) if part and others else part
+            if rest:
+                return part | rest
+            if count == "ALL":
+                continue
+            for value in dict.fromkeys(ident if name == "resource_id" else self.row[ident].get(name) for ident in ids):
+                block = {i for i in ids if value == (i if name == "resource_id" else self.row[i].get(name))}
+                if value is not None and block & part and without | block not in choices:
+                    choices.append(without | block)
         return set()
 
     def in_order(self, groups: list[Any], free: set[int], frugal: bool) -> set[int]:
