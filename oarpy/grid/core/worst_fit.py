@@ -28,13 +28,12 @@ def find_room(
     evictable: Mapping[str, Sequence[LocalJob]],
 ) -> FoundRoom | None:
     """Return room for all components, None if there is none; ``evictable`` has by cluster who goes first."""
+    if _never_fit(job, idle, evictable):
+        return None
     left = dict(idle)
     running = {name: list(jobs) for name, jobs in evictable.items()}
     evicted: dict[str, list[JobId]] = {cluster.name: [] for cluster in clusters}
     placed = []
-    room = {name: procs + sum(one.procs for one in running.get(name, ())) for name, procs in left.items()}
-    if sum(procs // job.procs for procs in room.values()) < job.components:
-        return None
     for _ in range(job.components):
         best = max(clusters, key=lambda cluster: left[cluster.name]).name
         if left[best] < job.procs:
@@ -48,6 +47,12 @@ def find_room(
         left[best] -= job.procs
         placed.append(best)
     return FoundRoom(tuple(placed), tuple(one for gone in evicted.values() for one in gone))
+
+
+def _never_fit(job: CoAllocatedJob, idle: Mapping[str, int], evictable: Mapping[str, Sequence[LocalJob]]) -> bool:
+    """Tell whether there are too many components, whoever is evicted: there may be more of them than can be counted."""
+    room = (procs + sum(one.procs for one in evictable.get(name, ())) for name, procs in idle.items())
+    return sum(procs // job.procs for procs in room) < job.components
 
 
 def _fewest(
