@@ -22,14 +22,17 @@ from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 
+TRIED = f"{os.getpid()}.0"
+"""The group in which this process tries what the kernel can do: who ends it kills all that is in it."""
+
 
 def _allowed() -> bool:
     isolation = Isolation("auto", str(GROUPS), "/test-of-isolation")
     try:
-        return isolation.enter("0.0", ())
+        return isolation.enter(TRIED, ())
     finally:
         isolation.leave()
-        isolation.end("0.0", 1.0)
+        isolation.end(TRIED, 1.0)
 
 
 @pytest.fixture(params=["auto", "affinity", "none"])
@@ -189,10 +192,10 @@ def test_limits_leave_no_folder_where_there_are_no_groups(tmp_path: Path, monkey
 def _limits_processes() -> bool:
     isolation = Isolation("auto", str(GROUPS), "/test-of-isolation", 500)
     try:
-        return isolation.limits_processes and isolation.enter("0.0", ())
+        return isolation.limits_processes and isolation.enter(TRIED, ())
     finally:
         isolation.leave()
-        isolation.end("0.0", 1.0)
+        isolation.end(TRIED, 1.0)
 
 
 @pytest.mark.skipif(not _limits_processes(), reason="this kernel, or this user, limits no processes of control groups")
@@ -207,16 +210,16 @@ def test_a_job_forks_no_more_than_it_may(tmp_path: Path) -> None:
 def _limits_memory() -> bool:
     isolation = Isolation("auto", str(GROUPS), "/test-of-isolation")
     try:
-        entered = isolation.enter("0.0", (), 1 << 30)
+        entered = isolation.enter(TRIED, (), 1 << 30)
         return entered and any(
             (group / name).is_file() and (group / name).read_text().strip() == str(1 << 30)
             for base in (GROUPS, *GROUPS.glob("*"))
-            for group in base.glob("oarpy/*/0.0")
+            for group in base.glob(f"oarpy/*/{TRIED}")
             for name in ("memory.max", "memory.limit_in_bytes")
         )
     finally:
         isolation.leave()
-        isolation.end("0.0", 1.0)
+        isolation.end(TRIED, 1.0)
 
 
 def test_a_job_without_memory_left_is_ended_by_the_kernel_and_that_is_reported(
