@@ -28,10 +28,10 @@ from typing import Any
 
 import psycopg
 
+from oarpy.cluster_state.snapshot_reader import SnapshotReader
 from oarpy.configuration import load
 from oarpy.local_cluster.sandbox import Sandbox, Settings, local_nodes
 from oarpy.model.errors import OarpyError
-from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.modules.registry import module_command
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.negotiation import cluster_pass

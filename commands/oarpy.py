@@ -280,7 +280,7 @@ def plan(
     _as_json: Annotated[bool, typer.Option("-J", "--json", help="Accepted: the output is always JSON.")] = False,
 ) -> None:
     """Plan scenario files with the production scheduler, without a database: one JSON object a line for each."""
-    from oarpy.modules.metascheduler.order_plugins import SiteOrders
+    from oarpy.cluster_state.order_plugins import SiteOrders
     from oarpy.simulation.scenarios.scenario import run_plan
 
     raise typer.Exit(run_plan(files, timing, sys.stdout, sys.stderr, orders=SiteOrders(), decisions=decisions))

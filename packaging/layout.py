@@ -1,8 +1,7 @@
 """The layout as rules: ``python packaging/layout.py`` lists what breaks them, with ``--tree`` prints the folders.
 
-A folder has at most 16 entries, and a public class name stands for one thing. Imports at the head of modules have no
-circle. The ``__init__`` of every package says in at most 20 lines what it is for. What is allowed beside that is listed
-here with its reason.
+Imports at the head of modules have no circle. The ``__init__`` of every package says in at
+most 20 lines what it is for.
 """
 
 from __future__ import annotations
@@ -18,23 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("oarpy", "commands", "migrations", "admission_rules", "benchmarks", "examples")
-ENTRIES = 16
 INTRODUCTION_LINES = 20
-
-LARGER_FOLDERS = {
-    "oarpy": "one folder a part",
-    "commands": "one file a command",
-    "benchmarks": "one file a benchmark",
-    "admission_rules": "a rule and its cases, side by side",
-    "migrations/schema/functions": "one file a function",
-    "migrations/schema/views": "one file a view",
-    "migrations/schema/compat": "one file a view",
-    "oarpy/store": "a room an area, beside the few modules that all of them use",
-    "oarpy/web/templates": "one file a page",
-    "migrations/versions": "one file a revision; released ones are never joined",
-}
-SHARED_NAMES: dict[str, str] = {}
-"""Public class names that stand for two things, and why."""
 
 
 def files() -> list[Path]:
@@ -73,25 +56,6 @@ def imported(tree: ast.Module, modules: Mapping[str, object]) -> Iterator[str]:
                 full = f"{node.module}.{alias.name}"
                 if full in modules or node.module in modules:
                     yield full if full in modules else node.module
-
-
-def large_folders(paths: list[Path]) -> Iterator[str]:
-    """Yield folders with more entries than a reader can take in."""
-    for folder, names in entries(paths).items():
-        if len(names) > ENTRIES and str(folder) not in LARGER_FOLDERS:
-            yield f"{folder}: {len(names)} entries, at most {ENTRIES}"
-
-
-def shared_names(trees: Mapping[Path, ast.Module]) -> Iterator[str]:
-    """Yield public class names that stand for two things."""
-    where: dict[str, list[str]] = defaultdict(list)
-    for path, tree in trees.items():
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                where[node.name].append(str(path))
-    for name, places in where.items():
-        if len(places) > 1 and name not in SHARED_NAMES:
-            yield f"class {name} stands for two things: {', '.join(places)}"
 
 
 def circles(trees: Mapping[Path, ast.Module]) -> Iterator[str]:
@@ -134,7 +98,7 @@ def main(arguments: list[str]) -> int:
         sys.stdout.writelines(f"{line}\n" for line in drawing(paths))
         return 0
     trees = {path: ast.parse((ROOT / path).read_text(encoding="utf-8")) for path in paths if path.suffix == ".py"}
-    found = [*large_folders(paths), *shared_names(trees), *circles(trees), *introductions(trees)]
+    found = [*circles(trees), *introductions(trees)]
     sys.stdout.writelines(f"{line}\n" for line in found)
     return 1 if found else 0
 

@@ -1,4 +1,4 @@
-"""Caps on the length of modules and functions: ``python packaging/lengths.py`` lists what is over them.
+"""The cap on the length of functions: ``python packaging/lengths.py`` lists what is over it.
 
 Blank lines and comments count: what is too long to read is too long however it is filled. A function's signature does
 not: a command declares its options there.
@@ -13,17 +13,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("oarpy", "commands", "migrations", "admission_rules", "packaging", "docs", "benchmarks", "examples", "tests")
-MODULE_LINES = 600
 FUNCTION_LINES = 60
 
 
 def too_long(path: Path) -> Iterator[str]:
-    """Yield one line for the module and each function of it that is over its cap."""
-    text = path.read_text(encoding="utf-8")
-    lines = text.count("\n")
-    if lines > MODULE_LINES:
-        yield f"{path}: {lines} lines, at most {MODULE_LINES}"
-    for node in ast.walk(ast.parse(text, str(path))):
+    """Yield one line for each function of a module that is over the cap."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
             length = node.end_lineno - node.body[0].lineno + 1
             if length > FUNCTION_LINES:

@@ -23,8 +23,8 @@ from oarpy.frontend.terminal import RawTerminal
 from oarpy.model.errors import Unreachable
 
 if TYPE_CHECKING:
-    from oarpy.modules.metascheduler.existing_resources import ExistingReader
-    from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
+    from oarpy.cluster_state.existing_resources import ExistingReader
+    from oarpy.cluster_state.snapshot_reader import SnapshotReader
     from oarpy.store.database import Connection
 
 _CHUNK = 1 << 16
@@ -296,13 +296,13 @@ class ProcessCaller:
 
     def snapshot_reader(self, configuration: Configuration) -> SnapshotReader:
         """Return a new one."""
-        from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
+        from oarpy.cluster_state.snapshot_reader import SnapshotReader
 
         return SnapshotReader(configuration)
 
     def existing_reader(self) -> ExistingReader:
         """Return a new one."""
-        from oarpy.modules.metascheduler.existing_resources import ExistingReader
+        from oarpy.cluster_state.existing_resources import ExistingReader
 
         return ExistingReader()
 
@@ -314,7 +314,7 @@ class KeptReader:
     """
 
     def __init__(self, configuration: Configuration) -> None:
-        from oarpy.modules.metascheduler.existing_resources import ExistingReader
+        from oarpy.cluster_state.existing_resources import ExistingReader
 
         self._configuration = configuration
         self._reader: SnapshotReader | None = None
@@ -324,7 +324,7 @@ class KeptReader:
     def get(self) -> SnapshotReader:
         """Return the reader; raise :class:`oarpy.model.errors.UsageError` when the settings are wrong."""
         if self._reader is None:
-            from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
+            from oarpy.cluster_state.snapshot_reader import SnapshotReader
 
             self._reader = SnapshotReader(self._configuration)
         return self._reader

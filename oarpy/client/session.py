@@ -15,8 +15,8 @@ from oarpy.model.errors import NotAllowed
 from oarpy.store.database import Connection, reachable
 
 if TYPE_CHECKING:
-    from oarpy.modules.metascheduler.existing_resources import ExistingReader
-    from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
+    from oarpy.cluster_state.existing_resources import ExistingReader
+    from oarpy.cluster_state.snapshot_reader import SnapshotReader
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from oarpy.client.caller import KeptReader, Streams
+from oarpy.cluster_state.existing_resources import ExistingReader
+from oarpy.cluster_state.snapshot_reader import SnapshotReader
 from oarpy.configuration import Configuration
 from oarpy.frontend.editor import EditorFailed
 from oarpy.gateway.attached_streams import HandedOver, RemoteStreams
 from oarpy.gateway.shares import Shares
 from oarpy.model.errors import Unreachable
-from oarpy.modules.metascheduler.existing_resources import ExistingReader
-from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.modules.negotiator import handover
 from oarpy.store.database import Connection, KeptConnection, connect, database_dsn
 from oarpy.wire.frames import CONTENT, LARGEST_FRAME, Channel, Gone, Malformed, read_message

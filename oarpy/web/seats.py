@@ -14,11 +14,11 @@ from fastapi import Request
 from oarpy.client.caller import KeptReader, Streams, acting_for
 from oarpy.client.platform.tokens import Scope
 from oarpy.client.session import Session, open_session
+from oarpy.cluster_state.existing_resources import ExistingReader
+from oarpy.cluster_state.snapshot_reader import SnapshotReader
 from oarpy.configuration import Configuration
 from oarpy.frontend.editor import EditorFailed
 from oarpy.model.errors import Unreachable, UsageError
-from oarpy.modules.metascheduler.existing_resources import ExistingReader
-from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.store.database import Connection, KeptConnection, reachable
 from oarpy.web.identity import Identity
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
+from oarpy.cluster_state.order_plugins import SiteOrders
 from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import parse_dependency
 from oarpy.model.request import parse_request
 from oarpy.model.setting_values import PolicyName
-from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.scheduler.decide import GIVEN_UP, Decisions, decide
 from oarpy.scheduler.memory import Memory
 from oarpy.scheduler.order.usage_shares import FactorRules, Priorities, Usage

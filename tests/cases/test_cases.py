@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.modules.metascheduler.order_plugins import SiteOrders
+from oarpy.cluster_state.order_plugins import SiteOrders
+from oarpy.cluster_state.trace import decisions_json, placement_json, scenario_of
 from oarpy.scheduler.decide import decide
-from oarpy.simulation.scenario_writer import decisions_json, placement_json, scenario_of
 from oarpy.simulation.scenarios.reader import read_scenario
 from tests.cases.notation import outcome, snapshot_of
 

@@ -15,10 +15,10 @@ import psycopg
 import pytest
 from psycopg import ClientCursor
 
+from oarpy.cluster_state.snapshot_reader import SnapshotReader
+from oarpy.cluster_state.trace import scenario_of
 from oarpy.modules.automaton import REACTIONS
-from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.scheduler.snapshot import conditions
-from oarpy.simulation.scenario_writer import scenario_of
 from oarpy.store.jobs import suspensions
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 from tests.harness.waiting import until

@@ -5,8 +5,8 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from oarpy.cluster_state.existing_resources import ExistingReader, ExistingResources
 from oarpy.model.request import Group, Level
-from oarpy.modules.metascheduler.existing_resources import ExistingReader, ExistingResources
 from tests.harness.small_cluster import SmallCluster
 
 pytestmark = pytest.mark.db

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
+from oarpy.cluster_state.snapshot_reader import SnapshotReader
 from oarpy.modules.negotiator.first_view import FirstView, first_view
 from oarpy.negotiation.profiles import BusyHosts
 from oarpy.store.negotiation import applications

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from oarpy.cluster_state.snapshot_reader import SnapshotReader
 from oarpy.configuration import Configuration, Priority, load
 from oarpy.modules.metascheduler.metascheduler import Metascheduler
-from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.scheduler.order.priorities import karma
 from oarpy.store import accounting
 from tests.harness.sample_cluster import Connection, add_job, add_nodes

@@ -12,10 +12,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from oarpy.cluster_state.order_plugins import SiteOrders
 from oarpy.model.dependency import Dependency, Outcome
 from oarpy.modules.loop.module import run
 from oarpy.modules.metascheduler.metascheduler import Metascheduler
-from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.simulation.scenarios.scenario import run_plan
 from oarpy.store.passes import decisions
 from oarpy.store.schema.checks.check import check

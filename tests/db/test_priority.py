@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from oarpy.cluster_state.order_plugins import GROUP, SiteOrders
+from oarpy.cluster_state.priority_history import REFRESH, PriorityHistory
+from oarpy.cluster_state.snapshot_reader import SnapshotReader
 from oarpy.configuration import Configuration, load
 from oarpy.model.errors import UsageError
 from oarpy.modules.metascheduler.metascheduler import Metascheduler
-from oarpy.modules.metascheduler.order_plugins import GROUP, SiteOrders
-from oarpy.modules.metascheduler.priority_history import REFRESH, PriorityHistory
-from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.scheduler.order.queue_orders import ORDERS, fifo
 from oarpy.scheduler.order.usage_shares import NO_HISTORY, Priorities
 from tests.harness.sample_cluster import Connection, Shell, add_job, add_nodes

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from oarpy.client.caller import KeptReader
-from oarpy.modules.metascheduler.snapshot_reader import Reading, SnapshotReader
+from oarpy.cluster_state.snapshot_reader import Reading, SnapshotReader
 from tests.harness.small_cluster import SETTINGS, Connection, SmallCluster
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from oarpy.cluster_state.snapshot_reader import SnapshotReader
+from oarpy.cluster_state.what_if import foreseen
 from oarpy.configuration import load
 from oarpy.modules.metascheduler.metascheduler import Metascheduler
-from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
-from oarpy.modules.metascheduler.what_if import foreseen
 from oarpy.scheduler.gantt.gantt import Claim
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.verdicts import Verdict

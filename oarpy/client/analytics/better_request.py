@@ -43,8 +43,8 @@ def better_request(session: Session, submitted: Submitted) -> str:
 def _starts(session: Session, job_id: int, better: ResourceRequest) -> tuple[float, float] | None:
     """Return when the job starts, and when with another request; None unless that is a minute earlier."""
     # imported here: the scheduler, with the numpy under it
-    from oarpy.modules.metascheduler.order_plugins import SiteOrders
-    from oarpy.modules.metascheduler.what_if import foreseen, read_only
+    from oarpy.cluster_state.order_plugins import SiteOrders
+    from oarpy.cluster_state.what_if import foreseen, read_only
     from oarpy.scheduler.decide import keep_promises
     from oarpy.scheduler.passes.probe import Probe, Stale
     from oarpy.scheduler.snapshot import Alternative

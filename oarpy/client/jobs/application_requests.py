@@ -13,6 +13,8 @@ from oarpy.client.session import Session
 from oarpy.client.submission import submission
 from oarpy.client.submission.options import Options
 from oarpy.client.submission.submission import Submitted
+from oarpy.cluster_state.extension_line import host_group
+from oarpy.cluster_state.shown_clusters import ShownClusters
 from oarpy.model.durations import LONGEST_DURATION
 from oarpy.model.errors import AdmissionRefused, NotAllowed, NotFound, OarpyError, UsageError
 from oarpy.model.job_types import NEGOTIATED
@@ -20,8 +22,6 @@ from oarpy.model.request import Group, ResourceRequest
 from oarpy.model.states import NegotiationState
 from oarpy.model.submission import OPTIONS
 from oarpy.model.submission_checks import LONGEST_PATH
-from oarpy.modules.metascheduler.extensions.extension_line import host_group
-from oarpy.modules.negotiator.shown_clusters import ShownClusters
 from oarpy.scheduler.negotiation.clusters import HOST, HostCluster
 from oarpy.store.jobs import submissions
 from oarpy.store.negotiation import applications, unattended

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 from oarpy.admission.filters.parts import parts_of, split
 from oarpy.client.session import Session
+from oarpy.cluster_state.order_plugins import SiteOrders
+from oarpy.cluster_state.snapshot_reader import SnapshotReader
+from oarpy.cluster_state.what_if import foreseen, read_only
 from oarpy.model.errors import NotFound, OarpyError
 from oarpy.model.request import ResourceRequest
 from oarpy.model.states import JobState
 from oarpy.model.submission import Submission
-from oarpy.modules.metascheduler.order_plugins import SiteOrders
-from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
-from oarpy.modules.metascheduler.what_if import foreseen, read_only
 from oarpy.scheduler.decide import Kept, keep_promises
 from oarpy.scheduler.explain.counterfactuals import Counterfactuals, counterfactuals
 from oarpy.scheduler.explain.written_filters import FilterParts, WrittenFilters, all_written

@@ -16,9 +16,9 @@ from oarpy.client.past.workload import PastWorkload, read_past, rules_of
 from oarpy.client.platform.quota_file import QuotaFile
 from oarpy.client.platform.quotas import read as read_file
 from oarpy.client.session import Session
+from oarpy.cluster_state.order_plugins import SiteOrders
 from oarpy.model.errors import UsageError
 from oarpy.model.setting_values import POLICIES, PolicyName
-from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.scheduler.resources.bit_sets import positions
 from oarpy.scheduler.snapshot import QuotaRule
 from oarpy.simulation.charts.gantt import check_plot, write_plot

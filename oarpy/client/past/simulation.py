@@ -81,9 +81,9 @@ def _trace(asked: SimulationOptions) -> int:
 
 def _live(name: str) -> LiveOrder:
     """Return an order of the cluster's queues that is not one of the jobs alone, weighed as the configuration says."""
+    from oarpy.cluster_state.order_plugins import SiteOrders
+    from oarpy.cluster_state.priority_history import factor_rules, karma_rules
     from oarpy.configuration import load
-    from oarpy.modules.metascheduler.order_plugins import SiteOrders
-    from oarpy.modules.metascheduler.priority_history import factor_rules, karma_rules
     from oarpy.scheduler.order.usage_shares import Priorities
     from oarpy.simulation.engines.live_order import LiveOrder
 

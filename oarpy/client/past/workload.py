@@ -9,6 +9,10 @@ from math import inf
 
 from oarpy.client.platform.quota_file import QuotaFile
 from oarpy.client.session import Session
+from oarpy.cluster_state.priority_history import factor_rules, karma_rules
+from oarpy.cluster_state.quota_rules import QuotaRules, spanned
+from oarpy.cluster_state.snapshot_reader import SnapshotReader, alternatives
+from oarpy.cluster_state.what_if import read_only, with_jobs
 from oarpy.configuration import Configuration
 from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import Dependency
@@ -16,10 +20,6 @@ from oarpy.model.errors import UsageError
 from oarpy.model.job_types import read_types
 from oarpy.model.quota_calendar import WEEK, valid_spans
 from oarpy.model.request import Consumption
-from oarpy.modules.metascheduler.limits.quota_rules import QuotaRules, spanned
-from oarpy.modules.metascheduler.priority_history import factor_rules, karma_rules
-from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader, alternatives
-from oarpy.modules.metascheduler.what_if import read_only, with_jobs
 from oarpy.scheduler.order.usage_shares import Priorities
 from oarpy.scheduler.resources.platform import Platform
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, QuotaRule, Snapshot, WaitingJob

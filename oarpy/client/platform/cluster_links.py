@@ -6,8 +6,8 @@ import math
 import time
 
 from oarpy.client.session import Session
+from oarpy.cluster_state.shown_clusters import ShownClusters
 from oarpy.model.errors import NotFound, UsageError
-from oarpy.modules.negotiator.shown_clusters import ShownClusters
 from oarpy.store.negotiation import links
 
 

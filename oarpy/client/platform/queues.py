@@ -25,7 +25,7 @@ def parse_queue(text: str) -> QueueDescription:
         raise UsageError(f"'{name[:60]}' is no name for a queue", hint="a letter, then letters, digits, _ . -")
     if not (priority.isascii() and priority.isdigit()) or len(priority) > 7 or int(priority) > _HIGHEST:
         raise UsageError(f"'{priority[:40]}' is no priority", hint=f"a whole number from 0 to {_HIGHEST}")
-    from oarpy.modules.metascheduler.order_plugins import SiteOrders
+    from oarpy.cluster_state.order_plugins import SiteOrders
 
     known = SiteOrders()
     if policy not in known:

@@ -9,12 +9,12 @@ from oarpy.admission.rules.rules import RefusedByRule
 from oarpy.client.session import Session
 from oarpy.client.submission.options import Options
 from oarpy.client.submission.submission import Admitted, admit
+from oarpy.cluster_state.order_plugins import SiteOrders
+from oarpy.cluster_state.past_starts import CHANCE, learnt
+from oarpy.cluster_state.what_if import read_only, with_jobs
 from oarpy.model.dates import NO_DATES
 from oarpy.model.errors import AdmissionRefused
 from oarpy.model.job_types import read_types
-from oarpy.modules.metascheduler.order_plugins import SiteOrders
-from oarpy.modules.metascheduler.told_starts import CHANCE, learnt
-from oarpy.modules.metascheduler.what_if import read_only, with_jobs
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.passes.probe import Probe
 from oarpy.scheduler.plan import Placement

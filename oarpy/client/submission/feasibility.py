@@ -23,7 +23,7 @@ from oarpy.store.jobs import submissions
 from oarpy.store.platform.consumables import consumables
 
 if TYPE_CHECKING:
-    from oarpy.modules.metascheduler.existing_resources import ExistingResources
+    from oarpy.cluster_state.existing_resources import ExistingResources
     from oarpy.scheduler.resources.consumables import Consumable
 
 _ALIASES: Mapping[str, str] = {"nodes": "network_address"}

@@ -9,12 +9,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from oarpy.client.caller import Streams, acting_for
 from oarpy.client.session import Session, open_session
+from oarpy.cluster_state.existing_resources import ExistingReader
+from oarpy.cluster_state.snapshot_reader import SnapshotReader
 from oarpy.configuration import Configuration
 from oarpy.frontend.editor import EditorFailed
 from oarpy.grid.door.visit import Visit
 from oarpy.model.errors import NotAllowed, UsageError
-from oarpy.modules.metascheduler.existing_resources import ExistingReader
-from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.store.database import Connection
 
 

@@ -14,17 +14,17 @@ from pathlib import Path
 
 import structlog
 
+from oarpy.cluster_state.order_plugins import SiteOrders
+from oarpy.cluster_state.priority_history import record_rules
+from oarpy.cluster_state.set_aside import indecisive, left_out, set_aside_text
+from oarpy.cluster_state.snapshot_reader import Reading, SnapshotReader
+from oarpy.cluster_state.trace import decisions_json, placement_json, scenario_of
 from oarpy.configuration import Configuration
 from oarpy.model.durations import format_duration
 from oarpy.model.job_types import JobTypes, read_types
 from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.loop.module import Outcome
-from oarpy.modules.metascheduler import told_applications
-from oarpy.modules.metascheduler.extensions import told_extensions
-from oarpy.modules.metascheduler.order_plugins import SiteOrders
-from oarpy.modules.metascheduler.priority_history import record_rules
-from oarpy.modules.metascheduler.set_aside import indecisive, left_out, set_aside_text
-from oarpy.modules.metascheduler.snapshot_reader import Reading, SnapshotReader
+from oarpy.modules.metascheduler import told_applications, told_extensions
 from oarpy.modules.metascheduler.told_starts import ToldStarts
 from oarpy.modules.metascheduler.verdict_history import KeptVerdicts
 from oarpy.modules.metascheduler.written_predictions import RangeTexts, ToldPredictions, Writing, multirange
@@ -36,7 +36,6 @@ from oarpy.scheduler.rules.reservations import JobStart
 from oarpy.scheduler.rules.walltime_changes import WalltimeAnswers
 from oarpy.scheduler.snapshot import Reservation, Snapshot
 from oarpy.scheduler.verdicts import Verdict
-from oarpy.simulation.scenario_writer import decisions_json, placement_json, scenario_of
 from oarpy.store import notifications
 from oarpy.store.database import Connection
 from oarpy.store.jobs import suspensions, walltime_changes

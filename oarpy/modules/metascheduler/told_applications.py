@@ -10,10 +10,10 @@ import time
 from dataclasses import replace
 from math import inf
 
+from oarpy.cluster_state.application_line import ApplicationLine
+from oarpy.cluster_state.snapshot_reader import Reading
 from oarpy.configuration import NegotiationSettings
 from oarpy.model.states import FINAL_STATES, NegotiationState
-from oarpy.modules.metascheduler.application_line import ApplicationLine
-from oarpy.modules.metascheduler.snapshot_reader import Reading
 from oarpy.modules.metascheduler.written_predictions import multirange
 from oarpy.scheduler.decide import Decisions
 from oarpy.scheduler.negotiation.clusters import QUOTAS

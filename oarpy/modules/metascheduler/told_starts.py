@@ -7,23 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from oarpy.scheduler.forecast.start_intervals import WINDOW, PastStart, StartForecast
+from oarpy.cluster_state.past_starts import CHANCE, learnt
+from oarpy.scheduler.forecast.start_intervals import StartForecast
 from oarpy.scheduler.snapshot import Snapshot
-from oarpy.scheduler.verdicts import Verdict
 from oarpy.store.database import Connection
 from oarpy.store.passes.decisions import Prediction
-from oarpy.store.passes.first_predictions import FirstPrediction, came, note
+from oarpy.store.passes.first_predictions import FirstPrediction, note
 
-CHANCE = frozenset({Verdict.RESOURCES_BUSY, Verdict.BEHIND_HIGHER_PRIORITY, Verdict.QUOTA, Verdict.DEPENDENCY})
-"""Why jobs wait whose start depends on when others end. Any other start is a date, or is not foreseen."""
 _MOST_FORGOTTEN = 10_000
 """Jobs up to which those that do not wait any more are remembered."""
-
-
-def learnt(connection: Connection) -> StartForecast:
-    """Learn from the latest starts that the database knows."""
-    found = came(connection, WINDOW)
-    return StartForecast([PastStart(one.queue, one.planned, one.waited, one.held) for one in found])
 
 
 class ToldStarts:

@@ -9,9 +9,9 @@
   module: one loop over all of them that never waits for any.
 - ``gateway_call`` has subscriptions and requests carried out by the gateway, as who speaks; ``told`` makes messages of
   rows.
-- ``shown_clusters``, ``cluster_facts`` and ``first_view`` are what an application is shown before a pass.
+- ``first_view`` is what an application is shown before a pass.
 
-May import what ``oarpy.modules`` may, and nothing of other modules but the reading of snapshots.
+May import what ``oarpy.modules`` may, and nothing of other modules.
 """
 
 from __future__ import annotations

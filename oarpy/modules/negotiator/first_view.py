@@ -6,12 +6,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from oarpy.cluster_state.cluster_facts import ClusterFacts, Informed, renewed
+from oarpy.cluster_state.shown_clusters import ShownClusters
+from oarpy.cluster_state.snapshot_reader import SnapshotReader
+from oarpy.cluster_state.what_if import foreseen
 from oarpy.configuration import Configuration
 from oarpy.model.errors import OarpyError
-from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
-from oarpy.modules.metascheduler.what_if import foreseen
-from oarpy.modules.negotiator.cluster_facts import ClusterFacts, Informed, renewed
-from oarpy.modules.negotiator.shown_clusters import ShownClusters
 from oarpy.negotiation.profiles import Time
 from oarpy.scheduler.gantt.gantt import Gantt
 from oarpy.scheduler.job_roles import EXCLUSIVE

@@ -15,16 +15,16 @@ from datetime import datetime
 
 import structlog
 
+from oarpy.cluster_state.cluster_facts import ClusterFacts
+from oarpy.cluster_state.shown_clusters import ShownClusters
+from oarpy.cluster_state.snapshot_reader import SnapshotReader
 from oarpy.configuration import Configuration
 from oarpy.model.states import NegotiationState
 from oarpy.modules.loop.module import Outcome
-from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.modules.negotiator import handover, told
-from oarpy.modules.negotiator.cluster_facts import ClusterFacts
 from oarpy.modules.negotiator.conversation import Conversation
 from oarpy.modules.negotiator.first_view import first_view
 from oarpy.modules.negotiator.gateway_call import GatewayCall
-from oarpy.modules.negotiator.shown_clusters import ShownClusters
 from oarpy.modules.negotiator.told_growth import ToldGrowth
 from oarpy.scheduler.negotiation.clusters import HOST
 from oarpy.store import notifications

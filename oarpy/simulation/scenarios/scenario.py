@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import TextIO
 
+from oarpy.cluster_state.trace import decisions_json, placement_json
 from oarpy.model.errors import UsageError
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.snapshot import Snapshot
-from oarpy.simulation.scenario_writer import decisions_json, placement_json
 from oarpy.simulation.scenarios.input_file import text_of
 from oarpy.simulation.scenarios.reader import read_scenario
 

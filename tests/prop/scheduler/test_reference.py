@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from oarpy.cluster_state.trace import placement_json, scenario_of
 from oarpy.scheduler.plan import Plan, plan
-from oarpy.simulation.scenario_writer import placement_json, scenario_of
 from oarpy.simulation.scenarios.reader import read_scenario
 from tests.prop.scheduler.naive_planner import Reference
 

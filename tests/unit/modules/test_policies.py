@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oarpy.modules.metascheduler.order_plugins import SiteOrders
+from oarpy.cluster_state.order_plugins import SiteOrders
 from oarpy.scheduler.order.queue_orders import Candidate
 from oarpy.scheduler.snapshot import WaitingJob
 from tests.harness.scheduling_cases import job

@@ -10,8 +10,8 @@ from math import ceil
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oarpy.cluster_state.rations import Rations
 from oarpy.configuration import SchedulerSettings, SubmissionSettings
-from oarpy.modules.metascheduler.limits.rations import Rations
 from oarpy.scheduler.memory import PERIOD, Memory
 from oarpy.scheduler.order.queue_orders import ORDERS
 from oarpy.scheduler.plan import Plan, plan

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from oarpy.modules.negotiator.cluster_facts import ClusterFacts, renewed
+from oarpy.cluster_state.cluster_facts import ClusterFacts, renewed
 from oarpy.scheduler.negotiation.clusters import clusters_of, counted_at
 from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.platform import Platform, Resource

@@ -14,11 +14,11 @@ from oarpy.client.jobs.application_requests import host_groups, shown_clusters
 from oarpy.client.rendering import JsonValue, dated, local_date
 from oarpy.client.session import Session
 from oarpy.client.submission import submission
+from oarpy.cluster_state.extension_line import host_group
 from oarpy.model.errors import AdmissionRefused, NotFound, OarpyError, Unreachable, UsageError
 from oarpy.model.job_types import read_types
 from oarpy.model.request import ResourceRequest
 from oarpy.model.states import ExtensionState, JobState
-from oarpy.modules.metascheduler.extensions.extension_line import host_group
 from oarpy.scheduler.negotiation.clusters import HOST, HostCluster
 from oarpy.store.jobs import submissions
 from oarpy.store.negotiation import applications, extensions, resizes

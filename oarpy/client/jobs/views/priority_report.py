@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from oarpy.client.rendering import Column, JsonValue, Table, elapsed, one_line
 from oarpy.client.session import Session
+from oarpy.cluster_state.order_plugins import SiteOrders
+from oarpy.cluster_state.what_if import read_only
 from oarpy.model.errors import NotFound, OarpyError
-from oarpy.modules.metascheduler.order_plugins import SiteOrders
-from oarpy.modules.metascheduler.what_if import read_only
 from oarpy.scheduler.order.priorities import Factor, Part
 from oarpy.scheduler.order.queue_orders import QUEUE_ORDERS
 from oarpy.scheduler.order.queue_position import QueuePosition, standing

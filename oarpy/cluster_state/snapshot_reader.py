@@ -22,6 +22,15 @@ import psycopg
 
 from oarpy.admission.filters.filters import compile_filter
 from oarpy.admission.filters.parts import without_usual
+from oarpy.cluster_state.application_line import ApplicationLine
+from oarpy.cluster_state.existing_resources import declared_consumables
+from oarpy.cluster_state.extension_line import ExtensionLine
+from oarpy.cluster_state.outages import available_until, ends_of_availability, maintenance_outages
+from oarpy.cluster_state.priority_history import PriorityHistory
+from oarpy.cluster_state.quota_rules import QuotaRules
+from oarpy.cluster_state.rations import Rations
+from oarpy.cluster_state.set_aside import made_of, set_aside_text, unplaced
+from oarpy.cluster_state.waiting_rows import WaitingRows
 from oarpy.configuration import Configuration
 from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import Dependency
@@ -30,15 +39,6 @@ from oarpy.model.job_types import BESTEFFORT, read_types
 from oarpy.model.request import Consumption, Group, Level
 from oarpy.model.setting_values import read_keep_alive
 from oarpy.model.states import FINAL_STATES, JobState
-from oarpy.modules.metascheduler.application_line import ApplicationLine
-from oarpy.modules.metascheduler.existing_resources import declared_consumables
-from oarpy.modules.metascheduler.extensions.extension_line import ExtensionLine
-from oarpy.modules.metascheduler.limits.outages import available_until, ends_of_availability, maintenance_outages
-from oarpy.modules.metascheduler.limits.quota_rules import QuotaRules
-from oarpy.modules.metascheduler.limits.rations import Rations
-from oarpy.modules.metascheduler.priority_history import PriorityHistory
-from oarpy.modules.metascheduler.set_aside import made_of, set_aside_text, unplaced
-from oarpy.modules.metascheduler.waiting_rows import WaitingRows
 from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.resources.platform import ASLEEP, Platform, Resource

@@ -9,10 +9,10 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from oarpy.cluster_state.shown_clusters import ShownClusters
 from oarpy.configuration import NegotiationSettings
 from oarpy.model.request import Consumption, Group, Level
 from oarpy.model.states import ExtensionState, JobState
-from oarpy.modules.negotiator.shown_clusters import ShownClusters
 from oarpy.scheduler.gantt.gantt import bits_held
 from oarpy.scheduler.negotiation.clusters import HOST, HostCluster
 from oarpy.scheduler.resources.consumables import Capacities

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from oarpy.cluster_state.extension_line import ExtensionLine, held_id, waiting_id
 from oarpy.model.states import ExtensionState
-from oarpy.modules.metascheduler.extensions.extension_line import ExtensionLine, held_id, waiting_id
 from oarpy.scheduler.decide import Decisions
 from oarpy.scheduler.plan import Placement
 from oarpy.scheduler.snapshot import Snapshot

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from oarpy.modules.metascheduler.snapshot_reader import Reading, SnapshotReader
+from oarpy.cluster_state.snapshot_reader import Reading, SnapshotReader
 from oarpy.scheduler.gantt.gantt import Claim
 from oarpy.scheduler.resources.platform import Platform
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob, conditions

@@ -6,11 +6,11 @@ import json
 import time
 from math import ceil, inf
 
+from oarpy.cluster_state.cluster_facts import ClusterFacts, Informed, renewed
+from oarpy.cluster_state.shown_clusters import ShownClusters
 from oarpy.configuration import NegotiationSettings
 from oarpy.model.errors import OarpyError
 from oarpy.model.states import IN_LINE_STATES, JobState, NegotiationState
-from oarpy.modules.negotiator.cluster_facts import ClusterFacts, Informed, renewed
-from oarpy.modules.negotiator.shown_clusters import ShownClusters
 from oarpy.scheduler.plan import Plan
 from oarpy.scheduler.resources.platform import Platform
 from oarpy.scheduler.snapshot import FreedHosts, KeptHosts, KeptPlace, NegotiatingJob, Negotiation, Snapshot

@@ -1,0 +1,17 @@
+"""What the starts that came tell about those that are foreseen."""
+
+from __future__ import annotations
+
+from oarpy.scheduler.forecast.start_intervals import WINDOW, PastStart, StartForecast
+from oarpy.scheduler.verdicts import Verdict
+from oarpy.store.database import Connection
+from oarpy.store.passes.first_predictions import came
+
+CHANCE = frozenset({Verdict.RESOURCES_BUSY, Verdict.BEHIND_HIGHER_PRIORITY, Verdict.QUOTA, Verdict.DEPENDENCY})
+"""Why jobs wait whose start depends on when others end. Any other start is a date, or is not foreseen."""
+
+
+def learnt(connection: Connection) -> StartForecast:
+    """Learn from the latest starts that the database knows."""
+    found = came(connection, WINDOW)
+    return StartForecast([PastStart(one.queue, one.planned, one.waited, one.held) for one in found])
