@@ -12,7 +12,7 @@ from functools import partial
 from math import inf
 from typing import Literal
 
-from oarpy.grid.simulation.counted_queues import FreeProcessors
+from oarpy.profiles.profile import Profile
 
 MachinePolicy = Literal["fcfs", "conservative"]
 MachineJobState = Literal["held", "waiting", "frozen", "claimed", "reserved", "running", "over"]
@@ -62,9 +62,8 @@ class QueuePlan:
     def __init__(
         self, procs: int, policy: MachinePolicy, held: Iterable[MachineJob], waiting: Iterable[MachineJob], now: float
     ) -> None:
-        self._procs = procs
         self._policy = policy
-        self._free = FreeProcessors(procs, now, ())
+        self._free = Profile(procs, now)
         self._floor = now
         for job in held:
             if (hold := job.hold()) and hold[1] > now:
@@ -73,8 +72,6 @@ class QueuePlan:
 
     def earliest(self, procs: int, walltime: float, now: float) -> float:
         """Return when a job behind all others would start; infinite if it never can."""
-        if procs > self._procs:
-            return inf
         return self._free.earliest(procs, walltime, max(now, self._floor) if self._policy == "fcfs" else now)
 
     def place(self, procs: int, walltime: float, now: float) -> float:

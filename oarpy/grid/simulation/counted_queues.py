@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from math import inf
 
@@ -21,51 +21,8 @@ import numpy as np
 
 from oarpy.grid.core.broker_state import Seconds
 from oarpy.grid.simulation.queues import JobsOutside, QueuedJob, completions_or_never
-from oarpy.simulation.engines.baselines import shadow
-
-
-class FreeProcessors:
-    """How many processors are free from each instant to the next, and from the last one for ever."""
-
-    def __init__(self, procs: int, now: float, held: Iterable[tuple[float, int]]) -> None:
-        """Begin at ``now``; ``held`` are predicted ends, and the processors that are held until then."""
-        later = sorted(one for one in held if one[0] > now)
-        self._times = [now]
-        self._free = [procs - sum(count for _, count in later)]
-        for end, count in later:
-            if end != self._times[-1]:
-                self._times.append(end)
-                self._free.append(self._free[-1])
-            self._free[-1] += count
-
-    def earliest(self, procs: int, duration: float, floor: float) -> float:
-        """Return the earliest instant from ``floor`` on from which ``procs`` are free for ``duration`` seconds."""
-        times, free = self._times, self._free
-        at = bisect_right(times, floor) - 1
-        start = floor
-        while True:
-            while free[at] < procs:
-                at += 1
-                start = times[at]
-            end = start + duration
-            at += 1
-            while at < len(times) and times[at] < end and free[at] >= procs:
-                at += 1
-            if at == len(times) or times[at] >= end:
-                return start
-
-    def take(self, start: float, end: float, procs: int) -> None:
-        """Take processors from ``start`` to ``end``; a negative number gives them back."""
-        for place in range(self._cut(start), self._cut(end)):
-            self._free[place] -= procs
-
-    def _cut(self, instant: float) -> int:
-        """Return the place of an instant, at which the profile may change from now on."""
-        at = bisect_left(self._times, instant)
-        if at == len(self._times) or self._times[at] != instant:
-            self._times.insert(at, instant)
-            self._free.insert(at, self._free[at - 1])
-        return at
+from oarpy.profiles.policies import easy_starts, shadow
+from oarpy.profiles.profile import Profile
 
 
 class CountedQueue(ABC):
@@ -302,12 +259,12 @@ class ConservativeQueue(PlannedQueue):
 
     def __init__(self, procs: int) -> None:
         super().__init__(procs)
-        self._profile = FreeProcessors(procs, -inf, ())
+        self._profile = Profile(procs, -inf, ())
         self._no_sooner: dict[int, float] = {}
         """When jobs would have started behind the queue: not before that as long as the plan stands, as it grows."""
 
     def _begin_plan(self, now: float) -> None:
-        self._profile = FreeProcessors(self._procs, now, self._held.values())
+        self._profile = Profile(self._procs, now, self._held.values())
         self._no_sooner.clear()
 
     def _place(self, job: QueuedJob, now: float) -> float:
@@ -384,34 +341,3 @@ class EasyQueue(CountedQueue):
             while held and held[0][0] <= now:
                 idle += held.pop(0)[1]
         return found
-
-
-def easy_starts(waiting: Sequence[QueuedJob], held: Sequence[tuple[float, int]], idle: int, now: float) -> list[int]:
-    """Return who starts at ``now`` under EASY; ``held`` are predicted ends with what is held until then.
-
-    After D. Lifka, "The ANL/IBM SP scheduling system" (JSSPP 1995): a job behind the head starts if it ends by the
-    *shadow*, when the head can start, or if it leaves the head its processors (*extra*).
-    """
-    started: list[int] = []
-    running = list(held)
-    for job in waiting:
-        if job.procs > idle:
-            break
-        idle -= job.procs
-        running.append((now + job.walltime, job.procs))
-        started.append(job.number)
-    if len(started) == len(waiting):
-        return started
-    head_starts, extra = shadow(waiting[len(started)].procs, idle, sorted(running))
-    for job in waiting[len(started) + 1 :]:
-        if idle <= 0:
-            break
-        if job.procs > idle:
-            continue
-        if now + job.walltime > head_starts:
-            if job.procs > extra:
-                continue
-            extra -= job.procs
-        idle -= job.procs
-        started.append(job.number)
-    return started

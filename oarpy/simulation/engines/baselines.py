@@ -14,10 +14,9 @@ processors over::
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Sequence
-from math import inf
-from typing import Any
+from collections.abc import Sequence
 
+from oarpy.profiles.policies import shadow
 from oarpy.simulation.engines.machine import Machine
 from oarpy.simulation.engines.queue_order import Rank, ranks
 from oarpy.simulation.traces.trace import TraceJob
@@ -57,19 +56,6 @@ class ProcessorPool:
         More are asked for than are free now, and no more than the machine has.
         """
         return shadow(procs, self.free, self._running)
-
-
-def shadow(procs: int, free: int, held: Iterable[tuple[Any, ...]]) -> tuple[float, int]:
-    """Return the predicted end by which ``procs`` processors are free, and how many more are free then.
-
-    ``held`` are predicted ends, ascending, each first in its tuple, and last in it what is held until then.
-    """
-    instant = -inf
-    for entry in held:
-        if free >= procs and entry[0] > instant:
-            break
-        instant, free = entry[0], free + entry[-1]
-    return instant, free - procs
 
 
 class CountingFcfs:

@@ -1,0 +1,32 @@
+"""What algorithms ask of free time. A *request* is what a job needs at once, for instance a number of processors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+from typing import Protocol, TypeVar
+
+Request = TypeVar("Request", contravariant=True)
+Hold = TypeVar("Hold")
+
+
+class Timeline(Protocol[Request, Hold]):
+    """Who holds what, when, on one machine. Times are seconds; what is held from a to b is free again at b."""
+
+    def fits(self, request: Request, start: float, duration: float) -> bool:
+        """Tell whether there is room for a request throughout [start, start + duration)."""
+
+    def earliest(self, request: Request, duration: float, lo: float, hi: float = inf) -> float:
+        """Return the earliest start in [lo, hi] at which the request fits for ``duration``; infinite if there is none.
+
+        It is ``lo``, or an instant at which something ends.
+        """
+
+    def hold(self, request: Request, start: float, end: float) -> Hold:
+        """Let a request that fits hold what it needs during [start, end)."""
+
+    def give_back(self, hold: Hold) -> None:
+        """Free what :meth:`hold` took."""
+
+    def ends(self, after: float) -> Iterable[float]:
+        """Return the instants later than ``after`` at which something held ends, rising; others may be among them."""
