@@ -1,7 +1,8 @@
 """The scheduler on files: scenarios, traces, virtual time, reports.
 
 - ``traces`` and ``workloads``: what is replayed, recorded or made to order.
-- ``engines``: virtual time, the machine, and the schedulers that are driven by it.
+- ``event_loop``: virtual time, for all that is simulated. ``engines``: the machine, and the schedulers that are
+  driven by it.
 - ``reports`` and ``charts``: how the starts that come out are judged and shown.
 - ``scenarios``: snapshots as JSON, for ``oarpy plan``. ``run`` is ``oarpy simulate``.
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from heapq import heappop, heappush
+from heapq import heappush
 from itertools import count
 from math import inf
 from typing import Any
@@ -38,9 +38,10 @@ from oarpy.grid.simulation.counted_queues import ConservativeQueue, EasyQueue, F
 from oarpy.grid.simulation.named_queue import NamedQueue, PlannedNamedQueue
 from oarpy.grid.simulation.queues import ClusterQueue, JobsOutside, QueuedJob, completions_or_never
 from oarpy.grid.simulation.scenario import EngineName, GridJob, GridScenario, QueuePolicy
+from oarpy.simulation.event_loop import Happening, events
 
 
-class Happening(IntEnum):
+class Kind(IntEnum):
     """What happens first within one instant."""
 
     END = 0
@@ -135,50 +136,52 @@ class GridRun:
         self._moves: list[JobMove] = []
         self._moved = 0
         self._left = len(self._jobs)
-        self._agenda: list[tuple[float, Happening, Any]] = []
+        self.agenda: list[Happening] = []
         self._started = count()
 
     def run(self, until: float = inf) -> GridOutcome:
         """Run until every job is over; what would happen after ``until`` does not."""
-        if self._scenario.reallocation.algorithm:
-            self._note(min(job.submit for job in self._jobs) + self._scenario.period, Happening.PASS, 0)
-        for now, kind, what in self._happenings():
-            if now > until:
-                break
-            if kind is Happening.END:
-                self._end(what[1], now)
-            elif kind is Happening.ARRIVAL:
-                self._arrive(what, now)
-            elif kind is Happening.BEGIN:
-                self._begin(what, now)
-            elif kind is Happening.TRY:
-                self._try(what[1], now, last=what[2])
-            else:
-                self._pass(now)
+        for _ in self.events(until):
+            pass
         return GridOutcome(self._courses, self._moves, self._moved)
 
-    def _happenings(self) -> Iterator[tuple[float, Happening, Any]]:
-        """Yield what happens until every job is over. Jobs arrive in order, so the agenda has none of them."""
-        agenda = self._agenda
-        for number in self._arriving:
-            arrival = (self._jobs[number].submit, Happening.ARRIVAL, number)
-            while self._left and agenda and agenda[0] < arrival:
-                yield heappop(agenda)
-            yield arrival
-        while self._left:
-            yield heappop(agenda)
+    def events(self, until: float = inf) -> Iterator[Happening]:
+        """Let things happen one by one, until every job is over or the instant ``until`` is."""
+        if self._scenario.reallocation.algorithm:
+            self._note(min(job.submit for job in self._jobs) + self._scenario.period, Kind.PASS, 0)
+        return events(self, ((self._jobs[number].submit, Kind.ARRIVAL, number) for number in self._arriving), until)
 
-    def _note(self, at: float, kind: Happening, what: Any) -> None:
-        heappush(self._agenda, (at, kind, what))
+    def over(self) -> bool:
+        """Tell whether every job is over, so that no pass is needed any more."""
+        return not self._left
+
+    def handle(self, happening: Happening) -> bool:
+        """Let something happen; the end of an evicted job does not."""
+        now, kind, what = happening
+        if kind == Kind.END:
+            return self._end(what[1], now)
+        if kind == Kind.ARRIVAL:
+            self._arrive(what, now)
+        elif kind == Kind.BEGIN:
+            self._begin(what, now)
+        elif kind == Kind.TRY:
+            self._try(what[1], now, last=what[2])
+        else:
+            self._pass(now)
+        return True
+
+    def _note(self, at: float, kind: Kind, what: Any) -> None:
+        heappush(self.agenda, (at, kind, what))
 
     # What happens
 
-    def _end(self, number: int, now: float) -> None:
+    def _end(self, number: int, now: float) -> bool:
         course = self._courses[number]
         if course.state:
-            return  # it was evicted
+            return False  # it was evicted
         self._over(number, "Terminated", now)
         self._round(now)
+        return True
 
     def _arrive(self, number: int, now: float) -> None:
         job = self._jobs[number]
@@ -212,7 +215,7 @@ class GridRun:
         order = sorted((number for number in self._waits if self._jobs[number].mapped), key=self._ranks.__getitem__)
         self._tell(PassDue([self._part(number) for number in order]), now)
         self._round(now)
-        self._note(now + self._scenario.period, Happening.PASS, 0)
+        self._note(now + self._scenario.period, Kind.PASS, 0)
 
     # What the broker asks for
 
@@ -245,7 +248,7 @@ class GridRun:
                     self._moves.append(JobMove(now, number, source, target, old, new))
             case TryAt(job, at, last):
                 number = _number(job)
-                self._note(at, Happening.TRY, (self._jobs[number].deadline, number, last))
+                self._note(at, Kind.TRY, (self._jobs[number].deadline, number, last))
             case ClaimParts(job, clusters, evicted):
                 self._claim(_number(job), clusters, [_number(one) for one in evicted], now)
             case MissJob(job):
@@ -285,7 +288,7 @@ class GridRun:
         end = job.deadline + job.walltime / min(self._clusters[name].speed for name in clusters)
         for name in dict.fromkeys(clusters):
             self._queues[name].hold(number, clusters.count(name) * job.procs, end, now)
-        self._note(job.deadline, Happening.BEGIN, number)
+        self._note(job.deadline, Kind.BEGIN, number)
         self._round(now)
 
     # Jobs and queues
@@ -304,7 +307,7 @@ class GridRun:
 
     def _run(self, number: int, now: float, speed: float) -> None:
         self._courses[number].start = now
-        self._note(now + self._jobs[number].length(speed), Happening.END, (next(self._started), number))
+        self._note(now + self._jobs[number].length(speed), Kind.END, (next(self._started), number))
 
     def _over(self, number: int, state: str, now: float) -> None:
         course = self._courses[number]

@@ -84,6 +84,8 @@ class CountingFcfs:
                 break
             free -= self._jobs[job].procs
             fitting += 1
+        if not fitting:
+            return []
         return self._start([job for _, job in self._queue[:fitting]], now)
 
     def _start(self, started: list[int], now: float) -> list[int]:

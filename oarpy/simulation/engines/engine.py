@@ -7,10 +7,11 @@ on the workload and the scheduler alone, and two runs give the same starts.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Sequence
+from heapq import heappush
 from typing import Protocol
 
+from oarpy.simulation.event_loop import Happening, events
 from oarpy.simulation.traces.trace import TraceJob
 
 
@@ -34,29 +35,47 @@ def ignore_progress(_done: int) -> None:
     """Watch nothing."""
 
 
+_END, _ARRIVAL = 0, 1
+
+
+class _Replay:
+    """A workload on its way through a scheduler."""
+
+    def __init__(self, jobs: Sequence[TraceJob], scheduler: VirtualScheduler, watch: Watcher) -> None:
+        self.agenda: list[Happening] = []
+        self.starts: list[float | None] = [None] * len(jobs)
+        self._jobs, self._scheduler, self._watch = jobs, scheduler, watch
+        self._launched = self._ended = 0
+
+    def over(self) -> bool:
+        """Go on while a job runs."""
+        return False
+
+    def handle(self, happening: Happening) -> bool:
+        """Let a job arrive, or end; then let the scheduler start jobs."""
+        now, kind, what = happening
+        if kind == _ARRIVAL:
+            self._scheduler.arrive(what, now)
+        else:
+            self._ended += 1
+            self._scheduler.complete(what[1], now)
+            self._watch(self._ended)
+        for job in self._scheduler.schedule(now):
+            self.starts[job] = now
+            self._launched += 1
+            heappush(self.agenda, (now + self._jobs[job].run, _END, (self._launched, job)))
+        return True
+
+
 def replay(jobs: Sequence[TraceJob], scheduler: VirtualScheduler, watch: Watcher = ignore_progress) -> list[float]:
     """Return the start time of each job of ``jobs`` (sorted by submission) under ``scheduler``.
 
     ``watch`` is called with the number of jobs that have ended so far, after each completion.
     """
-    starts: list[float | None] = [None] * len(jobs)
-    running: list[tuple[float, int, int]] = []
-    launched = ended = arrived = 0
-    while running or arrived < len(jobs):
-        if running and (arrived == len(jobs) or running[0][0] <= jobs[arrived].submit):
-            now, _, job = heapq.heappop(running)
-            ended += 1
-            scheduler.complete(job, now)
-            watch(ended)
-        else:
-            now = jobs[arrived].submit
-            scheduler.arrive(arrived, now)
-            arrived += 1
-        for job in scheduler.schedule(now):
-            starts[job] = now
-            launched += 1
-            heapq.heappush(running, (now + jobs[job].run, launched, job))
-    return _all_started(starts, jobs)
+    world = _Replay(jobs, scheduler, watch)
+    for _ in events(world, ((job.submit, _ARRIVAL, place) for place, job in enumerate(jobs))):
+        pass
+    return _all_started(world.starts, jobs)
 
 
 def _all_started(starts: Sequence[float | None], jobs: Sequence[TraceJob]) -> list[float]:
