@@ -37,6 +37,26 @@ from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
 NOTHING = Amount(0, 0)
 
 
+class Kept(Struct, frozen=True):
+    """What stays with those who have it: resources, and the amounts that go with some of them until an instant."""
+
+    bits: int
+    amounts: tuple[tuple[float, int, tuple[Consumption, ...]], ...] = ()
+
+    def common(self, begin: float, end: float) -> int:
+        """Return all other resources, at any time."""
+        return ~self.bits
+
+    def after(self, instant: float) -> float | None:
+        """Return None: it never changes."""
+        return None
+
+    @property
+    def begins(self) -> tuple[float, ...]:
+        """No instants: it never changes."""
+        return ()
+
+
 class Claim(Struct, frozen=True):
     """Resources of a job for a time: what is entered into the Gantt. ``walltime`` has no security time in it."""
 
@@ -80,6 +100,7 @@ class Gantt:
         self._unprotected: dict[float, list[tuple[HoldingJob, int]]] = {}
         self._consumed_until: dict[int, float] = {}
         """Until when amounts of protected jobs have been taken already."""
+        self._kept: Kept | None = None
 
     @classmethod
     def around(cls, snapshot: Snapshot, asking: WaitingJob, others: Iterable[HoldingJob]) -> Gantt:
@@ -100,6 +121,19 @@ class Gantt:
         twin.inside = {name: space.copy() for name, space in self.inside.items()}
         twin.ledger = self.ledger.copy()
         twin.stocks = self.stocks.copy()
+        return twin
+
+    def beside(self, kept: Kept) -> Gantt:
+        """Return a Gantt to look for places that begin now and leave ``kept`` alone; the rest is shared with this one.
+
+        Who keeps it has it now, so no place that begins now has any of it, however long it lasts.
+        """
+        twin = self._twin()
+        twin._kept = kept
+        if kept.amounts:
+            twin.stocks = self.stocks.copy()
+            for until, bits, consumes in kept.amounts:
+                twin.stocks.take(self.now, until, bits, consumes)
         return twin
 
     def _twin(self) -> Gantt:
@@ -125,6 +159,8 @@ class Gantt:
         if space is None:
             return ()
         views = space.views(roles.profile)
+        if self._kept is not None and views:
+            views = views[0], *views[1:], self._kept
         return (views[0], *views[1:], StockView(self.stocks, consumes)) if consumes and views else views
 
     def free_slots(self, roles: Roles) -> tuple[list[float], list[int]]:

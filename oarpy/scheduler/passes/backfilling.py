@@ -21,7 +21,7 @@ from typing import Protocol
 from msgspec import structs
 
 from oarpy.scheduler.gantt.demands import Demand
-from oarpy.scheduler.gantt.gantt import Gantt
+from oarpy.scheduler.gantt.gantt import Gantt, Kept
 from oarpy.scheduler.gantt.search import Answer, Found, Search
 
 
@@ -54,11 +54,17 @@ class PlanningPolicy(Protocol):
     def find(self, demand: Demand, ready: float) -> Answer:
         """Find a place at ``ready`` or later, and leave it free."""
 
+    def beside(self, demand: Demand, kept: Kept) -> Answer | None:
+        """Find another start now in place of the one that the last :meth:`find` has found: one that leaves ``kept``.
+
+        None when there is none: then what was found before counts.
+        """
+
     def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
-        """Put off what the last :meth:`find` has found, at once, until ``start``; another place may come of it."""
+        """Put off what was found last, at once, until ``start``; another place may come of it."""
 
     def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
-        """Let the job hold what the last :meth:`find`, of the same arguments, or :meth:`put_off` has found."""
+        """Let the job hold what was found last, by :meth:`find` with the same arguments or one of the others."""
 
     def move_on(self, now: float) -> None:
         """Go on at a later instant, up to which all happened as was planned."""
@@ -77,6 +83,11 @@ class Conservative:
     def find(self, demand: Demand, ready: float) -> Answer:
         """Find the earliest place."""
         return self._search.earliest(self._schedule.gantt, demand, ready)
+
+    def beside(self, demand: Demand, kept: Kept) -> Answer | None:
+        """Find another start now, which leaves ``kept``."""
+        answer = self._search.at(self._schedule.gantt.beside(kept), demand, self._now)
+        return answer if answer.found else None
 
     def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
         """Find the same resources for then, or the earliest place from then on."""
@@ -106,6 +117,11 @@ class FirstComeFirstServed:
     def find(self, demand: Demand, ready: float) -> Answer:
         """Find the earliest place that does not overtake."""
         return self._search.earliest(self._schedule.gantt, demand, max(ready, self._floor))
+
+    def beside(self, demand: Demand, kept: Kept) -> Answer | None:
+        """Find another start now, which leaves ``kept``."""
+        answer = self._search.at(self._schedule.gantt.beside(kept), demand, self._floor)
+        return answer if answer.found else None
 
     def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
         """Find the same resources for then, or the earliest place from then on."""
@@ -158,6 +174,17 @@ class Easy:
         answer = self._search.at(self._schedule.gantt, demand, self._now)
         return answer if answer.found else self._squeeze(demand, self._head)
 
+    def beside(self, demand: Demand, kept: Kept) -> Answer | None:
+        """Find another start now, which leaves ``kept``; the head may move for it as for any other."""
+        moved, self._moved = self._moved, None
+        answer = self._search.at(self._schedule.gantt.beside(kept), demand, self._now)
+        if answer.found is None and self._head is not None:
+            answer = self._squeeze(demand, self._head, kept)
+        if answer.found is None:
+            self._moved = moved
+            return None
+        return answer
+
     def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
         """Find the same resources for then; nobody takes those of the head later than now."""
         squeezed, self._moved = self._moved is not None, None
@@ -189,12 +216,13 @@ class Easy:
         twin._head = self._head
         return twin
 
-    def _squeeze(self, demand: Demand, head: tuple[Demand, Found]) -> Answer:
+    def _squeeze(self, demand: Demand, head: tuple[Demand, Found], kept: Kept | None = None) -> Answer:
         """Find a start now on what the head would take, if the head finds other resources for its date."""
         owner, promised = head
         if self._schedule.without_head is None:
             return Answer(None, None)
-        answer = self._search.at(self._schedule.without_head, demand, self._now)
+        room = self._schedule.without_head if kept is None else self._schedule.without_head.beside(kept)
+        answer = self._search.at(room, demand, self._now)
         if answer.found is None:
             return answer
         without_head = self._schedule.without_head.copy()
@@ -227,6 +255,11 @@ class FirstFit:
     def find(self, demand: Demand, ready: float) -> Answer:
         """Find a start now."""
         return Answer(None, None) if ready > self._now else self._search.at(self._schedule.gantt, demand, self._now)
+
+    def beside(self, demand: Demand, kept: Kept) -> Answer | None:
+        """Find another start now, which leaves ``kept``."""
+        answer = self._search.at(self._schedule.gantt.beside(kept), demand, self._now)
+        return answer if answer.found else None
 
     def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
         """Find the same resources for then."""

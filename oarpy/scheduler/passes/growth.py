@@ -16,6 +16,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from oarpy.scheduler.gantt.demands import Demand
+from oarpy.scheduler.gantt.gantt import Kept
 from oarpy.scheduler.gantt.search import Answer, Found, Search
 from oarpy.scheduler.passes.backfilling import Schedule
 
@@ -48,10 +49,18 @@ class UntilEnd:
                 first = middle + 1
         return best
 
-    def _at(self, demand: Demand, start: float, until: float) -> Answer:
+    def _at(self, demand: Demand, start: float, until: float, kept: Kept | None = None) -> Answer:
         """Find the place from one instant on."""
         options = tuple(replace(option, walltime=until - start) for option in demand.options)
-        return self._search.at(self._schedule.gantt, structs.replace(demand, options=options), start)
+        gantt = self._schedule.gantt if kept is None else self._schedule.gantt.beside(kept)
+        return self._search.at(gantt, structs.replace(demand, options=options), start)
+
+    def beside(self, demand: Demand, kept: Kept) -> Answer | None:
+        """Find another start now, which leaves ``kept``."""
+        part, now = demand.job.part, self._schedule.gantt.now
+        assert part is not None
+        answer = self._at(demand, now, part.until, kept)
+        return answer if answer.found else None
 
     def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
         """Find the same resources if they are for then already, else the earliest place from then on."""

@@ -20,7 +20,7 @@ from msgspec import Struct, structs
 
 from oarpy.scheduler.explain.reasons import Explainer
 from oarpy.scheduler.gantt.demands import CompiledRequests, Demand
-from oarpy.scheduler.gantt.gantt import Claim, Gantt
+from oarpy.scheduler.gantt.gantt import Claim, Gantt, Kept
 from oarpy.scheduler.gantt.search import Answer, Found, Search
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.order.queue_orders import Order
@@ -85,8 +85,6 @@ class Planner:
         self._opening = _openings(snapshot.waiting)
         able = [job for job in snapshot.holding if may_go(job, snapshot.now, snapshot.besteffort_minimum_life)]
         self._yielding = Yielding(snapshot.platform, self.gantt.stocks.capacities, able)
-        self._parts = [job for job in able if job.part is not None]
-        """What may be taken from running jobs."""
         self._gone_at = {job.id: gone_at(job, self.now, snapshot.security_time) for job in able if job.checkpoint}
         """When those are gone that take their time, were they cancelled now."""
         self.begun: list[Stage] = []
@@ -298,8 +296,8 @@ class Planner:
         That is when the best-effort jobs in its way have written their checkpoints.
         """
         answer, at_once = policy.find(demand, ready), self.now
-        if self._parts and (found := answer.found) and min(self._victims(demand, found), default=0) < 0:
-            answer = self._beside_parts(policy, demand) or answer
+        if self._may_spare(demand, answer):
+            answer = policy.beside(demand, self._kept_from(demand)) or answer
         while self._gone_at and (found := answer.found) and found.claim.start == at_once:
             gone = max((self._gone_at.get(job, at_once) for job in self._victims(demand, found)), default=at_once)
             if gone <= at_once:
@@ -307,12 +305,19 @@ class Planner:
             answer, at_once = policy.put_off(demand, found, gone), gone
         return answer, at_once
 
-    def _beside_parts(self, policy: PlanningPolicy, demand: Demand) -> Answer | None:
-        """Find a start now that takes nothing from a running job; None when there is none."""
-        gantt = self.gantt.copy()
-        gantt.hold(self._parts)
-        other = self.search.at(gantt, demand, self.now).found
-        return None if other is None else policy.put_off(demand, other, self.now)
+    def _may_spare(self, demand: Demand, answer: Answer) -> bool:
+        """Tell whether a job that would begin now may get another place if best-effort jobs keep what they have.
+
+        A request that takes the first blocks that serve gets the same again where nobody is in its way.
+        """
+        found = answer.found
+        if found is None or found.claim.start != self.now or demand.job.besteffort or not self._yielding.anybody:
+            return False
+        matcher = found.option.matcher
+        return len(matcher.groups) > 1 or not matcher.fixed or bool(self._victims(demand, found))
+
+    def _kept_from(self, demand: Demand) -> Kept:
+        return self._yielding.kept_from(demand.job, self._snapshot.security_time)
 
     def reservation(self, job: WaitingJob, date: float) -> Demand:
         """Return what a reservation asks for: its first alternative alone.
@@ -328,7 +333,11 @@ class Planner:
         start = max(date, self.now)
         if ready > start or date + demand.options[0].walltime <= self.now:
             return Answer(None, None)
-        return self.search.at(self.gantt, demand, start)
+        answer = self.search.at(self.gantt, demand, start)
+        if not self._may_spare(demand, answer):
+            return answer
+        beside = self.search.at(self.gantt.beside(self._kept_from(demand)), demand, start)
+        return beside if beside.found else answer
 
     def _enter(self, turn: Turn, inquiry: Inquiry) -> None:
         """Let the job hold what was found for it."""

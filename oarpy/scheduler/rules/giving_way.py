@@ -1,6 +1,7 @@
 """Who gives way: the best-effort jobs that are cancelled so that another job can begin.
 
-- A best-effort job gives way only to a job that is not best-effort itself.
+- A best-effort job gives way only to a job that is not best-effort itself, and only where idle resources do not do: a
+  job that would begin now is tried first beside all that best-effort jobs hold, and with it only where that fails.
 - It is in the way when it holds a resource that the other job gets, and does not share it with that job.
 - Some merely hold too much of a consumable. Of those, who goes anyway goes first, then who began last.
 - Nobody goes before its minimum life is over. For an accepted reservation it goes a lead earlier than the date, and
@@ -16,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from oarpy.scheduler.gantt.gantt import bits_consumed_from, bits_held
-from oarpy.scheduler.job_roles import roles_of
+from oarpy.scheduler.gantt.gantt import Kept, bits_consumed_from, bits_held
+from oarpy.scheduler.job_roles import Profile, roles_of
 from oarpy.scheduler.resources.consumables import Capacities
 from oarpy.scheduler.resources.platform import Platform
 from oarpy.scheduler.snapshot import HoldingJob, WaitingJob
@@ -47,6 +48,30 @@ class Yielding:
     def __init__(self, platform: Platform, capacities: Capacities, jobs: Iterable[HoldingJob]) -> None:
         self._platform, self._capacities = platform, capacities
         self._held = [(job, bits_held(platform, job)) for job in jobs if job.besteffort]
+        self._kept: dict[Profile, Kept] = {}
+
+    @property
+    def anybody(self) -> bool:
+        """True when there is a job that may have to go."""
+        return bool(self._held)
+
+    def kept_from(self, other: WaitingJob, security: float) -> Kept:
+        """Return what ``other`` leaves alone if nobody has to go for it; who shares with it does not mind.
+
+        Amounts are kept for the ``security`` time after the end of a job, too.
+        """
+        profile = roles_of(other).profile
+        if profile not in self._kept:
+            bits = 0
+            for job, held in self._held:
+                bits |= 0 if roles_of(job).profile.shares(profile) else held
+            amounts = tuple(
+                (job.end + security, bits_consumed_from(self._platform, job), job.consumes)
+                for job, _ in self._held
+                if job.consumes
+            )
+            self._kept[profile] = Kept(bits, amounts)
+        return self._kept[profile]
 
     def on(self, bits: int, other: WaitingJob | HoldingJob) -> list[int]:
         """Return who is in the way of ``other`` on the resources ``bits``."""

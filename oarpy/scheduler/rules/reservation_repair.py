@@ -20,6 +20,7 @@ from oarpy.scheduler.gantt.gantt import Gantt
 from oarpy.scheduler.gantt.search import Search
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.rules.giving_way import Yielding, may_go
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
 
 
@@ -38,7 +39,13 @@ def shifted(snapshot: Snapshot, reservations: Sequence[WaitingJob]) -> dict[int,
         gantt = Gantt.around(snapshot, job, (other for other in holding.values() if other.id != job.id))
         roles = roles_of(job)
         demand = Demand(job, roles, options.alive(job)[:1], gantt.limits(job, roles))
-        answer = search.at(gantt, demand, max(job.reservation or snapshot.now, snapshot.now))
+        date = max(job.reservation or snapshot.now, snapshot.now)
+        answer = search.at(gantt, demand, date)
+        if date == snapshot.now and not job.besteffort:  # where idle resources do, nobody goes for it
+            able = (one for one in holding.values() if may_go(one, snapshot.now, snapshot.besteffort_minimum_life))
+            kept = Yielding(snapshot.platform, gantt.stocks.capacities, able).kept_from(job, snapshot.security_time)
+            beside = search.at(gantt.beside(kept), demand, date)
+            answer = beside if beside.found else answer
         if answer.found is not None:
             found[job.id] = answer.found.claim.bits
             holding[job.id] = moved(snapshot, holding[job.id], answer.found.claim.bits)

@@ -5,7 +5,9 @@ It reads the dictionary of a scenario file and shares no code with the scheduler
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Any
@@ -71,6 +73,7 @@ class Reference:
         self.jobs = scenario["jobs"]
         self.holds: list[Hold] = []
         self.baseline: list[Hold] = []
+        self.spared: defaultdict[int, list[Hold]] = defaultdict(list)
         self.results: dict[int, Result] = {}
         self.kill: set[int] = set()
         self.parked: list[tuple[Job, dict[str, Any]]] = []
@@ -151,14 +154,15 @@ class Reference:
         if self.policy == "easy":
             found = self.easy(job, options, ready, line)
         elif self.policy == "first_fit":
-            found = None if ready > self.now else self.best_at(job, options, self.now)
+            found = None if ready > self.now else self.best_now(job, options)
         elif self.policy == "fcfs":
             begin = max(ready, line["floor"])
             found = self.earliest(job, options, begin)
             if found and ready <= line["floor"]:
                 line["floor"] = found[1]
+            found = self.rather_idle(job, options, found)
         else:
-            found = self.earliest(job, options, ready)
+            found = self.rather_idle(job, options, self.earliest(job, options, ready))
         if found is None and self.may_still_open(job):
             return None
         if found is not None and found[1] == self.now:
@@ -177,6 +181,9 @@ class Reference:
         states = {"Alive"} if job["reservation"] <= self.now else {"Alive", "Absent", "Suspected"}
         late = job["reservation"] + walltime <= self.now
         ids = None if late or ready > date else self.fits(job, 0, date, states)
+        if ids and date == self.now:
+            with self.sparing(job):
+                ids = self.fits(job, 0, date, states) or ids
         if not ids and self.may_still_open(job):
             return None
         if ids:
@@ -248,7 +255,8 @@ class Reference:
     def enough_left(self, job: Job, option: int, ident: int, second: int) -> bool:
         for name, amount in asked(job, option).items():
             for block in self.blocks(name, {ident}):
-                used = sum(self.taken(name, block, hold) for hold in self.holds if self.lasts(hold, second))
+                holds = self.holds + self.spared[job["id"]]
+                used = sum(self.taken(name, block, hold) for hold in holds if self.lasts(hold, second))
                 if used + amount > self.consumables[name]["capacity"].get(block, 0):
                     return False
         return True
@@ -261,7 +269,12 @@ class Reference:
             if found and found[1] > self.now:
                 line["head"] = (job, found[0], found[1])
                 self.enter(job, *found)
-            return found
+            return self.rather_idle(job, options, found)
+        with self.sparing(job):
+            found = self.behind_the_head(job, options, line)
+        return found or self.behind_the_head(job, options, line)
+
+    def behind_the_head(self, job: Job, options: list[int], line: dict[str, Any]) -> tuple[int, int, set[int]] | None:
         found = self.best_at(job, options, self.now)
         if found:
             return found
@@ -278,6 +291,33 @@ class Reference:
                 return found
         self.holds = before
         return None
+
+    # --- who gives way ------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def sparing(self, job: Job) -> Iterator[None]:
+        """Leave to running best-effort jobs what they hold, if they would have to go for ``job``."""
+        if not is_besteffort(job):
+            for other in self.running:
+                if is_besteffort(other) and other["start"] <= self.now < other["start"] + other["walltime"]:
+                    ids = set(other["resources"])
+                    self.spared[job["id"]].append(
+                        Hold(other, other["start"], other["walltime"], ids, False, other.get("consumes", {}))
+                    )
+        yield
+        self.spared.clear()
+
+    def rather_idle(
+        self, job: Job, options: list[int], found: tuple[int, int, set[int]] | None
+    ) -> tuple[int, int, set[int]] | None:
+        """Where ``found`` is a start now: one for which nobody goes, if there is one."""
+        if found is None or found[1] != self.now:
+            return found
+        with self.sparing(job):
+            return self.best_at(job, options, self.now) or found
+
+    def best_now(self, job: Job, options: list[int]) -> tuple[int, int, set[int]] | None:
+        return self.rather_idle(job, options, self.best_at(job, options, self.now))
 
     # --- where a job fits ---------------------------------------------------------------------------------------
 
@@ -328,6 +368,8 @@ class Reference:
         return ids
 
     def free_at(self, job: Job, ident: int, second: int) -> bool:
+        if any(ident in hold.ids and not shares(job, hold.job) for hold in self.spared[job["id"]]):
+            return False
         name = inside(job)
         if name is not None and not any(
             name in opens(hold.job) and ident in hold.ids and hold.start <= second < hold.start + hold.walltime

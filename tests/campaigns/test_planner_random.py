@@ -1,0 +1,9 @@
+"""A short round of the planner against its naive reference."""
+
+from __future__ import annotations
+
+from tests.campaigns.planner_random import main
+
+
+def test_random_scenarios_are_planned_as_the_naive_reference_does() -> None:
+    assert main(["--count", "400"]) == 0

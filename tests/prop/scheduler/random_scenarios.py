@@ -1,0 +1,155 @@
+"""Random small scenario files with all that the format has, mixed; numbers are whole."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+Json = dict[str, Any]
+
+REQUESTS = [
+    *["/core=1"] * 4,
+    *["/core=2"] * 3,
+    "/core=3",
+    "/resource_id=2",
+    "/network_address=1",
+    "/nodes=2",
+    "/nodes=1/core=1",
+    "/nodes=2/core=1",
+    "/switch=1/nodes=1/core=2",
+    "/switch=2/core=1",
+    "/core=ALL",
+    "/core=BEST",
+    "/core=BESTHALF",
+    "/nodes=BEST",
+    "/nodes=BESTHALF/core=1",
+    "{gpu = 1}/core=1",
+    "/core=1+{type = 'licence'}/licence=1",
+    "/core=1+/core=1",
+    "/core=2+/nodes=1",
+]
+_TYPES = [
+    *["besteffort"] * 4,
+    "container",
+    "container=c",
+    "inner=c",
+    "inner=1",
+    "placeholder=p",
+    "allowed=p",
+    "timesharing=*,*",
+    "timesharing=user,*",
+    "timesharing=user,name",
+    "no_quotas",
+    "odd",
+]
+_POLICIES = ["conservative", "conservative", "easy", "fcfs"]
+
+
+def random_scenario(random: Random) -> Json:
+    """Return a scenario of a few resources and jobs; running best-effort jobs are frequent."""
+    rows = _rows(random)
+    ids = [row["id"] for row in rows]
+    queues = _queues(random)
+    names = ["default"] * 4 + ["besteffort", "fast" if queues else "default"]
+    scenario: Json = {
+        "security_time": random.choice([0, 0, 1, 2]),
+        "policy": random.choice(_POLICIES),
+        "resources": rows,
+        "quotas": [_quota(random) for _ in range(random.choice([0, 0, 0, 1, 2, 3]))],
+        "running": _running(random, ids, [*names, "besteffort", "besteffort"]),
+        "jobs": [_waiting(random, number, names) for number in range(1, random.randint(2, 8))],
+    }
+    if queues:
+        scenario["queues"] = queues
+    return scenario
+
+
+def _rows(random: Random) -> list[Json]:
+    rows: list[Json] = []
+    for number in range(1, random.randint(2, 9)):
+        state = random.choice(["Alive"] * 7 + ["Absent", "Suspected", "Dead"])
+        row: Json = {"id": number, "core": number, "state": state}
+        if random.random() < 0.9:
+            row["network_address"] = f"n{random.randint(1, 3)}"
+        if random.random() < 0.5:
+            row["switch"] = f"s{random.randint(1, 2)}"
+        if random.random() < 0.6:
+            row["gpu"] = random.choice([0, 1, 2])
+        rows.append(row)
+    rows += [{"id": 20 + number, "type": "licence", "licence": number} for number in range(random.randint(0, 2))]
+    random.shuffle(rows)
+    return rows
+
+
+def _queues(random: Random) -> list[Json]:
+    if random.random() < 0.5:
+        return []
+    queues = [
+        {"name": name, "priority": random.randint(0, 2), "policy": random.choice(["fifo", "smallest", "largest"])}
+        for name in ("default", "fast", "besteffort")
+    ]
+    random.shuffle(queues)
+    return queues
+
+
+def _types(random: Random) -> list[str]:
+    return random.sample(_TYPES, random.choice([0, 0, 0, 1, 1, 2]))
+
+
+def _quota(random: Random) -> Json:
+    return {
+        "queue": random.choice(["*", "*", "/", "default"]),
+        "project": random.choice(["*", "*", "/", "p"]),
+        "type": random.choice(["*", "*", "*", "/", "odd"]),
+        "user": random.choice(["*", "/", "ann"]),
+        "resources": random.choice([-1, 1, 2, 4]),
+        "jobs": random.choice([-1, -1, 0, 1, 2]),
+        "resource_hours": random.choice([-1, -1, 4 / 3600, 10 / 3600]),
+    }
+
+
+def _running(random: Random, ids: list[int], queues: list[str]) -> list[Json]:
+    """Jobs that hold resources; those that share nothing hold others, as jobs that were placed do."""
+    left, jobs = list(ids), []
+    random.shuffle(left)
+    for number in range(100, 100 + random.randint(0, 5)):
+        taken = [left.pop() for _ in range(min(len(left), random.randint(1, 3)))]
+        if random.random() < 0.2:
+            taken = random.sample(ids, random.randint(1, len(ids)))
+        if taken:
+            jobs.append(
+                {
+                    "id": number,
+                    "user": random.choice(["ann", "bob"]),
+                    "project": random.choice(["default", "p"]),
+                    "queue": random.choice(queues),
+                    "types": _types(random),
+                    "start": random.randint(-4, 2),
+                    "walltime": random.randint(1, 9),
+                    "resources": taken,
+                }
+            )
+    return jobs
+
+
+def _waiting(random: Random, number: int, queues: list[str]) -> Json:
+    job: Json = {
+        "id": number,
+        "user": random.choice(["ann", "bob"]),
+        "project": random.choice(["default", "p"]),
+        "queue": random.choice(queues),
+        "name": random.choice(["", "x"]),
+        "types": _types(random),
+        "submitted": random.randint(0, 3),
+        "requests": [
+            {"resources": random.choice(REQUESTS), "walltime": random.randint(1, 6)}
+            for _ in range(random.choice([1, 1, 2]))
+        ],
+    }
+    if random.random() < 0.15 and not any(word.startswith("container") for word in job["types"]):
+        job["depends_on"] = random.sample([1, 2, 3, 4, 100, "ok:1", "notok:101", 77], random.randint(1, 2))
+    if random.random() < 0.15:
+        job["reservation"] = random.randint(-8, 8)
+    if random.random() < 0.1:
+        job["properties"] = random.choice(["gpu = 1", "gpu = 0"])
+    return job
