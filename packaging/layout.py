@@ -1,7 +1,8 @@
 """The layout as rules: ``python packaging/layout.py`` lists what breaks them, with ``--tree`` prints the folders.
 
-Imports at the head of modules have no circle. The ``__init__`` of every package says in at
-most 20 lines what it is for.
+Imports at the head of modules have no circle. The ``__init__`` of every package says in at most 20 lines what it is
+for. ``--figures`` prints the sizes of the code and the counts that tell what a change costs: of this checkout, or of
+the one in the folder that follows.
 """
 
 from __future__ import annotations
@@ -19,17 +20,36 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("oarpy", "commands", "migrations", "admission_rules", "benchmarks", "examples")
 INTRODUCTION_LINES = 20
 
+SMALL_MODULE_LINES = 80
+JOB_ATTRIBUTES = (
+    {"user", "user_name"},
+    {"queue", "queue_name"},
+    {"project"},
+    {"types"},
+    {"requests", "alternatives"},
+    {"walltime"},
+    {"command"},
+    {"properties"},
+    {"depends_on", "dependencies"},
+    {"reservation"},
+)
+JOB_SHAPE = 4
+"""How many of these attributes a record has, at least, that is a shape of a job."""
+ENTRY_POINTS = {"oarpy/modules/launcher": ("launcher.py", "run_once"), "oarpy/scheduler": ("decide.py", "decide")}
+"""What a round of the launcher and a pass of the scheduler begin with, each in its room."""
+CALLS_DEEP = 2
 
-def files() -> list[Path]:
+
+def files(root: Path = ROOT) -> list[Path]:
     """Return the files of the project's packages that git knows or would take, relative to the root."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", *FOLDERS],
-        cwd=ROOT,
+        cwd=root,
         capture_output=True,
         text=True,
         check=True,
     )
-    return sorted(path for line in listed.stdout.splitlines() if (ROOT / (path := Path(line))).exists())
+    return sorted(path for line in listed.stdout.splitlines() if (root / (path := Path(line))).exists())
 
 
 def entries(paths: list[Path]) -> dict[Path, set[str]]:
@@ -91,8 +111,83 @@ def drawing(paths: list[Path]) -> Iterator[str]:
     )
 
 
+def figures(root: Path) -> Iterator[str]:
+    """Yield the sizes of the checkout in ``root``, and counts that tell what a change of it costs."""
+    paths = [path for path in files(root) if path.suffix == ".py"]
+    trees = {path: ast.parse((root / path).read_text(encoding="utf-8")) for path in paths}
+    lines = {path: len((root / path).read_text(encoding="utf-8").splitlines()) for path in paths}
+    records = [
+        node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and is_record(node)
+    ]
+    shapes = [node.name for node in records if is_job(node)]
+    yield f"modules                                {len(paths)}"
+    yield f"lines                                  {sum(lines.values())}"
+    yield f"records (dataclasses and structs)      {len(records)}"
+    yield f"shapes of a job                        {len(shapes)} ({', '.join(sorted(shapes))})"
+    small = [path for path, count in importers(trees).items() if count == 1 and lines[path] < SMALL_MODULE_LINES]
+    yield f"one-importer modules under {SMALL_MODULE_LINES} lines    {len(small)}"
+    for room, (module, name) in ENTRY_POINTS.items():
+        inside = {path: tree for path, tree in trees.items() if path.is_relative_to(room)}
+        found = returns(inside, Path(room) / module, name)
+        yield f"{f'returns of {name}, {CALLS_DEEP} calls deep':38} {found}"
+    yield "hops of a job id                       python -m tests.campaigns.job_hops"
+
+
+def is_record(node: ast.ClassDef) -> bool:
+    """Tell whether a class is a dataclass or a struct of msgspec."""
+    described = [ast.unparse(part) for part in (*node.decorator_list, *node.bases)]
+    return any(word in text for text in described for word in ("dataclass", "Struct"))
+
+
+def is_job(node: ast.ClassDef) -> bool:
+    """Tell whether a record has enough attributes of a job to be a shape of it."""
+    names = {one.target.id for one in node.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)}
+    return sum(bool(words & names) for words in JOB_ATTRIBUTES) >= JOB_SHAPE
+
+
+def importers(trees: Mapping[Path, ast.Module]) -> dict[Path, int]:
+    """Return how many modules import each, wherever in them they do."""
+    paths = {module_name(path): path for path in trees if path.name != "__init__.py"}
+    found = dict.fromkeys(paths.values(), 0)
+    for tree in trees.values():
+        named: set[str] = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                named |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                named |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        for name in named & paths.keys():
+            found[paths[name]] += 1
+    return found
+
+
+def returns(trees: Mapping[Path, ast.Module], module: Path, name: str) -> int:
+    """Return how many ``return`` statements a function has, with those of its room that it calls by their name."""
+    functions: dict[str, list[ast.FunctionDef]] = defaultdict(list)
+    for tree in trees.values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                functions[node.name].append(node)
+    level = [node for node in ast.walk(trees[module]) if isinstance(node, ast.FunctionDef) and node.name == name]
+    seen = set(level)
+    for _ in range(CALLS_DEEP):
+        level = [node for one in level for called in calls(one) for node in functions[called] if node not in seen]
+        seen |= set(level)
+    return sum(isinstance(part, ast.Return) for node in seen for part in ast.walk(node))
+
+
+def calls(function: ast.FunctionDef) -> set[str]:
+    """Return the names, without what they are attributes of, of all that a function calls."""
+    called = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
+    names = {node.id for node in called if isinstance(node, ast.Name)}
+    return names | {node.attr for node in called if isinstance(node, ast.Attribute)}
+
+
 def main(arguments: list[str]) -> int:
-    """Print what breaks the rules, or the tree."""
+    """Print what breaks the rules, or the tree, or the figures."""
+    if arguments[:1] == ["--figures"]:
+        sys.stdout.writelines(f"{line}\n" for line in figures(Path(*arguments[1:2]) if arguments[1:] else ROOT))
+        return 0
     paths = files()
     if "--tree" in arguments:
         sys.stdout.writelines(f"{line}\n" for line in drawing(paths))
