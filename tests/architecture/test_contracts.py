@@ -1,7 +1,8 @@
-"""The walls of the project: who may import whom, and how long a function may be."""
+"""The walls of the project: who may import whom, that nobody imports in a circle, and how long a function may be."""
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import subprocess
 import sys
@@ -89,3 +90,27 @@ def test_what_is_too_long_is_listed(tmp_path: Path) -> None:
     assert list(lengths.too_long(path)) == []
     path.write_text(f"def f() -> None:\n{body}    y = 1\n", encoding="utf-8")
     assert [line.rpartition(": ")[2] for line in lengths.too_long(path)] == ["f has a body of 61 lines, at most 60"]
+
+
+def test_imports_have_no_circle() -> None:
+    """Neither modules nor the folders of a folder import each other, but for the folders that are listed."""
+    layout = script("layout")
+    assert [*layout.circles(layout.sources())] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("oarpy/model/durations.py", "from oarpy.model import request"),
+        ("oarpy/scheduler/order/quotas.py", "from oarpy.scheduler.passes.backfilling import POLICIES"),
+    ],
+)
+def test_a_circle_is_noticed(module: str, line: str) -> None:
+    """The check sees imports in functions, and those that are in a circle only as folders are."""
+    layout = script("layout")
+    trees = layout.sources()
+    path = Path(module)
+    trees[path] = ast.parse(ast.unparse(trees[path]) + f"\n\ndef late() -> None:\n    {line}\n")
+    found = [*layout.circles(trees)]
+    assert len(found) >= 1
+    assert "circle" in found[0]

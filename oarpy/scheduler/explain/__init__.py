@@ -2,6 +2,7 @@
 
 - ``reasons``: the verdict on each job of a pass, in words.
 - ``blocking_jobs``: who holds what a job waits for, or fills its quota.
+- ``queue_position``: where a job stands, for ``oarstat --priority``.
 - ``written_filters``: what of a job's filters its user wrote.
 - ``counterfactuals``: a *counterfactual* is a change of the request that was tried where the job stands.
 

@@ -11,9 +11,9 @@ from oarpy.scheduler.decide import keep_promises
 from oarpy.scheduler.gantt.gantt import Claim
 from oarpy.scheduler.gantt.search import Found
 from oarpy.scheduler.job_roles import needs_others, roles_of
-from oarpy.scheduler.order.queue_orders import OF_THE_JOB_ALONE, Order
+from oarpy.scheduler.order.queue_orders import Order
+from oarpy.scheduler.order.ranking import BrokenOrder, Ranking, by_priority
 from oarpy.scheduler.passes.planner import Decision, Planner
-from oarpy.scheduler.passes.ranking import BrokenOrder, Ranking, by_priority
 from oarpy.scheduler.passes.turns import Stage, Turn
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.resources.matching import Matchers
@@ -202,12 +202,9 @@ class QueueInPlan:
 
     def _stand_behind(self, stage: Stage, jobs: Sequence[WaitingJob]) -> bool:
         """Tell whether the order of a stage puts all its jobs before each of these."""
-        queue = stage.queues[0]
-        # where two jobs never change places, the last one stands for all
-        known = stage.jobs[-1:] if self._orders.get(queue.order) in OF_THE_JOB_ALONE else stage.jobs
         ranking = Ranking(self._orders, self._planner.options.size, self._snapshot.now, self._snapshot.priorities)
         try:
-            return ranking.ordered([*known, *jobs], queue)[: len(known)] == known
+            return ranking.behind(stage.jobs, jobs, stage.queues[0]) is not None
         except BrokenOrder:
             return False
 

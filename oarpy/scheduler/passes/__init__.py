@@ -1,6 +1,6 @@
 """How a pass goes over the queues. May import all of ``oarpy.scheduler``, where ``plan`` and what explains jobs use it.
 
-- ``planner``: the one pass. ``turns``: who is looked at when. ``ranking``: the order of a queue.
+- ``planner``: the one pass. ``turns``: who is looked at when.
 - ``backfilling``: the planning policies.
 - Loops around the planner: ``starts_only`` ends once nobody else can start, ``continued`` is kept and goes on.
   ``compressed`` moves jobs forward from their places, ``probe`` stops at one job. The full one is ``scheduler.plan``.

@@ -13,13 +13,13 @@ from oarpy.model.dates import NO_DATES
 from oarpy.model.request import Count
 from oarpy.scheduler.gantt.gantt import bits_held
 from oarpy.scheduler.job_roles import Roles, roles_of
-from oarpy.scheduler.order.queue_orders import OF_THE_JOB_ALONE, Order
+from oarpy.scheduler.order.queue_orders import Order
+from oarpy.scheduler.order.ranking import BrokenOrder, by_priority
 from oarpy.scheduler.passes.continued import ContinuedPass
-from oarpy.scheduler.passes.ranking import BrokenOrder, by_priority
 from oarpy.scheduler.passes.turns import Stage
 from oarpy.scheduler.plan import Placement
 from oarpy.scheduler.resources.matching import Matchers
-from oarpy.scheduler.snapshot import HoldingJob, Queue, Ration, Snapshot, WaitingJob, conditions
+from oarpy.scheduler.snapshot import HoldingJob, Ration, Snapshot, WaitingJob, conditions
 from oarpy.scheduler.verdicts import Verdict
 
 _PLAIN = Roles()
@@ -207,7 +207,7 @@ def _stages(
             return None
         stages = [Stage(stage.queues, stage.besteffort, jobs=behind)] if behind else []
         for (besteffort, rank), jobs in sorted(found.items(), key=lambda item: item[0]):
-            ordered = last.made.ordered(snapshot, jobs, groups[rank][0])
+            ordered = last.made.ranking(snapshot).ordered(jobs, groups[rank][0])
             stages.append(Stage(groups[rank], besteffort, jobs=ordered))
     except BrokenOrder:
         return None
@@ -224,29 +224,16 @@ def _can_be_added(job: WaitingJob, last: LastPass, place: Mapping[str, int]) -> 
 
 def _behind(last: LastPass, snapshot: Snapshot, fresh: list[WaitingJob], gone: set[int]) -> list[WaitingJob] | None:
     """Return the new jobs of the last stage in order; None when they, or those before them, change places."""
+    ranking = last.made.ranking(snapshot)
     *others, stage = last.made.stages
-    for other in others:
-        jobs = _left(other.jobs, gone)
-        queue = other.queues[0]
-        if not _is_fixed(queue, last.orders) and last.made.ordered(snapshot, jobs, queue) != jobs:
-            return None
-    jobs, queue = _left(stage.jobs, gone), stage.queues[0]
-    # where two jobs never change places, the last one stands for all
-    known = jobs[-1:] if _is_fixed(queue, last.orders) else jobs
-    if not fresh and len(known) <= 1:
-        return []
-    ordered = last.made.ordered(snapshot, known + fresh, queue)
-    return ordered[len(known) :] if ordered[: len(known)] == known else None
+    if any(ranking.behind(_left(other.jobs, gone), [], other.queues[0]) is None for other in others):
+        return None
+    return ranking.behind(_left(stage.jobs, gone), fresh, stage.queues[0])
 
 
 def _left(jobs: list[WaitingJob], gone: set[int]) -> list[WaitingJob]:
     """Return the jobs that still wait."""
     return [job for job in jobs if job.id not in gone] if gone else jobs
-
-
-def _is_fixed(queue: Queue, orders: Mapping[str, Order]) -> bool:
-    """Tell whether two jobs of the queue never change places."""
-    return orders.get(queue.order) in OF_THE_JOB_ALONE
 
 
 def is_steady(snapshot: Snapshot) -> bool:

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from oarpy.scheduler.gantt.demands import CompiledRequests
 from oarpy.scheduler.job_roles import Profile
 from oarpy.scheduler.order.queue_orders import Order
+from oarpy.scheduler.order.ranking import Ranking
 from oarpy.scheduler.passes.planner import Inquiry, Planner
-from oarpy.scheduler.passes.ranking import Ranking
 from oarpy.scheduler.passes.turns import Stage, Turn
 from oarpy.scheduler.resources.matching import Matchers
-from oarpy.scheduler.snapshot import HoldingJob, Queue, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import HoldingJob, Snapshot
 from oarpy.scheduler.verdicts import Verdict
 
 
@@ -37,10 +37,10 @@ class ContinuedPass:
         """Tell whether the timelines serve jobs of this profile."""
         return self.planner.gantt.knows(profile)
 
-    def ordered(self, snapshot: Snapshot, jobs: list[WaitingJob], queue: Queue) -> list[WaitingJob]:
-        """Return ``jobs`` of ``snapshot`` in the order of ``queue``. Raises ``BrokenOrder``."""
+    def ranking(self, snapshot: Snapshot) -> Ranking:
+        """Return what orders the jobs of ``snapshot``."""
         options = CompiledRequests(snapshot, self._matchers)
-        return Ranking(self._orders, options.size, snapshot.now, snapshot.priorities).ordered(jobs, queue)
+        return Ranking(self._orders, options.size, snapshot.now, snapshot.priorities)
 
     def run(self) -> None:
         """Look at every job."""

@@ -24,9 +24,9 @@ from oarpy.scheduler.gantt.gantt import Claim, Gantt, Kept
 from oarpy.scheduler.gantt.search import Answer, Found, Search
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.order.queue_orders import Order
+from oarpy.scheduler.order.ranking import Ranking, by_priority
 from oarpy.scheduler.passes.backfilling import POLICIES, PlanningPolicy, Schedule
 from oarpy.scheduler.passes.growth import UntilEnd
-from oarpy.scheduler.passes.ranking import Ranking, by_priority
 from oarpy.scheduler.passes.turns import Stage, Turn, Turns
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.rules.dates import lapse_of, lapse_text

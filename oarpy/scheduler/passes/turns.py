@@ -9,7 +9,6 @@ again right after that one was settled::
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,8 +17,8 @@ from math import inf
 from typing import NamedTuple
 
 from oarpy.scheduler.explain.reasons import Explanation
+from oarpy.scheduler.order.ranking import Ranking
 from oarpy.scheduler.passes.backfilling import PlanningPolicy
-from oarpy.scheduler.passes.ranking import BrokenOrder, Ranking
 from oarpy.scheduler.snapshot import Queue, Ration, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 
@@ -121,8 +120,11 @@ class Turns:
         reservations = [job for job in stage.waiting if job.reservation is not None]
         reservations.sort(key=lambda job: (job.submitted, job.id))
         yield from self._each(((job, None) for job in reservations), policy)
-        stage.jobs, set_aside = self._ordered([job for job in stage.waiting if job.reservation is None], stage.queues)
-        yield from self._each(set_aside, policy)
+        others = [job for job in stage.waiting if job.reservation is None]
+        ranked = self._ranking.of_queues(others, stage.queues)
+        stage.jobs = ranked.jobs
+        self.broken.update(ranked.broken)
+        yield from self._each(_set_aside(others, ranked.broken), policy)
         yield from self.in_order(stage.jobs, policy)
 
     def in_order(self, jobs: Iterable[WaitingJob], policy: PlanningPolicy) -> Iterator[Turn]:
@@ -153,35 +155,8 @@ class Turns:
             for turn in turns:
                 yield needed, turn.job
 
-    def _ordered(self, jobs: list[WaitingJob], queues: Sequence[Queue]) -> tuple[list[WaitingJob], list[_Refusable]]:
-        """Order the jobs of merged queues; those of a queue whose order fails are set aside, the others go on."""
-        set_aside: list[_Refusable] = []
-        for queue in queues:
-            try:
-                return _ranked(self._ranking.ordered(jobs, queue)), set_aside
-            except BrokenOrder as broken:
-                self.broken[queue.name] = str(broken)
-                set_aside += [(job, (Verdict.NEVER, str(broken))) for job in jobs if job.queue == queue.name]
-                jobs = [job for job in jobs if job.queue != queue.name]
-        return [], set_aside
 
-
-def _ranked(ordered: list[WaitingJob]) -> list[WaitingJob]:
-    """Put applications where the instants that rank them belong.
-
-    Jobs submitted before that instant stay ahead, the others behind; the queue's order sorts those between two.
-    """
-    applications = sorted(
-        (job for job in ordered if job.ranked is not None), key=lambda job: (job.ranked or 0.0, job.id)
-    )
-    if not applications:
-        return ordered
-    instants = [job.ranked or 0.0 for job in applications]
-    between: list[list[WaitingJob]] = [[] for _ in range(len(applications) + 1)]
-    for job in ordered:
-        if job.ranked is None:
-            between[bisect_right(instants, job.submitted)].append(job)
-    found = between[0]
-    for application, behind in zip(applications, between[1:], strict=True):
-        found += [application, *behind]
-    return found
+def _set_aside(jobs: Sequence[WaitingJob], broken: Mapping[str, str]) -> Iterator[_Refusable]:
+    """Yield the jobs of queues whose order failed, by queue, each with what failed."""
+    for queue, failure in broken.items():
+        yield from ((job, (Verdict.NEVER, failure)) for job in jobs if job.queue == queue)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oarpy.scheduler.explain.queue_position import standing
 from oarpy.scheduler.order.priorities import clamped, factors, karma, karma_parts, multifactor_priority
 from oarpy.scheduler.order.queue_orders import ORDERS
-from oarpy.scheduler.order.queue_position import standing
 from oarpy.scheduler.order.usage_shares import FactorRules, KarmaRules, Priorities, Usage
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob

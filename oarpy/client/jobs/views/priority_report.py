@@ -9,9 +9,9 @@ from oarpy.client.session import Session
 from oarpy.cluster_state.order_plugins import SiteOrders
 from oarpy.cluster_state.what_if import read_only
 from oarpy.model.errors import NotFound, OarpyError
+from oarpy.scheduler.explain.queue_position import QueuePosition, standing
 from oarpy.scheduler.order.priorities import Factor, Part
 from oarpy.scheduler.order.queue_orders import QUEUE_ORDERS
-from oarpy.scheduler.order.queue_position import QueuePosition, standing
 from oarpy.store.passes.last_answer import standing as stored_standing
 
 

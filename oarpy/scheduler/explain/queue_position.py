@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from oarpy.scheduler.gantt.demands import CompiledRequests
 from oarpy.scheduler.order.priorities import Factor, Part, factors, karma_parts
 from oarpy.scheduler.order.queue_orders import ORDERS, QUEUE_ORDERS, Candidate, Order, numbers
-from oarpy.scheduler.passes.ranking import BrokenOrder, Ranking, by_priority
+from oarpy.scheduler.order.ranking import Ranking, by_priority
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
 
@@ -91,11 +91,10 @@ def _ranked(found: QueuePosition, snapshot: Snapshot, orders: Mapping[str, Order
         and other.reservation is None
         and (not other.held or other.id == found.job.id)
     ]
-    try:
-        ranking = Ranking(orders, size, snapshot.now, snapshot.priorities)
-        ordered, keys = ranking.ordered_with_keys(rivals, found.queues[0])
-    except BrokenOrder as broken:
-        return replace(found, failure=str(broken))
+    ranked = Ranking(orders, size, snapshot.now, snapshot.priorities).of_queues(rivals, found.queues)
+    if found.job.queue in ranked.broken:
+        return replace(found, failure=ranked.broken[found.job.queue])
+    ordered, keys = ranked.jobs, ranked.keys
     place = [other.id for other in ordered].index(found.job.id)
     before = ordered[:place]
     nearest = before[-1] if before else None

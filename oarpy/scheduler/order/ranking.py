@@ -1,0 +1,113 @@
+"""Which queues are planned together, and in which order their jobs are looked at: the one place that decides it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from oarpy.scheduler.order.queue_orders import OF_THE_JOB_ALONE, Candidate, Order
+from oarpy.scheduler.order.usage_shares import NO_HISTORY, Priorities
+from oarpy.scheduler.snapshot import Queue, WaitingJob
+
+
+class BrokenOrder(Exception):
+    """The order of a queue does not exist or raised."""
+
+    def __init__(self, queue: Queue, reason: str) -> None:
+        super().__init__(f"policy '{queue.order}' of queue '{queue.name}' {reason}")
+        self.queue = queue
+
+
+def by_priority(queues: Iterable[Queue]) -> list[tuple[Queue, ...]]:
+    """Return the queues by decreasing priority, those of equal priority together."""
+    ordered = sorted(queues, key=lambda queue: -queue.priority)
+    return [tuple(group) for _, group in groupby(ordered, key=lambda queue: queue.priority)]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The jobs of queues planned together, in order, and what each was ordered by, least first.
+
+    ``broken`` are queues whose order failed, and how: their jobs are not in order, those of the others are.
+    """
+
+    jobs: list[WaitingJob]
+    keys: Mapping[int, tuple[float, ...]]
+    broken: Mapping[str, str] = field(default_factory=dict)
+
+
+class Ranking:
+    """Orders the jobs of merged queues; ``size`` tells how many resources a job takes on an empty platform."""
+
+    def __init__(
+        self,
+        orders: Mapping[str, Order],
+        size: Callable[[WaitingJob], int],
+        now: float,
+        priorities: Priorities = NO_HISTORY,
+    ) -> None:
+        self._orders, self._size, self._now, self._priorities = orders, size, now, priorities
+
+    def of_queues(self, jobs: Sequence[WaitingJob], queues: Iterable[Queue]) -> Ranked:
+        """Order the jobs of merged queues in the order of the first one that does not fail."""
+        broken: dict[str, str] = {}
+        for queue in queues:
+            some = [job for job in jobs if job.queue not in broken] if broken else jobs
+            try:
+                return Ranked(*self._ordered(some, queue), broken)
+            except BrokenOrder as failure:
+                broken[queue.name] = str(failure)
+        return Ranked([], {}, broken)
+
+    def ordered(self, jobs: Sequence[WaitingJob], queue: Queue) -> list[WaitingJob]:
+        """Order ``jobs`` in the order of ``queue``. Raises :class:`BrokenOrder`."""
+        return self._ordered(jobs, queue)[0]
+
+    def behind(self, known: Sequence[WaitingJob], fresh: Sequence[WaitingJob], queue: Queue) -> list[WaitingJob] | None:
+        """Return ``fresh`` jobs in order if they all go behind those ``known``, which keep theirs; None if not.
+
+        Raises :class:`BrokenOrder`.
+        """
+        # where two jobs never change places, the last one stands for all
+        fixed = self._orders.get(queue.order) in OF_THE_JOB_ALONE and not any(job.ranked is not None for job in known)
+        known = list(known[-1:] if fixed else known)
+        if not fresh and len(known) <= 1:
+            return []
+        ordered = self.ordered([*known, *fresh], queue)
+        return ordered[len(known) :] if ordered[: len(known)] == known else None
+
+    def _ordered(
+        self, jobs: Sequence[WaitingJob], queue: Queue
+    ) -> tuple[list[WaitingJob], dict[int, tuple[float, ...]]]:
+        order = self._orders.get(queue.order)
+        if order is None:
+            raise BrokenOrder(queue, "does not exist")
+        try:
+            ranks = {job.id: order(Candidate(job, self._now, self._size, self._priorities)) for job in jobs}
+            return _with_applications(sorted(jobs, key=lambda job: ranks[job.id])), ranks
+        except Exception as error:  # a plug-in may raise anything
+            what = " ".join(str(error).split())  # a message is one line
+            raise BrokenOrder(queue, f"failed: {type(error).__name__}: {what}") from error
+
+
+def _with_applications(ordered: list[WaitingJob]) -> list[WaitingJob]:
+    """Put applications where the instants that rank them belong.
+
+    Jobs submitted before that instant stay ahead, the others behind; the queue's order sorts those between two.
+    """
+    applications = sorted(
+        (job for job in ordered if job.ranked is not None), key=lambda job: (job.ranked or 0.0, job.id)
+    )
+    if not applications:
+        return ordered
+    instants = [job.ranked or 0.0 for job in applications]
+    between: list[list[WaitingJob]] = [[] for _ in range(len(applications) + 1)]
+    for job in ordered:
+        if job.ranked is None:
+            between[bisect_right(instants, job.submitted)].append(job)
+    found = between[0]
+    for application, behind in zip(applications, between[1:], strict=True):
+        found += [application, *behind]
+    return found
