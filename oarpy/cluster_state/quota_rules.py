@@ -64,4 +64,5 @@ def _rule(row: quotas.QuotaRuleRow, valid: tuple[Span, ...] | None) -> QuotaRule
         row.resource_hours,
         valid,
         row.rule_set or "",
+        row.level,
     )

@@ -158,8 +158,10 @@ def _queue(queue: Queue) -> Json:
 
 
 def _quota(rule: QuotaRule) -> Json:
-    """Return a quota rule; a rule valid for ever has no end in its span."""
+    """Return a quota rule; a rule valid for ever has no end in its span. A scenario calls its level ``set``."""
     written = _changed(rule, "valid")
+    if "level" in written:
+        written["set"] = written.pop("level")
     if rule.valid is not None:
         written["valid"] = [[begin, None if isinf(end) else end] for begin, end in rule.valid]
     return written

@@ -19,6 +19,9 @@ from itertools import groupby, pairwise
 
 from oarpy.model.errors import UsageError
 
+DEFAULT_LEVEL = "default"
+"""The level of quota rules that name none."""
+
 OTHERWISE = "* * * *"
 """The period that is whatever the others leave."""
 

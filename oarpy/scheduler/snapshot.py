@@ -16,7 +16,7 @@ from typing import Any, Literal
 from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import Dependency
 from oarpy.model.job_types import BESTEFFORT
-from oarpy.model.quota_calendar import Span
+from oarpy.model.quota_calendar import DEFAULT_LEVEL, Span
 from oarpy.model.request import Consumption, Group
 from oarpy.model.setting_values import GhostRule, PolicyName
 from oarpy.scheduler.negotiation.clusters import HOST, HostCluster
@@ -225,6 +225,8 @@ DEFAULT_QUEUES = (Queue("default", 3), Queue(BESTEFFORT, 0))
 class QuotaRule:
     """Limits for the jobs that the key matches; each pattern is a name, ``*`` (all together) or ``/`` (each one).
 
+    Of the rules of one ``level`` the most specific applies to a job; those of different levels all do.
+
     ``resources`` and ``jobs`` limit what is held at one instant. ``resource_hours`` limits the sum of resources x
     walltime (in hours) over the jobs that hold then. -1 means no limit.
 
@@ -241,6 +243,13 @@ class QuotaRule:
     resource_hours: float = -1
     valid: tuple[Span, ...] | None = None
     period: str = ""
+    level: str = DEFAULT_LEVEL
+
+    @property
+    def key(self) -> str:
+        """The patterns, and the level unless it is the default one, as a quota file has them."""
+        patterns = (self.queue, self.project, self.type, self.user)
+        return ",".join(patterns if self.level == DEFAULT_LEVEL else (*patterns, self.level))
 
 
 @dataclass(frozen=True, slots=True)

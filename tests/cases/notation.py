@@ -282,7 +282,8 @@ def _quota(case: Case, words: Sequence[str]) -> None:
     valid = options.pop("valid", None)
     spans = None if valid is None else tuple(_span(part) for part in valid.split(","))
     numbers = {name: float(options.pop(name)) for name in ("resources", "jobs", "resource_hours") if name in options}
-    patterns = {name: options.pop(name) for name in ("queue", "project", "type", "user", "period") if name in options}
+    words = ("queue", "project", "type", "user", "period", "level")
+    patterns = {name: options.pop(name) for name in words if name in options}
     _refuse(options)
     case.quotas.append(QuotaRule(**patterns, **numbers, valid=spans))  # type: ignore[arg-type]
 

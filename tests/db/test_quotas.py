@@ -66,13 +66,32 @@ def test_what_is_loaded_is_shown_and_can_be_loaded_again(connection: Connection,
         rows = [sorted(row.partition(",")[2] for row in state[table]) for state in (loaded, contents(connection))]
         assert rows[0] == rows[1]
     text = quotas(oarsub, "show")
-    assert "workdays *       *       *    /    8         16   -" in text
+    assert "workdays default *       *       *    /    8         16   -" in text
     assert "workdays 08:00-19:00 mon-fri                        office hours\n" in text
     assert "weekend  2026-12-24 12:00:00 to 2027-01-02 08:30:00 holidays\n" in text
     assert "Valid now: " in text
     assert "The time zone is Europe/Paris." in text
     assert quotas(oarsub, "clear") == "4 rules removed\n"
     assert json.loads(quotas(oarsub, "show", "-J")) == {"quotas": {}}
+
+
+def test_rules_of_several_levels_all_bind(connection: Connection, oarsub: Submitter) -> None:
+    """A limit of all and one of each user, in passes, dry runs and reasons; the second was never looked at before."""
+    rules = {"*,*,*,*": [9, -1, -1], "*,*,*,/,users": [4, -1, -1]}
+    Path("levels.json").write_text(json.dumps({"quotas": rules}))
+    quotas(oarsub, "load", "levels.json")
+    assert json.loads(quotas(oarsub, "show", "-J")) == {"quotas": rules}
+    first, second = (oarsub.job_id("-l", "/nodes=1,walltime=0:30:0", "date") for _ in range(2))
+    run_pass(connection)
+    states: dict[int, str] = dict(connection.execute("SELECT job_id, state FROM jobs").fetchall())
+    assert states == {first: "Running", second: "Waiting"}
+    found = json.loads(oarsub("--why", str(second), "-J", command="oarstat").out)
+    assert (found["verdict"], found["quota"]["rule"]["level"]) == ("quota", "users")
+    assert "Quota *,*,*,/,users: 4 of 4 resources used now" in oarsub("--why", str(second), command="oarstat").out
+    planned = oarsub("--dry-run", "-l", "/nodes=1,walltime=0:30:0", "date")
+    assert "quota *,*,*,/,users: at most 4 resources" in planned.out
+    with pytest.raises(UniqueViolation):
+        insert(connection, "quotas", user_name="/", level="users")
 
 
 def test_a_file_that_makes_no_sense_changes_nothing(connection: Connection, oarsub: Submitter) -> None:

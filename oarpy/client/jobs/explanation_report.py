@@ -209,7 +209,7 @@ def _quota(use: QuotaUse) -> str:
     more = ", ..." if len(use.jobs) > _MOST_NAMED else ""
     noun = "job" if len(use.jobs) == 1 else "jobs"
     named = f" by {noun} {', '.join(map(str, use.jobs[:_MOST_NAMED]))}{more}" if use.jobs else ""
-    name, when = f"Quota {rule.queue},{rule.project},{rule.type},{rule.user}", "now"
+    name, when = f"Quota {rule.key}", "now"
     if use.end < inf:
         name += f" ({rule.period}, until {local_date(use.end)})"
     if use.at == use.begin:
@@ -284,7 +284,13 @@ def _quota_record(use: QuotaUse) -> dict[str, JsonValue]:
         return instant if abs(instant) < inf else None
 
     return {
-        "rule": {"queue": rule.queue, "project": rule.project, "type": rule.type, "user": rule.user},
+        "rule": {
+            "queue": rule.queue,
+            "project": rule.project,
+            "type": rule.type,
+            "user": rule.user,
+            "level": rule.level,
+        },
         "period": None
         if rule.valid is None
         else {"name": rule.period, "from": finite(use.begin), "to": finite(use.end)},

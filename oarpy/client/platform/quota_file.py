@@ -13,6 +13,7 @@ from oarpy.client.rendering import JsonValue
 from oarpy.model.errors import UsageError
 from oarpy.model.quota_calendar import (
     DAY,
+    DEFAULT_LEVEL,
     OTHERWISE,
     WEEKDAYS,
     DatedPeriod,
@@ -27,7 +28,7 @@ from oarpy.model.quota_calendar import (
 from oarpy.store.passes.quotas import QuotaRuleRow
 
 _WORDS = ("quotas", "job_types", "periodical", "oneshot")
-_SET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", re.ASCII)
 _SHARE = re.compile(r"(?:(\d{1,6}(?:\.\d{1,6})?)\*)?ALL", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,9})?", re.ASCII)
 _LARGEST = 2**31 - 1
@@ -56,7 +57,7 @@ def parse(text: str, resources: int, zone: tzinfo | None) -> QuotaFile:
         raise UsageError("quotas are an object", hint='for example {"quotas": {"*,*,*,/": [64, -1, -1]}}')
     names = tuple(name for name in tree if name not in _WORDS)
     for name in names:
-        if not _SET_NAME.fullmatch(name):
+        if not _NAME.fullmatch(name):
             raise UsageError(f"'{name[:60]}' is no name for a set of rules", hint="letters, digits, _ . -")
     rules = _rules(tree.get("quotas", {}), None, resources)
     for name in names:
@@ -99,15 +100,22 @@ def _rules(tree: Any, rule_set: str | None, resources: int) -> list[QuotaRuleRow
     found: dict[tuple[str, ...], QuotaRuleRow] = {}
     for key, value in tree.items():
         parts = tuple(part.strip() for part in key.split(","))
-        if len(parts) != 4 or not all(parts):
-            raise UsageError(f"{owner}: '{key[:60]}' is no key of a rule", hint="write queue,project,type,user")
-        if parts in found:
+        if len(parts) not in (4, 5) or not all(parts):
+            hint = "write queue,project,type,user, and a level behind it if need be"
+            raise UsageError(f"{owner}: '{key[:60]}' is no key of a rule", hint=hint)
+        queue, project, kind, user, level = parts if len(parts) == 5 else (*parts, DEFAULT_LEVEL)
+        if not _NAME.fullmatch(level):
+            raise UsageError(f"{owner}: '{level[:60]}' is no name for a level of rules", hint="letters, digits, _ . -")
+        full_key = queue, project, kind, user, level
+        if full_key in found:
             raise UsageError(f"{owner}: there are two rules for {','.join(parts)}")
         limits = value if isinstance(value, list) else [value, -1, -1]
         if len(limits) != 3:
             raise UsageError(f"{owner}: {key}: not three limits", hint="[resources, jobs, resource-hours]")
         numbers = [_limit(limit, f"{owner}: {key}", resources) for limit in limits]
-        found[parts] = QuotaRuleRow(*parts, int(numbers[0]), int(numbers[1]), numbers[2], rule_set)
+        found[full_key] = QuotaRuleRow(
+            queue, project, kind, user, int(numbers[0]), int(numbers[1]), numbers[2], rule_set, level
+        )
     return list(found.values())
 
 
@@ -210,10 +218,15 @@ def _date(instant: float, zone: tzinfo | None) -> str:
 
 def _rules_document(rules: Sequence[QuotaRuleRow], rule_set: str | None) -> dict[str, JsonValue]:
     return {
-        f"{rule.queue},{rule.project},{rule.type},{rule.user}": [rule.resources, rule.jobs, _plain(rule.resource_hours)]
+        _key(rule): [rule.resources, rule.jobs, _plain(rule.resource_hours)]
         for rule in rules
         if rule.rule_set == rule_set
     }
+
+
+def _key(rule: QuotaRuleRow) -> str:
+    patterns = (rule.queue, rule.project, rule.type, rule.user)
+    return ",".join(patterns if rule.level == DEFAULT_LEVEL else (*patterns, rule.level))
 
 
 def _plain(number: float) -> float:

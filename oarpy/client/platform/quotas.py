@@ -78,9 +78,10 @@ def text(file: QuotaFile) -> str:
 
 def table(file: QuotaFile, now: datetime) -> str:
     """Return the rules, when each set is valid, and which one is ``now``."""
-    columns = ("Set", "Queue", "Project", "Type", "User", "Resources", "Jobs", "Resource-hours")
+    columns = ("Set", "Level", "Queue", "Project", "Type", "User", "Resources", "Jobs", "Resource-hours")
     rows = tuple(
-        (rule.rule_set or "", rule.queue, rule.project, rule.type, rule.user, *_limits(rule)) for rule in file.rules
+        (rule.rule_set or "", rule.level, rule.queue, rule.project, rule.type, rule.user, *_limits(rule))
+        for rule in file.rules
     )
     text = Table(tuple(map(Column, columns)), rows).text()
     times = _times(file)

@@ -1,8 +1,8 @@
 """Quotas: who counts for which limit at which instant, and which rule applies to a job.
 
-The most specific rule applies (a name before ``/`` before ``*``, compared by queue, then project, type, user). It
-limits the sum over all jobs that its key matches; ``/`` keeps a sum for each value. A job that lasts through several
-periods keeps the rule of each period in that period's part::
+On each level the most specific rule applies (a name before ``/`` before ``*``, compared by queue, then project, type,
+user), and a job keeps the rules of all levels. A rule limits the sum over all jobs that its key matches; ``/`` keeps a
+sum for each value. A job that lasts through several periods keeps the rule of each period in that period's part::
 
     rules          |-- by day: at most 4 --|-- by night: at most 8 --
     held           | 2     | 3     | 1     | 4
@@ -12,9 +12,9 @@ periods keeps the rule of each period in that period's part::
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from math import inf
 
 from oarpy.model.quota_calendar import Span
@@ -62,7 +62,7 @@ class Limit:
             )
             if value >= 0
         ]
-        name = f"quota {rule.queue},{rule.project},{rule.type},{rule.user}"
+        name = f"quota {rule.key}"
         if self.passing:
             until = f" until {show(self.end)}" if self.end < inf else ""
             name += f" ({rule.period}{', valid' if rule.period else 'valid'}{until})"
@@ -86,16 +86,25 @@ class Excess:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What limits a job: at most one rule at each instant, ascending; it cannot be placed beyond ``horizon``."""
+    """What limits a job: for each level at most one rule at each instant, ascending.
 
-    spans: tuple[Limit, ...]
+    The job cannot be placed beyond ``horizon``.
+    """
+
+    levels: tuple[tuple[Limit, ...], ...]
     horizon: float = inf
+
+    def __iter__(self) -> Iterator[Limit]:
+        """Yield every rule that applies at some instant."""
+        return chain.from_iterable(self.levels)
 
     def change_after(self, instant: float) -> float:
         """Return the first instant after ``instant`` at which another rule applies, infinity if none does."""
-        place = bisect_right(self.spans, instant, key=_beginning)
-        changes = [limit.begin for limit in self.spans[place : place + 1]]
-        changes += [limit.end for limit in self.spans[max(place - 1, 0) : place] if limit.end > instant]
+        changes = []
+        for spans in self.levels:
+            place = bisect_right(spans, instant, key=_beginning)
+            changes += [limit.begin for limit in spans[place : place + 1]]
+            changes += [limit.end for limit in spans[max(place - 1, 0) : place] if limit.end > instant]
         return min(changes, default=inf)
 
 
@@ -202,8 +211,17 @@ class Ledger:
         """Return the last excess in [begin, end) were ``amount`` added; None: the limits hold throughout."""
         if end > limits.horizon:
             return Excess(inf, None)
-        place = len(limits.spans) if end == inf else bisect_left(limits.spans, end, key=_beginning)
-        while place and (limit := limits.spans[place - 1]).end > begin:
+        worst: Excess | None = None
+        for spans in limits.levels:
+            found = self._excess(spans, begin, end, amount)
+            if found is not None and (worst is None or found.until > worst.until):
+                worst = found
+        return worst
+
+    def _excess(self, spans: Sequence[Limit], begin: float, end: float, amount: Amount) -> Excess | None:
+        """Return the same for the rules of one level."""
+        place = len(spans) if end == inf else bisect_left(spans, end, key=_beginning)
+        while place and (limit := spans[place - 1]).end > begin:
             left, right = max(begin, limit.begin), min(end, limit.end)
             pattern = _pattern(limit.rule)
             sums = (self._sums.get((pattern, key), _NOTHING) for key in limit.keys)
@@ -217,7 +235,7 @@ class Ledger:
     def watched(self, limits: Limits) -> Ledger:
         """Return a ledger of its own with the sums that ``limits`` look at, as they are now."""
         twin = self._with({})
-        for limit in limits.spans:
+        for limit in limits:
             for key in limit.keys:
                 if sums := self._sums.get((_pattern(limit.rule), key)):
                     twin._sums[_pattern(limit.rule), key] = sums.copy()
@@ -229,7 +247,7 @@ class Ledger:
         Limits of resource-hours count only where nothing is left of them: the rest depends on how long the job lasts.
         """
         instants = {begin, limits.horizon}
-        for limit in limits.spans:
+        for limit in limits:
             instants |= {limit.begin, limit.end}
             for sums in self._sums_of(limit):
                 instants |= {one for one in sums.begins if limit.begin < one < limit.end}
@@ -238,31 +256,36 @@ class Ledger:
     def _room(self, limits: Limits, instant: float) -> float:
         if instant >= limits.horizon:
             return 0
-        place = bisect_right(limits.spans, instant, key=_beginning) - 1
-        if place < 0 or (limit := limits.spans[place]).end <= instant:
-            return inf
-        return min(sums.room(instant, limit.rule) for sums in self._sums_of(limit))
+        return min(
+            (
+                sums.room(instant, limit.rule)
+                for limit in limits
+                if limit.begin <= instant < limit.end
+                for sums in self._sums_of(limit)
+            ),
+            default=inf,
+        )
 
     def _sums_of(self, limit: Limit) -> list[Sums]:
         return [self._sums.get((_pattern(limit.rule), key), _NOTHING) for key in limit.keys]
 
     def _limits(self, job: Job) -> Limits | None:
-        """Return the rule that applies to ``job`` in each period, None when none ever does."""
-        spans: list[Limit] = []
-        applying: dict[int, QuotaRule | None] = {}
+        """Return the rules that apply to ``job`` in each period, None when none ever does."""
+        levels: dict[str, list[Limit]] = {}
+        applying: dict[int, list[QuotaRule]] = {}
         for regime in self._regimes:  # those of equal content share their rules
             if id(regime.rules) not in applying:
                 applying[id(regime.rules)] = _applying(regime.rules, job)
-            rule = applying[id(regime.rules)]
-            if rule is None:
-                continue
-            if spans and spans[-1].rule is rule and spans[-1].end == regime.begin:
-                spans[-1] = replace(spans[-1], end=regime.end)
-            else:
-                spans.append(Limit(rule, tuple(_keys(rule, job)), regime.begin, regime.end))
-        if not spans:
+            for rule in applying[id(regime.rules)]:
+                spans = levels.setdefault(rule.level, [])
+                if spans and spans[-1].rule is rule and spans[-1].end == regime.begin:
+                    spans[-1] = replace(spans[-1], end=regime.end)
+                else:
+                    spans.append(Limit(rule, tuple(_keys(rule, job)), regime.begin, regime.end))
+        if not levels:
             return None
-        return Limits(tuple(spans), self.horizon if any(limit.passing for limit in spans) else inf)
+        limits = Limits(tuple(map(tuple, levels.values())))
+        return replace(limits, horizon=self.horizon) if any(limit.passing for limit in limits) else limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,18 +323,19 @@ def _covers(spans: Sequence[Span], instant: float) -> bool:
     return place >= 0 and spans[place][0] <= instant < spans[place][1]
 
 
-def _applying(rules: Sequence[QuotaRule], job: Job) -> QuotaRule | None:
-    """Return the rule that applies to ``job``, the first of equally specific ones; None when it limits nothing."""
-    best: tuple[tuple[int, ...], QuotaRule] | None = None
+def _applying(rules: Sequence[QuotaRule], job: Job) -> list[QuotaRule]:
+    """Return the rule of each level that applies to ``job``, the first of equally specific ones, if it limits anything.
+
+    They are in the order of the rules.
+    """
+    best: dict[str, tuple[tuple[int, ...], QuotaRule]] = {}
     for rule in rules:
         rank = _specificity(rule, job)
         if rank is not None:
             rank = *rank, rule.valid is None  # of equal patterns, that of the period
-            if best is None or rank < best[0]:
-                best = rank, rule
-    if best is None or max(best[1].resources, best[1].jobs, best[1].resource_hours) < 0:
-        return None
-    return best[1]
+            if rule.level not in best or rank < best[rule.level][0]:
+                best[rule.level] = rank, rule
+    return [rule for _, rule in best.values() if max(rule.resources, rule.jobs, rule.resource_hours) >= 0]
 
 
 def _pattern(rule: QuotaRule) -> Key:

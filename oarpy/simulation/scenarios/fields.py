@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from oarpy.model.quota_calendar import DEFAULT_LEVEL
 from oarpy.model.setting_values import PolicyName
 from oarpy.scheduler.snapshot import Power
 
@@ -39,7 +40,7 @@ class QueueEntry(Struct, forbid_unknown_fields=True, rename={"order": "policy"})
     active: bool = True
 
 
-class QuotaEntry(Struct, forbid_unknown_fields=True):
+class QuotaEntry(Struct, forbid_unknown_fields=True, rename={"level": "set"}):
     """A quota rule: patterns, and limits of which -1 is none. An end of None in ``valid`` is none."""
 
     queue: str = "*"
@@ -51,6 +52,7 @@ class QuotaEntry(Struct, forbid_unknown_fields=True):
     resource_hours: Number = -1
     valid: tuple[tuple[Number, Number | None], ...] | UnsetType = UNSET
     period: str = ""
+    level: str = DEFAULT_LEVEL
 
 
 class ConsumableEntry(Struct, forbid_unknown_fields=True):

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from oarpy.model.quota_calendar import DatedPeriod, QuotaCalendar, WeeklyPeriod
+from oarpy.model.quota_calendar import DEFAULT_LEVEL, DatedPeriod, QuotaCalendar, WeeklyPeriod
 from oarpy.store.database import Connection
 
 
@@ -22,10 +22,12 @@ class QuotaRuleRow:
     jobs: int
     resource_hours: float
     rule_set: str | None
+    level: str = DEFAULT_LEVEL
 
 
 _RULES = """
-    SELECT queue_name, project, job_type, user_name, max_resources, max_jobs, max_resource_hours::float8, set_name
+    SELECT queue_name, project, job_type, user_name, max_resources, max_jobs, max_resource_hours::float8, set_name,
+           level
     FROM quotas ORDER BY quota_id
 """
 _SETS = "SELECT set_name, otherwise FROM quota_sets ORDER BY set_name"
@@ -43,9 +45,10 @@ _CLEAR_RULES = "DELETE FROM quotas"
 _CLEAR_SETS = "DELETE FROM quota_sets"
 _ADD_SETS = "INSERT INTO quota_sets (set_name, otherwise) SELECT * FROM unnest(%s::text[], %s::boolean[])"
 _ADD_RULES = """
-    INSERT INTO quotas (queue_name, project, job_type, user_name, max_resources, max_jobs, max_resource_hours, set_name)
+    INSERT INTO quotas (queue_name, project, job_type, user_name, max_resources, max_jobs, max_resource_hours, set_name,
+                        level)
     SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::integer[], %s::integer[], %s::numeric[],
-                         %s::text[])
+                         %s::text[], %s::text[])
 """
 _ADD_PERIODS = """
     INSERT INTO quota_periods (weekday, begins, ends, set_name, label)
@@ -106,6 +109,7 @@ def add(connection: Connection, names: Collection[str], rows: Sequence[QuotaRule
         [row.jobs for row in rows],
         [float(row.resource_hours) for row in rows],
         [row.rule_set for row in rows],
+        [row.level for row in rows],
     ]
     connection.execute(_ADD_RULES, columns)
     weekly, dated = when.weekly, when.dated

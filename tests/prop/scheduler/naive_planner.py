@@ -523,9 +523,9 @@ class Reference:
         )
 
     def quota_holds_at(self, job: Job, walltime: int, ids: set[int], second: int) -> bool:
-        rule = self.rule(job, second)
-        if rule is None:
-            return True
+        return all(self.rule_holds_at(rule, job, walltime, ids, second) for rule in self.rules(job, second))
+
+    def rule_holds_at(self, rule: dict[str, Any], job: Job, walltime: int, ids: set[int], second: int) -> bool:
         kinds = job.get("types", []) if rule["type"] == "/" else [rule["type"]]
         for kind in kinds:
             holds = [
@@ -549,14 +549,17 @@ class Reference:
     def counted(self, ids: set[int]) -> int:
         return sum(1 for ident in ids if self.row[ident].get("type", "default") == "default")
 
-    def rule(self, job: Job, second: int) -> dict[str, Any] | None:
+    def rules(self, job: Job, second: int) -> list[dict[str, Any]]:
+        """The rules that apply to a job: of each set the most specific one."""
         if exempt(job):
-            return None
+            return []
         matching = [rule for rule in self.quotas if matches(rule, job) and valid(rule, second)]
         rank = {"*": 2, "/": 1}
         matching.sort(key=lambda rule: rule.get("valid") is None)
         matching.sort(key=lambda rule: [rank.get(rule[name], 0) for name in ("queue", "project", "type", "user")])
-        return matching[0] if matching else None
+        names = dict.fromkeys(rule.get("set", "default") for rule in self.quotas)
+        first = ([rule for rule in matching if rule.get("set", "default") == name][:1] for name in names)
+        return [rule for some in first for rule in some]
 
     def limited(self, job: Job) -> bool:
         return not exempt(job) and any(matches(rule, job) for rule in self.quotas)
@@ -603,7 +606,7 @@ class Reference:
             found |= {hold.start, end, end + self.security}
         for rule in self.quotas:
             for span in rule.get("valid") or ():
-                found |= {date for date in span if self.rule(job, date) is not self.rule(job, date - 1)}
+                found |= {date for date in span if self.rules(job, date) != self.rules(job, date - 1)}
         return sorted(instant for instant in found if instant >= begin)
 
     def oversized(self, job: Job, options: list[int], states: set[str]) -> str:

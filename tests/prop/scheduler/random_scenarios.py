@@ -97,7 +97,8 @@ def _types(random: Random) -> list[str]:
 
 
 def _quota(random: Random) -> Json:
-    return {
+    named = {"set": random.choice(["users", "default"])} if random.random() < 0.5 else {}
+    return named | {
         "queue": random.choice(["*", "*", "/", "default"]),
         "project": random.choice(["*", "*", "/", "p"]),
         "type": random.choice(["*", "*", "*", "/", "odd"]),

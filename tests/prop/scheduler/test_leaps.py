@@ -122,7 +122,7 @@ def test_a_quota_forbids_every_date_passed_over(
         amount = gantt.amount(job, roles, Claim(date, walltime, taken))
         return not taken or gantt.ledger.excess(limits, date, date + hold, amount) is not None
 
-    edges = [edge for limit in limits.spans for edge in (limit.begin, limit.end)]
+    edges = [edge for limit in limits for edge in (limit.begin, limit.end)]
     dates = sorted({date for date in [*line.begins, *edges] if 0 <= date < inf})
     leaps, date = Leaps(gantt, (line,), limits, option, hold), 0.0
     while date < inf:

@@ -131,6 +131,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
     patterns = st.sampled_from(["*", "*", "/"])
     quotas = [
         {
+            "set": draw(st.sampled_from(["default", "users"])),
             "queue": draw(st.one_of(patterns, st.just("default"))),
             "project": draw(patterns),
             "type": draw(st.one_of(st.just("*"), st.just("/"), st.just("odd"))),

@@ -49,8 +49,20 @@ def test_a_file_as_oar_has_them() -> None:
     assert found.calendar.dated[0].label == "holidays"
 
 
+def test_a_fifth_word_of_the_key_is_the_level() -> None:
+    found = read({"quotas": {"*,*,*,/": 4, "*,*,*,/,users": 2, "*,p,*,*, projects": 6}})
+    assert [(rule.project, rule.resources, rule.level) for rule in found.rules] == [
+        ("*", 4, "default"),
+        ("*", 2, "users"),
+        ("p", 6, "projects"),
+    ]
+    for wrong in ({"*,*,*,/,a b": 1}, {"*,*,*,/,": 1}, {"*,*,*,/": 1, "*,*,*,/,default": 2}, {"*,*,*,/,a,b": 2}):
+        with pytest.raises(UsageError):
+            read({"quotas": wrong})
+
+
 def test_what_is_shown_is_read_as_the_same() -> None:
-    found = read(WEEK)
+    found = read({**WEEK, "quotas": {"*,*,besteffort,*": -1, "*,*,*,*,site": 9}})
     again = read(document(found))
     assert (set(again.rules), again.sets, again.calendar.dated) == (set(found.rules), found.sets, found.calendar.dated)
     assert set(again.calendar.weekly) == set(found.calendar.weekly)
