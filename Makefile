@@ -12,11 +12,11 @@ BINDIR ?= /usr/bin
 VENV := .venv
 BIN := $(VENV)/bin
 TREE := build/tree
-RESULTS := benchmarks/results
+RESULTS := research/benchmarks/results
 INSTALLED_FROM := pyproject.toml constraints.txt packaging/environment.sh
 
-# the benchmark of the main job first, then every other script of benchmarks/ that can be run
-BENCHMARKS := main_job $(filter-out main_job,$(basename $(notdir $(shell grep -ls __main__ benchmarks/*.py))))
+# the benchmark of the main job first, then every other script of research/benchmarks/ that can be run
+BENCHMARKS := main_job $(filter-out main_job,$(basename $(notdir $(shell grep -ls __main__ research/benchmarks/*.py))))
 BENCHMARK_OPTIONS_simulation := --json $(RESULTS)/simulation.json
 
 .PHONY: help
@@ -52,7 +52,7 @@ check: $(VENV)/.installed-dev ## style, types, import contracts, lengths: no dat
 	cd $(TREE) && $(CURDIR)/$(BIN)/lint-imports --no-logo --config $(CURDIR)/pyproject.toml
 
 .PHONY: bench
-bench: $(VENV)/.installed-dev ## measure; tables on standard output, JSON in benchmarks/results/
+bench: $(VENV)/.installed-dev ## measure; tables on standard output, JSON in research/benchmarks/results/
 	@mkdir -p $(RESULTS)
 	$(foreach name,$(BENCHMARKS),
 	echo '$$ oarpy bench $(name) $(BENCHMARK_OPTIONS_$(name))'

@@ -441,18 +441,17 @@ def bench(
         str | None, typer.Argument(metavar="NAME", help="Which measurement; its own options follow. Alone: a list.")
     ] = None,
 ) -> None:
-    """Run a measurement on this machine and print its table; in a checkout the result is saved as JSON too."""
-    from importlib import import_module
+    """Run a measurement on this machine and print its table, in a checkout; the result is saved as JSON too."""
+    from oarpy.commands.checkout import research
 
-    from oarpy.benchmarks import MEASUREMENTS
-
+    measurements = research("benchmarks").MEASUREMENTS
     if name in (None, "-h", "--help"):
-        lines = "".join(f"  {one:<11} {what}\n" for one, what in MEASUREMENTS.items())
+        lines = "".join(f"  {one:<11} {what}\n" for one, what in measurements.items())
         write(f"Usage: oarpy bench NAME [OPTIONS]; oarpy bench NAME --help shows the options.\n\n{lines}")
         return
-    if name not in MEASUREMENTS:
-        raise NotFound(f"no measurement '{name[:40]}'", hint=", ".join(MEASUREMENTS))
-    raise typer.Exit(import_module(f"oarpy.benchmarks.{name}").main(context.args))
+    if name not in measurements:
+        raise NotFound(f"no measurement '{name[:40]}'", hint=", ".join(measurements))
+    raise typer.Exit(research(f"benchmarks.{name}").main(context.args))
 
 
 @app.command()

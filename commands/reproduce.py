@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
+from oarpy.commands.checkout import research
 
 from oarpy.client.rendering import write
-
-if TYPE_CHECKING:
-    from oarpy.reproduction.pools import Pool
 
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer jobs and seeds; judges nothing.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="First seed.")]
@@ -44,22 +42,19 @@ def ndrms(
     as_json: Json = False,
 ) -> None:
     """INRIA RR-7389, applications that negotiate: a line for each claim; exit status 1 if one fails."""
-    from oarpy.benchmarks.negotiated_run import run_for_real
-
-    from oarpy.reproduction.ndrms.reproduction import reproduce, status
-
-    done = reproduce(
+    experiment = research("ndrms.reproduction")
+    done = experiment.reproduce(
         traces,
         figures or (),
         quick=quick,
         output=output,
         as_json=as_json,
-        real=run_for_real,
+        real=research("benchmarks.negotiated_run").run_for_real,
         pool=_pool(processes, dask),
         fresh=fresh,
     )
     write(done.report)
-    raise typer.Exit(status(done.claims, real=not quick, failed=done.failed))
+    raise typer.Exit(experiment.status(done.claims, real=not quick, failed=done.failed))
 
 
 @app.command()
@@ -76,9 +71,7 @@ def deadlines(
     as_json: Json = False,
 ) -> None:
     """Deadlines and co-allocation without reservations: a line for each claim; exit status 1 if one fails."""
-    from oarpy.grid.experiments.deadlines_report import reproduce_deadlines
-
-    report, status = reproduce_deadlines(
+    report, status = research("grids.deadlines_report").reproduce_deadlines(
         output,
         _pool(processes, dask),
         sys.stderr,
@@ -112,9 +105,7 @@ def reallocation(
     as_json: Json = False,
 ) -> None:
     """INRIA RR-7226, jobs that move between clusters: a line for each claim; exit status 1 if one fails."""
-    from oarpy.grid.experiments.reallocation_report import reproduce_reallocation
-
-    report, status = reproduce_reallocation(
+    report, status = research("grids.reallocation_report").reproduce_reallocation(
         output,
         _pool(processes, dask),
         sys.stderr,
@@ -129,7 +120,7 @@ def reallocation(
     raise typer.Exit(status)
 
 
-def _pool(processes: int | None, dask: str | None) -> Pool:
-    from oarpy.reproduction.pools import all_processes, dask_pool, local_pool
-
-    return dask_pool(dask) if dask else local_pool(processes or all_processes())
+def _pool(processes: int | None, dask: str | None) -> Any:
+    """Return where the runs are done."""
+    pools = research("runs.pools")
+    return pools.dask_pool(dask) if dask else pools.local_pool(processes or pools.all_processes())

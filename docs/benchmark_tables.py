@@ -1,4 +1,4 @@
-"""The tables of ``docs/benchmarks.md``, made from the JSON files that benchmarks leave in ``benchmarks/results/``."""
+"""The tables of ``docs/benchmarks.md``, made from the JSON files that benchmarks leave in their folder ``results``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).resolve().parent.parent / "benchmarks" / "results"
+RESULTS = Path(__file__).resolve().parent.parent / "research" / "benchmarks" / "results"
 
 FRAME = """# Benchmarks
 
 This page has figures of the planner, of the answers made with it, and of the simulator. The tables come from
-`benchmarks/results/*.json`: run a benchmark, then `make docs`. The other measurements are on the page on
+`research/benchmarks/results/*.json`: run a benchmark, then `make docs`. The other measurements are on the page on
 [performance](performance.md).
 
 ## Planning
@@ -52,10 +52,10 @@ time.
 {why}
 ## Simulation
 
-`oarpy bench simulation --traces FOLDER --json benchmarks/results/simulation.json` replays traces of the Parallel
-Workloads Archive. Jobs come in the order of submission, with the walltimes that their users asked for. *Conservative*
-gives the starts of the planner of production. Waits are seconds; jobs/s are jobs of the trace a second of wall-clock.
-The reference loop took {simulation_loop:.3f} s of wall-clock in that run.
+`oarpy bench simulation --traces FOLDER --json research/benchmarks/results/simulation.json` replays traces of the
+Parallel Workloads Archive. Jobs come in the order of submission, with the walltimes that their users asked for.
+*Conservative* gives the starts of the planner of production. Waits are seconds; jobs/s are jobs of the trace a second
+of wall-clock. The reference loop took {simulation_loop:.3f} s of wall-clock in that run.
 
 {simulation}
 ## ESP2

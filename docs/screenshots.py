@@ -1,4 +1,5 @@
-"""Screenshots of the pages for ``docs/guides/web.md``: ``python docs/screenshots.py``, with Chromium.
+"""Screenshots of the pages for ``docs/guides/web.md``: ``PYTHONPATH=. python docs/screenshots.py``, with
+Chromium.
 
 They show a week of 2,000 jobs on 2,048 cores, which never ran.
 """
@@ -12,12 +13,12 @@ import tempfile
 from pathlib import Path
 from typing import Literal
 
-from oarpy.benchmarks.busy_week import fill
-from oarpy.benchmarks.web import CHROMIUM, FLAGS, log_in, served, token
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from oarpy.local_cluster.sandbox import Sandbox, Settings
+from research.benchmarks.busy_week import fill
+from research.benchmarks.web import CHROMIUM, FLAGS, log_in, served, token
 
 FOLDER = Path(__file__).parent / "guides" / "web"
 Scheme = Literal["light", "dark"]

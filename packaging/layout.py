@@ -18,7 +18,7 @@ from itertools import takewhile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("oarpy", "commands", "migrations", "admission_rules", "benchmarks", "examples")
+FOLDERS = ("oarpy", "commands", "migrations", "admission_rules", "research", "examples")
 INTRODUCTION_LINES = 20
 
 SMALL_MODULE_LINES = 80

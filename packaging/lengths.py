@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("oarpy", "commands", "migrations", "admission_rules", "packaging", "docs", "benchmarks", "examples", "tests")
+FOLDERS = ("oarpy", "commands", "migrations", "admission_rules", "packaging", "docs", "research", "examples", "tests")
 FUNCTION_LINES = 60
 
 

@@ -2,7 +2,7 @@
 
 ``commands/``, ``migrations/`` and others are installed inside ``oarpy``. Tools that read source files, as the type
 checker and the import contracts do, cannot follow the mapping of an editable install. So they read this tree of links
-instead. The tests lie beside ``oarpy`` in it.
+instead. Research and tests lie beside ``oarpy`` in it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-BESIDE = ("tests",)
+BESIDE = ("research", "tests")
 
 
 def package_directories(root: Path = ROOT) -> dict[str, str]:

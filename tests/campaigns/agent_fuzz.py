@@ -23,8 +23,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from oarpy.benchmarks.server_processes import pids_with
-
 from oarpy.transport.bundle import agent_arguments, agent_program
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.wire.frames import Malformed
@@ -62,6 +60,7 @@ from oarpy.wire.messages import (
     encode_reports,
 )
 from oarpy.wire.steps import StepSpec, StepTerminal
+from research.benchmarks.server_processes import pids_with
 from tests.harness import bare_environment
 
 PATIENCE = 60.0

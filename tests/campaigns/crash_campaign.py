@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
-from oarpy.benchmarks.server_processes import all_pids, arguments_of, children_of, environment_of
 
 from oarpy.local_cluster.sandbox import Sandbox
 from oarpy.model.errors import OarpyError
 from oarpy.postgres import embedded_server
+from research.benchmarks.server_processes import all_pids, arguments_of, children_of, environment_of
 from tests.campaigns.books import wrong_books
 from tests.harness import bare_environment
 from tests.harness.server_processes import SERVER_KINDS, server_pids

@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
-from oarpy.benchmarks.server_processes import environment_of
 
 from oarpy.local_cluster.sandbox import Sandbox, Settings
 from oarpy.model.errors import OarpyError
 from oarpy.postgres import embedded_server
+from research.benchmarks.server_processes import environment_of
 from tests.campaigns.books import QUESTIONS, wrong_books
 from tests.campaigns.evidence import keep_files, keep_tables
 from tests.campaigns.feeder import Feeder

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from oarpy.benchmarks.server_processes import children_of, parent_of
 
 from oarpy.local_cluster.sandbox import Sandbox, Settings
 from oarpy.model.errors import OarpyError
+from research.benchmarks.server_processes import children_of, parent_of
 from tests.campaigns.books import wrong_books
 from tests.campaigns.replicated_database import ReplicatedDatabase, replicated_database
 from tests.harness import bare_environment

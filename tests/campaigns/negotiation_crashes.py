@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
-from oarpy.benchmarks.server_processes import children_of
 
 from oarpy.local_cluster.sandbox import Sandbox, Settings, command
 from oarpy.model.errors import OarpyError
+from research.benchmarks.server_processes import children_of
 from tests.campaigns.books import QUESTIONS, wrong_books
 from tests.campaigns.crash_campaign import DEADLINE, JOB, NODES, Campaign
 from tests.campaigns.negotiating_application import Application

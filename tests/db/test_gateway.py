@@ -16,9 +16,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from oarpy.benchmarks.server_processes import is_running
 
 from oarpy.wire.frames import HEADER, LARGEST_REQUEST, MESSAGE, Channel, pack, pack_message
+from research.benchmarks.server_processes import is_running
 from tests.harness.gateway_process import TIMEOUT, GatewayProcess, final, gateway, request
 from tests.harness.oarsub_cluster import build, process, settings
 from tests.harness.sample_cluster import Connection, add_job

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 import psycopg
-from oarpy.benchmarks.server_processes import all_pids, arguments_of, children_of, environment_of, server_processes
 
 from oarpy.grid.local.local_grid import LocalGrid
 from oarpy.local_cluster.sandbox import Sandbox
 from oarpy.postgres import embedded_server
+from research.benchmarks.server_processes import all_pids, arguments_of, children_of, environment_of, server_processes
 
 CLUSTER_KINDS = ("door session", "gateway", "metascheduler", "launcher", "canceller", "cluster's supervisor")
 SESSIONS, DATABASE, SUSPENDED, ENDED = "database sessions", "database", "network suspended", "network ended"

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from oarpy.benchmarks.server_processes import server_processes
 
 from oarpy.local_cluster.sandbox import Sandbox, Settings, local_nodes, running_sandbox
 from oarpy.store.schema.checks.check import check
+from research.benchmarks.server_processes import server_processes
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e

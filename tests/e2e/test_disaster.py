@@ -14,12 +14,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from oarpy.benchmarks.server_processes import children_of
 
 from oarpy.local_cluster.sandbox import Sandbox, local_nodes
 from oarpy.postgres import embedded_server
 from oarpy.postgres.account import account
 from oarpy.postgres.binaries import binaries
+from research.benchmarks.server_processes import children_of
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
-from oarpy.benchmarks.server_processes import server_processes
 
 from oarpy.grid.local.local_grid import LocalGrid, add_clusters
+from research.benchmarks.server_processes import server_processes
 from tests.harness.brokered_clusters import brokered_clusters
 from tests.harness.waiting import until
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from oarpy.benchmarks.server_processes import children_of, server_processes
 
 from oarpy.local_cluster.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
 from oarpy.store.negotiation import extensions, resizes
 from oarpy.store.platform import site
 from oarpy.wire.jobs import JobKey
+from research.benchmarks.server_processes import children_of, server_processes
 from tests.harness.transport_driver import marked
 from tests.harness.waiting import until
 

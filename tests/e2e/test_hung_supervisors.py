@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from oarpy.benchmarks.server_processes import children_of
 
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.local import LocalTransport
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import ChannelLost, Check, Checked, Ended, Kill, Stuck
+from research.benchmarks.server_processes import children_of
 from tests.harness.dead_file_system import dead_file_system, why_not
 from tests.harness.passable_folder import passable_folder
 from tests.harness.transport_driver import Driver, end_all

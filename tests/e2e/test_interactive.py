@@ -13,9 +13,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from oarpy.benchmarks.server_processes import children_of
 
 from oarpy.local_cluster.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
+from research.benchmarks.server_processes import children_of
 from tests.harness.server_processes import server_pids
 from tests.harness.terminal_session import TerminalSession
 from tests.harness.waiting import until

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from oarpy.benchmarks.server_processes import is_running
 
 from oarpy.transport.agent.job.isolation import Isolation
 from oarpy.transport.local import PipeStream
@@ -17,6 +16,7 @@ from oarpy.transport.steps import Steps
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import Ended, Kill, Started
 from oarpy.wire.steps import StepSpec
+from research.benchmarks.server_processes import is_running
 from tests.harness.transport_driver import GROUPS, Driver, local_driver, marked
 from tests.harness.waiting import until
 

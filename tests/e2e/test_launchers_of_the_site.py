@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oarpy.benchmarks.server_processes import parent_of
 
 from oarpy.local_cluster.user_commands import user_command
+from research.benchmarks.server_processes import parent_of
 from tests.harness.bare_environment import NO_GATEWAY
 from tests.harness.launchers import LauncherProcess
 from tests.harness.ordinary_users import ordinary_users

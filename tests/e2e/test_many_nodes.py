@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from oarpy.benchmarks.nodes import ManyNodes, with_one_stopped
-from oarpy.benchmarks.server_processes import AGENT
+
+from research.benchmarks.nodes import ManyNodes, with_one_stopped
+from research.benchmarks.server_processes import AGENT
 
 pytestmark = pytest.mark.e2e
 

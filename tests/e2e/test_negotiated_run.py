@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from oarpy.benchmarks.negotiated_run import run_for_real
 
 from oarpy.negotiation.run_times import Cluster
-from oarpy.reproduction.ndrms.workloads import TICKS, DrawnApplication
 from oarpy.scheduler.negotiation.applications import NegotiationRules
 from oarpy.simulation.negotiation.workload import Participant, Workload
+from research.benchmarks.negotiated_run import run_for_real
+from research.ndrms.workloads import TICKS, DrawnApplication
 
 pytestmark = pytest.mark.e2e
 

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from oarpy.benchmarks.server_processes import pids_with
 
 from oarpy.transport.local import LocalTransport
 from oarpy.transport.node import ChannelConfig
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import Clean, Cleaned, Release, RunScript, ScriptEnded
+from research.benchmarks.server_processes import pids_with
 from tests.harness.transport_driver import Driver, local_driver
 from tests.harness.waiting import until
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from oarpy.benchmarks.server_processes import is_running
 
 from oarpy.local_cluster.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
+from research.benchmarks.server_processes import is_running
 
 pytestmark = pytest.mark.e2e
 DEADLINE = 60.0

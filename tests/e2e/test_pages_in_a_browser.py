@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from oarpy.benchmarks.web import log_in
 
 from oarpy.local_cluster.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
+from research.benchmarks.web import log_in
 from tests.harness.browser import browser, troubles
 from tests.harness.waiting import DEADLINE, until
 

@@ -15,6 +15,8 @@ import pytest
 from oarpy.local_cluster.sandbox import Sandbox, local_nodes, running_sandbox
 from tests.harness.waiting import until
 
+ROOT = Path(__file__).resolve().parents[2]
+
 pytestmark = pytest.mark.e2e
 
 QUICK = ("reproduce", "reallocation", "--quick", "--scenario", "feb")
@@ -113,6 +115,7 @@ def oar_cluster_address(tmp_path: Path) -> Iterator[tuple[str, Sandbox]]:
             **sandbox.environment(),
             "HOME": str(tmp_path),
             "DASK_DISTRIBUTED__SCHEDULER__IDLE_TIMEOUT": "2m",
+            "PYTHONPATH": str(ROOT),
         }
         script = tmp_path / "oar_cluster.py"
         script.write_text(OAR_CLUSTER)

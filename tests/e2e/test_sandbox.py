@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from oarpy.benchmarks.server_processes import all_pids, environment_of
 
 from oarpy.local_cluster.sandbox import local_nodes, running_sandbox
+from research.benchmarks.server_processes import all_pids, environment_of
 from tests.harness.waiting import DEADLINE, until
 
 pytestmark = pytest.mark.e2e

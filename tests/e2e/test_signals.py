@@ -10,9 +10,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from oarpy.benchmarks.server_processes import is_running
 
 from oarpy.local_cluster.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
+from research.benchmarks.server_processes import is_running
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e

@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 
 import pytest
-from oarpy.benchmarks.soak import Soak
+
+from research.benchmarks.soak import Soak
 
 pytestmark = pytest.mark.e2e
 

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from oarpy.benchmarks.server_processes import is_running
 
 from oarpy.client.session import Session
 from oarpy.client.submission.options import Options
 from oarpy.client.submission.submission import submit
 from oarpy.configuration import load
+from research.benchmarks.server_processes import is_running
 from tests.harness.ssh_cluster import CORES, IMPOSTOR, SshCluster, marked, run_cluster
 from tests.harness.waiting import until
 

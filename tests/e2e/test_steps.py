@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from oarpy.benchmarks.server_processes import is_running
 
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.local import LocalTransport, PipeStream
@@ -21,6 +20,7 @@ from oarpy.transport.steps import StepEnded, StepEvent, StepFailed, StepOutput, 
 from oarpy.wire.jobs import JobKey, JobSpec
 from oarpy.wire.messages import Clean, Cleaned, Ended, Kill, Started
 from oarpy.wire.steps import StepSpec, StepTerminal
+from research.benchmarks.server_processes import is_running
 from tests.harness.transport_driver import DEADLINE, Driver, end_all, marked
 from tests.harness.waiting import until
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from oarpy.benchmarks.server_processes import children_of, server_processes
 
 from oarpy.local_cluster.sandbox import Sandbox, Settings, local_nodes, running_sandbox
 from oarpy.store.platform import site
@@ -22,6 +21,7 @@ from oarpy.transport.local import LocalTransport
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import Clean, Cleaned, Resume, Resumed, Suspend, Suspended
+from research.benchmarks.server_processes import children_of, server_processes
 from tests.harness.transport_driver import Driver, end_all, is_stopped, marked
 from tests.harness.waiting import until
 

@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from oarpy.benchmarks.server_processes import is_running
 
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.local import LocalTransport, PipeStream
@@ -36,6 +35,7 @@ from oarpy.wire.messages import (
     Suspend,
     Suspended,
 )
+from research.benchmarks.server_processes import is_running
 from tests.harness.transport_driver import Driver, end_all
 from tests.harness.waiting import until
 

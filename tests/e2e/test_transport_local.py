@@ -16,7 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from oarpy.benchmarks.server_processes import is_running
 
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.local import LocalTransport
@@ -42,6 +41,7 @@ from oarpy.wire.messages import (
     Suspend,
     Suspended,
 )
+from research.benchmarks.server_processes import is_running
 from tests.harness.transport_conformance import FIRST, Conformance
 from tests.harness.transport_driver import Driver, is_stopped, local_driver
 from tests.harness.waiting import until

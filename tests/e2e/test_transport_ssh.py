@@ -12,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from oarpy.benchmarks.server_processes import is_running, parent_of
 
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode, SshConfig
 from oarpy.transport.ssh import SshTransport
 from oarpy.wire.messages import ChannelLost, Clean, Cleaned, Ping, Pong, Start
+from research.benchmarks.server_processes import is_running, parent_of
 from tests.harness.sshd_nodes import SshdCluster, make_key, start_nodes
 from tests.harness.transport_conformance import FIRST, Conformance
 from tests.harness.transport_driver import Driver, end_all

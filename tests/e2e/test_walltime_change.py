@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from oarpy.benchmarks.server_processes import children_of, server_processes
 
 from oarpy.local_cluster.sandbox import Sandbox, Settings, local_nodes, running_sandbox
+from research.benchmarks.server_processes import children_of, server_processes
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e

@@ -10,7 +10,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from oarpy.benchmarks.web import CHROMIUM, FLAGS
+
+from research.benchmarks.web import CHROMIUM, FLAGS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oarpy.benchmarks.server_processes import arguments_of, children_of, name_of, parent_of, server_processes
-
 from oarpy.postgres import embedded_server
 from oarpy.postgres.processes import postmaster
+from research.benchmarks.server_processes import arguments_of, children_of, name_of, parent_of, server_processes
 
 MODULES = ("automaton", "metascheduler", "launcher", "canceller", "monitor", "accounting", "notifier", "negotiator")
 SERVER_KINDS = (*MODULES, "gateway", "supervisor")

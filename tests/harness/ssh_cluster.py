@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from oarpy.benchmarks.server_processes import is_running, name_of, parent_of, pids_with
 
 from oarpy.local_cluster.sandbox import Sandbox
+from research.benchmarks.server_processes import is_running, name_of, parent_of, pids_with
 from tests.harness.passable_folder import passable_folder
 from tests.harness.sshd_nodes import SshdCluster, SshdNode, find_sshd, start_nodes
 from tests.harness.waiting import until

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from oarpy.benchmarks.server_processes import children_of
 
 from oarpy.transport.node import NodeAddress, NodeMode, SshConfig
+from research.benchmarks.server_processes import children_of
 
 _DEADLINE = 20.0
 

@@ -14,14 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from oarpy.benchmarks.server_processes import pids_with
-
 from oarpy.transport.base import Transport
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.local import LocalTransport
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.wire.jobs import JobKey, JobSpec
 from oarpy.wire.messages import ChannelLost, Command, Ended, Kill, Ping, Pong, Ready, Refused, Report, Start, Started
+from research.benchmarks.server_processes import pids_with
 
 DEADLINE = 30.0
 GROUPS = Path("/sys/fs/cgroup")

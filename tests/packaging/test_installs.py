@@ -17,7 +17,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SCRIPTS = sorted(installed_commands())
 PACKAGES: list[str] = PROJECT["tool"]["setuptools"]["packages"]
 FOLDERS: dict[str, str] = PROJECT["tool"]["setuptools"]["package-dir"]
-NOT_INSTALLED = ("ruff.toml", "benchmarks/results/")
+NOT_INSTALLED = ("ruff.toml",)
 """What package folders have for the checkout alone."""
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oarpy.benchmarks.predictions import trace_accuracy
 
 from oarpy.scheduler.forecast.start_intervals import FEWEST, LEVEL, WINDOW, PastStart, StartForecast
 from oarpy.simulation.reports.forecast_accuracy import PlannedStart, accuracy, told_intervals
+from research.benchmarks.predictions import trace_accuracy
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces" / "archive"
 

@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from threading import Event
 
-from oarpy.benchmarks.server_processes import children_of
-
 from oarpy.postgres.processes import alive
-from oarpy.reproduction.experiment import Parameters, Values
+from research.benchmarks.server_processes import children_of
+from research.runs.experiment import Parameters, Values
 from tests.harness.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
-RUN = "from oarpy.reproduction.pools import local_pool; from tests.sim.test_pools import endless; {}"
+RUN = "from research.runs.pools import local_pool; from tests.sim.test_pools import endless; {}"
 
 
 def endless(run: Parameters, places: Mapping[str, str]) -> Values:

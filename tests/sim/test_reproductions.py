@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.reproduction.ndrms import figures
-from oarpy.reproduction.ndrms.reproduction import FIELDS, reproduce
-from oarpy.reproduction.pools import local_pool
+from research.ndrms import figures
+from research.ndrms.reproduction import FIELDS, reproduce
+from research.runs.pools import local_pool
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
 

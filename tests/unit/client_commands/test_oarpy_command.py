@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from oarpy.commands.oarpy import app
 
-from oarpy import benchmarks
 from oarpy.client.boundary import execute
 from oarpy.client.health.configuration_report import mask_password
+from research import benchmarks
 
 SCENARIO = {
     "resources": [{"id": 1, "network_address": "n1", "core": 1}],

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.grid.experiments import deadlines_report, reallocation_report
-from oarpy.reproduction.drawing import NOT_DRAWN
-from oarpy.reproduction.pools import local_pool
+from research.grids import deadlines_report, reallocation_report
+from research.runs.drawing import NOT_DRAWN
+from research.runs.pools import local_pool
 
 
 @pytest.fixture(autouse=True)

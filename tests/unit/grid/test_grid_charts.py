@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.grid.experiments.deadlines import METRICS
-from oarpy.grid.experiments.deadlines_figures import PointTable, points_of, write_figures
-from oarpy.grid.experiments.reallocation import PWA, SCENARIOS, reallocation_runs
-from oarpy.grid.experiments.reallocation_charts import write_charts
-from oarpy.grid.experiments.reallocation_tables import RunTable
-from oarpy.reproduction.experiment import RunList
+from research.grids.deadlines import METRICS
+from research.grids.deadlines_figures import PointTable, points_of, write_figures
+from research.grids.reallocation import PWA, SCENARIOS, reallocation_runs
+from research.grids.reallocation_charts import write_charts
+from research.grids.reallocation_tables import RunTable
+from research.runs.experiment import RunList
 
 pytest.importorskip("matplotlib")
 

@@ -9,12 +9,12 @@ import pytest
 
 from oarpy.model.errors import UsageError
 from oarpy.negotiation.launchers import Moldable
-from oarpy.reproduction.ndrms.claims import claims
-from oarpy.reproduction.ndrms.experiments import Experiment, Measured, measure, workload
-from oarpy.reproduction.ndrms.figures import FIGURES, JUDGED, READINGS, real_servers, wastes
-from oarpy.reproduction.ndrms.oar_like import OarLikeRun, configurations
-from oarpy.reproduction.ndrms.reproduction import reproduce, status
-from oarpy.reproduction.ndrms.workloads import (
+from research.ndrms.claims import claims
+from research.ndrms.experiments import Experiment, Measured, measure, workload
+from research.ndrms.figures import FIGURES, JUDGED, READINGS, real_servers, wastes
+from research.ndrms.oar_like import OarLikeRun, configurations
+from research.ndrms.reproduction import reproduce, status
+from research.ndrms.workloads import (
     TICKS,
     DrawnApplication,
     LoggedJob,

@@ -6,9 +6,9 @@ import io
 from collections.abc import Mapping
 from pathlib import Path
 
-from oarpy.reproduction.experiment import Parameters, RunList, Values
-from oarpy.reproduction.pools import local_pool
-from oarpy.reproduction.runner import do_runs
+from research.runs.experiment import Parameters, RunList, Values
+from research.runs.pools import local_pool
+from research.runs.runner import do_runs
 
 
 class Terminal(io.StringIO):

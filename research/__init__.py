@@ -1,0 +1,12 @@
+"""What no site needs to run: experiments of papers, run again, and measurements of this code. In a checkout only.
+
+- ``runs``: experiments as lists of independent runs, one runner for all of them.
+- ``ndrms``: the experiments of INRIA RR-7389, on applications that negotiate.
+- ``grids``: those of two papers on several clusters.
+- ``benchmarks``: measurements, which ``oarpy bench`` runs.
+
+``oarpy reproduce`` and ``oarpy bench`` start them; their libraries are the extra ``research``. They may import
+everything, and nothing imports them.
+"""
+
+from __future__ import annotations

@@ -1,0 +1,29 @@
+"""Measurements, each one command: ``oarpy bench NAME``.
+
+They print ratios to what the machine itself can do in the same run, and save JSON under ``results/``.
+``processor_time``, ``server_processes`` and ``results`` are what several of them share. ``grid_passes`` and
+``door_session`` belong to ``grid``, ``launcher_connections`` and ``growing_job`` to ``negotiation``, the former to
+``negotiated_run`` too, which is the real server of ``oarpy reproduce``. May import everything.
+"""
+
+from __future__ import annotations
+
+MEASUREMENTS = {
+    "main_job": "the main job on a real cluster: a burst, single jobs, commands; again with a long history",
+    "burst": "where the time of a burst of short jobs goes",
+    "clients": "what a command costs as a whole process",
+    "submit": "submitting many jobs: a loop, eight loops at once, one batch; to the last recorded end",
+    "history": "a million finished jobs: commands, passes, bytes a job; archive, drop and restore of a month",
+    "planning": "passes of the planner against jobs, cores and kind of request",
+    "why": "oarstat --why beside a full queue",
+    "predictions": "how often starts fall into the intervals that users are told: --traces FOLDER",
+    "simulation": "the simulator on real traces: --traces FOLDER",
+    "esp2": "ESP2 beside the published efficiencies; --real runs the light variant for real",
+    "negotiation": "applications that negotiate: from events to views read, views, idle connections, extensions",
+    "grid": "a broker and its clusters: arrays, places, common starts, takeover, reallocation passes",
+    "agent": "starts and ends of short jobs at one node's agent",
+    "nodes": "many nodes on one machine, each with an agent of its own",
+    "soak": "many jobs through one server",
+    "web": "pages over a busy week, in Chromium too, and 200 listeners",
+}
+"""What ``oarpy bench`` offers, by the name of the module."""

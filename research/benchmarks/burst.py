@@ -1,0 +1,154 @@
+"""Where the time of a burst goes: ``oarpy bench burst [--jobs N] [--nodes N] [--cores N] [--request R]``.
+
+An array of ``date`` runs on a cluster of local nodes. The benchmark tells the processor time a job by whose it is, the
+statements a job, and the slowest of these. It also tells the way of a job from the end of the one before it on its
+core. Its stages last until that end is recorded, the pass gives the core away, the launcher claims the job, its node
+starts it, it ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from oarpy.local_cluster.sandbox import Sandbox, local_nodes, running_sandbox
+
+from .main_job import array_rate
+from .processor_time import account
+from .results import save
+
+_COUNTING = {
+    "shared_preload_libraries": "pg_stat_statements",
+    "pg_stat_statements.track": "all",
+    "pg_stat_statements.max": "10000",
+}
+_OWN = "/* of the benchmark */"
+_WARM_UP = 200
+
+_TOP = """
+    SELECT toplevel, calls, total_exec_time, regexp_replace(left(query, 90), '\\s+', ' ', 'g')
+    FROM pg_stat_statements WHERE position(%s IN query) = 0
+    ORDER BY total_exec_time DESC LIMIT %s
+"""
+_CALLS = "SELECT sum(calls)::float8 FROM pg_stat_statements WHERE toplevel AND position(%s IN query) = 0"
+
+# One row a job that came after another one on its core; instants of the node and of the database are of one machine.
+_STAGES = """
+    WITH moments AS (
+        SELECT j.job_id, j.started_at, j.ended_at,
+               min(lower(l.during)) FILTER (WHERE l.state = 'toLaunch') AS planned,
+               min(lower(l.during)) FILTER (WHERE l.state = 'Launching') AS claimed,
+               min(lower(l.during)) FILTER (WHERE l.state = 'Terminated') AS recorded
+        FROM jobs j JOIN job_state_logs l USING (job_id)
+        WHERE j.array_id = %(array)s
+        GROUP BY j.job_id
+    ), follow AS (
+        SELECT m.*, lag(m.ended_at) OVER w AS freed, lag(m.recorded) OVER w AS known
+        FROM moments m JOIN assigned_resources a USING (job_id)
+        WINDOW w AS (PARTITION BY a.resource_id ORDER BY lower(a.during))
+    )
+    SELECT avg(extract(epoch FROM known - freed))::float8, avg(extract(epoch FROM planned - known))::float8,
+           avg(extract(epoch FROM claimed - planned))::float8, avg(extract(epoch FROM started_at - claimed))::float8,
+           avg(extract(epoch FROM ended_at - started_at))::float8
+    FROM follow WHERE freed IS NOT NULL
+"""
+_STAGE_NAMES = ("end to record", "record to plan", "plan to claim", "claim to start", "start to end")
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """One run: jobs a second, processor milliseconds a job by role, statements a job, milliseconds by stage."""
+
+    rate: float
+    processor: Mapping[str, float]
+    statements: float
+    stages: Mapping[str, float]
+    slowest: Sequence[tuple[bool, int, float, str]]
+
+
+def measure(sandbox: Sandbox, jobs: int, request: str, queries: int) -> Burst:
+    """Run an array once on a cluster that is warm."""
+    with psycopg.connect(sandbox.dsn(), autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+        connection.execute("SELECT pg_stat_statements_reset()")
+        before = account(sandbox)
+        rate = array_rate(sandbox, jobs, request)
+        after = account(sandbox)
+        calls = connection.execute(_CALLS, [_OWN]).fetchone()
+        array = connection.execute("SELECT max(array_id) /* of the benchmark */ FROM jobs").fetchone()
+        assert calls is not None
+        assert array is not None
+        stages = connection.execute(_STAGES, {"array": array[0]}).fetchone()
+        assert stages is not None
+        slowest = connection.execute(_TOP, [_OWN, queries]).fetchall()
+    spent = {name: (seconds - before.get(name, 0.0)) * 1000 / jobs for name, seconds in after.items()}
+    return Burst(
+        rate,
+        {name: value for name, value in sorted(spent.items(), key=lambda item: -item[1]) if value >= 0.005},
+        calls[0] / jobs,
+        {name: (value or 0.0) * 1000 for name, value in zip(_STAGE_NAMES, stages, strict=True)},
+        slowest,
+    )
+
+
+def _print(burst: Burst, jobs: int) -> None:
+    lines = [f"{jobs} jobs, {burst.rate:.0f} jobs/s, {burst.statements:.2f} statements a job"]
+    lines.append(f"processor time a job: {sum(burst.processor.values()):.2f} ms")
+    lines += [f"  {value:7.3f}  {name}" for name, value in burst.processor.items()]
+    lines.append("mean milliseconds of a job that follows another one on its core")
+    lines += [f"  {value:7.1f}  {name}" for name, value in burst.stages.items()]
+    lines.append("statements: calls, ms a job, t: of a trigger")
+    lines += [
+        f"  {calls:6} {spent / jobs:8.3f} {' ' if top else 't'} {query}" for top, calls, spent, query in burst.slowest
+    ]
+    lines.append(f"load average {os.getloadavg()[0]:.1f}")
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and save what the run with the least processor time was like."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=1000)
+    parser.add_argument("--nodes", type=int, default=17)
+    parser.add_argument("--cores", type=int, default=2, help="of each node")
+    parser.add_argument("--request", default="/core=1,walltime=0:10:0", help="what each job asks for (-l)")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--queries", type=int, default=25, help="how many statements to show")
+    options = parser.parse_args(arguments)
+    nodes = local_nodes(f"/host=n[1-{options.nodes}]/cpu={{1}}/core={{{options.cores}}}")
+    with (
+        tempfile.TemporaryDirectory(prefix="oarpy-bench-") as folder,
+        running_sandbox(Path(folder), {"log": {"level": "warning"}}, nodes, database=_COUNTING) as sandbox,
+    ):
+        array_rate(sandbox, _WARM_UP, options.request)
+        bursts = []
+        for _ in range(options.repeat):
+            bursts.append(measure(sandbox, options.jobs, options.request, options.queries))
+            _print(bursts[-1], options.jobs)
+    best = min(bursts, key=lambda burst: sum(burst.processor.values()))
+    save(
+        "burst",
+        {
+            "jobs": options.jobs,
+            "nodes": options.nodes,
+            "cores": options.cores,
+            "request": options.request,
+            "jobs_per_second": best.rate,
+            "statements_per_job": best.statements,
+            "processor_milliseconds_per_job": best.processor,
+            "stage_milliseconds": best.stages,
+        },
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

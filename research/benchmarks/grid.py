@@ -1,0 +1,278 @@
+"""Several clusters and their broker, measured on this machine: ``oarpy bench grid [PART ...]``.
+
+Clusters and the broker have servers and databases of their own. The parts are: ``array`` of ``date`` on three clusters;
+``place`` one job; components that start ``together``; ``takeover`` by a second server of the broker after the first one
+was killed; ``passes`` over waiting jobs on five clusters, which have doors and databases alone; ``experiments`` by one
+process and by two. Without a part, all of them are measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pwd
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from oarpy.grid.core.broker_state import HeuristicName, ReallocationRules
+from oarpy.local_cluster.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
+from oarpy.store.grid import broker_jobs, clusters
+from oarpy.store.grid.broker_jobs import NewGridComponent, NewGridJob
+
+from .grid_passes import door_grid
+from .results import save
+
+BROKER = "bench"
+CLUSTERS = ("north", "south", "west")
+HEURISTICS: tuple[HeuristicName, ...] = ("mct", "minmin", "maxmin", "maxgain", "maxrelgain", "sufferage")
+_LEAD = 30
+"""Seconds from a submission to the first deadline."""
+_LOOK = 0.05
+_PATIENCE = 300
+_GRANT = "INSERT INTO grid_grants (broker, broker_user, local_user, granted_by) VALUES (%s, %s, %s, 'bench')"
+_LEFT = "SELECT count(*) FROM grid_jobs WHERE id = ANY(%s) AND state NOT IN ('Terminated', 'Error', 'Missed')"
+_RATE = """
+    SELECT extract(epoch FROM max(ended_at) - min(submitted_at))::float8, count(*) FILTER (WHERE state = 'Terminated')
+    FROM grid_jobs WHERE id = ANY(%s)
+"""
+_REASONS = "SELECT id, state, exit_status, message FROM grid_jobs WHERE id = ANY(%s) AND state <> 'Terminated'"
+_UNBEGUN = "SELECT message, count(*) FROM grid_jobs WHERE id = ANY(%s) AND started_at IS NULL GROUP BY message"
+_PLACED = """
+    SELECT extract(epoch FROM t.done_at - j.submitted_at)::float8
+    FROM grid_jobs j JOIN grid_parts p ON p.job = j.id JOIN grid_transactions t ON t.id = p.transaction
+    WHERE j.id = %s AND t.state = 'Done' AND t.committed
+"""
+_STARTS = """
+    SELECT extract(epoch FROM max(p.started_at) - min(p.started_at))::float8,
+           extract(epoch FROM max(p.started_at) - min(j.deadline))::float8, count(*)
+    FROM grid_jobs j JOIN grid_parts p ON p.job = j.id
+    WHERE j.id = ANY(%s) AND p.started_at IS NOT NULL GROUP BY j.id
+"""
+
+
+@dataclass(slots=True)
+class BenchGrid:
+    """Three clusters with a server each, and a broker that enters them as whoever measures."""
+
+    broker: Sandbox
+    connection: psycopg.Connection[tuple[Any, ...]]
+    folder: Path
+    """Where jobs run: anybody may write there."""
+
+    def submit(self, kind: str, program: str, components: int = 1, copies: int = 1, **more: Any) -> list[int]:
+        """Submit jobs of one core a component; return their ids."""
+        asked = (NewGridComponent("/core=1", 1),) * components
+        job = NewGridJob(BROKER, kind, program, 600, asked, str(self.folder), **more)
+        return broker_jobs.insert(self.connection, job, copies)
+
+    def settle(self, jobs: Sequence[int]) -> None:
+        """Wait until jobs are over."""
+        _until(lambda: self.one(_LEFT, jobs)[0] == 0, "jobs are over")
+
+    def one(self, query: str, *values: Any) -> tuple[Any, ...]:
+        """Return the row that a query has."""
+        row = self.connection.execute(query, values).fetchone()
+        assert row is not None
+        return row
+
+    def placed(self, job: int) -> float:
+        """Wait until a job has its place; return how many seconds that took from its submission."""
+        _until(lambda: self.connection.execute(_PLACED, [job]).fetchone() is not None, "a job is placed")
+        return float(self.one(_PLACED, job)[0])
+
+    def array_rate(self, jobs: int) -> float:
+        """Return the jobs a second of an array of ``date``, from its submission to the last end."""
+        ids = self.submit("mapped", "date", copies=jobs)
+        self.settle(ids)
+        seconds, ended = self.one(_RATE, ids)
+        if ended != jobs:
+            rows = self.connection.execute(_REASONS, [ids]).fetchall()
+            raise SystemExit(f"{ended} of {jobs} jobs ended well: {rows[:3]}")
+        return float(jobs / seconds)
+
+    def place_seconds(self, times: int) -> float:
+        """Return the median seconds from the submission of a job to its place on a cluster."""
+        found = []
+        for _ in range(times):
+            (job,) = self.submit("mapped", "true")
+            found.append(self.placed(job))
+            self.settle([job])
+        return statistics.median(found)
+
+    def together(self, jobs: int) -> dict[str, Any]:
+        """Return how far apart the components of a job start, and how long after its deadline the last one does.
+
+        ``not_begun`` says why others have not begun, and how many.
+        """
+        first = float(int(time.time())) + _LEAD
+        ids = [
+            self.submit("coallocated", "true", len(CLUSTERS), deadline=first + place, wait=_LEAD)[0]
+            for place in range(jobs)
+        ]
+        self.settle(ids)
+        rows = self.connection.execute(_STARTS, [ids]).fetchall()
+        whole = [row for row in rows if row[2] == len(CLUSTERS)]
+        if len(whole) < len(rows):
+            raise SystemExit(f"{len(rows) - len(whole)} jobs began in part")
+        apart = sorted(float(row[0]) for row in whole)
+        late = sorted(float(row[1]) for row in whole)
+        return {
+            "jobs": jobs,
+            "began": len(whole),
+            "not_begun": dict(self.connection.execute(_UNBEGUN, [ids]).fetchall()),
+            "median_apart_seconds": statistics.median(apart),
+            "p99_apart_seconds": apart[int(0.99 * (len(apart) - 1))],
+            "p99_after_deadline_seconds": late[int(0.99 * (len(late) - 1))],
+        }
+
+    def takeover_seconds(self, standby: Sandbox) -> float:
+        """Kill the broker's server with all its processes; return when a job has its place, counted from then."""
+        standby.start()
+        standby.wait_for_gateway(60)
+        server = self.broker.server
+        assert server is not None
+        killed = time.monotonic()
+        for pid in [server.pid, *_children(server.pid)]:
+            with suppress(ProcessLookupError):  # some end with what started them
+                os.kill(pid, signal.SIGKILL)
+        (job,) = self.submit("mapped", "true")
+        self.placed(job)
+        return time.monotonic() - killed
+
+
+@contextmanager
+def bench_grid(directory: Path) -> Iterator[BenchGrid]:
+    """Run three clusters of 34 cores, and a broker."""
+    account = pwd.getpwuid(os.getuid()).pw_name
+    local = account if os.getuid() else "nobody"
+    settings: Settings = {"door": {"brokers": {BROKER: account}}}
+    with ExitStack() as stack:
+        for name in CLUSTERS:
+            nodes = local_nodes(f"/host={name}[1-17]/core={{2}}")
+            cluster = stack.enter_context(running_sandbox(directory / name, settings, nodes))
+            cluster.wait_for_gateway(60)
+            with psycopg.connect(cluster.dsn()) as connection:
+                connection.execute(_GRANT, [BROKER, BROKER, local])
+        broker = stack.enter_context(running_sandbox(directory / "broker", {"grid": {"enabled": True, "name": BROKER}}))
+        connection = stack.enter_context(psycopg.connect(broker.dsn(), autocommit=True))
+        for place, name in enumerate(CLUSTERS):
+            words = ["env", f"OARPY_CONFIG={directory / name / 'config.toml'}", command("oargriddoor"), BROKER]
+            clusters.put(connection, name, "oarpy", words, place=place)
+        folder = directory / "jobs"
+        folder.mkdir()
+        folder.chmod(0o777)
+        yield BenchGrid(broker, connection, folder)
+
+
+def _children(pid: int) -> list[int]:
+    """Return all that a process has started, and what these have."""
+    found: list[int] = []
+    for path in Path(f"/proc/{pid}").glob("task/*/children"):
+        for child in map(int, path.read_text().split()):
+            found += [child, *_children(child)]
+    return found
+
+
+def _until(condition: Callable[[], bool], what: str) -> None:
+    until = time.monotonic() + _PATIENCE
+    while not condition():
+        if time.monotonic() > until:
+            raise SystemExit(f"{what}: not within {_PATIENCE} s")
+        time.sleep(_LOOK)
+
+
+def real_clusters(directory: Path, parts: Sequence[str], jobs: int) -> dict[str, Any]:
+    """Measure what needs clusters whose jobs run."""
+    report: dict[str, Any] = {}
+    with bench_grid(directory) as grid:
+        grid.settle(grid.submit("mapped", "true", copies=3))
+        if "place" in parts:
+            report["place_seconds"] = _told("a job has its place, s (aim 0.3)", grid.place_seconds(20))
+        if "array" in parts:
+            report["array_jobs_per_second"] = _told(f"array of {jobs} date, jobs/s (aim 100)", grid.array_rate(jobs))
+        if "together" in parts:
+            report["together"] = _told("components that start together (aim: p99 1 s)", grid.together(jobs // 10))
+        if "takeover" in parts:
+            database = {"url": grid.broker.dsn()}
+            standby = Sandbox(directory / "standby", {**grid.broker.settings, "database": database})
+            standby.create()
+            try:
+                report["takeover_seconds"] = _told("takeover, s (aim 10)", grid.takeover_seconds(standby))
+            finally:
+                standby.stop()
+    return report
+
+
+def reallocation_passes(directory: Path, jobs: int, cores: int, algorithms: Sequence[int]) -> list[dict[str, Any]]:
+    """Measure passes by each heuristic: planned, and by the first one also made."""
+    found = []
+    with door_grid(directory, cores, jobs) as grid:
+        for algorithm in algorithms:
+            for heuristic in HEURISTICS:
+                rules = ReallocationRules(algorithm=1 if algorithm == 1 else 2, heuristic=heuristic)
+                found.append(
+                    _told(f"pass planned (aim {5 if heuristic == 'mct' else 60} s)", asdict(grid.planned(rules)))
+                )
+        found.append({**_told("pass made", asdict(grid.made(ReallocationRules(algorithm=1)))), "made": True})
+    return found
+
+
+def experiments(directory: Path) -> dict[str, float]:
+    """Return the seconds of an experiment by one process and by two, and their ratio."""
+    spent = []
+    for processes in (1, 2):
+        sandbox = Sandbox(directory)
+        (directory / "work").mkdir(parents=True, exist_ok=True)
+        began = time.monotonic()
+        sandbox.run(
+            *("oarpy", "reproduce", "deadlines", "--quick", "--fresh"),
+            *("--processes", str(processes), "--output", str(directory / f"by{processes}")),
+        )
+        spent.append(time.monotonic() - began)
+    return {"one_process": spent[0], "two_processes": spent[1], "ratio": spent[1] / spent[0]}
+
+
+def _told(what: str, value: Any) -> Any:
+    sys.stdout.write(f"{what}: {value}\n")
+    sys.stdout.flush()
+    return value
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark."""
+    parts = ("array", "place", "together", "takeover", "passes", "experiments")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("part", nargs="*", choices=[[], *parts], help="what to measure (all)")
+    parser.add_argument("--jobs", type=int, default=1000, help="jobs of the array, and jobs that wait (1000)")
+    parser.add_argument("--cores", type=int, default=1024, help="cores of each cluster on which jobs wait (1024)")
+    parser.add_argument("--algorithm", type=int, action="append", choices=(1, 2), help="of passes (1)")
+    chosen = parser.parse_args(arguments)
+    wanted = chosen.part or parts
+    report: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="oarpy-bench-") as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        if {"array", "place", "together", "takeover"} & set(wanted):
+            report |= real_clusters(directory, wanted, chosen.jobs)
+        if "passes" in wanted:
+            algorithms = chosen.algorithm or (1,)
+            report["passes"] = reallocation_passes(directory / "doors", chosen.jobs, chosen.cores, algorithms)
+        if "experiments" in wanted:
+            ratio = experiments(directory / "experiments")
+            report["experiments"] = _told("experiments by two processes (aim: ratio 0.6)", ratio)
+    save("grid", report)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+"""``oarpy reproduce deadlines``: do the runs, write the files, tell the claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from oarpy.model.errors import UsageError
+from oarpy.simulation.reports.output_files import writing
+from research.grids.deadlines import deadline_runs
+from research.grids.deadlines_figures import (
+    FIGURES,
+    LOADS,
+    OFFSETS,
+    RATES,
+    PointTable,
+    point,
+    points_of,
+    write_figures,
+)
+from research.runs.drawing import can_draw
+from research.runs.experiment import Parameters
+from research.runs.judged_claims import JudgedClaim, claims_text, status, verdict, write_claims
+from research.runs.pools import Pool
+from research.runs.runner import do_runs, tell_failed
+
+_JOBS, _SEEDS = 20000, 5
+_QUICK_JOBS, _QUICK_SEEDS = 300, 2
+
+
+def reproduce_deadlines(
+    output: Path,
+    pool: Pool,
+    err: TextIO,
+    *,
+    figures: Sequence[int] = (),
+    seed: int = 1,
+    quick: bool = False,
+    fresh: bool = False,
+    as_json: bool = False,
+) -> tuple[str, int]:
+    """Return the claims as text, and the exit status. Raises :class:`UsageError` for a figure that does not exist."""
+    for figure in figures:
+        if figure not in FIGURES:
+            raise UsageError(f"there is no figure {figure}", hint="--figure N, from 1 to 9")
+    wanted = sorted(set(figures)) or list(FIGURES)
+    jobs, seeds = (_QUICK_JOBS, _QUICK_SEEDS) if quick else (_JOBS, _SEEDS)
+    experiment = deadline_runs(points_of(wanted), range(seed, seed + seeds), jobs)
+    with writing(output):
+        output.mkdir(parents=True, exist_ok=True)
+    done = do_runs(experiment, output, pool, err, fresh=fresh)
+    tell_failed(done.failed, err)
+    table = PointTable(experiment, done.values)
+    write_figures(output, table, wanted, seeds, jobs, drawing=can_draw(err))
+    found = deadline_claims(table, wanted)
+    write_claims(output / "claims.csv", found)
+    return claims_text(found, as_json=as_json), 1 if done.failed else 0 if quick else status(found)
+
+
+Judge = Callable[[PointTable], tuple[str, bool] | None]
+
+
+def deadline_claims(table: PointTable, figures: Sequence[int]) -> list[JudgedClaim]:
+    """Return the paper's claims, and whether they hold; open where the runs of their figures were not asked for."""
+    found = []
+    for claim, needed, paper, judged, judge in _CLAIMS:
+        came = judge(table) if set(needed) <= set(figures) else None
+        if came is None:
+            found.append(JudgedClaim(claim, paper, "not run", judged, "-"))
+        else:
+            found.append(JudgedClaim(claim, paper, came[0], judged, verdict(came[1])))
+    return found
+
+
+def _success(table: PointTable, points: Sequence[Parameters]) -> list[float] | None:
+    """Return the success at points in %, None if one of them was not run."""
+    return _means(table, points, "success")
+
+
+def _means(table: PointTable, points: Sequence[Parameters], metric: str) -> list[float] | None:
+    found = [table.mean(at, metric) for at in points]
+    known = [one for one in found if one is not None]
+    return known if len(known) == len(found) else None
+
+
+def _grows_with_lp(table: PointTable) -> tuple[str, bool] | None:
+    gains = []
+    for local in (30, 60):
+        for load in (20, 40):
+            found = _success(table, [point(local=local, together=load, lp=lp) for lp in (0.1, 1)])
+            if found is None:
+                return None
+            gains.append(found[1] - found[0])
+    return "gains " + ", ".join(f"{gain:.1f}" for gain in gains), min(gains) >= 15
+
+
+def _drops_near_one(table: PointTable) -> tuple[str, bool] | None:
+    found = _success(table, [point(local=60, together=40, lp=lp) for lp in (0.95, 1)])
+    return None if found is None else (f"{found[0]:.2f} at 0.95, {found[1]:.2f} at 1", found[1] < found[0])
+
+
+def _short_waits_are_best(priority: str) -> Judge:
+    def judge(table: PointTable) -> tuple[str, bool] | None:
+        spreads, below = [], []
+        for load in LOADS:
+            points = [point(together=load, wait=wait, priority=priority) for wait in ("0", "10", "100", "inf")]
+            found = _success(table, points)
+            if found is None:
+                return None
+            spreads.append(max(found[:3]) - min(found[:3]))
+            below.append(min(found[:3]) - found[3])
+        ours = f"at most {max(spreads):.2f} apart; pure RPP at least {min(below):.2f} lower"
+        return ours, max(spreads) <= 1.5 and min(below) >= 2.5
+
+    return judge
+
+
+def _independent_of_offsets(table: PointTable) -> tuple[str, bool] | None:
+    spreads, falls = [], []
+    for local in (30, 60):
+        for load in (20, 40):
+            short = _success(table, [point(local=local, together=load, wait="10", offset=one) for one in OFFSETS])
+            pure = _success(table, [point(local=local, together=load, offset=one) for one in OFFSETS])
+            if short is None or pure is None:
+                return None
+            spreads.append(max(short) - min(short))
+            falls.append(pure[0] - pure[-1])
+    ours = "Wait-10 within " + ", ".join(f"{one:.2f}" for one in spreads)
+    ours += "; pure RPP falls by " + ", ".join(f"{one:.1f}" for one in falls)
+    return ours, max(spreads) <= 2 and min(falls) >= 8
+
+
+def _alike_at_low_load(table: PointTable) -> tuple[str, bool] | None:
+    short = _success(table, [point(rate=rate, wait="10") for rate in RATES])
+    pure = _success(table, [point(rate=rate) for rate in RATES])
+    if short is None or pure is None:
+        return None
+    apart = max(abs(one - other) for one, other in zip(short, pure, strict=True))
+    return f"at most {apart:.2f} apart", apart <= 2
+
+
+def _local_jobs_wait(table: PointTable) -> tuple[str, bool] | None:
+    found = _means(table, [point(together=40, wait=wait) for wait in ("10", "inf")], "local_response")
+    if found is None:
+        return None
+    return f"{found[1]:.0f} s against {found[0]:.0f} s: {found[1] / found[0]:.1f} times", found[1] >= 10 * found[0]
+
+
+def _long_waits_kill(table: PointTable) -> tuple[str, bool] | None:
+    found = _means(table, [point(together=40, wait=wait) for wait in ("10", "1000", "inf")], "local_killed")
+    if found is None:
+        return None
+    ours = f"{found[1]:.2f} % and {found[2]:.2f} % against {found[0]:.2f} %"
+    return ours, min(found[1:]) >= 2 * found[0]
+
+
+_CLAIMS: Sequence[tuple[str, tuple[int, ...], str, bool, Judge]] = (
+    ("A1", (2, 3), "success at Lp 1 at least 15 points above Lp 0.1, four loads", True, _grows_with_lp),
+    ("A1-drop", (3,), "a little lower close to Lp 1 at 60 % local and 40 % global load", False, _drops_near_one),
+    (
+        *("A2", (4,), "Wait-0, 10, 100 within 1.5 points, pure RPP 2.5 below them, each load"),
+        *(True, _short_waits_are_best("GP")),
+    ),
+    ("A2-LP", (4,), "the same under LP", False, _short_waits_are_best("LP")),
+    (
+        *("A3", (5, 6), "Wait-10 within 2 points over the offsets, pure RPP falls by 8"),
+        *(True, _independent_of_offsets),
+    ),
+    ("A4", (7,), "Wait-10 and pure RPP within 2 points at each local rate", False, _alike_at_low_load),
+    ("A5", (8,), "local response 10 times worse under pure RPP than under Wait-10", True, _local_jobs_wait),
+    ("A5-kills", (9,), "kills at X = 1000 and infinite at least twice those of Wait-10", False, _long_waits_kill),
+)

@@ -1,0 +1,51 @@
+"""``oarpy reproduce reallocation``: do the runs, write the files, tell the claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from oarpy.model.errors import UsageError
+from oarpy.simulation.reports.output_files import writing
+from research.grids.reallocation import SCENARIOS, reallocation_runs
+from research.grids.reallocation_charts import write_charts
+from research.grids.reallocation_tables import RunTable, reallocation_claims, write_tables
+from research.runs.drawing import can_draw
+from research.runs.judged_claims import claims_text, status, write_claims
+from research.runs.pools import Pool
+from research.runs.runner import do_runs, tell_failed
+
+_QUICK = 150
+"""Jobs of each site in a quick call."""
+
+
+def reproduce_reallocation(
+    output: Path,
+    pool: Pool,
+    err: TextIO,
+    *,
+    traces: Path | None = None,
+    scenarios: Sequence[str] = (),
+    seed: int = 1,
+    quick: bool = False,
+    fresh: bool = False,
+    as_json: bool = False,
+) -> tuple[str, int]:
+    """Return the claims as text, and the exit status. Raises :class:`UsageError` for what cannot be asked for."""
+    for name in scenarios:
+        if name not in SCENARIOS:
+            raise UsageError(f"there is no scenario '{name}'", hint=", ".join(SCENARIOS))
+    wanted = [name for name in SCENARIOS if name in scenarios] or list(SCENARIOS)
+    experiment = reallocation_runs(wanted, seed, traces, _QUICK if quick else 0)
+    with writing(output):
+        output.mkdir(parents=True, exist_ok=True)
+    done = do_runs(experiment, output, pool, err, fresh=fresh)
+    tell_failed(done.failed, err)
+    table = RunTable(experiment, done.values)
+    write_tables(output, experiment, table, wanted)
+    found = reallocation_claims(table)
+    write_claims(output / "claims.csv", found)
+    if can_draw(err):
+        write_charts(output, table)
+    return claims_text(found, as_json=as_json), 1 if done.failed else 0 if quick else status(found)
