@@ -5,6 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from oarpy.modules.launcher.loads import NodeLoads
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import (
     APPLICATION_DONE,
@@ -95,7 +96,7 @@ def test_loads_are_asked_when_channels_open_then_once_a_minute_and_written_toget
     assert cluster.sql(LOADS)[0] == ("n1", 0.5, 2048, 100)
     cluster.node("n1").load = Load(0.75, 4096, 160)
     cluster.node("n2").deaf = True
-    cluster.launcher._loads._ask_at = 0.0
+    next(part for part in cluster.launcher._parts if isinstance(part, NodeLoads))._ask_at = 0.0
     cluster.launch()
     cluster.launch()
     assert len(cluster.sent(TellLoad)) == 6

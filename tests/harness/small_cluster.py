@@ -18,7 +18,7 @@ from oarpy.model.request import ResourceRequest, parse_request
 from oarpy.model.submission import Submission
 from oarpy.modules.canceller import Canceller
 from oarpy.modules.launcher import Launcher
-from oarpy.modules.launcher.sent_starts import PATIENCE
+from oarpy.modules.launcher.starting import PATIENCE
 from oarpy.modules.loop.module import Module, Outcome, run
 from oarpy.modules.metascheduler.metascheduler import Metascheduler
 from oarpy.modules.monitor import Monitor

@@ -1,16 +1,18 @@
 """The launcher: the one module that talks to nodes. It starts jobs, kills them, and records how they ended.
 
-``launcher`` is the module; its *round* is ``run_once``. Each of its parts hears the reports that concern it:
+``launcher`` is a loop over its *parts*, in the order of one table; ``parts`` says what a part may be asked.
 
-- ``channels`` and ``addresses`` reach the nodes; ``reports`` sorts what they say, ``endings`` tells what it means.
-- ``specifications`` says what a node is told of a job; ``cleaning`` and the room ``running`` tell it what
-  is to be done.
-- ``hooks`` runs the site's programs around jobs: ``node_scripts`` on nodes, ``server_scripts`` and ``programs`` here.
+- ``channels`` and ``addresses`` reach the nodes.
+- ``recording`` writes what they say; ``endings`` tells what that means.
+- ``settling`` brings jobs to their end; ``starting`` starts others, as ``specifications`` describes them to nodes.
+- The room ``running`` tells the nodes of running jobs what changes: kills, signals, walltimes, suspensions, resizes.
+- The room ``scripts`` runs the site's programs around jobs, and launchers of applications.
 - ``recalling`` asks nodes what ran there when the database was restored.
-- ``call_requests`` passes on to the gateway which commands on nodes want to be connected.
+- ``loads`` asks nodes how busy they are; ``call_requests`` tells the gateway which commands want to be connected.
 
-A *part* forgets nothing that matters: forgetting only repeats what it said. May import ``oarpy.modules.loop``,
-``oarpy.transport``, ``oarpy.store`` and everything below them.
+What must hold: nothing is told to a node before it is written, and no node forgets what is not recorded. A part keeps
+nothing that matters: forgetting only repeats what it said. May import ``oarpy.modules.loop``, ``oarpy.transport``,
+``oarpy.store`` and everything below them.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import socket
 from collections import Counter
 from contextlib import suppress
 
-from oarpy.modules.launcher.reports import Hears
+from oarpy.modules.launcher.parts import Hears, Part, Round
 from oarpy.wire.messages import Knocked
 from oarpy.wire.openings import Knock
 
@@ -17,7 +17,7 @@ _MOST_OF_NODE = 16
 """Those of one node: one where too many knock takes no place of the others."""
 
 
-class CallRequests:
+class CallRequests(Part):
     """The call requests heard in this round. ``gateway`` is the path of its socket, empty when there is none."""
 
     def __init__(self, gateway: str) -> None:
@@ -31,6 +31,10 @@ class CallRequests:
     def note(self, node: str, report: Knocked) -> None:
         """Take in a call request of a command on ``node``."""
         self._heard[Knock(node, report.token)] = None
+
+    def record(self, turn: Round) -> None:
+        """Pass on what was heard; none of it is kept."""
+        self.pass_on()
 
     def pass_on(self) -> None:
         """Tell the gateway of the call requests that were heard; too many are dropped."""

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
+from oarpy.configuration import JobSettings
+from oarpy.model.job_types import read_types
 from oarpy.model.states import JobState
-from oarpy.store.jobs.execution import End
+from oarpy.store.database import Connection
+from oarpy.store.jobs import resubmission
+from oarpy.store.jobs.execution import End, LiveRow
 from oarpy.store.platform.nodes import Fault
 from oarpy.wire.messages import APPLICATION_DONE, Cleaned, Ended, Refused
 
@@ -98,3 +104,16 @@ def lost(job: int, now: float) -> End:
     """Return the end of a job that its node knows nothing of, although it ran there."""
     message = "lost: its node forgot it (restarted without its state)"
     return End(job, JobState.ERROR, None, None, now, "NODE_LOST", message)
+
+
+def leaves_nothing(end: End, row: LiveRow) -> bool:
+    """Tell whether nothing is left to be done: a job that ended by itself on its only node left nothing there."""
+    by_itself = end.final_state == JobState.TERMINATED and end.started is not None and not end.event
+    return by_itself and len(row.nodes) == 1
+
+
+def resubmit(connection: Connection, settings: JobSettings, closed: Sequence[int], rows: Iterable[LiveRow]) -> None:
+    """Submit anew what its user said may be run again, of the jobs that were closed."""
+    repeatable = {row.id for row in rows if read_types(row.types).idempotent}.intersection(closed)
+    limits = {"losses": settings.resubmission_limit, "repetitions": settings.repetition_limit}
+    resubmission.resubmit(connection, sorted(repeatable), **limits)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 
-from oarpy.modules.launcher.channels import Channels
-from oarpy.modules.launcher.reports import Hears
-from oarpy.store.database import Connection
+from oarpy.modules.launcher.parts import Hears, Part, Round
+from oarpy.store.jobs.execution import Agenda
 from oarpy.store.platform.nodes import record_loads
 from oarpy.wire.messages import ChannelLost, Load, Ready, TellLoad
 
@@ -14,7 +13,7 @@ _LOAD_PERIOD = 60.0
 """Seconds between two questions for the load of a node."""
 
 
-class NodeLoads:
+class NodeLoads(Part):
     """Asks nodes for their load: when the channel opens, then once a minute; writes the answers in one statement.
 
     No round comes for that alone: those that the module makes anyhow are enough.
@@ -32,20 +31,20 @@ class NodeLoads:
         """The method for each report that is heard here."""
         return {Ready: self._open, ChannelLost: self._lose, Load: self._note}
 
-    def tend(self, connection: Connection, channels: Channels) -> None:
+    def act(self, turn: Round, agenda: Agenda) -> None:
         """Write down what was told when all have answered, or have had a minute; ask who is to be asked."""
         due = time.monotonic() >= self._ask_at
         if self._told and (due or not self._asked):
-            with connection.transaction():
+            with turn.connection.transaction():
                 loads = [(node, told.average, told.available_memory, told.uptime) for node, told in self._told.items()]
-                record_loads(connection, loads)
+                record_loads(turn.connection, loads)
             self._told = {}
         if due:
             self._ask_at = time.monotonic() + _LOAD_PERIOD
             self._asked = set()
-        wanted = channels.names if due else self._opened
+        wanted = turn.channels.names if due else self._opened
         if wanted:
-            self._asked.update(node for node in wanted if channels.send(node, TellLoad()))
+            self._asked.update(node for node in wanted if turn.channels.send(node, TellLoad()))
             self._opened = set()
 
     def _open(self, node: str, _report: Ready) -> None:

@@ -19,7 +19,7 @@ import structlog
 
 from oarpy.model.job_types import read_types
 from oarpy.modules.launcher.channels import Channels
-from oarpy.modules.launcher.reports import Arrivals, Hears
+from oarpy.modules.launcher.parts import Hears, Part, Round
 from oarpy.store import events
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent
@@ -42,7 +42,7 @@ _NAMED = 20
 
 
 @dataclass(slots=True)
-class Recalling:
+class Recalling(Part):
     """The present generation of the database, and the nodes that have not told yet what it lost."""
 
     generation: int = 0
@@ -74,8 +74,9 @@ class Recalling:
     def _lost(self, node: str, _report: ChannelLost) -> None:
         self.asked.pop(node, None)
 
-    def look(self, connection: Connection, channels: Channels) -> None:
+    def record(self, turn: Round) -> None:
         """Begin a generation when a node knows a job that the database never gave; ask nodes that have not told."""
+        connection, channels = turn.connection, turn.channels
         for node, job in self.heard.items():
             if job > self.highest:
                 self.highest = site.highest_job(connection)
@@ -108,7 +109,7 @@ class Recalling:
             for node in self.owing
         )
 
-    def record(
+    def remember(
         self, connection: Connection, recalled: Mapping[str, Recalled], current: Mapping[int, LiveRow]
     ) -> list[tuple[str, Ended]]:
         """Record what nodes remember; return the ends of live jobs which they told when nobody could record them."""
@@ -139,12 +140,10 @@ class Recalling:
         events.log(connection, [NewEvent("JOBS_LOST", text, hosts=(node,))])
         log.warning("jobs lost with the database", node=node, jobs=numbers[:_NAMED], count=len(numbers))
 
-    def known(self, arrivals: Arrivals) -> dict[str, set[JobKey]]:
+    def known(self, greeted: Mapping[str, Ready], recalled: Mapping[str, Recalled]) -> dict[str, set[JobKey]]:
         """Return the nodes of which it is known now which jobs they know; one that owes more is heard to the end."""
-        known = {
-            node: {one.key for one in ready.jobs} for node, ready in arrivals.ready.items() if node not in self.owing
-        }
-        for node, report in arrivals.recalled.items():
+        known = {node: {one.key for one in ready.jobs} for node, ready in greeted.items() if node not in self.owing}
+        for node, report in recalled.items():
             if node in self.owing:
                 known[node] = {one.key for one in report.jobs}
         return known

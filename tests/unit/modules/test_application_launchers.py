@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from oarpy.modules.launcher.channels import Channels
+from oarpy.modules.launcher.parts import Round
 from oarpy.modules.launcher.scripts.application_launchers import ApplicationLaunchers
 from oarpy.store.database import Connection
+from oarpy.store.jobs.execution import Agenda
 from oarpy.store.negotiation import unattended
 from oarpy.store.negotiation.unattended import UnattendedRow
 from tests.harness.small_cluster import with_settings
 
+IDLE = Agenda(
+    launch=False,
+    settle=False,
+    signal=False,
+    walltimes=False,
+    pauses=False,
+    resizes=False,
+    launchers=False,
+    noop_end=None,
+    gate_opens=None,
+)
 ROW = UnattendedRow(7, "ann", "/bin/speak", "/home/ann", "", "default", {})
 
 
@@ -34,10 +48,11 @@ def test_nothing_is_waited_for_when_somebody_speaks_for_all(monkeypatch: pytest.
     launchers = ApplicationLaunchers(with_settings(negotiation={"launcher_host": "n1"}))
     nothing, host = cast("Connection", None), Host()
     channels = cast("Channels", cast("Any", host))
-    launchers.tend(nothing, channels)
+    turn = Round(nothing, channels, 0.0)
+    launchers.act(turn, replace(IDLE, launchers=True))
     assert len(host.sent) == 1
-    assert 0 < launchers.patience < math.inf
+    assert 0 < launchers.wait() < math.inf
     missing.clear()
     assert launchers.awaits, "somebody looks whether it has attached"
-    launchers.tend(nothing, channels)
-    assert (launchers.awaits, launchers.patience, len(host.sent)) == (False, math.inf, 1)
+    launchers.act(turn, IDLE)
+    assert (launchers.awaits, launchers.wait(), len(host.sent)) == (False, math.inf, 1)

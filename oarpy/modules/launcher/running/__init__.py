@@ -1,6 +1,7 @@
 """What the nodes of running jobs are told until each has answered: signals and kills, walltimes, pauses, resizes.
 
-Each module is a part of the launcher: it hears reports, and the round has it tell nodes and record what they have done.
+``orders`` has kills, signals and walltimes; ``suspending`` stops jobs and lets them go on; ``resizing`` has hosts come
+and go. Each is a part of the launcher.
 May import what ``oarpy.modules.launcher`` may.
 """
 

@@ -22,14 +22,14 @@ import structlog
 from oarpy.configuration import JobSettings
 from oarpy.model.states import JobState
 from oarpy.modules.launcher.channels import Channels
-from oarpy.modules.launcher.reports import Hears
-from oarpy.modules.launcher.scripts.on_nodes import NodeScripts
+from oarpy.modules.launcher.parts import Hears, Part, Round
+from oarpy.modules.launcher.scripts.hooks import NodeScripts
 from oarpy.modules.launcher.specifications import DEFAULT_TYPE, JobHosts, specification
 from oarpy.store import events
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent
 from oarpy.store.jobs import execution
-from oarpy.store.jobs.execution import LaunchRow
+from oarpy.store.jobs.execution import Agenda, LaunchRow
 from oarpy.store.negotiation import resizes
 from oarpy.store.negotiation.resizes import ResizeRow
 from oarpy.wire.jobs import JobKey, JobSpec
@@ -88,7 +88,7 @@ class _Change:
         return Resize((spec.key,), self.resize.id, spec.user, spec.nodes, spec.resources, enters)
 
 
-class Resizes:
+class Resizes(Part):
     """The open resizes as far as they have got."""
 
     def __init__(self, settings: JobSettings, hosts: JobHosts) -> None:
@@ -142,14 +142,15 @@ class Resizes:
         for scripts in (self._prologue, self._epilogue):
             scripts.lose(node)
 
-    @property
-    def patience(self) -> float:
-        """Seconds after which nodes are to be told again."""
+    def wait(self) -> float:
+        """Return the seconds after which nodes are to be told again."""
         return _REPEAT if self._progress else math.inf
 
-    def tend(self, connection: Connection, channels: Channels) -> None:
+    def act(self, turn: Round, agenda: Agenda) -> None:
         """Tell nodes what they do not know; record what all have followed, and what cannot be."""
-        while self._advance(connection, channels):
+        if not (agenda.resizes or self._progress):
+            return
+        while self._advance(turn.connection, turn.channels):
             continue  # with the next resizes of the same jobs
 
     def _advance(self, connection: Connection, channels: Channels) -> bool:

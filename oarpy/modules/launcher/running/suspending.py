@@ -18,11 +18,12 @@ from collections.abc import Set
 from oarpy.configuration import Configuration
 from oarpy.model.states import JobState
 from oarpy.modules.launcher.channels import Channels
-from oarpy.modules.launcher.reports import Hears
+from oarpy.modules.launcher.parts import Hears, Part, Round
 from oarpy.modules.launcher.scripts.programs import ProgramEnd, Programs
 from oarpy.modules.launcher.specifications import JobHosts
 from oarpy.store.database import Connection
 from oarpy.store.jobs import suspensions
+from oarpy.store.jobs.execution import Agenda
 from oarpy.store.jobs.suspensions import PauseRow
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import OK, ChannelLost, Ready, Resume, Resumed, Suspend, Suspended
@@ -36,7 +37,7 @@ Place = tuple[JobKey, str]
 Order = type[Suspend] | type[Resume]
 
 
-class Pauses:
+class Pauses(Part):
     """What was said to nodes, when (monotonic seconds), and whether they have answered."""
 
     def __init__(self, settings: Configuration, hosts: JobHosts) -> None:
@@ -57,9 +58,8 @@ class Pauses:
         """Return descriptors that are readable when a program of the site has ended."""
         return [*self._after_suspend.files(), *self._before_resume.files()]
 
-    @property
-    def patience(self) -> float:
-        """Seconds after which the time of such a program is over."""
+    def wait(self) -> float:
+        """Return the seconds after which the time of such a program is over."""
         deadlines = [self._after_suspend.next_deadline, self._before_resume.next_deadline]
         return min((max(0.0, at - time.monotonic()) for at in deadlines if at is not None), default=float("inf"))
 
@@ -84,7 +84,12 @@ class Pauses:
         self._said = {place: said for place, said in self._said.items() if place[1] != node}
         self._obeyed = {place: order for place, order in self._obeyed.items() if place[1] != node}
 
-    def tend(self, connection: Connection, channels: Channels) -> None:
+    def act(self, turn: Round, agenda: Agenda) -> None:
+        """Bring on what is suspended, or is to be."""
+        if agenda.pauses or self.awaits:
+            self._tend(turn.connection, turn.channels)
+
+    def _tend(self, connection: Connection, channels: Channels) -> None:
         """Tell nodes what is to be done, and record what they have done, in one transaction."""
         rows = suspensions.pauses(connection, self._types)
         here = [row for row in rows if row.state in _HERE]

@@ -1,7 +1,7 @@
 """What is run beside jobs: prologues and epilogues, on the nodes and on the server, and launchers of applications.
 
-``hooks`` decides what runs when, ``on_nodes`` and ``on_server`` run each script once for an attempt at a job, and
-``programs`` are processes of the launcher, some at a time, each with a time limit.
+``hooks`` decides what runs when, and runs each script once for an attempt at a job. ``programs`` are processes of the
+launcher, some at a time, each with a time limit.
 ``application_launchers`` has the programs run that speak for applications.
 """
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from oarpy.configuration import Configuration
 from oarpy.modules.launcher.channels import Channels
-from oarpy.modules.launcher.reports import Hears
+from oarpy.modules.launcher.parts import Hears, Part, Round
 from oarpy.store.database import Connection
+from oarpy.store.jobs.execution import Agenda
 from oarpy.store.negotiation import unattended
 from oarpy.store.negotiation.unattended import UnattendedRow
 from oarpy.wire.jobs import JobSpec
@@ -42,7 +43,7 @@ class _Run:
     pause: float = _FIRST_PAUSE
 
 
-class ApplicationLaunchers:
+class ApplicationLaunchers(Part):
     """What was asked of the host, and when. Forgetting it only repeats it."""
 
     def __init__(self, configuration: Configuration) -> None:
@@ -57,9 +58,8 @@ class ApplicationLaunchers:
         """Whether something was heard that is not recorded, or a launcher is to be asked for again."""
         return bool(self._ended) or self._next < float("inf")
 
-    @property
-    def patience(self) -> float:
-        """Seconds after which a launcher is to be asked for again."""
+    def wait(self) -> float:
+        """Return the seconds after which a launcher is to be asked for again."""
         return max(0.0, self._next - time.monotonic())
 
     def hears(self) -> Hears:
@@ -75,7 +75,12 @@ class ApplicationLaunchers:
         if node == self._host:
             self._runs.clear()
 
-    def tend(self, connection: Connection, channels: Channels) -> None:
+    def act(self, turn: Round, agenda: Agenda) -> None:
+        """Bring on what is to be run, or has been heard."""
+        if agenda.launchers or self.awaits:
+            self._tend(turn.connection, turn.channels)
+
+    def _tend(self, connection: Connection, channels: Channels) -> None:
         """Log which launchers are over, and ask for those of applications for which nobody speaks."""
         moment = time.monotonic()
         if self._ended:

@@ -1,24 +1,211 @@
-"""What the site has run around every job: prologue and epilogue, on the server and on the job's nodes."""
+"""What the site has run around every job: prologue and epilogue, on the server and on the job's nodes.
+
+Each script runs once for an attempt at a job, whoever is killed meanwhile: the server keeps a row of each run, and a
+node that is asked again gives the answer that it gave before.
+"""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from oarpy.configuration import JobSettings
 from oarpy.model.states import JobState
 from oarpy.modules.launcher.channels import Channels
-from oarpy.modules.launcher.reports import Hears
-from oarpy.modules.launcher.scripts.on_nodes import NodeScripts
-from oarpy.modules.launcher.scripts.on_server import EVENTS, ServerScripts
+from oarpy.modules.launcher.endings import UNABLE, end_of_unable
+from oarpy.modules.launcher.parts import Hears, Part
+from oarpy.modules.launcher.scripts.programs import Programs
 from oarpy.store.database import Connection
 from oarpy.store.jobs import server_scripts
 from oarpy.store.jobs.execution import End, LiveRow
+from oarpy.store.jobs.server_scripts import ScriptOutcome
+from oarpy.store.platform.nodes import Fault
 from oarpy.wire.jobs import JobKey, JobSpec
-from oarpy.wire.messages import EPILOGUE, OK, PROLOGUE, ChannelLost, Ready, Release, ScriptEnded
+from oarpy.wire.messages import (
+    EPILOGUE,
+    FAILED,
+    LOST,
+    OK,
+    PROLOGUE,
+    SKIPPED,
+    TIMEOUT,
+    UNFIT,
+    ChannelLost,
+    Ready,
+    Release,
+    RunScript,
+    ScriptEnded,
+)
+
+_LATE = 30.0
+"""Seconds beyond its time limit for which an answer about an epilogue is waited for."""
+
+PROLOGUE_ERROR, EPILOGUE_ERROR = "PROLOGUE_ERROR", "EPILOGUE_ERROR"
+_JOBS_FAULT = frozenset({"NO_SUCH_USER", "FORGOTTEN", UNFIT})
 
 
-class Hooks:
+@dataclass(slots=True)
+class _Run:
+    since: float
+    asked: set[str] = field(default_factory=set)
+    done: set[str] = field(default_factory=set)
+
+
+class NodeScripts:
+    """The runs of one kind of script. Forgetting all of this only asks the nodes again, and they answer the same."""
+
+    def __init__(self, kind: str, program: str, timeout: float, *, after_prologue: bool = False) -> None:
+        self.kind = kind
+        self._program = program
+        self._timeout = timeout
+        self._after_prologue = after_prologue
+        self._runs: dict[JobKey, _Run] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._program)
+
+    def is_done(self, spec: JobSpec, nodes: Sequence[str], channels: Channels) -> bool:
+        """Ask the nodes of a job, each once, to run the script; tell whether there is nothing more to wait for.
+
+        A prologue is waited for on all nodes; an epilogue only on those that answer, and not for ever.
+        """
+        run = self._runs.setdefault(spec.key, _Run(time.monotonic()))
+        # A script of the site takes nothing from the user.
+        bare = spec.replace(command="", environment={}, variables={})
+        command = RunScript(self.kind, self._program, self._timeout, (bare,), self._after_prologue)
+        waiting = [node for node in nodes if node not in run.done]
+        run.asked |= {node for node in waiting if node not in run.asked and channels.send(node, command)}
+        if self.kind == EPILOGUE:
+            waiting = [node for node in waiting if channels.is_connected(node) or channels.is_pending(node)]
+            return not waiting or time.monotonic() - run.since > self._timeout + _LATE
+        return not waiting
+
+    def answered(self, node: str, report: ScriptEnded) -> None:
+        """Take in what a node says; a prologue that did not succeed ends its job."""
+        run = self._runs.get(report.key)
+        if run is not None and (self.kind == EPILOGUE or report.outcome == OK):
+            run.done.add(node)
+
+    def lose(self, node: str) -> None:
+        """Say again what was on its way when the channel of a node was lost."""
+        for run in self._runs.values():
+            run.asked.discard(node)
+
+    def forget(self, live: set[int]) -> None:
+        """Drop jobs that are not live any more."""
+        for key in [key for key in self._runs if key.job not in live]:
+            del self._runs[key]
+
+
+def end_of_prologue(node: str, report: ScriptEnded, now: float, *, again: bool) -> End | None:
+    """Return the end of a job whose prologue did not succeed."""
+    if report.kind != PROLOGUE or report.outcome in (OK, SKIPPED):
+        return None
+    if report.outcome in UNABLE:
+        detail = f"node {node}: {report.detail or report.outcome}"
+        return end_of_unable(report.key.job, detail, now, again=again)
+    event = report.outcome
+    if report.outcome in (FAILED, TIMEOUT):
+        event = PROLOGUE_ERROR
+    elif report.outcome == LOST:
+        event = "JOB_LOST"
+    message = f"not started: node {node}: {report.detail or report.outcome}"
+    return End(report.key.job, JobState.ERROR, None, None, now, event, message[:500])
+
+
+def fault_of_script(node: str, report: ScriptEnded) -> Fault | None:
+    """Return what an answer says against its node. Where an epilogue did not come to its end, things may be left."""
+    if report.outcome in (OK, SKIPPED) or report.outcome in _JOBS_FAULT:
+        return None
+    text = (report.detail or report.outcome)[:500]
+    if report.kind == EPILOGUE:
+        return Fault(node, EPILOGUE_ERROR, report.key.job, text)
+    if report.outcome in UNABLE:
+        return Fault(node, report.outcome, report.key.job, text, heals=True)
+    return None if report.outcome == LOST else Fault(node, PROLOGUE_ERROR, report.key.job, text)
+
+
+_CUT_OFF = "was cut off: the launcher that ran it was killed"
+
+Attempt = tuple[int, int]
+"""A job and which attempt at it."""
+
+EVENTS = {FAILED: "EXIT_CODE_ERROR", TIMEOUT: "TIMEOUT", LOST: "LOST"}
+"""How a script can fail, and how the type of its event ends."""
+
+
+class ServerScripts:
+    """The runs of one kind of script. A row is written before each is started, so one that is cut off is known."""
+
+    def __init__(self, kind: str, program: str, timeout: float) -> None:
+        self.kind = kind
+        self._programs: Programs[Attempt] = Programs(program, timeout)
+        self._ended: dict[Attempt, ScriptOutcome] = {}
+        self._unrecorded: list[ScriptOutcome] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._programs.program)
+
+    def files(self) -> list[int]:
+        """Return descriptors that are readable when a script has ended."""
+        return self._programs.files()
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When (monotonic seconds) the time of a running script is over."""
+        return self._programs.next_deadline
+
+    def advance(self, connection: Connection, attempts: Sequence[Attempt]) -> dict[Attempt, ScriptOutcome]:
+        """Start the scripts of these (job, attempt) as there is room, see which have ended; return those."""
+        self._collect(connection)
+        running = self._programs.running
+        unknown = [one for one in attempts if one not in running and one not in self._ended]
+        room = unknown[: self._programs.room]
+        if room:
+            with connection.transaction():
+                begun = server_scripts.begin(connection, self.kind, room)
+                earlier = server_scripts.find(connection, self.kind, [one for one in room if one not in begun])
+                # Begun by a launcher that is gone: whether it came to its end nobody knows.
+                lost = [self._outcome((one.job, one.attempt), LOST, _CUT_OFF) for one in earlier if not one.outcome]
+                server_scripts.end(connection, lost)
+            known = [one for one in earlier if one.outcome] + lost
+            self._ended |= {(one.job, one.attempt): one for one in known}
+            for attempt in sorted(begun):
+                self._programs.start(attempt, attempt[0])
+        return {one: self._ended[one] for one in attempts if one in self._ended}
+
+    def is_running(self, job: int) -> bool:
+        """Tell whether a script of a job runs."""
+        return any(one == job for one, _ in self._programs.running)
+
+    def forget(self, live: set[int]) -> None:
+        """Drop jobs that are not live any more."""
+        for attempt in [attempt for attempt in self._ended if attempt[0] not in live]:
+            del self._ended[attempt]
+
+    def close(self) -> None:
+        """Let go of what runs: each script has a limit of its own."""
+        self._programs.close()
+
+    def _collect(self, connection: Connection) -> None:
+        """Record the scripts that have ended, and those whose time is over."""
+        ended = self._programs.collect().items()
+        self._unrecorded += [self._outcome(attempt, end.outcome, end.detail) for attempt, end in ended]
+        if self._unrecorded:
+            with connection.transaction():
+                server_scripts.end(connection, self._unrecorded)
+            self._ended |= {(one.job, one.attempt): one for one in self._unrecorded}
+            self._unrecorded = []
+
+    def _outcome(self, attempt: Attempt, outcome: str, detail: str) -> ScriptOutcome:
+        """Return the record of an end. Of an epilogue an event tells; a prologue ends its job, which tells of it."""
+        event = "" if outcome == OK or self.kind == PROLOGUE else f"SERVER_EPILOGUE_{EVENTS[outcome]}"
+        return ScriptOutcome(*attempt, self.kind, outcome, f"server {self.kind} {detail}" if detail else "", event)
+
+
+class Hooks(Part):
     """The site's programs around jobs. False where nothing is configured: then none of it is called for any job."""
 
     def __init__(self, settings: JobSettings) -> None:
@@ -37,11 +224,14 @@ class Hooks:
         """Return descriptors that are readable when a script on the server has ended."""
         return [*self.server_prologue.files(), *self.server_epilogue.files()]
 
-    @property
-    def patience(self) -> float:
-        """Seconds after which the time of a script on the server is over."""
+    def looks(self) -> bool:
+        """Tell whether jobs may wait for a script."""
+        return self._configured
+
+    def wait(self) -> float:
+        """Return the seconds after which the time of a script on the server is over."""
         deadlines = [self.server_prologue.next_deadline, self.server_epilogue.next_deadline]
-        return min((max(0.0, at - time.monotonic()) for at in deadlines if at is not None), default=float("inf"))
+        return min((max(0.0, at - time.monotonic()) for at in deadlines if at is not None), default=math.inf)
 
     def pass_server(
         self, connection: Connection, attempts: Sequence[tuple[int, int]], now: float

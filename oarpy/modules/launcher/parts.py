@@ -1,0 +1,67 @@
+"""What the launcher is made of: parts, which a round asks in the order of a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from oarpy.modules.launcher.channels import Channels
+from oarpy.store.database import Connection
+from oarpy.store.jobs.execution import Agenda, LiveRow
+from oarpy.wire.messages import Report
+
+Hears = dict[type[Report], Callable[[str, Any], None]]
+"""What a part hears: by kind of report, what takes in the name of a node and its report."""
+
+
+@dataclass(slots=True)
+class Round:
+    """One round: where parts write and whom they tell, and what they have done so far."""
+
+    connection: Connection
+    channels: Channels
+    now: float
+    """When it began, in epoch seconds."""
+    attention: Sequence[LiveRow] = ()
+    """The jobs about which something is to be done; known once every part has recorded what it heard."""
+    started: list[int] = field(default_factory=list)
+    """Jobs that were claimed."""
+    ended: list[int] = field(default_factory=list)
+    """Jobs of which a node has told the end."""
+
+
+class Part:
+    """One matter of the launcher. A part overrides what concerns it; the rest says that there is nothing.
+
+    What it remembers only saves repeating itself: forgetting it all repeats what was said to nodes.
+    """
+
+    def hears(self) -> Hears:
+        """Return the method for each kind of report that it hears; such a method takes a note and does no more."""
+        return {}
+
+    def begin(self, connection: Connection) -> None:
+        """Prepare, before the first channel opens."""
+
+    def record(self, turn: Round) -> None:
+        """Write down what it heard, before anything is begun."""
+
+    def looks(self) -> bool:
+        """Tell whether jobs are to be looked at even though the database names nothing to do."""
+        return False
+
+    def act(self, turn: Round, agenda: Agenda) -> None:
+        """Do what there is to do, and tell nodes."""
+
+    def wait(self) -> float:
+        """Return the seconds after which it wants the next round."""
+        return math.inf
+
+    def files(self) -> Sequence[int]:
+        """Return descriptors that are readable when it wants a round."""
+        return ()
+
+    def close(self) -> None:
+        """Let go of what it holds; jobs go on."""

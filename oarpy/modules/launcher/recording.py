@@ -1,0 +1,343 @@
+"""Recording what nodes reported, in one transaction, and letting nodes forget what is recorded.
+
+::
+
+    reports --> sorted --> those of jobs that a node may speak for --> nodes at fault are suspected --> ends, starts
+        --> committed --> nodes may forget
+
+Reports are kept until that is committed: the database may go away in between, and nodes do not repeat themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
+from typing import Any
+
+import structlog
+
+from oarpy.configuration import JobSettings
+from oarpy.model.job_types import read_types
+from oarpy.model.states import JobState
+from oarpy.modules.launcher.channels import Channels
+from oarpy.modules.launcher.endings import (
+    STUCK,
+    end_of,
+    end_of_refusal,
+    faults_of,
+    leaves_nothing,
+    lost,
+    out_of_memory,
+    resubmit,
+)
+from oarpy.modules.launcher.parts import Hears, Part, Round
+from oarpy.modules.launcher.recalling import Recalling
+from oarpy.modules.launcher.running.orders import Signalling
+from oarpy.modules.launcher.scripts.hooks import Hooks, end_of_prologue, fault_of_script
+from oarpy.modules.launcher.starting import SentStarts
+from oarpy.store.analytics import measured_use
+from oarpy.store.database import Connection
+from oarpy.store.jobs import execution
+from oarpy.store.jobs.execution import End, LiveRow
+from oarpy.store.platform import nodes
+from oarpy.store.refusals import refusals_of
+from oarpy.wire.jobs import JobKey
+from oarpy.wire.messages import (
+    CLAIMED,
+    AgentError,
+    ChannelLost,
+    Checked,
+    Checkpointed,
+    Clean,
+    Cleaned,
+    Ended,
+    Kill,
+    Ready,
+    Recalled,
+    Refused,
+    Report,
+    ScriptEnded,
+    Started,
+    Stuck,
+)
+
+log = structlog.get_logger()
+
+CONNECTED = "connected"
+LOST = "lost"
+RECORDED: tuple[type[Report], ...] = (
+    Ready,
+    ChannelLost,
+    Started,
+    Ended,
+    Refused,
+    Checkpointed,
+    ScriptEnded,
+    Cleaned,
+    Stuck,
+    Checked,
+    Recalled,
+    AgentError,
+)
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """Reports by what they are about, each with the node it came from."""
+
+    channels: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    """Node to (connected or lost, message, boot id): the latest word counts."""
+    ready: dict[str, Ready] = field(default_factory=dict)
+    started: dict[JobKey, tuple[str, float]] = field(default_factory=dict)
+    ended: dict[JobKey, tuple[str, Ended]] = field(default_factory=dict)
+    refused: dict[JobKey, tuple[str, Refused]] = field(default_factory=dict)
+    cleaned: list[tuple[str, Cleaned]] = field(default_factory=list)
+    stuck: list[tuple[str, Stuck]] = field(default_factory=list)
+    checked: dict[str, str] = field(default_factory=dict)
+    """Node to what it cannot do."""
+    checkpoints: dict[JobKey, tuple[str, float]] = field(default_factory=dict)
+    scripts: list[tuple[str, ScriptEnded]] = field(default_factory=list)
+    recalled: dict[str, Recalled] = field(default_factory=dict)
+    """Node to what ran there, for a database that was restored."""
+    complaints: list[tuple[str, str]] = field(default_factory=list)
+
+    def only(self, heard: Callable[[JobKey, str], bool]) -> Arrivals:
+        """Return these without what a node says of jobs that it is not heard about (as if it had not said it)."""
+        return replace(
+            self,
+            started={key: said for key, said in self.started.items() if heard(key, said[0])},
+            ended={key: said for key, said in self.ended.items() if heard(key, said[0])},
+            refused={key: said for key, said in self.refused.items() if heard(key, said[0])},
+            checkpoints={key: said for key, said in self.checkpoints.items() if heard(key, said[0])},
+            ready={
+                node: ready.replace(jobs=tuple(job for job in ready.jobs if heard(job.key, node)))
+                for node, ready in self.ready.items()
+            },
+        )
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, item.name) for item in fields(self))
+
+
+def sort(reports: Iterable[tuple[str, Report]], sent: Mapping[JobKey, str] = MappingProxyType({})) -> Arrivals:
+    """Return the reports of all nodes that are to be recorded; the order between nodes does not matter.
+
+    Of a job that was sent to a node (``sent``) no other node is heard.
+    """
+    arrivals = Arrivals()
+    all_of: dict[type[Report], list[Any]] = {
+        ScriptEnded: arrivals.scripts,
+        Cleaned: arrivals.cleaned,
+        Stuck: arrivals.stuck,
+    }
+    for node, report in reports:
+        if isinstance(report, (Started, Ended, Refused)) and sent.get(report.key, node) != node:
+            continue
+        match report:
+            case Ready() | ChannelLost():
+                _note_channel(arrivals, node, report)
+            case Started():
+                arrivals.started[report.key] = (node, report.start)
+            case Ended():
+                arrivals.ended[report.key] = (node, report)
+            case Refused():
+                arrivals.refused[report.key] = (node, report)
+            case Checkpointed():
+                arrivals.checkpoints[report.key] = (node, report.at)
+            case ScriptEnded() | Cleaned() | Stuck():
+                all_of[type(report)].append((node, report))
+            case Checked() | Recalled():
+                _note_answer(arrivals, node, report)
+            case AgentError():
+                arrivals.complaints.append((node, report.detail[:500]))
+    return arrivals
+
+
+def _note_channel(arrivals: Arrivals, node: str, report: Ready | ChannelLost) -> None:
+    if isinstance(report, Ready):
+        arrivals.channels[node] = (CONNECTED, "", report.boot_id)
+        arrivals.ready[node] = report
+    else:
+        arrivals.channels[node] = (LOST, report.reason[:500], "")
+        arrivals.ready.pop(node, None)
+
+
+def _note_answer(arrivals: Arrivals, node: str, report: Checked | Recalled) -> None:
+    if isinstance(report, Checked):
+        arrivals.checked[node] = report.problem
+    else:
+        arrivals.recalled[node] = report
+
+
+Current = Mapping[int, LiveRow]
+"""The live jobs which reports may be about, by id."""
+
+
+class Recording(Part):
+    """Reports that are not recorded yet, each with the node it came from."""
+
+    def __init__(
+        self, settings: JobSettings, sent: SentStarts, recalling: Recalling, hooks: Hooks, signalling: Signalling
+    ) -> None:
+        self._settings = settings
+        self._sent = sent
+        self._recalling = recalling
+        self._hooks = hooks
+        self._signalling = signalling
+        self._unrecorded: list[tuple[str, Report]] = []
+
+    def hears(self) -> Hears:
+        """Hear what is to be written."""
+        return dict.fromkeys(RECORDED, self._note)
+
+    def _note(self, node: str, report: Report) -> None:
+        self._unrecorded.append((node, report))
+
+    def record(self, turn: Round) -> None:
+        """Write what arrived; what the database withholds is written later."""
+        arrivals = sort(self._unrecorded, self._sent.nodes)
+        if arrivals:
+            turn.ended += self._record(turn, arrivals)
+        self._unrecorded = _about(self._unrecorded, refusals_of(turn.connection).withheld())
+
+    def _record(self, turn: Round, arrivals: Arrivals) -> list[int]:
+        """Write what arrived, in one transaction; let nodes forget what is recorded. Returns the jobs that ended."""
+        connection = turn.connection
+        for node, detail in arrivals.complaints:
+            log.warning("agent complains", node=node, detail=detail)
+        with connection.transaction():
+            left_behind = {node: nodes.left_behind(connection, node) for node in arrivals.ready}
+            nodes.record_channels(connection, [(node, *state) for node, state in arrivals.channels.items()])
+            current = {row.id: row for row in self._rows_of(connection, arrivals)}
+            arrivals = arrivals.only(lambda key, node: _is_of(key, node, current))
+            told = self._recalling.remember(connection, arrivals.recalled, current)
+            arrivals.ended.update({end.key: (node, end) for node, end in told if end.key not in arrivals.ended})
+            passed = [(key.job, at) for key, (_, at) in arrivals.checkpoints.items() if _is_current(key, current)]
+            execution.signal_elsewhere(connection, passed)
+            _judge(connection, arrivals)
+            ends = self._ends(arrivals, current, turn.now)
+            whole = [end for end in ends if leaves_nothing(end, current[end.job]) and not self._hooks]
+            closed = execution.end(connection, whole)
+            others = [end for end in ends if end.job not in closed]
+            starts = {key.job: at for key, (_, at) in arrivals.started.items() if _is_current(key, current)}
+            starts |= {end.job: end.started for end in others if end.started is not None}
+            execution.started(connection, [start for start in starts.items() if start[0] not in closed])
+            moved = execution.finish(connection, others)
+            resubmit(connection, self._settings, closed, current.values())
+            unknown = [said for key, said in arrivals.ended.items() if not _is_current(key, current)]
+            self._recalling.note_ends(connection, unknown)
+        self._recalling.told(arrivals.recalled)
+        if withheld := refusals_of(connection).withheld():
+            # what is not recorded yet, no node may forget
+            arrivals = arrivals.only(lambda key, _: key.job not in withheld)
+        self._after_commit(turn.channels, arrivals, left_behind, current)
+        return [*closed, *moved]
+
+    def _rows_of(self, connection: Connection, arrivals: Arrivals) -> list[LiveRow]:
+        """Return the live jobs which the reports may be about."""
+        if arrivals.ready or arrivals.recalled:
+            return self._sent.placed(execution.live(connection, everything=True))
+        jobs = {key.job for key in (*arrivals.started, *arrivals.ended, *arrivals.refused)}
+        jobs |= {report.key.job for _, report in arrivals.scripts} | {key.job for key in arrivals.checkpoints}
+        return self._sent.placed(execution.live_among(connection, sorted(jobs))) if jobs else []
+
+    def _ends(self, arrivals: Arrivals, current: Current, now: float) -> list[End]:
+        """Return the ends that nodes tell of, one a job: ended, refused, kept out by a prologue, or lost.
+
+        A job is lost when its first node, which has just been reached again, knows nothing of it.
+        """
+        ends = {
+            key.job: end_of(report, current[key.job].kill_reason)
+            for key, (_, report) in arrivals.ended.items()
+            if _is_current(key, current)
+        }
+        for key, (_, refusal) in arrivals.refused.items():
+            if _is_current(key, current):
+                ends.setdefault(key.job, end_of_refusal(refusal, now, again=self._may_again(key)))
+        for node, report in arrivals.scripts:
+            over = end_of_prologue(node, report, now, again=self._may_again(report.key))
+            if over is not None and _is_to_start(report.key, current) and node in current[report.key.job].nodes:
+                ends.setdefault(report.key.job, over)
+        for node, known in self._recalling.known(arrivals.ready, arrivals.recalled).items():
+            for row in current.values():
+                key = JobKey(row.id, row.attempt)
+                runs_there = row.state in ("Running", "Suspended", "Resuming") and row.nodes[:1] == (node,)
+                if runs_there and key not in known and not read_types(row.types).runs_nothing:
+                    ends.setdefault(row.id, lost(row.id, now))
+        return list(ends.values())
+
+    def _may_again(self, key: JobKey) -> bool:
+        """Tell whether a job that a node could not begin may wait again."""
+        return execution.tries(key.attempt) < self._settings.launch_limit
+
+    def _after_commit(
+        self,
+        channels: Channels,
+        arrivals: Arrivals,
+        left_behind: Mapping[str, list[tuple[int, int]]],
+        current: Current,
+    ) -> None:
+        """Let nodes forget what is recorded, now and not before; end there what the database says is over."""
+        forget: dict[str, list[JobKey]] = {}
+        for key, (node, _) in arrivals.ended.items():
+            forget.setdefault(node, []).append(key)
+        self._sent.over((*arrivals.ended, *arrivals.refused))
+        self._signalling.over((*arrivals.ended, *arrivals.refused))
+        for node, keys in forget.items():
+            channels.forget(node, keys)
+        for node in arrivals.channels:
+            self._sent.lose(node)
+        for node, dead in left_behind.items():
+            if dead:
+                channels.send(node, Clean(tuple(JobKey(*key) for key in dead)))
+        for node, ready in arrivals.ready.items():
+            stray = [
+                one.key for one in ready.jobs if one.key not in arrivals.ended and not _is_current(one.key, current)
+            ]
+            if stray:
+                # The database says that these are over: what still runs of them is not wanted.
+                channels.send(node, Kill(tuple(stray), 0))
+            # What is claimed only was not started: its agent may have been killed before. It is sent again.
+            known = [one.key for one in ready.jobs if one.state != CLAIMED and _is_current(one.key, current)]
+            self._sent.known(known, node)
+
+
+def _judge(connection: Connection, arrivals: Arrivals) -> None:
+    """Suspect nodes at fault before anything of theirs is free again; take back those whose fault is over."""
+    nodes.healed(connection, [node for node, problem in arrivals.checked.items() if not problem])
+    said: list[tuple[str, Ended | Refused | Cleaned]] = [
+        *arrivals.ended.values(),
+        *arrivals.refused.values(),
+        *arrivals.cleaned,
+    ]
+    met = [(one.key.job, node, out_of_memory(one.memory_kills)) for node, one in arrivals.cleaned if one.memory_kills]
+    measured_use.note_memory(connection, met)
+    used = [(*one.key, node, one.cpu_seconds, one.memory_peak) for node, one in arrivals.cleaned]
+    measured_use.add_usage(connection, [some for some in used if some[3:] != (None, None)])
+    faults = [fault for node, report in said for fault in faults_of(node, report)]
+    faults += [nodes.Fault(node, STUCK, one.key.job, one.detail[:500], heals=True) for node, one in arrivals.stuck]
+    faults += [fault for node, report in arrivals.scripts if (fault := fault_of_script(node, report)) is not None]
+    for node in nodes.blame(connection, faults):
+        log.warning("node at fault", node=node, detail=next(one.text for one in faults if one.node == node))
+
+
+def _about(reports: Sequence[tuple[str, Report]], jobs: Container[int]) -> list[tuple[str, Report]]:
+    """Return the reports about ``jobs``."""
+    return [said for said in reports if isinstance(said[1], (Started, Ended, Refused)) and said[1].key.job in jobs]
+
+
+def _is_of(key: JobKey, node: str, current: Current) -> bool:
+    """Tell whether ``node`` may say what becomes of a job: its first one may, and any when it is over."""
+    row = current.get(key.job)
+    return row is None or row.nodes[:1] == (node,)
+
+
+def _is_current(key: JobKey, current: Current) -> bool:
+    row = current.get(key.job)
+    return row is not None and row.attempt == key.attempt
+
+
+def _is_to_start(key: JobKey, current: Current) -> bool:
+    """Tell whether a prologue is that of a start: one on a node that comes to a running job ends nothing."""
+    return _is_current(key, current) and current[key.job].state == JobState.LAUNCHING

@@ -1,0 +1,221 @@
+"""Starting jobs: each is claimed in the database, then sent to its first node, then awaited.
+
+::
+
+    toLaunch --claim--> Launching --prologues--> Start to the first node --> its answer is recorded
+                            '- nobody knows whether it was sent, or no answer came: sent again
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import structlog
+
+from oarpy.configuration import JobSettings
+from oarpy.model.job_types import read_types
+from oarpy.model.states import JobState
+from oarpy.modules.launcher.channels import Channels
+from oarpy.modules.launcher.parts import Hears, Part, Round
+from oarpy.modules.launcher.recalling import Recalling
+from oarpy.modules.launcher.scripts.hooks import Hooks
+from oarpy.modules.launcher.specifications import JobHosts, specification
+from oarpy.store.database import Connection
+from oarpy.store.jobs import execution
+from oarpy.store.jobs.execution import Agenda, LaunchRow, LiveRow
+from oarpy.wire.jobs import JobKey
+from oarpy.wire.messages import Admit, Ended, Refused, Start, Started
+
+log = structlog.get_logger()
+
+PATIENCE = 60.0
+"""Seconds for a node to answer a start. Asking again does no harm: a node starts each attempt once."""
+_SHOWN = 20
+"""Jobs that a line of the log names."""
+
+Submission = tuple[int, int]
+"""A version of a submission, as :class:`LaunchRow` names it."""
+
+
+class SentStarts(Part):
+    """The node of each job that was sent. Forgetting it only sends the job again, which asks what became of it."""
+
+    def __init__(self, hosts: JobHosts, patience: float = PATIENCE) -> None:
+        self.nodes: dict[JobKey, str] = {}
+        self.unsure = True
+        """Whether there may be jobs that are Launching and of which no node was told."""
+        self._hosts = hosts
+        self._patience = patience
+        self._unanswered: dict[JobKey, float] = {}
+        """When each was sent, the oldest first."""
+
+    def hears(self) -> Hears:
+        """Hear the answers."""
+        return {Started: self._answered, Ended: self._answered, Refused: self._answered}
+
+    def _answered(self, _node: str, report: Started | Ended | Refused) -> None:
+        self._unanswered.pop(report.key, None)
+
+    def record(self, turn: Round) -> None:
+        """Have starts sent again that their nodes did not answer: that tells what became of the jobs."""
+        late = time.monotonic() - self._patience
+        given_up = {key: self.nodes[key] for key, since in self._unanswered.items() if since <= late}
+        self.over(given_up)
+        self.unsure |= bool(given_up)
+        for node in sorted(set(given_up.values())):
+            jobs = [key.job for key, where in given_up.items() if where == node]
+            log.warning("node does not answer starts", node=node, jobs=jobs[:_SHOWN], count=len(jobs))
+
+    def looks(self) -> bool:
+        """Tell whether some job may have to be sent."""
+        return self.unsure
+
+    def wait(self) -> float:
+        """Return the seconds until the first node has been silent for too long about a job."""
+        first = next(iter(self._unanswered.values()), math.inf)
+        return max(0.0, first + self._patience - time.monotonic())
+
+    def sent(self, keys: Iterable[JobKey], node: str) -> None:
+        """Note what a node is told now."""
+        now = time.monotonic()
+        for key in keys:
+            self.nodes[key] = node
+            self._unanswered.pop(key, None)
+            self._unanswered[key] = now
+
+    def known(self, keys: Iterable[JobKey], node: str) -> None:
+        """Note jobs that a node knows and tells of."""
+        self.nodes |= dict.fromkeys(keys, node)
+
+    def over(self, keys: Iterable[JobKey]) -> None:
+        """Forget jobs that have ended."""
+        for key in keys:
+            self.nodes.pop(key, None)
+            self._unanswered.pop(key, None)
+
+    def lose(self, node: str) -> None:
+        """Forget what a node was told: what was on its way when its channel was lost may not have arrived."""
+        self.nodes = {key: head for key, head in self.nodes.items() if head != node}
+        self._unanswered = {key: since for key, since in self._unanswered.items() if key in self.nodes}
+        self.unsure = True
+
+    def placed(self, rows: Iterable[LiveRow]) -> list[LiveRow]:
+        """Put on each job the nodes where it has something, by its types.
+
+        Whatever was done to its rows, its first node is the one where it was sent.
+        """
+        placed = [(row, self._sent_first(row, self._hosts.of(row.types, row.nodes))) for row in rows]
+        return [row if row.nodes == nodes else replace(row, nodes=nodes) for row, nodes in placed]
+
+    def _sent_first(self, row: LiveRow, nodes: tuple[str, ...]) -> tuple[str, ...]:
+        sent = self.nodes.get(JobKey(row.id, row.attempt))
+        return nodes if sent is None or nodes[:1] == (sent,) else (sent, *(node for node in nodes if node != sent))
+
+
+class Starting(Part):
+    """Jobs to launch, and those that are Launching. Whether a job was sent is in ``sent``."""
+
+    def __init__(
+        self, settings: JobSettings, hosts: JobHosts, sent: SentStarts, recalling: Recalling, hooks: Hooks
+    ) -> None:
+        self._settings = settings
+        self._hosts = hosts
+        self._sent = sent
+        self._recalling = recalling
+        self._hooks = hooks
+        self._environments: dict[Submission, dict[str, str]] = {}
+
+    def act(self, turn: Round, agenda: Agenda) -> None:
+        """Claim what is to be launched on nodes that answer, then start all that is Launching and not sent yet."""
+        if self._recalling.awaits(turn.channels):
+            return
+        connection, channels = turn.connection, turn.channels
+        waiting = [
+            (job, self._hosts.of(types, hosts), read_types(types).runs_nothing)
+            for job, hosts, types, _ in (execution.to_launch(connection) if agenda.launch else ())
+        ]
+        ready = [
+            (job, channels.incarnation(hosts[0]))
+            for job, hosts, _ in waiting
+            if hosts and all(map(channels.is_connected, hosts))
+        ]
+        idle = [job for job, _, nothing in waiting if nothing]
+        nowhere = [job for job, hosts, nothing in waiting if not hosts and not nothing]
+        claimed = execution.claim(connection, ready)  # one statement: a transaction of its own
+        resting = self._claim_resting(connection, idle, nowhere) if idle or nowhere else []
+        places = {job: hosts for job, hosts, _ in waiting} | {row.id: row.nodes for row in turn.attention}
+        unsent = [row for row in turn.attention if self._is_unsent(row)]
+        reachable = [
+            row.id for row in unsent if read_types(row.types).runs_nothing or channels.is_connected(row.nodes[0])
+        ]
+        begun = [*claimed, *(resting if self._hooks else ()), *reachable]
+        sent = self._send(connection, channels, begun, places)
+        self._sent.unsure = sent < len(claimed) + len(unsent)
+        turn.started += claimed
+
+    def _claim_resting(self, connection: Connection, idle: Sequence[int], nowhere: Sequence[int]) -> list[int]:
+        """Claim jobs that run nothing, which then run unless a hook comes first; give up those that are on no node."""
+        with connection.transaction():
+            resting = execution.claim(connection, [(job, "") for job in idle])
+            if not self._hooks:
+                execution.started(connection, [(job, time.time()) for job in resting])
+            execution.give_up(connection, nowhere, "none of its resources is on a node")
+        return resting
+
+    def _is_unsent(self, row: LiveRow) -> bool:
+        """Tell whether a job is still to be started."""
+        if row.state != JobState.LAUNCHING or row.kill_reason is not None:
+            return False
+        known = JobKey(row.id, row.attempt) in self._sent.nodes
+        return not known and (read_types(row.types).runs_nothing or bool(row.nodes))
+
+    def _send(
+        self, connection: Connection, channels: Channels, jobs: Sequence[int], places: Mapping[int, tuple[str, ...]]
+    ) -> int:
+        """Send jobs that are Launching to their first nodes; return how many."""
+        sent = 0
+        rows = execution.launch_rows(connection, jobs)
+        if self._hooks:
+            rows = self._admitted(connection, rows)
+        environments = self._environments_of(connection, {row.submission for row in rows})
+        batches: dict[tuple[str, str], list[LaunchRow]] = {}
+        for row in rows:
+            batches.setdefault((places[row.id][0], row.incarnation), []).append(row)
+        for row in rows:
+            for node in places[row.id] if row.public_key else ():
+                channels.send(node, Admit((JobKey(row.id, row.attempt),), row.user, row.public_key, node))
+        for (node, incarnation), batch in batches.items():
+            specs = [
+                specification(row, environments[row.submission], self._settings, node, confined=channels.confines(node))
+                for row in batch
+            ]
+            if self._hooks:
+                specs = self._hooks.prepared([(spec, places[spec.job]) for spec in specs], channels)
+            if specs and channels.send(node, Start(tuple(specs), incarnation)):
+                self._sent.sent([spec.key for spec in specs], node)
+                sent += len(specs)
+        return sent
+
+    def _admitted(self, connection: Connection, rows: Sequence[LaunchRow]) -> list[LaunchRow]:
+        """Have the server's prologue run; start what runs nothing, return the others that it let pass."""
+        now = time.time()
+        passed, failed = self._hooks.pass_server(connection, [(row.id, row.attempt) for row in rows], now)
+        idle = [row.id for row in rows if row.id in passed and read_types(row.types).runs_nothing]
+        if failed or idle:
+            with connection.transaction():
+                execution.finish(connection, failed)
+                execution.started(connection, [(job, now) for job in idle])
+        return [row for row in rows if row.id in passed and not read_types(row.types).runs_nothing]
+
+    def _environments_of(
+        self, connection: Connection, submissions: set[Submission]
+    ) -> Mapping[Submission, dict[str, str]]:
+        """Return the environments of these versions of submissions; those of the last starts are remembered."""
+        missing = submissions - self._environments.keys()
+        if missing:
+            kept = {one: self._environments[one] for one in submissions - missing}
+            self._environments = kept | execution.environments(connection, missing)
+        return self._environments
