@@ -1,4 +1,4 @@
-"""Run the demo and put what it printed into the README: ``python docs/transcript.py``."""
+"""Run the demo and put what it printed into its page: ``python docs/transcript.py``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def transcript() -> str:
 
 def main() -> int:
     """Rewrite the block between the two marks."""
-    page = ROOT / "README.md"
+    page = ROOT / "docs" / "guides" / "demo.md"
     text = page.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
