@@ -99,6 +99,32 @@ def older_dsn(empty_dsn: str) -> str:
 
 
 @pytest.fixture
+def live_dsn(empty_dsn: str) -> str:
+    """A database of a cluster at revision 0064: jobs over, killed, running, waiting, held, dependent and moldable."""
+    statements = gzip.decompress(Path(__file__).with_name("cluster_at_0064.sql.gz").read_bytes())
+    with psycopg.connect(empty_dsn) as connection:
+        connection.execute(statements)
+    return empty_dsn
+
+
+def test_a_live_cluster_comes_to_the_schema_of_a_new_one(live_dsn: str, dsn: str) -> None:
+    counted = rows(live_dsn)
+    assert "0064" not in migrations.upgrade(live_dsn)
+    assert (check(live_dsn), rows(live_dsn)) == ((), counted)
+    assert without_brackets(live_dsn) == without_brackets(dsn)
+
+
+def without_brackets(dsn: str) -> list[list[str]]:
+    """The schema, whose conditions have fewer brackets once they went through a dump."""
+    found = []
+    for part in schema(dsn):
+        assert isinstance(part, dict | list)
+        entries = part.items() if isinstance(part, dict) else part
+        found.append(sorted(repr(one).replace("(", "").replace(")", "") for one in entries))
+    return found
+
+
+@pytest.fixture
 def next_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of a later revision, which is found."""
     path = tmp_path / "next.py"
