@@ -151,6 +151,7 @@ CHANGES = {
     },
     "quotas": {
         "job_type": "job_type = 'deploy'",
+        "level": "level = 'sites'",
         "max_jobs": "max_jobs = 50",
         "max_resource_hours": "max_resource_hours = 50",
         "max_resources": "max_resources = 50",

@@ -136,7 +136,13 @@ def test_quota(connection: Connection, oarsub: Submitter) -> None:
     job = oarsub.job_id("-l", "/nodes=2,walltime=1:0:0", "date")
     found = why(oarsub, job)
     assert found["verdict"] == "quota"
-    assert found["quota"]["rule"] == {"queue": "*", "project": "*", "type": "*", "user": "/"}
+    assert found["quota"]["rule"] == {
+        "queue": "*",
+        "project": "*",
+        "type": "*",
+        "user": "/",
+        "level": "default",
+    }
     assert found["quota"]["limits"] == {"resources": 8, "jobs": None, "resource_hours": None}
     assert found["quota"]["used"] == {"resources": 4, "jobs": 1, "resource_hours": 4}
     assert found["quota"]["job_ids"] == [first]
