@@ -311,7 +311,7 @@ class GridSettings:
     enabled: bool = False
     name: BrokerName = "broker"
     mapping: Literal["mct", "random", "round_robin"] = "mct"
-    algorithm: Literal[0, 1, 2] = 1
+    algorithm: Literal[0, 1, 2] = 0
     heuristic: Literal["mct", "minmin", "maxmin", "maxgain", "maxrelgain", "sufferage"] = "mct"
     period: PositiveSeconds = 3600.0
     threshold: Seconds = 60.0

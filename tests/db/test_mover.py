@@ -10,11 +10,13 @@ from typing import Any, TypeAlias
 import psycopg
 import pytest
 
+from oarpy.configuration import GridSettings
 from oarpy.grid.broker.connections import ClusterConnections, providers_of
 from oarpy.grid.broker.decisions import taken_again
 from oarpy.grid.broker.errands import ClusterCall
 from oarpy.grid.broker.mover import Mover, next_pass
 from oarpy.grid.core.broker_state import ReallocationRules
+from oarpy.grid.modules.registry import reallocation_rules
 from oarpy.grid.provider import GridPart, PartRequest
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
 from oarpy.model.errors import OarpyError
@@ -363,8 +365,8 @@ def test_algorithm_two_touches_no_cluster_where_others_submit(connection: Connec
     assert broker.providers["north"].calls == calls
 
 
-def test_a_pass_by_hand_says_that_reallocation_is_off(connection: Connection) -> None:
-    broker, job = busy_north(connection, ReallocationRules(algorithm=0))
+def test_nothing_moves_until_an_admin_says_how(connection: Connection) -> None:
+    broker, job = busy_north(connection, reallocation_rules(GridSettings()))
     broker.pass_by_hand()
     assert broker.places() == {job: ["north"]}
     assert broker.message() == "reallocation is off: [grid] algorithm is 0"

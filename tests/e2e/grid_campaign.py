@@ -37,7 +37,7 @@ END_TIME = 300.0
 _MOST_OPEN = 120
 """So many mapped jobs may be under way before faults wait for them."""
 _MARK = 'echo "$OAR_GRID_JOB_ID $OAR_GRID_COMPONENT $(date +%s.%N)" >> marks; sleep'
-_SETTINGS = {"period": 5.0, "threshold": 0.0, "kill_grace": 1.0}
+_SETTINGS = {"algorithm": 1, "period": 5.0, "threshold": 0.0, "kill_grace": 1.0}
 _SITE: Mapping[str, Mapping[str, float]] = {"nodes": {"lost_timeout": 60.0}}
 
 

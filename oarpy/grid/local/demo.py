@@ -35,7 +35,7 @@ def run_grid_demo() -> None:
     began = time.monotonic()
     try:
         _say("Three clusters, each with a database and a server of its own, and a broker that enters by their doors")
-        with local_grid(folder, _CORES, broker, user, kill_grace=2.0) as grid:
+        with local_grid(folder, _CORES, broker, user, algorithm=1, kill_grace=2.0) as grid:
             GridDemo(grid).run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
