@@ -53,7 +53,8 @@ _INTRODUCTION = """# Configuration
 The configuration is one file in TOML: `$OARPY_CONFIG`, else `~/.config/oarpy/config.toml` if it exists, else
 `/etc/oarpy/config.toml`. No file is needed: every key has a default. A variable `OARPY_<SECTION>_<KEY>` in the
 environment wins over the file. In it, lists are written with commas (`OARPY_SUBMISSION_ADMINS=root,alice`). An unknown
-section or key is an error, and so is a value that cannot be meant.
+section or key is an error, and so is a value that cannot be meant. A leading `~` of a path is the home of the account
+that reads the file.
 
 `oarpy config show` prints every value and where it came from.
 """

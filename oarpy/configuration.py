@@ -32,7 +32,10 @@ Positive = Annotated[int, Meta(gt=0, description="a whole number above 0")]
 Port = Annotated[int, Meta(gt=0, lt=65536, description="a port, 1 to 65535")]
 Weight = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST, description="a finite number")]
 Seconds = Annotated[float, Meta(ge=0, le=_LARGEST, description="a finite number of seconds, 0 or more")]
-FilePath = Annotated[str, Meta(pattern=r"^([/~].*)?$", description="a path from / or ~")]
+_HOME = {"leading ~": "home"}
+FilePath = Annotated[str, Meta(pattern=r"^([/~].*)?$", description="a path from / or ~", extra=_HOME)]
+MaybePath = Annotated[str, Meta(description="a path, or another text", extra=_HOME)]
+"""A program, which may also be a name, or a place to listen: where it is a path from ``~``, that is expanded too."""
 ServiceName = Annotated[str, Meta(pattern=r"^([a-z0-9_][a-z0-9_.-]*)?\Z", description="a name in lower case, no path")]
 Share = Annotated[float, Meta(gt=0, le=1, description="a number above 0, 1 at most")]
 PositiveSeconds = Annotated[float, Meta(gt=0, le=_LARGEST, description="a finite number of seconds above 0")]
@@ -150,18 +153,18 @@ class JobSettings:
     resubmission_limit: NotNegative = 1
     repetition_limit: NotNegative = 100
     launch_limit: Positive = 10
-    prologue: str = ""
-    epilogue: str = ""
+    prologue: MaybePath = ""
+    epilogue: MaybePath = ""
     script_timeout: Seconds = 60.0
-    server_prologue: str = ""
-    server_epilogue: str = ""
+    server_prologue: MaybePath = ""
+    server_epilogue: MaybePath = ""
     server_script_timeout: Seconds = 60.0
     deploy_host: str = ""
     cosystem_host: str = ""
     users_may_suspend: bool = False
     kill_inner_jobs: bool = False
-    after_suspend: str = ""
-    before_resume: str = ""
+    after_suspend: MaybePath = ""
+    before_resume: MaybePath = ""
     notify_prefix: tuple[str, ...] = ()
     notify_timeout: Seconds = 60.0
 
@@ -198,7 +201,7 @@ class Mail:
     sender: str = "oar@localhost"
     recipient: str = ""
     cluster_name: str = ""
-    templates: str = ""
+    templates: FilePath = ""
     timeout: Seconds = 10.0
     attempts: NotNegative = 5
     retry_delay: Seconds = 60.0
@@ -332,7 +335,7 @@ class GridSettings:
 class WebSettings:
     """REST and pages. An empty ``listen`` means none. Durations in seconds, ``largest_body`` in bytes."""
 
-    listen: str = ""
+    listen: MaybePath = ""
     root_path: str = ""
     host_names: tuple[str, ...] = ()
     proxy_users: tuple[str, ...] = ("www-data", "nginx", "apache", "http", "caddy", "haproxy", "traefik")
@@ -398,7 +401,10 @@ _LONGEST_SOCKET = 100
 
 
 def load(environ: Mapping[str, str] | None = None) -> Configuration:
-    """Read the configuration file and the environment. Raises :class:`UsageError` naming the wrong key."""
+    """Read the configuration file and the environment. Raises :class:`UsageError` naming the wrong key.
+
+    Here, and nowhere else, a leading ``~`` of a path becomes the home of who reads.
+    """
     environ = os.environ if environ is None else environ
     path = _path(environ)
     tree = _read(path)
@@ -417,20 +423,16 @@ def load(environ: Mapping[str, str] | None = None) -> Configuration:
     read_keep_alive(configuration.energy.keep_alive)
     _check_time_zone(configuration.scheduler.time_zone)
     _check_walltime_limits(configuration.walltime)
-    if configuration.gateway.socket:
-        socket_file(configuration.gateway.socket)
+    _check_socket(configuration.gateway.socket)
     return configuration
 
 
-def socket_file(path: str) -> str:
-    """Return the path of the gateway's socket with ``~`` replaced. Raises :class:`UsageError` for one too long."""
-    expanded = os.path.expanduser(path)
-    size = len(os.fsencode(expanded))
+def _check_socket(path: str) -> None:
+    size = len(os.fsencode(path))
     if size > _LONGEST_SOCKET:
         raise UsageError(
-            f"gateway.socket: '{expanded}' has {size} bytes", hint=f"a socket's path has {_LONGEST_SOCKET} at most"
+            f"gateway.socket: '{path}' has {size} bytes", hint=f"a socket's path has {_LONGEST_SOCKET} at most"
         )
-    return expanded
 
 
 def _check_variables(environ: Mapping[str, str]) -> None:
@@ -516,7 +518,14 @@ def _section(
         elif key in given:
             changes[key] = _value(given[key], kind, f"{path}: {name}.{key}")
             origins[f"{name}.{key}"] = str(path)
+        if is_path(kind):
+            changes[key] = os.path.expanduser(changes.get(key, getattr(default, key)))
     return dataclasses.replace(default, **changes)  # type: ignore[type-var]
+
+
+def is_path(kind: Any) -> bool:
+    """Tell whether settings of type ``kind`` may be paths, whose leading ``~`` stands for a home."""
+    return any(getattr(mark, "extra", None) is _HOME for mark in getattr(kind, "__metadata__", ()))
 
 
 def _site(given: Any, path: Path | None, origins: dict[str, str]) -> Mapping[str, Any]:

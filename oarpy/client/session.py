@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pwd
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oarpy.client.caller import current
@@ -91,6 +91,6 @@ def _owns_embedded_server(configuration: Configuration, uid: int) -> bool:
     if configuration.database.url:
         return False
     try:
-        return Path(configuration.database.directory).expanduser().stat().st_uid == uid
+        return os.stat(configuration.database.directory).st_uid == uid
     except OSError:
         return False

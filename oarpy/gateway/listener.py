@@ -9,7 +9,6 @@ import socket
 import struct
 from pathlib import Path
 
-from oarpy.configuration import socket_file
 from oarpy.model.errors import OarpyError
 
 _CREDENTIALS = struct.Struct("iII")
@@ -21,8 +20,7 @@ class Listener:
     """The socket at ``path`` while this process is its gateway; it appears ready, with its rights, or not at all."""
 
     def __init__(self, path: str) -> None:
-        """Make the socket; raise :class:`UsageError` for an unfit path, :class:`OarpyError` if another has it."""
-        path = socket_file(path)
+        """Make the socket; raise :class:`OarpyError` if another has it, or it cannot be made."""
         self._path = path
         self._lock = _lock(path)
         self.socket = _listening(path)

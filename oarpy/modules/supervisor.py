@@ -46,7 +46,7 @@ class ModuleSupervisor:
         self._children = [_Child(name, program_of(name)) for name in enabled_modules(configuration)]
         if configuration.gateway.socket:
             self._children.append(_Child("gateway", (PROGRAMS["gateway"],)))
-        self._directory = None if configuration.database.url else Path(configuration.database.directory).expanduser()
+        self._directory = None if configuration.database.url else Path(configuration.database.directory)
         self._stopping = False
         self._check_database_at = 0.0
         self._database_delay = 0.0

@@ -132,7 +132,7 @@ def data_directory(directory: str | Path) -> Path | None:
 
 
 def _folder(directory: str | Path) -> Path:
-    return Path(os.path.abspath(Path(directory).expanduser()))
+    return Path(os.path.abspath(directory))
 
 
 def _dsn(record: _Record) -> str:

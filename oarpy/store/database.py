@@ -6,7 +6,6 @@ import os
 import select
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import psycopg
@@ -85,7 +84,7 @@ def database_dsn(configuration: Configuration) -> str:
         return configuration.database.url
     from oarpy.postgres.embedded_server import dsn
 
-    return dsn(Path(configuration.database.directory).expanduser())
+    return dsn(configuration.database.directory)
 
 
 class KeptConnection:

@@ -18,6 +18,7 @@ from oarpy.wire.frames import MESSAGE, Frames, pack_message, read_message
 from oarpy.wire.openings import Knock, Speaker
 from tests.harness.bare_environment import NO_GATEWAY
 from tests.harness.ordinary_users import ordinary_users
+from tests.harness.passable_folder import passable_folder
 from tests.harness.ssh_cluster import SshCluster, run_cluster
 from tests.harness.terminal_session import TerminalSession
 
@@ -30,8 +31,11 @@ BARE = "unset OARPY_CONFIG PYTHONPATH; export OARPY_GATEWAY_SOCKET=; PATH=${PATH
 
 @pytest.fixture(scope="module")
 def cluster(cluster_database: dict[str, str]) -> Iterator[SshCluster]:
-    with run_cluster(cluster_database) as made:
-        yield made
+    """A cluster whose gateway's socket is below the home of the server's account."""
+    with passable_folder("oarpy-home-") as server, pytest.MonkeyPatch.context() as variables:
+        variables.setenv("HOME", str(server))
+        with run_cluster(cluster_database, gateway={"socket": "~/run/gateway"}) as made:
+            yield made
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +108,7 @@ def submit(cluster: SshCluster, user: pwd.struct_passwd, home: Path, *arguments:
     variables = {
         "PATH": os.defpath,
         "PYTHONPATH": str(ROOT),
-        "OARPY_GATEWAY_SOCKET": str(cluster.sandbox.directory / "gateway" / "socket"),
+        "OARPY_GATEWAY_SOCKET": os.path.expanduser("~/run/gateway"),
     }
     done = subprocess.run(
         user_command(user.pw_uid, "oarsub", *arguments),

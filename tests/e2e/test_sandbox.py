@@ -24,5 +24,16 @@ def test_nothing_goes_on_of_a_cluster_that_is_gone(tmp_path: Path) -> None:
     until(lambda: not _processes_of(folder), "processes are left")
 
 
+def test_a_cluster_below_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its paths are written with ``~``: jobs run, passes are recorded, applications can negotiate."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    settings = {"gateway": {"socket": "~/run/gateway"}, "scheduler": {"record_passes": "~/passes"}}
+    with running_sandbox(tmp_path / "cluster", settings, local_nodes("/host=n1/cpu={1}/core={2}")) as cluster:
+        cluster.wait_for(cluster.job_ids("true"), ["Terminated"], DEADLINE)
+        assert list((tmp_path / "passes").iterdir())
+        for name in ("gateway", "negotiator.sock"):
+            until((tmp_path / "run" / name).is_socket, f"nobody listens at {name}")
+
+
 def _processes_of(folder: Path) -> list[int]:
     return [pid for pid in all_pids() if os.fsencode(f"{folder}/") in environment_of(pid)]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from oarpy.client.health.exposition import Family, exposition
-from oarpy.configuration import Configuration, socket_file
+from oarpy.configuration import Configuration
 from oarpy.modules.registry import enabled_modules
 from oarpy.store.database import Connection
 from oarpy.store.platform import metrics
@@ -24,7 +24,7 @@ def metrics_text(connection: Connection, configuration: Configuration) -> str:
 def gateway_file(configuration: Configuration) -> str:
     """Return where the gateway writes its figures; empty when there is to be no gateway."""
     socket = configuration.gateway.socket
-    return f"{socket_file(socket)}.prom" if socket else ""
+    return f"{socket}.prom" if socket else ""
 
 
 def families(connection: Connection, configuration: Configuration) -> Iterator[Family]:

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from oarpy.client.health.finding import Finding
-from oarpy.configuration import Configuration, socket_file
+from oarpy.configuration import Configuration
 from oarpy.model.errors import OarpyError
 from oarpy.modules.launcher.addresses import channel_config
 from oarpy.modules.loop.logging import check_settings
@@ -36,7 +36,7 @@ def settings(configuration: Configuration) -> Iterator[Finding]:
     for key in ("nodes.key_file", "mail.templates"):
         section, _, name = key.partition(".")
         path = getattr(getattr(configuration, section), name)
-        if path and not os.access(os.path.expanduser(path), os.R_OK):
+        if path and not os.access(path, os.R_OK):
             yield Finding("configuration", f"{key} '{path}' cannot be read", "correct the path or its rights")
     if configuration.energy.enabled and not configuration.energy.active:
         what = "energy.enabled without both energy.sleep_command and energy.wake_command"
@@ -48,7 +48,7 @@ def settings(configuration: Configuration) -> Iterator[Finding]:
 
 def _secrets(configuration: Configuration) -> Iterator[Finding]:
     """Yield files with a secret that others may read."""
-    key = os.path.expanduser(configuration.nodes.key_file)
+    key = configuration.nodes.key_file
     if key and _mode(key) & (stat.S_IRWXG | stat.S_IRWXO):
         yield Finding("configuration", f"others may read the key '{key}'", f"chmod 600 {key}")
     if configuration.path and "password" in configuration.database.url and _mode(configuration.path) & stat.S_IROTH:
@@ -70,7 +70,7 @@ def disks(configuration: Configuration) -> Iterator[Finding]:
         folders["database.directory"] = configuration.database.directory
     for name, folder in folders.items():
         if folder:
-            yield from _room(name, _there(Path(folder).expanduser()))
+            yield from _room(name, _there(Path(folder)))
 
 
 def _there(path: Path) -> Path:
@@ -91,7 +91,7 @@ def is_full(free: int, size: int) -> bool:
 def sockets(configuration: Configuration) -> Iterator[Finding]:
     """Yield places where somebody should listen and nobody does."""
     if configuration.gateway.socket:
-        path = socket_file(configuration.gateway.socket)
+        path = configuration.gateway.socket
         yield from _unanswered("gateway.socket", path, path, "oarpy server runs the gateway; or oarpy run gateway")
     if place := configuration.web.listen:
         host, _, port = place.rpartition(":")

@@ -17,7 +17,7 @@ _FEWEST_PROCESSES = 4
 
 def node_address(row: NodeRow, settings: configuration.Nodes) -> NodeAddress:
     """Return where the agent of a node is started and keeps its state."""
-    root = Path(settings.state_directory).expanduser()
+    root = Path(settings.state_directory)
     return NodeAddress(
         name=row.name,
         # Local nodes share a machine, so each has a folder of its own; over SSH the machine is the node.
@@ -58,7 +58,7 @@ def ssh_config(settings: configuration.Nodes) -> SshConfig:
     """Return how the server logs in on nodes."""
     return SshConfig(
         user=settings.user or getpass.getuser(),
-        key_file=str(Path(settings.key_file).expanduser()) if settings.key_file else "",
-        known_hosts=str(Path(settings.known_hosts).expanduser()),
+        key_file=settings.key_file,
+        known_hosts=settings.known_hosts,
         keepalive=settings.ping_interval,
     )

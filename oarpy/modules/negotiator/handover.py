@@ -34,7 +34,7 @@ class Speaking:
 
 def socket_of(configuration: Configuration) -> str:
     """Return the path at which the negotiator takes connections, beside the gateway's socket."""
-    return os.path.join(os.path.dirname(os.path.expanduser(configuration.gateway.socket)), "negotiator.sock")
+    return os.path.join(os.path.dirname(configuration.gateway.socket), "negotiator.sock")
 
 
 def pass_on(configuration: Configuration, connection: socket.socket, speaking: Speaking) -> None:

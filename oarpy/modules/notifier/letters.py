@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -29,7 +28,7 @@ class LetterWriter:
     def __init__(self, folder: str, cluster: str) -> None:
         self._cluster = cluster
         shipped = PackageLoader("oarpy.modules.notifier")
-        folders = [FileSystemLoader(os.path.expanduser(folder))] if folder else []
+        folders = [FileSystemLoader(folder)] if folder else []
         loader = ChoiceLoader([*folders, shipped, PrefixLoader({_SHIPPED: shipped})])
         # a mail is plain text: nothing is escaped
         self._templates = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True)

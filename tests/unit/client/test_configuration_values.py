@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+import tomllib
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
-from oarpy.configuration import SECTIONS, load
+from oarpy.configuration import SECTIONS, is_path, load
 from oarpy.model import setting_values
 from oarpy.model.errors import UsageError
 from oarpy.model.typed_values import from_values
 from oarpy.scheduler.passes.backfilling import POLICIES
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize(
@@ -90,6 +95,45 @@ def test_weights_may_be_negative(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text("[priority]\nage_weight = -1\n")
     assert load({"OARPY_CONFIG": str(path)}).priority.age_weight == -1
+
+
+def settings_that_are_paths() -> list[str]:
+    """Return ``section.key`` of each setting of a type whose ``~`` is a home."""
+    return [
+        f"{name}.{key}"
+        for name, section in SECTIONS.items()
+        for key, kind in get_type_hints(type(section), include_extras=True).items()
+        if is_path(kind)
+    ]
+
+
+def test_homes_are_named_once_for_every_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the file, from the environment, and by default: whoever uses a setting finds no ``~``."""
+    monkeypatch.setenv("HOME", "/home/ann")
+    path = tmp_path / "config.toml"
+    for setting in settings_that_are_paths():
+        section, _, key = setting.partition(".")
+        path.write_text(f'[{section}]\n{key} = "~/here"\n')
+        from_file = load({"OARPY_CONFIG": str(path)})
+        from_variable = load({f"OARPY_{section}_{key}".upper(): "~/here"})
+        for found in (from_file, from_variable):
+            assert getattr(getattr(found, section), key) == "/home/ann/here", setting
+        default = getattr(SECTIONS[section], key)
+        assert getattr(getattr(load({}), section), key) == default.replace("~", "/home/ann"), setting
+
+
+def test_what_names_a_file_is_a_path() -> None:
+    """What the page of settings calls a file, a folder, a path or a program is of a type whose ``~`` is a home."""
+    described = tomllib.loads((ROOT / "docs" / "settings.toml").read_text(encoding="utf-8"))
+    named = {
+        f"{section}.{key}"
+        for section, keys in described.items()
+        for key, text in keys.items()
+        if re.match(r"(File|Folder|Path|Program|Private key)\b", text)
+    }
+    assert len(named) > 8
+    # a path of an URL
+    assert named - {"web.root_path"} <= set(settings_that_are_paths())
 
 
 @pytest.mark.parametrize(
