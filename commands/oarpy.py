@@ -454,6 +454,21 @@ def bench(
     raise typer.Exit(research(f"benchmarks.{name}").main(context.args))
 
 
+@app.command("try", context_settings={"allow_interspersed_args": False})
+def try_cluster(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[COMMAND]...", help="What to run there; default a shell.")
+    ] = None,
+    directory: Annotated[Path, typer.Option("--directory", help="The folder that keeps the cluster.")] = Path(
+        "~/.oarpy/try"
+    ),
+) -> None:
+    """Start a cluster of four nodes on this machine, with its page, and open a shell for it; exit stops it."""
+    from oarpy.local_cluster.own_cluster import try_cluster as run_there
+
+    raise typer.Exit(run_there(directory.expanduser().resolve(), words or ()))
+
+
 @app.command()
 def web(
     listen: Annotated[

@@ -72,10 +72,14 @@ class Sandbox:
         if not self._url:
             embedded_server.stop(self.directory / "postgresql")
 
-    def discard(self) -> None:
-        """Stop, end what jobs have on nodes of this machine, and remove the database of the folder. Logs stay."""
+    def end(self) -> None:
+        """Stop, and kill what jobs have on nodes of this machine. Data and logs stay."""
         self.stop()
         end_jobs(Path(str(self._merged()["nodes"]["state_directory"])), _STOP_TIMEOUT)
+
+    def discard(self) -> None:
+        """End everything, and remove the database of the folder. Logs stay."""
+        self.end()
         embedded_server.remove(self.directory / "postgresql")
 
     def stop_server(self, number: int) -> None:
