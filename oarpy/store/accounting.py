@@ -10,6 +10,7 @@ from psycopg.types.json import Jsonb
 
 from oarpy.store.database import Connection
 from oarpy.store.histories import rewrite
+from oarpy.store.jobs.kill_requests import GAVE_WAY
 from oarpy.store.refusals import refusals_of, set_wise
 
 # What the view of karma sums up too.
@@ -133,7 +134,7 @@ _ACCOUNT = """
     ), wasted AS MATERIALIZED (
         SELECT job_id, coalesce(sum(s.resources * extract(epoch FROM s.ended_at - s.started_at)), 0) AS seconds
         FROM picked p JOIN kill_requests k USING (job_id) LEFT JOIN sized s USING (job_id)
-        WHERE k.reason = 'besteffort' GROUP BY job_id
+        WHERE k.reason = %(gave_way)s GROUP BY job_id
     ), tallied AS (
         INSERT INTO job_days AS d (day, user_name, project, queue_name, jobs, failed, started, wait_seconds,
                                    longest_wait, slowdowns, gave_way, wasted_seconds)
@@ -229,7 +230,9 @@ def _account_some(connection: Connection, jobs: Sequence[int], window: int, limi
 
 def _account(connection: Connection, jobs: list[int] | None, window: int, limit: int) -> list[int]:
     """Add ``jobs`` (None: any); return how many were added, as a list of one number."""
-    row = connection.execute(_ACCOUNT, {"window": window, "limit": limit, "jobs": jobs}).fetchone()
+    row = connection.execute(
+        _ACCOUNT, {"window": window, "limit": limit, "jobs": jobs, "gave_way": GAVE_WAY}
+    ).fetchone()
     assert row is not None
     return [int(row[0])]
 

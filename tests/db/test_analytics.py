@@ -46,7 +46,9 @@ def jobs(connection: Connection) -> list[int]:
         add_job(connection, "Terminated", user="ann", resources=cores[2:], started=MAY, seconds=60),
     ]
     rewrite(connection, "UPDATE jobs SET submitted_at = started_at WHERE queue_name = 'besteffort'")
-    connection.execute("INSERT INTO kill_requests (job_id, reason, state) VALUES (%s, 'besteffort', 'done')", [made[2]])
+    connection.execute(
+        "INSERT INTO kill_requests (job_id, reason, state) VALUES (%s, 'BESTEFFORT_KILL', 'done')", [made[2]]
+    )
     assert account(connection, 86400) == len(made)
     return made
 
@@ -103,7 +105,7 @@ def test_failures_name_cause_and_nodes(connection: Connection, jobs: list[int]) 
     found = connection.execute(
         "SELECT job_id, cause, network_address FROM oar_report.failures ORDER BY 1, 3"
     ).fetchall()
-    assert found == [(jobs[1], "exit status", "n1"), (jobs[2], "besteffort", "n1")]
+    assert found == [(jobs[1], "exit status", "n1"), (jobs[2], "BESTEFFORT_KILL", "n1")]
 
 
 def test_a_report_as_page_and_files(connection: Connection, shell: Shell, jobs: list[int], tmp_path: Path) -> None:
@@ -124,7 +126,7 @@ def test_a_report_as_page_and_files(connection: Connection, shell: Shell, jobs: 
     assert (users["ann"]["jobs"], users["bob"]["failed_jobs"]) == ("2", "1")
     found = json.loads(shell.done("oarpy", "report", "2026-03-10, 2026-03-11", "-J"))
     assert [row["day"] for row in found["days"]] == ["2026-03-10"]
-    assert found["causes_of_failures"] == [{"cause": "besteffort", "jobs": 1}, {"cause": "exit status", "jobs": 1}]
+    assert found["causes_of_failures"] == [{"cause": "BESTEFFORT_KILL", "jobs": 1}, {"cause": "exit status", "jobs": 1}]
     assert found["nodes_of_failures"] == [{"network_address": "n1", "jobs": 2}]
     assert len(json.loads(shell.done("oarpy", "report", "-1d, +1d", "-J"))["days"]) in (2, 3)
     assert "two dates: 'yesterday, tomorrow'" in shell("oarpy", "report", "lastweek").err

@@ -1,3 +1,4 @@
+-- Programs that draw take start_time 0 of what held resources for 1970: as in OAR, whoever was given some has begun.
 CREATE OR REPLACE VIEW oar_compat.jobs AS
 SELECT j.job_id, j.array_id, j.array_index,
        CASE WHEN private.shown THEN s.initial_request
@@ -10,16 +11,21 @@ SELECT j.job_id, j.array_id, j.array_index,
        CASE WHEN private.shown THEN j.command ELSE '' END AS command, j.exit_status AS exit_code, j.queue_name,
        j.properties, CASE WHEN private.shown THEN j.launching_directory ELSE '' END AS launching_directory,
        epoch_seconds(j.submitted_at) AS submission_time,
-       epoch_seconds(coalesce(j.started_at, j.reservation_start)) AS start_time, epoch_seconds(j.ended_at) AS stop_time,
+       epoch_seconds(begun.at) AS start_time,
+       epoch_seconds(CASE WHEN j.ended_at IS NOT NULL THEN greatest(j.ended_at, begun.at) END) AS stop_time,
        NULL::integer AS file_id, yes_or_no(j.accounted) AS accounted,
        CASE WHEN private.shown THEN j.notify ELSE '' END AS notify,
        CASE WHEN j.moldable_id IS NULL THEN 0 ELSE j.job_id END AS assigned_moldable_job,
        extract(epoch FROM j.checkpoint)::integer AS checkpoint, j.checkpoint_signal::integer AS checkpoint_signal,
        CASE WHEN private.shown THEN j.stdout_path ELSE '' END AS stdout_file,
        CASE WHEN private.shown THEN j.stderr_path ELSE '' END AS stderr_file,
-       coalesce(j.resubmit_of, 0) AS resubmit_job_id, yes_or_no(j.suspended_time > interval '0') AS suspended
+       coalesce(j.resubmit_of, 0) AS resubmit_job_id,
+       yes_or_no(j.suspended_time > interval '0' OR j.suspended_at IS NOT NULL) AS suspended
 FROM public.jobs j JOIN public.submissions s USING (submission_id)
-CROSS JOIN LATERAL (SELECT j.user_name = current_user AS shown) private;
+CROSS JOIN LATERAL (SELECT j.user_name = current_user AS shown) private
+CROSS JOIN LATERAL (SELECT coalesce(j.started_at, (
+    SELECT min(lower(a.during)) FROM public.assigned_resources a
+    WHERE a.job_id = j.job_id AND j.state NOT IN ('Waiting', 'Hold')), j.reservation_start) AS at) begun;
 COMMENT ON VIEW oar_compat.jobs IS 'jobs as OAR 2.5 has them; what was typed is for its user alone';
 COMMENT ON COLUMN oar_compat.jobs.job_id IS 'number of the job';
 COMMENT ON COLUMN oar_compat.jobs.array_id IS 'number of the first job of its array';
@@ -42,8 +48,8 @@ COMMENT ON COLUMN oar_compat.jobs.queue_name IS 'queue that it is in';
 COMMENT ON COLUMN oar_compat.jobs.properties IS 'SQL condition on its resources';
 COMMENT ON COLUMN oar_compat.jobs.launching_directory IS 'directory that it starts in, of the reader''s own jobs';
 COMMENT ON COLUMN oar_compat.jobs.submission_time IS 'when it was submitted, epoch seconds';
-COMMENT ON COLUMN oar_compat.jobs.start_time IS 'when it started, or is reserved for; 0: neither';
-COMMENT ON COLUMN oar_compat.jobs.stop_time IS 'when it ended; 0: not yet';
+COMMENT ON COLUMN oar_compat.jobs.start_time IS 'when it started, else was given resources, else is reserved for; 0: nothing of these';
+COMMENT ON COLUMN oar_compat.jobs.stop_time IS 'when it ended, never before start_time; 0: not yet';
 COMMENT ON COLUMN oar_compat.jobs.file_id IS 'always NULL';
 COMMENT ON COLUMN oar_compat.jobs.accounted IS 'YES once it is counted';
 COMMENT ON COLUMN oar_compat.jobs.notify IS 'whom to tell, of the reader''s own jobs';

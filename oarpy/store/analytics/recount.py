@@ -11,6 +11,7 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from oarpy.store.database import Connection
+from oarpy.store.jobs.kill_requests import GAVE_WAY
 from oarpy.store.past.reading import with_past
 
 _LENGTHS = """
@@ -62,7 +63,8 @@ _DAYS = """
                greatest(extract(epoch FROM j.started_at), extract(epoch FROM j.submitted_at))
                    - extract(epoch FROM j.submitted_at) AS wait, j.started_at,
                extract(epoch FROM j.ended_at) - extract(epoch FROM j.started_at) AS ran,
-               EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id AND k.reason = 'besteffort') AS gave_way,
+               EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id AND k.reason = %(gave_way)s)
+                   AS gave_way,
                (SELECT count(*) FROM assigned_resources a JOIN resources r USING (resource_id)
                 WHERE a.job_id = j.job_id AND r.type = 'default') AS resources
         FROM jobs j WHERE j.accounted
@@ -132,4 +134,4 @@ def differences(connection: Connection, window: int) -> list[WrongSum]:
 def day_differences(connection: Connection) -> list[WrongDay]:
     """Return the sums of ``job_days`` that are not those of the jobs, past or not."""
     with with_past(connection):
-        return [WrongDay(*row) for row in connection.execute(_DAYS)]
+        return [WrongDay(*row) for row in connection.execute(_DAYS, {"gave_way": GAVE_WAY})]

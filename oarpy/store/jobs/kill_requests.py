@@ -8,6 +8,9 @@ from typing import LiteralString
 from oarpy.store.database import Connection
 from oarpy.store.events import log_request
 
+GAVE_WAY = "BESTEFFORT_KILL"
+"""Why a best-effort job is killed whose resources others need: the reason of its request, and its event."""
+
 # One request a job: asking again while the first is under way changes nothing. The exception is a request that leaves
 # the job time for its checkpoint: whoever deletes the job does not wait for that.
 _ASK = """

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from oarpy.model.submission import COPIED_COLUMNS
 from oarpy.store.database import Connection
+from oarpy.store.jobs.kill_requests import GAVE_WAY
 from oarpy.store.refusals import set_wise
 
 _COPIED = ", ".join(COPIED_COLUMNS)
@@ -22,7 +23,7 @@ _RESUBMIT = f"""
                       WHERE e.job_id = j.job_id AND e.type = 'RESUBMIT_JOB_AUTOMATICALLY')
     ), judged AS (
         SELECT last, job_id, state = 'Terminated' OR EXISTS (
-                   SELECT FROM event_logs e WHERE e.job_id = chain.job_id AND e.type = 'BESTEFFORT_KILL') AS agreed
+                   SELECT FROM event_logs e WHERE e.job_id = chain.job_id AND e.type = '{GAVE_WAY}') AS agreed
         FROM chain
     ), counted AS (
         SELECT last, bool_or(agreed) FILTER (WHERE job_id = last) AS agreed,
@@ -35,7 +36,7 @@ _RESUBMIT = f"""
           AND CASE j.state
                 WHEN 'Terminated' THEN j.exit_status >> 8 = 99 AND j.ended_at - j.started_at > interval '1 minute'
                 ELSE EXISTS (SELECT FROM event_logs e WHERE e.job_id = j.job_id
-                             AND e.type IN ('NODE_LOST', 'JOB_LOST', 'BESTEFFORT_KILL', 'CANNOT_WRITE_NODE_FILE',
+                             AND e.type IN ('NODE_LOST', 'JOB_LOST', '{GAVE_WAY}', 'CANNOT_WRITE_NODE_FILE',
                                             'PROLOGUE_ERROR', 'SERVER_PROLOGUE_LOST')) END
           AND NOT EXISTS (SELECT FROM jobs r WHERE r.resubmit_of = j.job_id)
           -- whoever deleted it does not want it again

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent
 from oarpy.store.events import log as log_events
-from oarpy.store.jobs.kill_requests import ask_once
+from oarpy.store.jobs.kill_requests import GAVE_WAY, ask_once
 from oarpy.store.refusals import refusals_of, set_wise, set_wise_of_all
 
 _LAST_INSTANT = 32_503_679_999.0
@@ -281,9 +281,9 @@ def refuse(
 @set_wise
 def kill(connection: Connection, jobs: Sequence[int]) -> None:
     """Flag best-effort jobs to be cancelled; the canceller does it."""
-    asked = ask_once(connection, [(job, "BESTEFFORT_KILL") for job in jobs], "metascheduler")
+    asked = ask_once(connection, [(job, GAVE_WAY) for job in jobs], "metascheduler")
     text = "its resources are needed by a job that is not best-effort"
-    log(connection, [(job, "BESTEFFORT_KILL", text) for job in asked])
+    log(connection, [(job, GAVE_WAY, text) for job in asked])
 
 
 @set_wise_of_all

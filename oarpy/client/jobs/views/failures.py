@@ -14,6 +14,7 @@ from oarpy.model.errors import NotFound
 from oarpy.model.file_names import file_name
 from oarpy.store.jobs import job_listing, scope
 from oarpy.store.jobs.job_listing import ArrayProgress, FailedMember
+from oarpy.store.jobs.kill_requests import GAVE_WAY
 from oarpy.store.jobs.scope import JobScope
 
 MOST_SAMPLES = 20
@@ -22,7 +23,7 @@ MOST_SAMPLES = 20
 _CAUSES: Mapping[str, str] = {
     "WALLTIME": "walltime",
     "FRAG_JOB_REQUEST": "deleted",
-    "BESTEFFORT_KILL": "cancelled as best-effort",
+    GAVE_WAY: "cancelled as best-effort",
     "NODE_LOST": "node lost",
     "JOB_LOST": "lost",
     "OUT_OF_MEMORY": "out of memory",
