@@ -29,8 +29,9 @@ from oarpy.grid.broker.connections import ClusterConnections, providers_of
 from oarpy.grid.broker.errands import ClusterCall, Errands
 from oarpy.grid.broker.mover import Mover, movable
 from oarpy.grid.broker.second_looks import PlannedPass, plan_pass
+from oarpy.grid.calls.parts import ClusterDescription, GridPart, PartRequest
+from oarpy.grid.calls.table import Cluster, Commit, Describe, Prepare
 from oarpy.grid.core.broker_state import ReallocationRules
-from oarpy.grid.provider import ClusterDescription, GridPart, PartRequest, Provider
 from oarpy.local_cluster.sandbox import Sandbox, Settings
 from oarpy.model.states import GridJobState
 from oarpy.postgres import embedded_server
@@ -128,9 +129,9 @@ class DoorGrid:
             broker_jobs.move(self.broker, [job], GridJobState.MAPPED)
         part = GridPart(name, "queued", PartRequest(_USER, component.resources, procs, walltime), "date", "/")
 
-        def ask(provider: Provider) -> None:
-            provider.prepare(f"{name}-p", name, part, 600)
-            provider.commit(f"{name}-c", name)
+        def ask(provider: Cluster) -> None:
+            provider.ask(Prepare(name, part, 600, key=f"{name}-p"))
+            provider.ask(Commit(name, key=f"{name}-c"))
 
         return connections.submit(ClusterCall(cluster, ask, 600))
 
@@ -138,7 +139,7 @@ class DoorGrid:
         """Return connections that are made already, as those of a broker that runs are."""
         connections = ClusterConnections(providers_of("broker"))
         connections.adopt(self.rows)
-        calls = [ClusterCall(name, lambda provider: provider.describe(), 60) for name in NAMES]
+        calls = [ClusterCall(name, lambda provider: provider.ask(Describe()), 60) for name in NAMES]
         for future in [connections.submit(call) for call in calls]:
             assert isinstance(future.result(), ClusterDescription)
         return connections

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import psycopg
@@ -10,10 +11,12 @@ import pytest
 from oarpy.grid.broker.coallocated import deadline_jobs
 from oarpy.grid.broker.coallocated.deadline_jobs import CoallocatedJobs
 from oarpy.grid.broker.decisions import taken_again
+from oarpy.grid.calls.table import Cancel, Commit
 from oarpy.grid.providers.simulated_cluster import OrderedFault
 from oarpy.model.states import GridJobState
 from oarpy.store.grid import broker_jobs, decisions, tries
 from tests.harness.claim_rounds import BrokerKilled, ClaimRounds
+from tests.harness.inline_calls import answer_instead
 
 pytestmark = pytest.mark.db
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
@@ -42,17 +45,14 @@ def test_components_start_together_at_the_deadline(rounds: ClaimRounds) -> None:
 
 def test_commits_carry_the_deadline_and_all_hosts(rounds: ClaimRounds) -> None:
     told = []
+
+    def commit(call: Commit, real: Callable[[Commit], None]) -> None:
+        told.append((rounds.clock() - rounds.began, (call.begin or 0) - rounds.began, list(call.hosts)))
+        real(call)
+
     rounds.submit(deadline=400)
     for cluster in rounds.clusters.values():
-        committed = cluster.commit
-
-        def commit(
-            key: str, transaction: str, begin: float | None = None, hosts: Any = (), do: Any = committed
-        ) -> None:
-            told.append((rounds.clock() - rounds.began, (begin or 0) - rounds.began, list(hosts)))
-            do(key, transaction, begin, hosts)
-
-        cluster.commit = commit  # type: ignore[method-assign]
+        answer_instead(cluster, Commit, commit)
     rounds.until(401)
     hosts = [f"{name}-{number}" for name in ("north", "south") for number in range(4)]
     assert told == [(395, 400, hosts), (395, 400, hosts)]
@@ -210,7 +210,7 @@ def test_a_broker_that_was_away_at_the_deadline_starts_nothing(rounds: ClaimRoun
 def test_a_claim_that_is_lost_before_the_deadline_is_made_again(rounds: ClaimRounds) -> None:
     job = rounds.submit(deadline=400)
     rounds.until(220)
-    rounds.clusters["south"].cancel("by an admin", rounds.parts(job)[1].name, "its node died")
+    rounds.clusters["south"].ask(Cancel(rounds.parts(job)[1].name, "its node died", key="by an admin"))
     rounds.until(299)
     row = rounds.job(job)
     assert row.state is GridJobState.SUBMITTED

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from oarpy.grid.provider import CallRefused, ClusterSilent, PartEvent
+from oarpy.grid.calls.parts import PartEvent
+from oarpy.grid.calls.table import CallRefused, ClusterSilent
 from oarpy.grid.providers.simulated_cluster import OrderedFault, SimulatedCluster
 from oarpy.model.states import FINAL_GRID_JOBS, GridJobState
 from tests.harness.claim_rounds import TIMES, BrokerKilled, ClaimRounds

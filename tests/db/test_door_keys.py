@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from oarpy.configuration import Configuration, load
+from oarpy.grid.calls.parts import PreparedPart
+from oarpy.grid.calls.table import Cancel, Events, Prepare, Waiting
 from oarpy.grid.door import session
-from oarpy.grid.door.calls import CancelCall, EventsCall, PrepareCall, WaitingCall
 from oarpy.grid.door.session import DoorSession
 from oarpy.grid.door.visit import Visit
-from oarpy.grid.provider import PreparedPart
 from oarpy.model.errors import NotFound
 from oarpy.modules.accounting import Accounting
 from oarpy.modules.loop.module import run
@@ -45,13 +45,13 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What calls did; cancelling a part adds a queue of its name."""
     parts: list[str] = []
 
-    def cancel(visit: Visit, call: CancelCall) -> None:
+    def cancel(visit: Visit, call: Cancel) -> None:
         visit.connection.execute(QUEUE, [call.part])
         if call.reason:
             raise NotFound(call.reason)
         parts.append(call.part)
 
-    monkeypatch.setitem(ANSWERS, CancelCall, cancel)
+    monkeypatch.setitem(ANSWERS, Cancel, cancel)
     return parts
 
 
@@ -102,12 +102,12 @@ def test_a_key_asked_twice_at_once_is_done_once(doors: Doors, done: list[str]) -
 
 
 def test_what_only_looks_changes_nothing(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
-    def write(visit: Visit, call: WaitingCall | EventsCall) -> list[Any]:
+    def write(visit: Visit, call: Waiting | Events) -> list[Any]:
         visit.connection.execute(QUEUE, ["new"])
         return []
 
-    monkeypatch.setitem(ANSWERS, WaitingCall, write)
-    monkeypatch.setitem(ANSWERS, EventsCall, write)
+    monkeypatch.setitem(ANSWERS, Waiting, write)
+    monkeypatch.setitem(ANSWERS, Events, write)
     door = doors()
     error = ask(door, {"call": "waiting", "key": "k"})["error"]
     assert error["message"] == "the database refused: cannot execute INSERT in a read-only transaction"
@@ -117,8 +117,8 @@ def test_what_only_looks_changes_nothing(doors: Doors, monkeypatch: pytest.Monke
 
 def test_what_settles_a_call_has_the_last_word_each_time(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
     hosts = [("n1",), ("n1", "n2")]
-    monkeypatch.setitem(ANSWERS, PrepareCall, lambda visit, call: PreparedPart("12"))
-    monkeypatch.setitem(SETTLES, PrepareCall, lambda visit, call, kept: PreparedPart(kept.job, hosts.pop(0)))
+    monkeypatch.setitem(ANSWERS, Prepare, lambda visit, call: PreparedPart("12"))
+    monkeypatch.setitem(SETTLES, Prepare, lambda visit, call, kept: PreparedPart(kept.job, hosts.pop(0)))
     request = {"user": "ann", "resources": "/core=1", "procs": 1, "walltime": 60}
     part = {"name": "part1", "kind": "claim", "request": request}
     call = {"call": "prepare", "key": "k", "transaction": "t", "part": part, "ttl": 30}

@@ -10,7 +10,8 @@ from contextlib import closing
 
 import pytest
 
-from oarpy.grid.provider import ClusterAbilities, ClusterSilent
+from oarpy.grid.calls.parts import ClusterAbilities
+from oarpy.grid.calls.table import ClusterSilent, Describe
 from oarpy.grid.providers.oarpy_cluster import OarpyCluster
 from tests.harness.grid_door import Door, door
 from tests.harness.oarsub_cluster import build
@@ -32,11 +33,11 @@ def test_a_session_without_calls_ends_and_the_broker_comes_again(
     build(connection)
     sessions = "SELECT pid FROM pg_stat_activity WHERE application_name = 'oarpy oargriddoor'"
     with door(cluster_environment, "games", GAMES, idle_limit=0.5) as short, closing(short.cluster()) as cluster:
-        cluster.describe()
+        cluster.ask(Describe())
         first = connection.execute(sessions).fetchall()
         until(lambda: connection.execute(sessions).fetchall() == [], "the session's end")
         assert first
-        assert cluster.describe().procs > 0
+        assert cluster.ask(Describe()).procs > 0
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def here(connection: Connection, cluster_environment: dict[str, str]) -> Iterato
 def refusal(here: Door, words: list[str]) -> str:
     """Return why a session cannot be had."""
     with closing(OarpyCluster("here", words)) as cluster, pytest.raises(ClusterSilent) as raised:
-        cluster.describe()
+        cluster.ask(Describe())
     return str(raised.value)
 
 
@@ -59,11 +60,11 @@ def test_a_broker_is_told_what_the_cluster_is(here: Door, connection: Connection
         "SELECT count(*) FROM resources WHERE state <> 'Dead' AND type = 'default'"
     ).fetchall()
     with closing(here.cluster()) as cluster:
-        found = cluster.describe()
+        found = cluster.ask(Describe())
         assert (found.procs, found.speed, found.abilities) == (procs, 1.5, ClusterAbilities(evict=False))
         assert found.clock == pytest.approx(time.time(), abs=30)
         connection.execute("UPDATE resources SET state = 'Dead' WHERE resource_id = 1")
-        later = cluster.describe()
+        later = cluster.ask(Describe())
     assert later.procs == procs - 1
     assert later.clock > found.clock
 
@@ -89,15 +90,15 @@ def test_only_the_account_of_a_broker_has_a_session(here: Door) -> None:
 
 def test_a_broker_has_so_many_sessions_and_no_more(here: Door) -> None:
     with closing(here.cluster()) as first, closing(here.cluster()) as second:
-        first.describe()
-        second.describe()
+        first.ask(Describe())
+        second.ask(Describe())
         assert "broker 'campus' has 2 sessions already" in refusal(here, here.words())
 
 
 def test_a_session_outlives_the_loss_of_its_connection(here: Door, connection: Connection) -> None:
     with closing(here.cluster()) as cluster:
-        cluster.describe()
+        cluster.ask(Describe())
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'oarpy oargriddoor'"
         )
-        assert cluster.describe().procs > 0
+        assert cluster.ask(Describe()).procs > 0

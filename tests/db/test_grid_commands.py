@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from oarpy.client.session import open_session
-from oarpy.grid.provider import Provider
+from oarpy.grid.calls.table import Cluster
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
 from oarpy.grid.reports import grid_job_views, grid_standing
 from oarpy.grid.reports.grid_waits import all_parts_ran
@@ -291,7 +291,7 @@ def test_passes_and_doubts(connection: Connection, oarsub: Submitter) -> None:
     assert "no route" in oarsub("doubts", command="oargridctl").out
 
 
-def simulated(row: GridClusterRow) -> Provider:
+def simulated(row: GridClusterRow) -> Cluster:
     """A cluster of 8 processors, ``a`` busy for 1,000 seconds; ``b_2`` says nothing."""
     cluster = SimulatedCluster(row.name, 8, clock=VirtualClock(1_800_000_000))
     if row.name == "b_2":
@@ -334,7 +334,7 @@ def test_doors_keep_places_for_the_modules_when_many_users_ask(
     monkeypatch.setattr(rehearsal, "_MOST_AT_ONCE", 1)
     opened: list[str] = []
 
-    def opening(row: GridClusterRow) -> Provider:
+    def opening(row: GridClusterRow) -> Cluster:
         opened.append(row.name)
         return simulated(row)
 

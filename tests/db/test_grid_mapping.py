@@ -10,11 +10,13 @@ import psycopg
 import pytest
 
 from oarpy.grid.broker.decisions import taken_again
+from oarpy.grid.calls.parts import PartEvent
+from oarpy.grid.calls.table import Events
 from oarpy.grid.core.broker_state import ReallocationRules
-from oarpy.grid.provider import PartEvent
 from oarpy.grid.providers.simulated_cluster import OrderedFault, SimulatedCluster
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import broker_jobs, clusters, decisions, transactions
+from tests.harness.inline_calls import answer_instead
 from tests.harness.simulated_grid import SimulatedGrid
 
 pytestmark = pytest.mark.db
@@ -144,7 +146,7 @@ def test_a_job_that_its_cluster_loses_is_mapped_anew(grid: SimulatedGrid) -> Non
     assert grid.settled(job) == ["south"]
     old = grid.parts(job)[0]
     lost = PartEvent(1, old.name, "lost", 1000, reason="its database is gone")
-    grid.clusters["south"].events = lambda after: [lost][after:]  # type: ignore[method-assign]
+    answer_instead(grid.clusters["south"], Events, lambda call, real: [lost][call.after :])
     grid.drive(lambda: len(grid.parts(job)) == 2, "another part")
     assert grid.parts(job)[0].state is GridPartState.ENDED
 
@@ -236,7 +238,7 @@ def test_an_event_that_the_database_refuses_hinders_no_other_one(grid: Simulated
     one, other = grid.parts(first, second)
     wrong = PartEvent(1, one.name, "started", 1e13)
     right = [PartEvent(2, other.name, "started", 1000, hosts=("a",)), PartEvent(3, other.name, "ended", 1010, status=0)]
-    grid.clusters["south"].events = lambda after: [wrong, *right][after:]  # type: ignore[method-assign]
+    answer_instead(grid.clusters["south"], Events, lambda call, real: [wrong, *right][call.after :])
     grid.drive(lambda: grid.job(second).state is GridJobState.TERMINATED, "the end of the other job")
     assert clusters.every(grid.connection)[1].last_event == 3
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import psycopg
 import pytest
 
 from oarpy.grid.broker import mapper
-from oarpy.grid.provider import CallRefused, GridPart, PartRequest, PreparedPart
+from oarpy.grid.calls.parts import GridPart
+from oarpy.grid.calls.table import Answer, Call, CallRefused, EstimateInTurn, Prepare, PrepareAll
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster
 from oarpy.model.states import GridJobState
 from tests.harness.simulated_grid import SimulatedGrid
@@ -24,24 +25,16 @@ class ChoosyCluster(SimulatedCluster):
     strangers: frozenset[str] = frozenset()
     unwanted: frozenset[int] = frozenset()
 
-    def estimate_in_turn(self, request: PartRequest, count: int) -> Sequence[float]:
-        """Refuse strangers."""
-        if request.user in self.strangers:
-            raise CallRefused(f"nothing for {request.user}")
-        return super().estimate_in_turn(request, count)
-
-    def prepare_all(
-        self, key: str, parts: Sequence[tuple[str, GridPart]], ttl: float
-    ) -> Sequence[PreparedPart | CallRefused]:
-        """Refuse all if one is not wanted."""
-        for _, part in parts:
-            self._look_at(part)
-        return super().prepare_all(key, parts, ttl)
-
-    def prepare(self, key: str, transaction: str, part: GridPart, ttl: float) -> PreparedPart:
-        """Refuse what is not wanted."""
-        self._look_at(part)
-        return super().prepare(key, transaction, part, ttl)
+    def ask(self, call: Call[Answer]) -> Answer:
+        """Refuse strangers, and a call as a whole if one part is not wanted."""
+        if isinstance(call, EstimateInTurn) and call.request.user in self.strangers:
+            raise CallRefused(f"nothing for {call.request.user}")
+        if isinstance(call, Prepare):
+            self._look_at(call.part)
+        if isinstance(call, PrepareAll):
+            for one in call.parts:
+                self._look_at(one.part)
+        return super().ask(call)
 
     def _look_at(self, part: GridPart) -> None:
         job = int(part.name[1:].split(".")[0])

@@ -9,7 +9,8 @@ import pytest
 
 from oarpy.client.session import open_session
 from oarpy.grid.broker.connections import provider_of
-from oarpy.grid.provider import CallRefused, GridPart, PartRequest, Provider
+from oarpy.grid.calls.parts import GridPart, PartRequest
+from oarpy.grid.calls.table import CallRefused, Cluster, Prepare
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
 from oarpy.grid.submission.grid_options import GridOptions
 from oarpy.grid.submission.rehearsal import GridRehearsal, rehearse
@@ -99,7 +100,7 @@ def test_whoever_names_a_closed_cluster_is_refused_at_once(connection: Connectio
 
 @pytest.mark.usefixtures("oarsub")
 def test_a_dry_run_says_which_clusters_are_closed(connection: Connection) -> None:
-    def opening(row: GridClusterRow) -> Provider:
+    def opening(row: GridClusterRow) -> Cluster:
         asked.append(row.name)
         return SimulatedCluster(row.name, 8, clock=VirtualClock(1_800_000_000))
 
@@ -149,4 +150,4 @@ def test_no_part_of_others_is_made_in_slurm_whoever_asks(kind: str) -> None:
     row = GridClusterRow("west", "slurm", ("false",), 1, False, 0, True, users=frozenset({"ann"}))
     part = GridPart("g1.0.1", kind, PartRequest("eve", "/core=1", 1, 60))  # type: ignore[arg-type]
     with pytest.raises(CallRefused, match="'west' is not open to 'eve'"):
-        provider_of("lyon", row).prepare("k", "t1", part, 60)
+        provider_of("lyon", row).ask(Prepare("t1", part, 60, key="k"))

@@ -15,9 +15,10 @@ from oarpy.grid.broker.connections import ClusterConnections, providers_of
 from oarpy.grid.broker.decisions import taken_again
 from oarpy.grid.broker.errands import ClusterCall
 from oarpy.grid.broker.mover import Mover, next_pass
+from oarpy.grid.calls.parts import GridPart, PartRequest
+from oarpy.grid.calls.table import Commit, Prepare, Waiting
 from oarpy.grid.core.broker_state import ReallocationRules
 from oarpy.grid.modules.registry import reallocation_rules
-from oarpy.grid.provider import GridPart, PartRequest
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
 from oarpy.model.errors import OarpyError
 from oarpy.model.states import GridJobState, GridPartState
@@ -83,10 +84,10 @@ class SmallBroker:
         transaction, name = transactions.begin(connection, "place", "mapper", job, 60), f"g{job}"
         transactions.add_parts(connection, transaction, [NewGridPart(name, job, 0, cluster, "queued", walltime)])
         part = GridPart(name, "queued", PartRequest("ann", component.resources, procs, walltime))
-        made = provider.prepare(f"{name} p", name, part, 60)
+        made = provider.ask(Prepare(name, part, 60, key=f"{name} p"))
         transactions.note_prepared(connection, transaction, {name: made.job})
         assert transactions.decide(connection, transaction)
-        provider.commit(f"{name} c", name)
+        provider.ask(Commit(name, key=f"{name} c"))
         transactions.note_known(connection, transaction, cluster)
         broker_jobs.move(connection, [job], GridJobState.MAPPED)
         return job
@@ -203,7 +204,7 @@ def test_a_move_that_fails_on_the_way_leaves_the_old_copy_in_its_rank(
     broker.pass_by_hand()
     assert broker.places() == {job: ["north"], behind: ["north"]}
     assert [outcome for *_, outcome in broker.outcomes()] == ["given up"]
-    assert [one.name for one in broker.providers["north"].waiting()] == [f"g{job}", f"g{behind}"]
+    assert [one.name for one in broker.providers["north"].ask(Waiting())] == [f"g{job}", f"g{behind}"]
     assert "cluster" in broker.message()
     assert transactions.doubts(connection) == []
 
@@ -351,7 +352,7 @@ def test_algorithm_two_puts_all_anew_where_the_broker_is_alone(connection: Conne
     broker.providers["south"].submit("before", 8, 50)
     long, short = broker.waiting("south", 8, 3000), broker.waiting("south", 8, 100)
     broker.pass_by_hand()
-    order = [one.name for one in broker.providers["south"].waiting()]
+    order = [one.name for one in broker.providers["south"].ask(Waiting())]
     assert [int(name[1:].split(".")[0]) for name in order] == [short, first, long]
     assert broker.outcomes() == [(first, "north", "south", "moved")]
     assert all(len(names) == 1 for names in broker.places().values())

@@ -14,8 +14,8 @@ from oarpy.grid.administration import stray_parts
 from oarpy.grid.broker.connections import ClusterConnections
 from oarpy.grid.broker.mapper import Mapper
 from oarpy.grid.broker.watcher import Watcher
+from oarpy.grid.calls.table import Cluster, ClusterSilent
 from oarpy.grid.core.broker_state import ReallocationRules
-from oarpy.grid.provider import ClusterSilent, Provider
 from oarpy.grid.providers.oarpy_cluster import OarpyCluster
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import broker_jobs, broker_parts, clusters
@@ -145,7 +145,7 @@ def test_parts_that_a_broker_lost_are_named_and_ended_and_change_no_job_of_it(br
 
 
 def test_a_cluster_that_cannot_be_asked_is_told_with_its_strays(broker: OneCluster) -> None:
-    def silent(row: GridClusterRow) -> Provider:
+    def silent(row: GridClusterRow) -> Cluster:
         raise ClusterSilent(f"no way to {row.name}")
 
     (one,) = stray_parts.find(broker.connection, silent)

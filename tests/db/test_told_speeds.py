@@ -9,9 +9,11 @@ from dataclasses import replace
 import pytest
 
 from oarpy.grid.broker import watcher
+from oarpy.grid.calls.table import Describe
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster
 from oarpy.store.grid import broker_parts, clusters
 from oarpy.store.grid.clusters import GridClusterRow
+from tests.harness.inline_calls import answer_instead
 from tests.harness.oarsub_cluster import Connection, Submitter
 from tests.harness.simulated_grid import SimulatedGrid
 
@@ -36,8 +38,8 @@ def row(grid: SimulatedGrid) -> GridClusterRow:
 def tell(grid: SimulatedGrid, speed: float) -> None:
     """Have the cluster say it is so fast, and the broker hear it."""
     north = grid.clusters["north"]
-    real = north.describe()
-    north.describe = lambda: replace(real, speed=speed)  # type: ignore[method-assign]
+    real = north.ask(Describe())
+    answer_instead(north, Describe, lambda call, ask: replace(real, speed=speed))
     grid.drive(lambda: row(grid).told_speed == speed, "a speed that is heard")
 
 
@@ -77,8 +79,8 @@ def test_a_speed_that_nobody_can_have_leaves_the_broker_at_work(grid: SimulatedG
     tell(grid, 1e-6)
     assert placed(grid, 10_000) == 1e9
     north = grid.clusters["north"]
-    real = north.describe()
-    north.describe = lambda: replace(real, speed=0)  # type: ignore[method-assign]
+    real = north.ask(Describe())
+    answer_instead(north, Describe, lambda call, ask: replace(real, speed=0))
     grid.drive(lambda: "speed is 0" in row(grid).message, "what is said of north")
     assert row(grid).told_speed == 1e-6
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -11,10 +11,12 @@ import pytest
 
 from oarpy.grid.broker.errands import ClusterCall
 from oarpy.grid.broker.watcher import Watcher
-from oarpy.grid.provider import CallRefused, GridPart, PreparedPart
+from oarpy.grid.calls.parts import PreparedPart
+from oarpy.grid.calls.table import CallRefused, Describe, Estimate, Prepare, Waiting
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import broker_jobs, clusters
+from tests.harness.inline_calls import answer_instead
 from tests.harness.simulated_grid import SimulatedGrid
 from tests.harness.waiting import until
 
@@ -32,30 +34,29 @@ def grid(connection: Connection) -> Iterator[SimulatedGrid]:
 
 def no_account(cluster: SimulatedCluster, user: str) -> None:
     """A cluster refuses to estimate for a user."""
-    real = cluster.estimate
 
-    def estimate(requests: Sequence[Any], *others: Any, **more: Any) -> Sequence[float]:
-        if any(not isinstance(one, str) and one.user == user for one in requests):
+    def estimate(call: Estimate, real: Callable[[Estimate], Sequence[float]]) -> Sequence[float]:
+        if any(not isinstance(one, str) and one.user == user for one in call.requests):
             raise CallRefused(f"{user} has no account on {cluster.name}")
-        return real(requests, *others, **more)
+        return real(call)
 
-    cluster.estimate = estimate  # type: ignore[method-assign]
+    answer_instead(cluster, Estimate, estimate)
 
 
 def refuses_to_prepare(cluster: SimulatedCluster, reason: str) -> None:
     """A cluster refuses every part."""
 
-    def prepare(key: str, transaction: str, part: GridPart, ttl: float) -> PreparedPart:
+    def prepare(call: Prepare, real: object) -> PreparedPart:
         raise CallRefused(reason)
 
-    cluster.prepare = prepare  # type: ignore[method-assign]
+    answer_instead(cluster, Prepare, prepare)
 
 
 def known_to_be_silent(grid: SimulatedGrid, *names: str) -> None:
     """The mapper has found out that clusters do not answer."""
     grid.once(grid.mapper)
     for name in names:
-        grid.mapper._connections.submit(ClusterCall(name, lambda provider: provider.describe()))
+        grid.mapper._connections.submit(ClusterCall(name, lambda provider: provider.ask(Describe())))
     until(lambda: set(grid.mapper._connections.silent()) >= set(names), "silent clusters")
 
 
@@ -92,8 +93,7 @@ def test_a_refusal_with_letters_that_cannot_be_stored_is_passed_over(grid: Simul
 
 def test_a_cluster_that_tells_nonsense_of_itself_is_silent_and_the_others_serve(grid: SimulatedGrid) -> None:
     south = grid.clusters["south"]
-    real = south.describe
-    south.describe = lambda: replace(real(), procs=10**12)  # type: ignore[method-assign]
+    answer_instead(south, Describe, lambda call, real: replace(real(call), procs=10**12))
     (job,) = grid.submit(8)
     assert grid.settled(job) == ["north"]
     grid.drive(
@@ -126,7 +126,7 @@ def test_a_deleted_job_whose_cluster_was_restored_without_its_part_ends(grid: Si
     north = SimulatedCluster("north", 8)
     grid.clusters = {**grid.clusters, "north": north}
     grid.mapper, grid.watcher = grid.new_mapper(), Watcher(0.01, 3600, grid.connections())
-    assert north.waiting() == []
+    assert north.ask(Waiting()) == []
     broker_jobs.ask_deletion(grid.connection, [job], "alice")
     grid.drive(lambda: grid.job(job).state is GridJobState.ERROR, "the end of the job")
     (part,) = grid.parts(job)

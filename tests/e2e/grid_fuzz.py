@@ -23,7 +23,8 @@ from typing import Any
 
 import psycopg
 
-from oarpy.grid.door.calls import DescribeCall, EventsCall, WaitingCall, key_of, read_call
+from oarpy.grid.calls.json_lines import key_of, read_call
+from oarpy.grid.calls.table import Describe, Events, Waiting
 from oarpy.local_cluster.sandbox import Sandbox
 from oarpy.model.errors import UsageError
 from oarpy.store.grid import grants
@@ -131,7 +132,7 @@ class DoorFuzzer:
                 call = read_call(line) if len(line) <= LONGEST_LINE else None
             except UsageError:
                 return line
-            if call is None or isinstance(call, DescribeCall | WaitingCall | EventsCall):
+            if call is None or isinstance(call, Describe | Waiting | Events):
                 return line
 
     def _beyond(self) -> bytes:
@@ -198,7 +199,7 @@ class DoorFuzzer:
 def _looks(line: bytes) -> bool:
     """Tell whether a line is a call that may be answered."""
     try:
-        return isinstance(read_call(line), DescribeCall | WaitingCall | EventsCall)
+        return isinstance(read_call(line), Describe | Waiting | Events)
     except UsageError:
         return False
 

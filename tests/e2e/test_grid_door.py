@@ -9,14 +9,28 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from msgspec import structs
 
-from oarpy.grid.provider import CallRefused, ClusterSilent, GridPart, PartRequest
+from oarpy.grid.calls.parts import GridPart, PartRequest
+from oarpy.grid.calls.table import (
+    Abort,
+    CallRefused,
+    Cancel,
+    ClusterSilent,
+    Commit,
+    Describe,
+    Estimate,
+    EstimateInTurn,
+    Events,
+    Evictable,
+    Prepare,
+    Waiting,
+)
 from oarpy.grid.providers.oarpy_cluster import OarpyCluster
 from tests.harness.door_host import DoorHost, door_host
 from tests.harness.gateway_process import TIMEOUT
@@ -56,9 +70,9 @@ def sql(cluster_database: dict[str, str]) -> Iterator[Callable[..., list[Any]]]:
 
 def test_the_broker_comes_by_its_key(host: DoorHost) -> None:
     with closing(host.cluster()) as cluster:
-        first = cluster.describe()
+        first = cluster.ask(Describe())
         assert first.procs > 0
-        assert cluster.describe().clock > first.clock
+        assert cluster.ask(Describe()).clock > first.clock
 
 
 COMMANDS = [
@@ -128,22 +142,22 @@ def test_another_host_under_the_name_of_the_cluster_is_not_talked_to(host: DoorH
     try:
         known.write_text(f"{text.split()[0]} {other[0]} {other[1]}\n")
         with closing(host.cluster("-o", "StrictHostKeyChecking=no")) as cluster, pytest.raises(ClusterSilent) as raised:
-            cluster.describe()
+            cluster.ask(Describe())
         assert "Host key verification failed" in str(raised.value)
     finally:
         known.write_text(text)
     with closing(host.cluster()) as cluster:
-        assert cluster.describe().procs > 0
+        assert cluster.ask(Describe()).procs > 0
 
 
 def test_a_connection_that_is_cut_is_made_anew(host: DoorHost) -> None:
     with closing(host.cluster()) as cluster:
-        cluster.describe()
+        cluster.ask(Describe())
         owned = subprocess.run(["pgrep", "-u", host.broker.pw_name], capture_output=True, text=True, check=True)
         for pid in owned.stdout.split():
             with suppress(ProcessLookupError):  # it ended with the one before
                 os.kill(int(pid), signal.SIGKILL)
-        assert cluster.describe().procs > 0
+        assert cluster.ask(Describe()).procs > 0
 
 
 def test_the_account_of_the_broker_reaches_no_more_than_the_key(host: DoorHost) -> None:
@@ -155,12 +169,14 @@ def test_the_account_of_the_broker_reaches_no_more_than_the_key(host: DoorHost) 
 
 
 def request(user: str = "ann", **more: Any) -> PartRequest:
-    return replace(PartRequest(user, "/core=1", 1, 60.0), **more)
+    return structs.replace(PartRequest(user, "/core=1", 1, 60.0), **more)
 
 
 def prepare(cluster: OarpyCluster, name: str, asked: PartRequest, **more: Any) -> str:
     """Prepare a part in a transaction of its name; return its job."""
-    return cluster.prepare(f"p-{name}", name, GridPart(name, "queued", asked, program="sleep 1", **more), 600).job
+    return cluster.ask(
+        Prepare(name, GridPart(name, "queued", asked, program="sleep 1", **more), 600, key=f"p-{name}")
+    ).job
 
 
 def test_the_thief_acts_as_nobody_without_a_grant(host: DoorHost, thief: OarpyCluster, sql: Sql) -> None:
@@ -168,8 +184,8 @@ def test_the_thief_acts_as_nobody_without_a_grant(host: DoorHost, thief: OarpyCl
     for user in (host.ann.pw_name, host.bob.pw_name, "bob", "rob", "root", "daemon", "' OR 1=1 --", "*"):
         asked = request(user.replace(" ", "_"))
         for call in (
-            lambda asked=asked: thief.estimate([asked]),
-            lambda asked=asked: thief.estimate_in_turn(asked, 2),
+            lambda asked=asked: thief.ask(Estimate([asked])),
+            lambda asked=asked: thief.ask(EstimateInTurn(asked, 2)),
             lambda asked=asked: prepare(thief, "x.1", asked),
         ):
             with pytest.raises(CallRefused, match="nobody here lets broker 'campus' act for its user") as raised:
@@ -204,7 +220,7 @@ def test_what_is_submitted_is_the_users_and_has_no_more_rights(host: DoorHost, t
     assert sql("SELECT user_name, state, queue_name FROM jobs WHERE job_id = %s", job) == [
         (host.ann.pw_name, "Hold", "default")
     ]
-    thief.abort("a-z.1", "z.1")
+    thief.ask(Abort("z.1", key="a-z.1"))
 
 
 def test_jobs_of_users_and_of_other_brokers_are_out_of_reach(host: DoorHost, thief: OarpyCluster, sql: Sql) -> None:
@@ -212,22 +228,22 @@ def test_jobs_of_users_and_of_other_brokers_are_out_of_reach(host: DoorHost, thi
     with closing(host.other_broker()) as other:
         prepare(other, "7.1", request("rob"))
         part = prepare(other, "7.2", request("rob"))
-        other.commit("c-7.1", "7.1")
+        other.ask(Commit("7.1", key="c-7.1"))
         states = (
             "SELECT job_id, j.state, j.message, k.state FROM jobs j LEFT JOIN kill_requests k USING (job_id) ORDER BY 1"
         )
-        before = sql(states), other.waiting()
+        before = sql(states), other.ask(Waiting())
         for name in (*own, "7.1", "7.2", part):
-            thief.cancel(f"c-{name}", name)
-        thief.abort("a-7.2", "7.2")
+            thief.ask(Cancel(name, key=f"c-{name}"))
+        thief.ask(Abort("7.2", key="a-7.2"))
         for transaction in ("7.1", "7.2"):
             with pytest.raises(CallRefused):
-                thief.commit(f"c-{transaction}", transaction)
+                thief.ask(Commit(transaction, key=f"c-{transaction}"))
         with pytest.raises(CallRefused, match=r"part '7\.1' does not wait here"):
-            thief.prepare("f-7.1", "f", GridPart("7.1", "withdrawn", request()), 60)
-        assert (sql(states), other.waiting()) == before
-        assert (thief.waiting(), thief.evictable(request()), thief.events(0)) == ([], [], [])
-        other.commit("c-7.2", "7.2")
+            thief.ask(Prepare("f", GridPart("7.1", "withdrawn", request()), 60, key="f-7.1"))
+        assert (sql(states), other.ask(Waiting())) == before
+        assert (thief.ask(Waiting()), thief.ask(Evictable(request())), thief.ask(Events(0))) == ([], [], [])
+        other.ask(Commit("7.2", key="c-7.2"))
 
 
 def test_a_grant_that_is_taken_back_counts_at_once(host: DoorHost, thief: OarpyCluster) -> None:
@@ -236,7 +252,7 @@ def test_a_grant_that_is_taken_back_counts_at_once(host: DoorHost, thief: OarpyC
     host.as_user(host.ann, "oargridctl", "revoke", "campus", "ann2")
     with pytest.raises(CallRefused, match="nobody here lets"):
         prepare(thief, "w.2", request("ann2"))
-    thief.abort("a-w.1", "w.1")
+    thief.ask(Abort("w.1", key="a-w.1"))
 
 
 def test_a_grant_for_an_admin_opens_nothing_whoever_wrote_it(thief: OarpyCluster, sql: Sql) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from oarpy.grid.calls.table import Commit, Describe
 from oarpy.grid.providers.oarpy_cluster import OarpyCluster
 from oarpy.local_cluster.sandbox import Sandbox, Settings, local_nodes, running_sandbox
 from oarpy.local_cluster.user_commands import user_command
@@ -115,10 +116,10 @@ class TestOarpyCluster(ProviderConformance):
 
 
 def test_a_claimed_program_begins_at_its_date_and_knows_the_others(stage: RealStage) -> None:
-    begin = stage.provider.describe().clock + 4
+    begin = stage.provider.ask(Describe()).clock + 4
     program = 'date +%s; cat "$OAR_GRID_NODEFILE"; echo "$OAR_GRID_JOB_ID"'
     name, transaction = stage.prepared("claim", 2, begin=begin, program=program, environment={"OAR_GRID_JOB_ID": "7"})
-    stage.provider.commit(stage.unique("key"), transaction, begin, ["n1", "far1", "far2"])
+    stage.provider.ask(Commit(transaction, begin, ["n1", "far1", "far2"], key=stage.unique("key")))
     ended = stage.event(name, "ended")
     began, *told = (stage.cluster.home / f"OAR.{ended.job}.stdout").read_text().splitlines()
     assert int(begin) <= int(began)

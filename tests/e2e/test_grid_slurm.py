@@ -11,8 +11,9 @@ import pytest
 
 from oarpy.grid.broker.claimer import Claimer
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
+from oarpy.grid.calls.parts import GridPart, PartKind, PartRequest
+from oarpy.grid.calls.table import CallRefused, Cluster, ClusterSilent, Commit, Describe, Estimate, Events, Prepare
 from oarpy.grid.core.broker_state import DeadlineRules
-from oarpy.grid.provider import CallRefused, ClusterSilent, GridPart, PartKind, PartRequest, Provider
 from oarpy.grid.providers.slurm_cluster import SlurmCluster
 from oarpy.grid.providers.slurm_marks import PartMark
 from oarpy.model.states import GridJobState
@@ -69,7 +70,7 @@ class TestProviderOfSlurm(ProviderConformance):
 
 
 @contextmanager
-def lost_answers(provider: Provider) -> Iterator[None]:
+def lost_answers(provider: Cluster) -> Iterator[None]:
     """Let scripts be carried out on the host, and their answers be lost."""
     assert isinstance(provider, SlurmCluster)
     host = provider._host
@@ -91,14 +92,14 @@ def lost_answers(provider: Provider) -> Iterator[None]:
 @pytest.mark.parametrize("kind", ["queued", "claim"])
 def test_a_part_whose_answer_was_lost_is_found_again(stage: SlurmStage, kind: PartKind) -> None:
     provider, name = stage.provider, stage.unique("lost")
-    begin = provider.describe().clock + 600 if kind == "claim" else None
+    begin = provider.ask(Describe()).clock + 600 if kind == "claim" else None
     part = GridPart(name, kind, stage.request(2), "sleep 1000", begin=begin)
     with lost_answers(provider), pytest.raises(ClusterSilent):
-        provider.prepare(name, name, part, LONG)
-    prepared = provider.prepare(name, name, part, LONG)
+        provider.ask(Prepare(name, part, LONG, key=name))
+    prepared = provider.ask(Prepare(name, part, LONG, key=name))
     assert _live(stage) == [prepared.job]
     with lost_answers(provider), pytest.raises(ClusterSilent):
-        provider.commit("k", name, begin)
+        provider.ask(Commit(name, begin, key="k"))
     stage.commit(name, begin)
     if kind == "queued":
         stage.event(name, "started")
@@ -120,7 +121,7 @@ def _live(stage: SlurmStage) -> list[str]:
 
 def _left(stage: SlurmStage) -> bool:
     """End what nobody looks after any more, as a broker does that asks for events; return whether one job is left."""
-    stage.provider.events(0)
+    stage.provider.ask(Events(0))
     return len(_live(stage)) == 1
 
 
@@ -130,9 +131,9 @@ def test_programs_know_their_hosts_and_their_grid_job(stage: SlurmStage) -> None
     home = str(stage.daemons.home)
     queued = stage.queued(5, program=program, environment=told, directory=home)
     stage.event(queued, "started")
-    begin = stage.provider.describe().clock + 2
+    begin = stage.provider.ask(Describe()).clock + 2
     claim, transaction = stage.prepared("claim", 2, program=program, environment=told, directory=home, begin=begin)
-    stage.provider.commit(stage.unique("key"), transaction, begin, ["a1", "b1"])
+    stage.provider.ask(Commit(transaction, begin, ["a1", "b1"], key=stage.unique("key")))
     outputs = []
     for name in (queued, claim):
         ended = stage.event(name, "ended")
@@ -145,7 +146,7 @@ def test_programs_know_their_hosts_and_their_grid_job(stage: SlurmStage) -> None
 def test_a_controller_that_is_away_is_silent_and_forgets_nothing(stage: SlurmStage) -> None:
     name, transaction = stage.prepared(program="sleep 1")
     with stage.daemons.no_controller():
-        for call in (stage.provider.describe, lambda: stage.commit(transaction)):
+        for call in (lambda: stage.provider.ask(Describe()), lambda: stage.commit(transaction)):
             with pytest.raises(ClusterSilent, match="'slurm' does not answer"):
                 call()
     stage.commit(transaction)
@@ -153,13 +154,13 @@ def test_a_controller_that_is_away_is_silent_and_forgets_nothing(stage: SlurmSta
 
 
 def test_what_slurm_cannot_do_is_refused(stage: SlurmStage) -> None:
-    begin = stage.provider.describe().clock + 600
+    begin = stage.provider.ask(Describe()).clock + 600
     with pytest.raises(CallRefused, match="reserves for its admins only"):
         stage.prepared("reserved", begin=begin)
     with pytest.raises(CallRefused, match="invalid partition"):
-        stage.provider.estimate([PartRequest("ann", "/core=1", 1, 60, queue="nowhere")])
+        stage.provider.ask(Estimate([PartRequest("ann", "/core=1", 1, 60, queue="nowhere")]))
     with pytest.raises(CallRefused, match="no properties"):
-        stage.provider.estimate([PartRequest("ann", "/core=1", 1, 60, properties="memory > 1")])
+        stage.provider.ask(Estimate([PartRequest("ann", "/core=1", 1, 60, properties="memory > 1")]))
     with pytest.raises(CallRefused, match="is past"):
         stage.prepared("claim", begin=1)
     assert stage.idle() == stage.procs
@@ -171,12 +172,12 @@ def test_what_is_left_to_the_host_outlives_the_connection(stage: SlurmStage, tmp
         words = ["ssh", *sshd.ssh_options(), "node1", *stage.daemons.words]
         far = SlurmCluster("far", words, broker=stage.unique("broker"))
         asked = stage.request(2)
-        far.prepare("k1", "lapsing", GridPart("lapsing", "claim", asked, "sleep 1", begin=begin + 600), 12)
-        far.prepare("k2", "beginning", GridPart("beginning", "claim", asked, "sleep 1", begin=begin), 60)
-        far.commit("k3", "beginning", begin, ["a1"])
+        far.ask(Prepare("lapsing", GridPart("lapsing", "claim", asked, "sleep 1", begin=begin + 600), 12, key="k1"))
+        far.ask(Prepare("beginning", GridPart("beginning", "claim", asked, "sleep 1", begin=begin), 60, key="k2"))
+        far.ask(Commit("beginning", begin, ["a1"], key="k3"))
         assert stage.idle() == stage.procs - 4
     with pytest.raises(ClusterSilent, match="'far' does not answer"):
-        far.describe()
+        far.ask(Describe())
     until(lambda: stage.idle() == stage.procs, lambda: stage.daemons.command("squeue", "--states=all"))
     told = stage.daemons.command("squeue", "--noheader", "--states=all", "--format=%k").splitlines()
     marks = {mark.part: mark.state for text in told if (mark := PartMark.read(text))}

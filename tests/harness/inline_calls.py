@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from oarpy.grid.broker.connections import ClusterConnections, providers_of
 from oarpy.grid.broker.errands import ClusterCall, Errand, Errands
-from oarpy.grid.provider import Provider
+from oarpy.grid.calls.table import Call, Cluster
 from oarpy.grid.providers.simulated_cluster import VirtualClock
 from oarpy.model.errors import OarpyError
 from oarpy.store.grid.clusters import GridClusterRow
@@ -16,7 +16,7 @@ from oarpy.store.grid.clusters import GridClusterRow
 Result = TypeVar("Result")
 
 
-def inline_calls(providers: Mapping[str, Provider]) -> Callable[[ClusterCall], Future[object]]:
+def inline_calls(providers: Mapping[str, Cluster]) -> Callable[[ClusterCall], Future[object]]:
     """Return what makes each call at once."""
 
     def submit(call: ClusterCall) -> Future[object]:
@@ -30,10 +30,20 @@ def inline_calls(providers: Mapping[str, Provider]) -> Callable[[ClusterCall], F
     return submit
 
 
+def answer_instead(cluster: Cluster, kind: type[Call[Any]], answer: Callable[[Any, Callable[[Any], Any]], Any]) -> None:
+    """Have calls of a kind answered by ``answer``: it gets the call, and what the cluster answers calls by."""
+    real = cluster.ask
+
+    def ask(call: Call[Any]) -> Any:
+        return answer(call, real) if isinstance(call, kind) else real(call)
+
+    cluster.ask = ask  # type: ignore[method-assign]
+
+
 class InlineConnections(ClusterConnections):
     """Connections whose calls are made at once, by who asks."""
 
-    def __init__(self, providers: Mapping[str, Provider]) -> None:
+    def __init__(self, providers: Mapping[str, Cluster]) -> None:
         super().__init__(providers_of("broker"))
         self._submit = inline_calls(providers)
 
@@ -45,7 +55,7 @@ class InlineConnections(ClusterConnections):
         return self._submit(call)
 
 
-def carry_out(errand: Errand[Result], providers: Mapping[str, Provider], clock: VirtualClock) -> Result:
+def carry_out(errand: Errand[Result], providers: Mapping[str, Cluster], clock: VirtualClock) -> Result:
     """Run an errand to its end; the clock is turned through its pauses."""
     errands = Errands[Result](inline_calls(providers), clock)
     errands.begin("it", errand)

@@ -7,13 +7,31 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 from math import inf
 from typing import Any
 
 import pytest
 
-from oarpy.grid.provider import CallRefused, GridPart, PartEvent, PartRequest, PreparedPart, Provider
+from oarpy.grid.calls.parts import GridPart, PartEvent, PartOfTransaction, PartRequest, PreparedPart
+from oarpy.grid.calls.table import (
+    Abort,
+    CallRefused,
+    Cancel,
+    Cluster,
+    Commit,
+    Describe,
+    Estimate,
+    EstimateInTurn,
+    Events,
+    Evict,
+    Evictable,
+    Idle,
+    Prepare,
+    PrepareAll,
+    Waiting,
+)
 from tests.harness.waiting import until
 
 LONG = 3600.0
@@ -27,7 +45,7 @@ class ProviderStage(ABC):
     lapse = 4.0
     """Seconds: a ttl that tests wait for. What is to be seen before is seen within it, also on a busy machine."""
 
-    def __init__(self, provider: Provider) -> None:
+    def __init__(self, provider: Cluster) -> None:
         self.provider = provider
         self._numbers = count(1)
 
@@ -58,16 +76,16 @@ class ProviderStage(ABC):
         name, transaction = more.pop("name", self.unique("part")), more.pop("transaction", self.unique("transaction"))
         walltime = more.pop("walltime", LONG)
         part = GridPart(name, kind, self.request(procs, walltime), program=more.pop("program", "sleep 1000"), **more)
-        self.provider.prepare(self.unique("key"), transaction, part, ttl)
+        self.provider.ask(Prepare(transaction, part, ttl, key=self.unique("key")))
         return name, transaction
 
     def commit(self, transaction: str, begin: float | None = None) -> None:
         """Commit a transaction."""
-        self.provider.commit(self.unique("key"), transaction, begin)
+        self.provider.ask(Commit(transaction, begin, key=self.unique("key")))
 
     def abort(self, transaction: str) -> None:
         """Abort a transaction."""
-        self.provider.abort(self.unique("key"), transaction)
+        self.provider.ask(Abort(transaction, key=self.unique("key")))
 
     def queued(self, procs: int = 1, **more: Any) -> str:
         """Let a job join the queue; return the name of its part."""
@@ -81,11 +99,11 @@ class ProviderStage(ABC):
 
     def cancel(self, name: str) -> bool:
         """Cancel a part."""
-        return self.provider.cancel(self.unique("key"), name, "the test is over")
+        return self.provider.ask(Cancel(name, "the test is over", key=self.unique("key")))
 
     def events(self, name: str) -> list[PartEvent]:
         """Return the events of a part."""
-        return [event for event in self.provider.events(0) if event.part == name]
+        return [event for event in self.provider.ask(Events(0)) if event.part == name]
 
     def event(self, name: str, *kinds: str) -> PartEvent:
         """Wait for an event of a part."""
@@ -97,11 +115,11 @@ class ProviderStage(ABC):
 
     def waiting(self) -> list[str]:
         """Return the parts that wait."""
-        return [part.name for part in self.provider.waiting()]
+        return [part.name for part in self.provider.ask(Waiting())]
 
     def idle(self) -> int:
         """Return how many processors idle."""
-        return self.provider.idle(self.request(1))
+        return self.provider.ask(Idle(self.request(1)))
 
     def busy(self) -> str:
         """Let a local job hold all processors; return its name."""
@@ -112,22 +130,22 @@ class ProviderConformance:
     """Tests of a ``stage`` fixture; whatever runs there at the end is the fixture's to clean."""
 
     def test_a_cluster_says_what_it_is(self, stage: ProviderStage) -> None:
-        described = stage.provider.describe()
+        described = stage.provider.ask(Describe())
         assert described.procs == stage.procs == stage.idle()
         assert described.speed > 0
-        assert stage.provider.describe().clock >= described.clock > 0
+        assert stage.provider.ask(Describe()).clock >= described.clock > 0
         assert stage.provider.name
 
     def test_what_is_asked_twice_is_done_once(self, stage: ProviderStage) -> None:
         stage.busy()
         part = GridPart(stage.unique("part"), "queued", stage.request(1), program="sleep 1")
-        first, again = (stage.provider.prepare("a-key", "its-transaction", part, LONG) for _ in range(2))
+        first, again = (stage.provider.ask(Prepare("its-transaction", part, LONG, key="a-key")) for _ in range(2))
         assert first == again
         for _ in range(2):
-            stage.provider.commit("another-key", "its-transaction")
-            assert [(known.name, known.job) for known in stage.provider.waiting()] == [(part.name, first.job)]
+            stage.provider.ask(Commit("its-transaction", key="another-key"))
+            assert [(known.name, known.job) for known in stage.provider.ask(Waiting())] == [(part.name, first.job)]
         for _ in range(2):
-            stage.provider.cancel("a-third-key", part.name)
+            stage.provider.ask(Cancel(part.name, key="a-third-key"))
             stage.wait(lambda: stage.waiting() == [], "the end of the part")
 
     def test_a_name_stands_for_one_part(self, stage: ProviderStage) -> None:
@@ -151,16 +169,16 @@ class ProviderConformance:
 
     def test_idle_processors_are_idle_until_the_end_of_what_begins_later(self, stage: ProviderStage) -> None:
         self._skip_unless_able(stage, "reserved")
-        date = stage.provider.describe().clock + 600
+        date = stage.provider.ask(Describe()).clock + 600
         _, transaction = stage.prepared("reserved", 2, ttl=60, begin=date)
         short = stage.request(1, walltime=60)
-        assert stage.provider.idle(short) == stage.procs
-        assert stage.provider.idle(short, date) == stage.procs - 2
+        assert stage.provider.ask(Idle(short)) == stage.procs
+        assert stage.provider.ask(Idle(short, date)) == stage.procs - 2
         stage.abort(transaction)
 
     def test_what_nobody_commits_lapses(self, stage: ProviderStage) -> None:
-        begin = stage.provider.describe().clock + 600
-        able = stage.provider.describe().abilities.claim
+        begin = stage.provider.ask(Describe()).clock + 600
+        able = stage.provider.ask(Describe()).abilities.claim
         parts = [stage.prepared("queued", 2, ttl=stage.lapse)]
         if able:
             parts.append(stage.prepared("claim", 2, ttl=stage.lapse, begin=begin))
@@ -217,17 +235,20 @@ class ProviderConformance:
         stage.abort(over)
         first, late, last = (stage.unique("part") for _ in range(3))
         wanted = [
-            (transaction, GridPart(name, "queued", stage.request(1), program="sleep 1000"))
+            PartOfTransaction(transaction, GridPart(name, "queued", stage.request(1), program="sleep 1000"))
             for transaction, name in ((mine, first), (over, late), (mine, taken), (mine, last))
         ]
         key = stage.unique("key")
-        answers, again = (stage.provider.prepare_all(key, wanted, LONG) for _ in range(2))
+        answers, again = (stage.provider.ask(PrepareAll(wanted, LONG, key=key)) for _ in range(2))
         jobs = [one.job if isinstance(one, PreparedPart) else "" for one in answers]
         assert [bool(job) for job in jobs] == [True, False, False, True]
         assert jobs == [one.job if isinstance(one, PreparedPart) else "" for one in again]
         assert (over in str(answers[1]), taken in str(answers[2])) == (True, True)
         stage.commit(mine)
-        assert [(known.name, known.job) for known in stage.provider.waiting()] == [(first, jobs[0]), (last, jobs[3])]
+        assert [(known.name, known.job) for known in stage.provider.ask(Waiting())] == [
+            (first, jobs[0]),
+            (last, jobs[3]),
+        ]
         stage.abort(other)
 
     @pytest.mark.parametrize("how", ["abort", "lapse"])
@@ -245,15 +266,15 @@ class ProviderConformance:
             stage.cancel(second)
         else:
             third = second
-            ends = stage.provider.estimate([first, second])
+            ends = stage.provider.ask(Estimate([first, second]))
             assert ends[0] <= ends[1] < inf
             self._wait_for_the_lapse(stage, transaction)
             stage.vacate(local)
         assert stage.event(first, "started").at <= stage.event(third, "started").at
 
     def _wait_for_the_lapse(self, stage: ProviderStage, transaction: str) -> None:
-        end = stage.provider.describe().clock + stage.lapse
-        stage.wait(lambda: stage.provider.describe().clock > end, "the ttl")
+        end = stage.provider.ask(Describe()).clock + stage.lapse
+        stage.wait(lambda: stage.provider.ask(Describe()).clock > end, "the ttl")
         with pytest.raises(CallRefused, match=transaction):
             stage.commit(transaction)
 
@@ -272,7 +293,7 @@ class ProviderConformance:
 
     def test_a_claim_holds_at_once_and_begins_at_its_date(self, stage: ProviderStage) -> None:
         self._skip_unless_able(stage, "claim")
-        begin = stage.provider.describe().clock + 3
+        begin = stage.provider.ask(Describe()).clock + 3
         name, transaction = stage.prepared("claim", 3, begin=begin, program="sleep 1")
         assert stage.idle() == stage.procs - 3
         with pytest.raises(CallRefused):
@@ -286,7 +307,7 @@ class ProviderConformance:
 
     def test_a_claim_that_is_aborted_gives_its_processors_back(self, stage: ProviderStage) -> None:
         self._skip_unless_able(stage, "claim")
-        begin = stage.provider.describe().clock + 600
+        begin = stage.provider.ask(Describe()).clock + 600
         _, transaction = stage.prepared("claim", stage.procs, begin=begin)
         assert stage.idle() == 0
         stage.abort(transaction)
@@ -294,7 +315,7 @@ class ProviderConformance:
 
     def test_a_reservation_begins_at_its_date(self, stage: ProviderStage) -> None:
         self._skip_unless_able(stage, "reserved")
-        begin = stage.provider.describe().clock + 5
+        begin = stage.provider.ask(Describe()).clock + 5
         name, transaction = stage.prepared("reserved", stage.procs, begin=begin, program="sleep 1")
         with pytest.raises(CallRefused):
             stage.prepared("reserved", 1, begin=begin)
@@ -306,21 +327,21 @@ class ProviderConformance:
         waiting = stage.queued(stage.procs, walltime=600)
         held, transaction = stage.prepared(procs=stage.procs, walltime=60)
         provider, asked = stage.provider, stage.request(stage.procs, 120)
-        before = (stage.idle(), provider.waiting(), stage.events(waiting), stage.events(held))
-        now = provider.describe().clock
-        ends = stage.wait(lambda: self._known(provider.estimate([waiting, asked, asked, held])), "estimates")
+        before = (stage.idle(), provider.ask(Waiting()), stage.events(waiting), stage.events(held))
+        now = provider.ask(Describe()).clock
+        ends = stage.wait(lambda: self._known(provider.ask(Estimate([waiting, asked, asked, held]))), "estimates")
         assert now + 600 <= ends[0] < ends[1] < inf
         assert ends[1] == pytest.approx(ends[2], abs=5)
         assert ends[0] < ends[3] < inf
-        assert provider.estimate([stage.request(stage.procs + 1), asked])[0] == inf
-        in_turn = provider.estimate_in_turn(asked, 3)
+        assert provider.ask(Estimate([stage.request(stage.procs + 1), asked]))[0] == inf
+        in_turn = provider.ask(EstimateInTurn(asked, 3))
         assert in_turn[0] == pytest.approx(ends[1], abs=30)
         assert in_turn[1] - in_turn[0] == pytest.approx(120, abs=5) == in_turn[2] - in_turn[1]
-        assert provider.estimate([asked], without=[waiting])[0] < ends[1]
-        assert provider.estimate([asked], joined=[asked])[0] > ends[1]
-        assert before == (stage.idle(), provider.waiting(), stage.events(waiting), stage.events(held))
+        assert provider.ask(Estimate([asked], without=[waiting]))[0] < ends[1]
+        assert provider.ask(Estimate([asked], joined=[asked]))[0] > ends[1]
+        assert before == (stage.idle(), provider.ask(Waiting()), stage.events(waiting), stage.events(held))
         stage.abort(transaction)
-        assert provider.estimate([held])[0] <= provider.describe().clock + 1
+        assert provider.ask(Estimate([held]))[0] <= provider.ask(Describe()).clock + 1
 
     def _known(self, ends: Any) -> Any:
         """Return the estimates, once the cluster has planned."""
@@ -331,21 +352,21 @@ class ProviderConformance:
         stage.event(first, "ended")
         second = stage.queued(program="sleep 1")
         stage.event(second, "ended")
-        events = [event for event in stage.provider.events(0) if event.part in (first, second)]
+        events = [event for event in stage.provider.ask(Events(0)) if event.part in (first, second)]
         assert [event.kind for event in events] == ["started", "ended"] * 2
         numbers = [event.number for event in events]
         assert numbers == sorted(set(numbers))
         for place, number in enumerate(numbers):
-            assert stage.provider.events(number) == events[place + 1 :]
+            assert stage.provider.ask(Events(number)) == events[place + 1 :]
 
     def test_a_part_can_be_cancelled_whatever_it_does(self, stage: ProviderStage) -> None:
-        abilities = stage.provider.describe().abilities
+        abilities = stage.provider.ask(Describe()).abilities
         over, running = stage.queued(program="sleep 0"), stage.queued(program="sleep 1000")
         stage.event(over, "ended")
         stage.event(running, "started")
         parts = [over, running, stage.prepared()[0]]
         if abilities.claim:
-            parts.append(stage.prepared("claim", 2, begin=stage.provider.describe().clock + 600)[0])
+            parts.append(stage.prepared("claim", 2, begin=stage.provider.ask(Describe()).clock + 600)[0])
         waiting, frozen = stage.queued(stage.procs), stage.queued(stage.procs)
         if abilities.withdraw:
             stage.freeze(frozen)
@@ -361,19 +382,21 @@ class ProviderConformance:
         stage.occupy(1)
         stage.occupy(2)
         provider, asked = stage.provider, stage.request(2)
-        evictable = provider.evictable(asked)
-        if not provider.describe().abilities.evict:
-            assert (list(evictable), list(provider.evict("k", "t", asked, 1))) == ([], [])
+        if not provider.ask(Describe()).abilities.evict:
+            for call in (Evictable(asked), Evict("t", asked, 1, key="k")):
+                with suppress(CallRefused):
+                    assert not provider.ask(call)
             return
+        evictable = provider.ask(Evictable(asked))
         assert [job.procs for job in evictable] == [2, 1]
-        assert not provider.evict(stage.unique("key"), stage.unique("transaction"), asked, 4)
-        assert list(provider.evictable(asked)) == list(evictable)
+        assert not provider.ask(Evict(stage.unique("transaction"), asked, 4, key=stage.unique("key")))
+        assert list(provider.ask(Evictable(asked))) == list(evictable)
         key, transaction = stage.unique("key"), stage.unique("transaction")
-        gone = [provider.evict(key, transaction, asked, 2) for _ in range(2)]
+        gone = [provider.ask(Evict(transaction, asked, 2, key=key)) for _ in range(2)]
         assert gone == [[evictable[0].job]] * 2
-        stage.wait(lambda: [job.procs for job in provider.evictable(asked)] == [1], "the victim's end")
+        stage.wait(lambda: [job.procs for job in provider.ask(Evictable(asked))] == [1], "the victim's end")
 
     def _skip_unless_able(self, stage: ProviderStage, kind: str) -> None:
-        abilities = stage.provider.describe().abilities
+        abilities = stage.provider.ask(Describe()).abilities
         if not {"claim": abilities.claim, "reserved": abilities.reserve}.get(kind, True):
             pytest.skip(f"this kind of cluster has no parts of kind {kind!r}")

@@ -11,6 +11,7 @@ import psycopg
 from oarpy.grid.broker.connections import ClusterConnections
 from oarpy.grid.broker.mapper import Mapper
 from oarpy.grid.broker.watcher import Watcher
+from oarpy.grid.calls.table import Describe
 from oarpy.grid.core.broker_state import ReallocationRules
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster
 from oarpy.model.states import GridJobState, GridPartState
@@ -31,7 +32,7 @@ class SimulatedGrid:
         self.connection = connection
         self.clusters: Mapping[str, SimulatedCluster] = {one.name: one for one in sims}
         for place, one in enumerate(sims):
-            clusters.put(connection, one.name, "oarpy", ["door"], speed=one.describe().speed, place=place)
+            clusters.put(connection, one.name, "oarpy", ["door"], speed=one.ask(Describe()).speed, place=place)
         self._opened: list[ClusterConnections] = []
         self.mapper, self.watcher = self.new_mapper(), Watcher(0.01, 3600, self.connections())
 

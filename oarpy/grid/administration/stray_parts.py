@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from oarpy.client.rendering import Column, JsonValue, Table, local_date, one_line
 from oarpy.grid.broker.cluster_answers import checked
 from oarpy.grid.broker.connections import Opening
-from oarpy.grid.provider import PartEvent, Provider
+from oarpy.grid.calls.parts import PartEvent
+from oarpy.grid.calls.table import Cancel, Cluster, Events, Waiting
 from oarpy.model.errors import OarpyError
 from oarpy.store.database import Connection
 from oarpy.store.grid import broker_parts, clusters
@@ -53,9 +54,9 @@ def find(connection: Connection, opening: Opening, *, end: bool = False) -> list
     return found
 
 
-def _on_cluster(connection: Connection, cluster: str, provider: Provider, *, end: bool) -> list[StrayPart]:
+def _on_cluster(connection: Connection, cluster: str, provider: Cluster, *, end: bool) -> list[StrayPart]:
     """Return the strays of a cluster. Names are looked up last: the broker stores a part before its cluster hears."""
-    there = {one.name: StrayPart(cluster, one.name, one.job, "waits", one.submitted) for one in provider.waiting()}
+    there = {one.name: StrayPart(cluster, one.name, one.job, "waits", one.submitted) for one in provider.ask(Waiting())}
     for event in _running(provider).values():
         there[event.part] = StrayPart(cluster, event.part, event.job, "runs", event.at)
     there = checked(cluster, there)
@@ -63,15 +64,15 @@ def _on_cluster(connection: Connection, cluster: str, provider: Provider, *, end
     strays = [one for name, one in there.items() if name not in known]
     if end:
         for one in strays:
-            provider.cancel(f"{one.name}:stray:{time.time_ns()}", one.name, _REASON)
+            provider.ask(Cancel(one.name, _REASON, key=f"{one.name}:stray:{time.time_ns()}"))
     return strays
 
 
-def _running(provider: Provider) -> Mapping[str, PartEvent]:
+def _running(provider: Cluster) -> Mapping[str, PartEvent]:
     """Return the starts of the parts that are not over."""
     running: dict[str, PartEvent] = {}
     after = 0
-    while events := provider.events(after):
+    while events := provider.ask(Events(after)):
         for event in events:
             if event.kind == "started":
                 running[event.part] = event

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
-from oarpy.grid.provider import ClusterSilent
+from oarpy.grid.calls.table import ClusterSilent
 from oarpy.model.errors import OarpyError
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")

@@ -19,14 +19,14 @@ from functools import partial
 
 from oarpy.grid.broker.cluster_answers import checked, cleaned
 from oarpy.grid.broker.errands import CallInLine, ClusterCall
-from oarpy.grid.provider import CallRefused, ClusterSilent, Provider
+from oarpy.grid.calls.table import CallRefused, Cluster, ClusterSilent, Describe
 from oarpy.grid.providers.oarpy_cluster import OarpyCluster
 from oarpy.grid.providers.slurm_cluster import SlurmCluster
 from oarpy.model.errors import OarpyError
 from oarpy.store.grid.clusters import GridClusterRow
 from oarpy.transport.wakeup import WakeupBell
 
-Opening = Callable[[GridClusterRow], Provider]
+Opening = Callable[[GridClusterRow], Cluster]
 """How a provider for a cluster is made; it connects when it is first asked."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
@@ -37,7 +37,7 @@ def providers_of(broker: str) -> Opening:
     return partial(provider_of, broker)
 
 
-def provider_of(broker: str, row: GridClusterRow) -> Provider:
+def provider_of(broker: str, row: GridClusterRow) -> Cluster:
     """Return the provider for a cluster of the table; the broker's jobs there carry its name."""
     if row.kind == "oarpy":
         return OarpyCluster(row.name, row.door)
@@ -58,7 +58,7 @@ class ClusterConnection:
         self.row = row
         self._opening = opening
         self._heard = heard
-        self._provider: Provider | None = None
+        self._provider: Cluster | None = None
         self._calls: queue.SimpleQueue[tuple[ClusterCall, CallInLine] | None] = queue.SimpleQueue()
         self._due: float | None = None
         self._pause = 0.0
@@ -127,7 +127,7 @@ class ClusterConnection:
         if time.monotonic() > due and not self._pause:
             self._heard()
 
-    def _open(self) -> Provider:
+    def _open(self) -> Cluster:
         """Return the provider, which is made when it is first asked; that it cannot be made counts as silence."""
         if self._provider is None:
             try:
@@ -148,7 +148,7 @@ class ClusterConnection:
     def _ask_again(self) -> None:
         """Ask a silent cluster what it is. Whatever goes wrong, it is asked again: it counts as silent until then."""
         try:
-            checked(self.row.name, self._open().describe())
+            checked(self.row.name, self._open().ask(Describe()))
         except ClusterSilent as error:
             self._fall_silent(cleaned(error))
             return

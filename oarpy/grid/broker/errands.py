@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from oarpy.grid.provider import ClusterSilent, Provider
+from oarpy.grid.calls.table import Cluster, ClusterSilent
 from oarpy.model.errors import OarpyError
 from oarpy.transport.wakeup import WakeupBell
 
@@ -23,7 +23,7 @@ class ClusterCall:
     """What is asked of a cluster. If that takes more than ``seconds``, it counts as silent until it has answered."""
 
     cluster: str
-    ask: Callable[[Provider], object]
+    ask: Callable[[Cluster], object]
     seconds: float = 10.0
 
 

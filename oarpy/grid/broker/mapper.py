@@ -24,9 +24,10 @@ from oarpy.grid.broker.connections import ClusterConnections
 from oarpy.grid.broker.decisions import DrivenCore
 from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
 from oarpy.grid.broker.transactions import PlannedPart, PreparedParts, TransactionDriver, part_name
+from oarpy.grid.calls.parts import GridPart, PartRequest
+from oarpy.grid.calls.table import Cluster, ClusterSilent, Estimate, EstimateInTurn
 from oarpy.grid.core.broker_state import BrokerState, GridCluster, MappedJob, ReallocationRules
 from oarpy.grid.core.exchanges import AskEcts, EctsTold, JobArrived, JoinQueue
-from oarpy.grid.provider import ClusterSilent, GridPart, PartRequest, Provider
 from oarpy.model.errors import OarpyError
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.modules.loop.module import Outcome
@@ -234,11 +235,11 @@ class Mapper(BrokerModule):
     def _ask_ects(self, alike: AlikeJobs) -> Errand[object]:
         count, patience = len(alike.jobs), _PATIENCE + _PATIENCE_A_JOB * len(alike.jobs)
 
-        def asking(row: GridClusterRow) -> Callable[[Provider], object]:
+        def asking(row: GridClusterRow) -> Callable[[Cluster], object]:
             request = request_of(alike.jobs[0], alike.component, row)
 
-            def ask(provider: Provider) -> list[float]:
-                ends = provider.estimate([request]) if count == 1 else provider.estimate_in_turn(request, count)
+            def ask(provider: Cluster) -> list[float]:
+                ends = provider.ask(Estimate([request])) if count == 1 else provider.ask(EstimateInTurn(request, count))
                 return [end - row.clock_ahead for end in ends]
 
             return ask

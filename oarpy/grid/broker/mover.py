@@ -27,8 +27,8 @@ from oarpy.grid.broker.outcomes import TransactionEnd, Verb, tell
 from oarpy.grid.broker.pass_plan import MovablePart, PlannedMove
 from oarpy.grid.broker.second_looks import PlannedPass, SecondLook, clocks_ahead, look_again, plan_pass
 from oarpy.grid.broker.transactions import PlannedPart, PreparedParts, TransactionDriver, wire_name
+from oarpy.grid.calls.parts import GridPart, PartRequest
 from oarpy.grid.core.broker_state import ReallocationRules
-from oarpy.grid.provider import GridPart, PartRequest
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
-from oarpy.grid.provider import CallRefused, Provider
+from oarpy.grid.calls.table import Abort, CallRefused, Cluster, Commit
 from oarpy.model.errors import OarpyError
 
 Verb = Literal["commit", "abort"]
@@ -50,11 +50,11 @@ def _answer(end: TransactionEnd, verb: Verb, doubt: Doubt | None) -> Errand[str]
     """Ask until there is an answer; return why the cluster refuses, or nothing."""
     key = f"{end.transaction}:{verb}"
 
-    def ask(provider: Provider) -> None:
+    def ask(provider: Cluster) -> None:
         if verb == "commit":
-            provider.commit(key, end.transaction, end.begin, end.hosts)
+            provider.ask(Commit(end.transaction, end.begin, end.hosts, key=key))
         else:
-            provider.abort(key, end.transaction)
+            provider.ask(Abort(end.transaction, key=key))
 
     pause, asked, told = 0.0, 0, 0
     while True:

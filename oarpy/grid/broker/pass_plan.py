@@ -12,15 +12,18 @@ numbers that it would get if each move were carried out before the next one is c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from math import inf
 
+from msgspec import structs
+
 from oarpy.grid.broker.decisions import DrivenCore, TakenDecision
 from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
+from oarpy.grid.calls.parts import PartRequest
+from oarpy.grid.calls.table import Cluster, Estimate
 from oarpy.grid.core.broker_state import BrokerState, GridCluster, JobId, MappedJob, ReallocationRules, WaitingPart
 from oarpy.grid.core.exchanges import Action, AskEcts, EctsTold, JoinQueue, MoveJob, PassDue, WithdrawJobs
-from oarpy.grid.provider import PartRequest, Provider
 
 _PATIENCE = 60.0
 """Seconds for which a cluster may plan."""
@@ -199,10 +202,10 @@ class _Estimate:
     age: float
     ahead: float
 
-    def __call__(self, provider: Provider) -> list[float]:
+    def __call__(self, provider: Cluster) -> list[float]:
         """Ask it."""
         asked = [one for one in self.requests if one is not None]
-        told = iter(provider.estimate(asked, self.without, self.joined, self.age) if asked else ())
+        told = iter(provider.ask(Estimate(asked, self.without, self.joined, self.age)) if asked else ())
         return [inf if one is None else next(told) - self.ahead for one in self.requests]
 
 
@@ -210,7 +213,7 @@ def request_there(part: MovablePart, cluster: GridCluster) -> PartRequest:
     """Return what a part asks for on a cluster of another speed."""
     if cluster.speed == 1:
         return part.request
-    return replace(part.request, walltime=part.request.walltime / cluster.speed)
+    return structs.replace(part.request, walltime=part.request.walltime / cluster.speed)
 
 
 def without_needless(moves: Sequence[PlannedMove], queues: Mapping[str, Sequence[str]]) -> list[PlannedMove]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from oarpy.grid.broker.decisions import TakenDecision
 from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
 from oarpy.grid.broker.pass_plan import ClusterLost, MovablePart, PassPlanner, PlannedMove, without_needless
+from oarpy.grid.calls.parts import ClusterDescription
+from oarpy.grid.calls.table import Describe, Estimate, Waiting
 from oarpy.grid.core.broker_state import GridCluster, ReallocationRules
-from oarpy.grid.provider import ClusterDescription
 from oarpy.model.errors import OarpyError
 from oarpy.store.grid.clusters import GridClusterRow
 
@@ -81,7 +82,7 @@ def _reasons(lost: Mapping[str, str]) -> tuple[str, ...]:
 
 def _described(rows: Sequence[GridClusterRow]) -> Errand[Mapping[str, ClusterDescription]]:
     """Ask clusters what they are. Raises :class:`ClusterLost`."""
-    calls = [ClusterCall(row.name, lambda provider: provider.describe(), _CONNECTING) for row in rows]
+    calls = [ClusterCall(row.name, lambda provider: provider.ask(Describe()), _CONNECTING) for row in rows]
     answers = yield CallBatch(calls, _CONNECTING)
     found = {}
     for row, answer in zip(rows, answers, strict=True):
@@ -94,7 +95,8 @@ def _described(rows: Sequence[GridClusterRow]) -> Errand[Mapping[str, ClusterDes
 def _queues(rows: Sequence[GridClusterRow]) -> Errand[Mapping[str, Sequence[str]]]:
     """Ask clusters who waits there, in order. Raises :class:`ClusterLost`."""
     calls = [
-        ClusterCall(row.name, lambda provider: [part.name for part in provider.waiting()], _CONNECTING) for row in rows
+        ClusterCall(row.name, lambda provider: [part.name for part in provider.ask(Waiting())], _CONNECTING)
+        for row in rows
     ]
     answers = yield CallBatch(calls, _CONNECTING)
     found = {}
@@ -133,10 +135,10 @@ def look_again(move: PlannedMove, new: str, later: Collection[str], ahead: Mappi
     """
     source, target = move.part.cluster, move.target
     gone = tuple(later)
-    calls = [ClusterCall(target, lambda provider: provider.estimate([new], gone), _PLANNING)]
+    calls = [ClusterCall(target, lambda provider: provider.ask(Estimate([new], gone)), _PLANNING)]
     if not move.stays:
         old = move.part.name
-        calls.append(ClusterCall(source, lambda provider: provider.estimate([old]), _PLANNING))
+        calls.append(ClusterCall(source, lambda provider: provider.ask(Estimate([old])), _PLANNING))
     answers = yield CallBatch(calls, _PLANNING)
     ends: list[float] = []
     for call, answer in zip(calls, answers, strict=True):

@@ -19,7 +19,8 @@ from functools import partial
 
 from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand, Errands
 from oarpy.grid.broker.outcomes import TransactionEnd, Verb, tell
-from oarpy.grid.provider import CallRefused, GridPart, PreparedPart, Provider
+from oarpy.grid.calls.parts import GridPart, PartOfTransaction, PreparedPart
+from oarpy.grid.calls.table import CallRefused, Cluster, Prepare, PrepareAll
 from oarpy.model.errors import OarpyError
 from oarpy.model.states import GridTransactionState
 from oarpy.store.database import Connection
@@ -90,12 +91,13 @@ def prepare(transaction: str, parts: Sequence[PlannedPart], ttl: float) -> Erran
     return PreparedParts(prepared, failures, refused)
 
 
-def _preparing(name: str, parts: Sequence[GridPart], ttl: float) -> Callable[[Provider], object]:
-    def ask(provider: Provider) -> Mapping[str, PreparedPart | CallRefused]:
+def _preparing(name: str, parts: Sequence[GridPart], ttl: float) -> Callable[[Cluster], object]:
+    def ask(provider: Cluster) -> Mapping[str, PreparedPart | CallRefused]:
         if len(parts) > 1 and all(one.kind == "queued" for one in parts):
-            answers = provider.prepare_all(f"{name}:prepare", [(name, one) for one in parts], ttl)
+            wanted = [PartOfTransaction(name, one) for one in parts]
+            answers = provider.ask(PrepareAll(wanted, ttl, key=f"{name}:prepare"))
             return {one.name: answer for one, answer in zip(parts, answers, strict=True)}
-        return {one.name: provider.prepare(f"{name}:{one.name}:prepare", name, one, ttl) for one in parts}
+        return {one.name: provider.ask(Prepare(name, one, ttl, key=f"{name}:{one.name}:prepare")) for one in parts}
 
     return ask
 

@@ -17,7 +17,8 @@ from oarpy.grid.broker.broker_module import BrokerModule
 from oarpy.grid.broker.coallocated.soundings import read_clock
 from oarpy.grid.broker.connections import ClusterConnections
 from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
-from oarpy.grid.provider import CallRefused, ClusterDescription, ClusterSilent, PartEvent, Provider
+from oarpy.grid.calls.parts import ClusterDescription, PartEvent
+from oarpy.grid.calls.table import CallRefused, Cancel, Cluster, ClusterSilent, Events
 from oarpy.model.errors import OarpyError
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.modules.loop.module import Outcome
@@ -247,20 +248,20 @@ def _events(row: GridClusterRow) -> Errand[object]:
     """
     after = row.last_event
 
-    def ask(provider: Provider) -> _NewEvents:
+    def ask(provider: Cluster) -> _NewEvents:
         if row.kind != "oarpy" or not after:
-            return _NewEvents(list(provider.events(after)))
-        told = list(provider.events(after - 1))
+            return _NewEvents(list(provider.ask(Events(after))))
+        told = list(provider.ask(Events(after - 1)))
         if told:
             return _NewEvents([event for event in told if event.number > after])
-        return _NewEvents(list(provider.events(0)), anew=True)
+        return _NewEvents(list(provider.ask(Events(0))), anew=True)
 
     (answer,) = yield CallBatch([ClusterCall(row.name, ask)], patience=10.0)
     return answer
 
 
 def _describe(cluster: str, clock: Callable[[], float], tolerance: float) -> Errand[object]:
-    def ask(provider: Provider) -> tuple[ClusterDescription, float]:
+    def ask(provider: Cluster) -> tuple[ClusterDescription, float]:
         return read_clock(provider, clock, tolerance)
 
     (answer,) = yield CallBatch([ClusterCall(cluster, ask)], patience=10.0)
@@ -271,8 +272,8 @@ def _cancel(part: GridPartRow) -> Errand[object]:
     """Have a part ended. Each time the key is another one: a part that goes on is to be ended again."""
     key = f"{part.name}:cancel:{time.time_ns()}"
 
-    def ask(provider: Provider) -> bool:
-        return provider.cancel(key, part.name, part.message)
+    def ask(provider: Cluster) -> bool:
+        return provider.ask(Cancel(part.name, part.message, key=key))
 
     (answer,) = yield CallBatch([ClusterCall(part.cluster, ask)], patience=10.0)
     if isinstance(answer, CallRefused):

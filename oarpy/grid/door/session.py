@@ -19,28 +19,25 @@ from oarpy.client.caller import Caller, KeptReader
 from oarpy.client.rendering import one_line
 from oarpy.client.session import user_name
 from oarpy.configuration import Configuration
-from oarpy.grid.door.answers import estimates, evictions, idle_processors, part_batches, part_events, parts
-from oarpy.grid.door.calls import (
-    AbortCall,
-    CancelCall,
-    CommitCall,
-    DescribeCall,
-    DoorCall,
-    DoorError,
-    DoorReply,
-    EstimateCall,
-    EstimateInTurnCall,
-    EventsCall,
-    EvictableCall,
-    EvictCall,
-    IdleCall,
-    PrepareAllCall,
-    PrepareCall,
-    WaitingCall,
-    encode,
-    key_of,
-    read_call,
+from oarpy.grid.calls.json_lines import DoorError, DoorReply, encode, key_of, read_answer, read_call
+from oarpy.grid.calls.table import (
+    Abort,
+    AnyCall,
+    Call,
+    Cancel,
+    Commit,
+    Describe,
+    Estimate,
+    EstimateInTurn,
+    Events,
+    Evict,
+    Evictable,
+    Idle,
+    Prepare,
+    PrepareAll,
+    Waiting,
 )
+from oarpy.grid.door.answers import estimates, evictions, idle_processors, part_batches, part_events, parts
 from oarpy.grid.door.description import describe
 from oarpy.grid.door.lines import Pace, lines_of
 from oarpy.grid.door.visit import Visit
@@ -52,24 +49,24 @@ log = structlog.get_logger()
 
 _LONGEST_MESSAGE = 400
 
-_ANSWERS: dict[type[DoorCall], Callable[[Visit, Any], Any]] = {
-    DescribeCall: describe,
-    IdleCall: idle_processors.idle,
-    WaitingCall: part_events.waiting,
-    EstimateCall: estimates.estimate,
-    EstimateInTurnCall: estimates.estimate_in_turn,
-    EvictableCall: evictions.evictable,
-    PrepareCall: parts.prepare,
-    PrepareAllCall: part_batches.prepare_all,
-    CommitCall: parts.commit,
-    AbortCall: parts.abort,
-    CancelCall: parts.cancel,
-    EvictCall: evictions.evict,
-    EventsCall: part_events.events,
+_ANSWERS: dict[type[Call[Any]], Callable[[Visit, Any], Any]] = {
+    Describe: describe,
+    Idle: idle_processors.idle,
+    Waiting: part_events.waiting,
+    Estimate: estimates.estimate,
+    EstimateInTurn: estimates.estimate_in_turn,
+    Evictable: evictions.evictable,
+    Prepare: parts.prepare,
+    PrepareAll: part_batches.prepare_all,
+    Commit: parts.commit,
+    Abort: parts.abort,
+    Cancel: parts.cancel,
+    Evict: evictions.evict,
+    Events: part_events.events,
 }
 """Who answers which call, inside a transaction that has begun."""
 
-_SETTLES: dict[type[DoorCall], Callable[[Visit, Any, Any], Any]] = {PrepareCall: parts.settled}
+_SETTLES: dict[type[Call[Any]], Callable[[Visit, Any, Any], Any]] = {Prepare: parts.settled}
 """What comes after that transaction, also when a key is asked again: it makes the last answer of the kept one."""
 
 
@@ -143,7 +140,7 @@ class DoorSession:
             return _failed(call.key, self._unexpected(call, error))
         return encode(DoorReply(call.key, answer=msgspec.Raw(answer)))
 
-    def _answer(self, call: DoorCall) -> bytes:
+    def _answer(self, call: AnyCall) -> bytes:
         """Return the answer as JSON; a connection found broken is made anew once, for the key has a call done once."""
         try:
             with reachable():
@@ -154,7 +151,7 @@ class DoorSession:
         with reachable():
             return _answered(self.open(), call)
 
-    def _unexpected(self, call: DoorCall, error: Exception) -> OarpyError:
+    def _unexpected(self, call: AnyCall, error: Exception) -> OarpyError:
         """Log what is nobody's answer; return what the broker is told of it."""
         log.error("call of a broker failed", broker=self._broker, call=type(call).__name__, exc_info=error)
         self._kept.drop()
@@ -163,27 +160,27 @@ class DoorSession:
         return OarpyError(f"unexpected {type(error).__name__}", hint="the log of the cluster's gateway has more")
 
 
-def _answered(visit: Visit, call: DoorCall) -> bytes:
+def _answered(visit: Visit, call: AnyCall) -> bytes:
     """Return the answer to a call as JSON."""
     act = _ANSWERS.get(type(call))
     if act is None:
         raise UsageError("this cluster does not answer that call")
     with visit.connection.transaction():
-        if call.keyed:
+        if call.effect == "changes":
             answer = _once(visit, call, act)
         else:
-            if call.looks:
+            if call.effect == "looks":
                 cluster_facts.see_one_state(visit.connection)
             answer = encode(act(visit, call))
     if settle := _SETTLES.get(type(call)):
-        return encode(settle(visit, call, msgspec.json.decode(answer, type=call.answers)))
+        return encode(settle(visit, call, read_answer(type(call), answer)))
     return answer
 
 
-def _once(visit: Visit, call: DoorCall, act: Callable[[Visit, Any], Any]) -> bytes:
+def _once(visit: Visit, call: AnyCall, act: Callable[[Visit, Any], Any]) -> bytes:
     """Carry a call out, or return what was answered when it was."""
     line = encode(call)
-    what = f"{call.__struct_config__.tag} {hashlib.sha256(line).hexdigest()[:32]}"
+    what = f"{call.name} {hashlib.sha256(line).hexdigest()[:32]}"
     kept = door_calls.find(visit.connection, visit.broker, call.key)
     if kept is None:
         kept = door_calls.KeptCall(what, encode(act(visit, call)))

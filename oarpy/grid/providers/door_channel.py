@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO
 
-from oarpy.grid.provider import ClusterSilent
+from oarpy.grid.calls.table import ClusterSilent
 
 _READ = 1 << 16
 _LONGEST_REASON = 200

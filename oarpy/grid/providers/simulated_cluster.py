@@ -14,17 +14,16 @@ All of a cluster's state is in the object: a broker that starts anew is given th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from math import inf
 from threading import RLock
-from typing import Literal, TypeVar
+from typing import Any, Literal
 
-from oarpy.grid.provider import (
-    CallRefused,
+from oarpy.grid.calls.parts import (
+    ABILITY_FOR,
     ClusterAbilities,
     ClusterDescription,
-    ClusterSilent,
     EvictableJob,
     GridPart,
     KnownPart,
@@ -33,10 +32,28 @@ from oarpy.grid.provider import (
     PartRequest,
     PreparedPart,
 )
+from oarpy.grid.calls.table import (
+    Abort,
+    Answer,
+    Call,
+    CallRefused,
+    Cancel,
+    ClusterSilent,
+    Commit,
+    Describe,
+    Estimate,
+    EstimateInTurn,
+    Events,
+    Evict,
+    Evictable,
+    Idle,
+    Prepare,
+    PrepareAll,
+    Waiting,
+    prepare_each,
+)
 from oarpy.grid.providers.counted_machine import CountedMachine, MachineJob, MachinePolicy, QueuePlan
-from oarpy.grid.providers.one_by_one import OneByOne
 
-Answer = TypeVar("Answer")
 _CLEARED = 60.0
 """Seconds for which processors of evicted jobs are kept for a part."""
 
@@ -118,8 +135,8 @@ class _Transaction:
     """What keeps the processors of evicted jobs, until the part comes that they had to go for."""
 
 
-class SimulatedCluster(OneByOne):
-    """A :class:`~oarpy.grid.provider.Provider` without a cluster behind it.
+class SimulatedCluster:
+    """A :class:`~oarpy.grid.calls.table.Cluster` without a cluster behind it.
 
     ``runs`` says how many seconds the program of a part would run, ``sleep`` lets a slow call pass. ``clock_off`` is
     added to ``clock``: a cluster whose clock is wrong. ``calls`` has the names of calls that were carried out.
@@ -187,106 +204,81 @@ class SimulatedCluster(OneByOne):
             self._advance()
             return {job.name: job.state for job in self._machine.jobs.values()}
 
-    # what a broker asks
-
-    def describe(self) -> ClusterDescription:
-        """Return what the cluster is."""
-        procs, speed, abilities = self._facts
-        return self._ask("describe", lambda: ClusterDescription(procs, speed, self._now(), abilities))
-
-    def idle(self, request: PartRequest, begin: float | None = None) -> int:
-        """Return how many processors could be claimed now, until the walltime of the request after ``begin``."""
-        now = self._now
-        return self._ask("idle", lambda: self._machine.idle(now(), max(now(), begin or 0) + request.walltime))
-
-    def waiting(self) -> Sequence[KnownPart]:
-        """Return the committed parts that wait, the frozen ones too."""
-        return self._ask(
-            "waiting",
-            lambda: [
-                KnownPart(job.name, str(job.number), job.submitted)
-                for job in self._machine.jobs.values()
-                if not job.local and job.state in ("waiting", "frozen")
-            ],
-        )
-
-    def estimate(
-        self,
-        requests: Sequence[PartRequest | str],
-        without: Sequence[str] = (),
-        joined: Sequence[PartRequest] = (),
-        age: float = 0,
-    ) -> Sequence[float]:
-        """Return ECTs, always of now. A part that runs ends by its walltime."""
-        return self._ask("estimate", lambda: self._estimated(requests, without, joined))
-
-    def estimate_in_turn(self, request: PartRequest, count: int) -> Sequence[float]:
-        """Return the ECTs of equal jobs, each behind those before it."""
-
-        def ends() -> list[float]:
-            plan = self._machine.plan(fresh=True)
-            now = self._machine.now
-            return [plan.place(request.procs, request.walltime, now) + request.walltime for _ in range(count)]
-
-        return self._ask("estimate_in_turn", ends)
-
-    def evictable(self, request: PartRequest) -> Sequence[EvictableJob]:
-        """Return the running local jobs that were submitted as evictable, the latest started first."""
-        return self._ask("evictable", lambda: [EvictableJob(str(job.number), job.procs) for job in self._victims()])
-
-    def prepare(self, key: str, transaction: str, part: GridPart, ttl: float) -> PreparedPart:
-        """Make a part that cannot start, or freeze one."""
-        return self._ask("prepare", lambda: self._prepared(transaction, part, ttl), key)
-
-    def commit(self, key: str, transaction: str, begin: float | None = None, hosts: Sequence[str] = ()) -> None:
-        """Let go what was prepared; delete what was withdrawn."""
-        self._ask("commit", lambda: self._committed(transaction, begin), key)
-
-    def abort(self, key: str, transaction: str) -> None:
-        """Undo what was prepared, and refuse what is prepared for it later."""
-        self._ask("abort", lambda: self._aborted(transaction), key)
-
-    def cancel(self, key: str, part: str, reason: str = "") -> bool:
-        """End a part."""
-
-        def end() -> bool:
-            if job := self._parts.get(part):
-                self._machine.finish(job)
-                self._forget(part)
-                self._tell(job, "failed", reason=reason or "cancelled")
-            return job is not None or any(event.part == part for event in self._events)
-
-        return self._ask("cancel", end, key)
-
-    def evict(self, key: str, transaction: str, request: PartRequest, procs: int) -> Sequence[str]:
-        """End local jobs, if they suffice."""
-        return self._ask("evict", lambda: self._evicted(transaction, request, procs), key)
-
-    def events(self, after: int) -> Sequence[PartEvent]:
-        """Return the events from a number on."""
-        return self._ask("events", lambda: self._events[after:])
+    def ask(self, call: Call[Answer]) -> Answer:
+        """Answer a call, as far as no fault was ordered."""
+        answer: Answer = prepare_each(self, call) if isinstance(call, PrepareAll) else self._answered(call)  # type: ignore[assignment]
+        return answer
 
     def close(self) -> None:
         """Do nothing: the cluster stays."""
 
+    # what a broker asks
+
+    def _describe(self, call: Describe) -> ClusterDescription:
+        procs, speed, abilities = self._facts
+        return ClusterDescription(procs, speed, self._now(), abilities)
+
+    def _idle(self, call: Idle) -> int:
+        now = self._now()
+        return self._machine.idle(now, max(now, call.begin or 0) + call.request.walltime)
+
+    def _waiting(self, call: Waiting) -> list[KnownPart]:
+        """Return the committed parts that wait, the frozen ones too."""
+        return [
+            KnownPart(job.name, str(job.number), job.submitted)
+            for job in self._machine.jobs.values()
+            if not job.local and job.state in ("waiting", "frozen")
+        ]
+
+    def _estimate(self, call: Estimate) -> list[float]:
+        """Return ECTs, always of now. A part that runs ends by its walltime."""
+        absent = {self._parts[name].number for name in call.without if name in self._parts}
+        plan, now = self._machine.plan(absent, fresh=bool(call.joined)), self._machine.now
+        for one in call.joined:
+            plan.place(one.procs, one.walltime, now)
+        return [
+            plan.earliest(one.procs, one.walltime, now) + one.walltime
+            if isinstance(one, PartRequest)
+            else self._end_of(self._parts.get(one), absent, plan)
+            for one in call.requests
+        ]
+
+    def _estimate_in_turn(self, call: EstimateInTurn) -> list[float]:
+        plan, now, request = self._machine.plan(fresh=True), self._machine.now, call.request
+        return [plan.place(request.procs, request.walltime, now) + request.walltime for _ in range(call.count)]
+
+    def _evictable(self, call: Evictable) -> list[EvictableJob]:
+        """Return the running local jobs that were submitted as evictable, the latest started first."""
+        return [EvictableJob(str(job.number), job.procs) for job in self._victims()]
+
+    def _cancel(self, call: Cancel) -> bool:
+        if job := self._parts.get(call.part):
+            self._machine.finish(job)
+            self._forget(call.part)
+            self._tell(job, "failed", reason=call.reason or "cancelled")
+        return job is not None or any(event.part == call.part for event in self._events)
+
+    def _events_after(self, call: Events) -> list[PartEvent]:
+        return self._events[call.after :]
+
     # how it is done
 
-    def _ask(self, call: str, answer: Callable[[], Answer], key: str = "") -> Answer:
-        fault = self.faults.next(call)
+    def _answered(self, call: Call[Any]) -> Any:
+        fault = self.faults.next(call.name)
         if fault.seconds:
             self._sleep(fault.seconds)
         with self._lock:
             if fault.error and not fault.done:
                 raise fault.error
             self._advance()
-            if not key or key not in self._answers:
-                found = answer()
-                self.calls.append(call)
+            if call.effect != "changes" or call.key not in self._answers:
+                found = _HANDLERS[type(call)](self, call)
+                self.calls.append(call.name)
                 self._advance()
-                if key:
-                    self._answers[key] = found
+                if call.effect == "changes":
+                    self._answers[call.key] = found
             else:
-                found = self._answers[key]  # type: ignore[assignment]
+                found = self._answers[call.key]
         if fault.error:
             raise fault.error
         return found
@@ -345,13 +337,14 @@ class SimulatedCluster(OneByOne):
         transaction.frozen.clear()
         self._machine.changed()
 
-    def _prepared(self, name: str, part: GridPart, ttl: float) -> PreparedPart:
-        transaction = self._open(name)
+    def _prepare(self, call: Prepare) -> PreparedPart:
+        """Make a part that cannot start, or freeze one."""
+        part, transaction = call.part, self._open(call.transaction)
         self._release_cleared(transaction)
         job = self._frozen(part.name) if part.kind == "withdrawn" else self._made(part)
         (transaction.frozen if part.kind == "withdrawn" else transaction.made).append(part.name)
-        self._transaction_of[part.name] = name
-        job.lapses_at = self._machine.now + ttl
+        self._transaction_of[part.name] = call.transaction
+        job.lapses_at = self._machine.now + call.ttl
         self._machine.changed()
         return PreparedPart(str(job.number), tuple(f"{self.name}-{number}" for number in job.processors))
 
@@ -388,8 +381,8 @@ class SimulatedCluster(OneByOne):
 
     def _check(self, part: GridPart) -> None:
         procs, _, abilities = self._facts
-        able = {"claim": abilities.claim, "reserved": abilities.reserve}.get(part.kind, True)
-        if not able:
+        ability = ABILITY_FOR.get(part.kind)
+        if ability and not getattr(abilities, ability):
             raise CallRefused(f"cluster {self.name!r} has no parts of kind {part.kind!r}")
         if part.name in self._parts:
             raise CallRefused(f"part {part.name!r} exists already on cluster {self.name!r}")
@@ -398,8 +391,9 @@ class SimulatedCluster(OneByOne):
         if part.begin is not None and part.begin < self._machine.now:
             raise CallRefused(f"the date of part {part.name!r} is past")
 
-    def _committed(self, name: str, begin: float | None) -> None:
-        transaction = self._transactions.get(name)
+    def _commit(self, call: Commit) -> None:
+        """Let go what was prepared; delete what was withdrawn."""
+        name, transaction = call.transaction, self._transactions.get(call.transaction)
         if transaction is None or transaction.state == "aborted":
             raise CallRefused(f"transaction {name!r} holds nothing on cluster {self.name!r}: it was aborted, or lapsed")
         if transaction.state == "committed":
@@ -413,22 +407,24 @@ class SimulatedCluster(OneByOne):
             job.lapses_at, job.may_begin = inf, True
             if job.state == "held":
                 job.state = "waiting"
-            elif begin is not None:
-                job.begin = begin
+            elif call.begin is not None:
+                job.begin = call.begin
         self._machine.changed()
 
-    def _aborted(self, name: str) -> None:
-        transaction = self._transactions.setdefault(name, _Transaction())
+    def _abort(self, call: Abort) -> None:
+        """Undo what was prepared, and refuse what is prepared for it later."""
+        transaction = self._transactions.setdefault(call.transaction, _Transaction())
         if transaction.state == "committed":
-            raise CallRefused(f"transaction {name!r} is committed on cluster {self.name!r}")
+            raise CallRefused(f"transaction {call.transaction!r} is committed on cluster {self.name!r}")
         self._undo(transaction)
 
     def _victims(self) -> list[MachineJob]:
         running = [job for job in self._machine.jobs.values() if job.evictable and job.state == "running"]
         return sorted(running, key=lambda job: (job.started, job.number), reverse=True)
 
-    def _evicted(self, name: str, request: PartRequest, procs: int) -> list[str]:
-        transaction = self._open(name)
+    def _evict(self, call: Evict) -> list[str]:
+        """End local jobs, if they suffice."""
+        name, procs, transaction = call.transaction, call.procs, self._open(call.transaction)
         chosen: list[MachineJob] = []
         for job in self._victims():
             if sum(one.procs for one in chosen) >= procs:
@@ -441,25 +437,11 @@ class SimulatedCluster(OneByOne):
         now = self._machine.now
         self._release_cleared(transaction)
         kept = MachineJob(
-            0, f"room for {name}", procs, request.walltime, 0, now, local=True, state="claimed", begin=now
+            0, f"room for {name}", procs, call.request.walltime, 0, now, local=True, state="claimed", begin=now
         )
         kept.lapses_at = now + _CLEARED
         transaction.cleared = self._machine.add(kept)
         return [str(job.number) for job in chosen]
-
-    def _estimated(
-        self, requests: Sequence[PartRequest | str], without: Collection[str], joined: Sequence[PartRequest]
-    ) -> list[float]:
-        absent = {self._parts[name].number for name in without if name in self._parts}
-        plan, now = self._machine.plan(absent, fresh=bool(joined)), self._machine.now
-        for one in joined:
-            plan.place(one.procs, one.walltime, now)
-        return [
-            plan.earliest(one.procs, one.walltime, now) + one.walltime
-            if isinstance(one, PartRequest)
-            else self._end_of(self._parts.get(one), absent, plan)
-            for one in requests
-        ]
 
     def _end_of(self, job: MachineJob | None, absent: Collection[int], plan: QueuePlan) -> float:
         if job is None:
@@ -469,3 +451,20 @@ class SimulatedCluster(OneByOne):
         if job.number not in plan.starts:
             plan = self._machine.plan(absent, (job,))
         return plan.starts[job.number] + job.walltime
+
+
+_HANDLERS: dict[type[Call[Any]], Callable[[SimulatedCluster, Any], Any]] = {
+    Describe: SimulatedCluster._describe,
+    Idle: SimulatedCluster._idle,
+    Waiting: SimulatedCluster._waiting,
+    Estimate: SimulatedCluster._estimate,
+    EstimateInTurn: SimulatedCluster._estimate_in_turn,
+    Evictable: SimulatedCluster._evictable,
+    Events: SimulatedCluster._events_after,
+    Prepare: SimulatedCluster._prepare,
+    Commit: SimulatedCluster._commit,
+    Abort: SimulatedCluster._abort,
+    Cancel: SimulatedCluster._cancel,
+    Evict: SimulatedCluster._evict,
+}
+"""Who answers which call."""

@@ -11,22 +11,37 @@ from dataclasses import dataclass, replace
 from math import ceil, inf
 from re import search
 from shlex import quote
-from typing import Literal
+from typing import Any, Literal
 
-from oarpy.grid.provider import (
-    CallRefused,
+from oarpy.grid.calls.parts import (
     ClusterAbilities,
     ClusterDescription,
-    EvictableJob,
     GridPart,
     KnownPart,
     PartEvent,
     PartRequest,
     PreparedPart,
 )
+from oarpy.grid.calls.table import (
+    Abort,
+    Answer,
+    Call,
+    CallRefused,
+    Cancel,
+    Commit,
+    Describe,
+    Estimate,
+    EstimateInTurn,
+    Events,
+    Idle,
+    Prepare,
+    PrepareAll,
+    Waiting,
+    prepare_each,
+    unable,
+)
 from oarpy.grid.providers import slurm_scripts as scripts
 from oarpy.grid.providers.counted_machine import QueuePlan
-from oarpy.grid.providers.one_by_one import OneByOne
 from oarpy.grid.providers.slurm_jobs import SlurmJob, part_events, queue_plan, read_jobs
 from oarpy.grid.providers.slurm_marks import MarkState, PartMark
 from oarpy.grid.providers.slurm_scripts import SlurmHost
@@ -47,8 +62,8 @@ class _Listing:
         return next((job for job in found if not job.over), found[-1] if found else None)
 
 
-class SlurmCluster(OneByOne):
-    """A :class:`~oarpy.grid.provider.Provider` of a Slurm behind the command ``words`` (``ssh HOST``; none: here).
+class SlurmCluster:
+    """A :class:`~oarpy.grid.calls.table.Cluster`, a Slurm behind the command ``words`` (``ssh HOST``; none: here).
 
     Parts of ``broker`` are jobs of the account that the command enters as. Each command has ``seconds``.
     ``refusal`` says why a user's parts are not made there; nothing if they are.
@@ -73,7 +88,20 @@ class SlurmCluster(OneByOne):
         """The cluster's name."""
         return self._name
 
-    def describe(self) -> ClusterDescription:
+    def ask(self, call: Call[Answer]) -> Answer:
+        """Answer a call, by commands of Slurm."""
+        handler = _HANDLERS.get(type(call))
+        if handler is None:
+            raise unable(self._name, call)
+        answer: Answer = handler(self, call)
+        return answer
+
+    def close(self) -> None:
+        """Do nothing: each call is a command of its own."""
+
+    # questions
+
+    def _describe(self, call: Describe) -> ClusterDescription:
         """Return what the cluster is: it knows no reservations for users, and its owner's jobs give way to nobody.
 
         Slurm has no word for its speed.
@@ -82,12 +110,12 @@ class SlurmCluster(OneByOne):
         abilities = ClusterAbilities(claim=True, reserve=False, withdraw=True, evict=False)
         return ClusterDescription(_processors(counts)[1], 1, float(clock), abilities)
 
-    def idle(self, request: PartRequest, begin: float | None = None) -> int:
+    def _idle(self, call: Idle) -> int:
         """Return how many processors idle now, in the partition of the request."""
-        partition = f" --partition={quote(request.queue)}" if request.queue else ""
+        partition = f" --partition={quote(call.request.queue)}" if call.request.queue else ""
         return _processors(self._host.run(f"sinfo --noheader --format=%C{partition}"))[0]
 
-    def waiting(self) -> Sequence[KnownPart]:
+    def _waiting(self, call: Waiting) -> list[KnownPart]:
         """Return the committed parts that wait, the frozen ones too."""
         found = [
             KnownPart(job.mark.part, str(job.id), job.submitted)
@@ -98,16 +126,11 @@ class SlurmCluster(OneByOne):
 
     # estimates
 
-    def estimate(
-        self,
-        requests: Sequence[PartRequest | str],
-        without: Sequence[str] = (),
-        joined: Sequence[PartRequest] = (),
-        age: float = 0,
-    ) -> Sequence[float]:
+    def _estimate(self, call: Estimate) -> list[float]:
         """Return what Slurm expects; without some jobs, or behind others, what counting its queue says."""
-        if without or joined:
-            return self._counted(requests, without, joined)
+        return self._counted(call) if call.without or call.joined else self._expected_ends(call.requests)
+
+    def _expected_ends(self, requests: Sequence[PartRequest | str]) -> list[float]:
         listed = self._listed()
         known = [
             None if isinstance(one, PartRequest) else self._expected(listed.of(one), listed.now) for one in requests
@@ -120,11 +143,12 @@ class SlurmCluster(OneByOne):
         answers = iter(self._tested(asked))
         return [next(answers) if end is None else end for end in known]
 
-    def estimate_in_turn(self, request: PartRequest, count: int) -> Sequence[float]:
+    def _estimate_in_turn(self, call: EstimateInTurn) -> list[float]:
         """Return what Slurm expects of the first, and of the others as much later as counting its queue says."""
-        (first,) = self.estimate([request])
+        request = call.request
+        (first,) = self._expected_ends([request])
         plan, listed = self._plan(())
-        ends = [plan.place(request.procs, request.walltime, listed.now) for _ in range(count)]
+        ends = [plan.place(request.procs, request.walltime, listed.now) for _ in range(call.count)]
         return [inf if end == inf else first + end - ends[0] for end in ends]
 
     def _expected(self, job: SlurmJob | None, now: float) -> float | None:
@@ -166,17 +190,15 @@ class SlurmCluster(OneByOne):
         present = [job for job in jobs if job.id not in absent]
         return queue_plan(present, _processors(counts)[1], float(clock)), _Listing(float(clock), ours)
 
-    def _counted(
-        self, requests: Sequence[PartRequest | str], without: Collection[str], joined: Sequence[PartRequest]
-    ) -> list[float]:
-        plan, listed = self._plan(without)
-        for one in joined:
+    def _counted(self, call: Estimate) -> list[float]:
+        plan, listed = self._plan(call.without)
+        for one in call.joined:
             plan.place(one.procs, one.walltime, listed.now)
         return [
             plan.earliest(one.procs, one.walltime, listed.now) + one.walltime
             if isinstance(one, PartRequest)
             else self._counted_part(listed.of(one), plan, listed.now)
-            for one in requests
+            for one in call.requests
         ]
 
     def _counted_part(self, job: SlurmJob | None, plan: QueuePlan, now: float) -> float:
@@ -190,8 +212,9 @@ class SlurmCluster(OneByOne):
 
     # transactions
 
-    def prepare(self, key: str, transaction: str, part: GridPart, ttl: float) -> PreparedPart:
+    def _prepare(self, call: Prepare) -> PreparedPart:
         """Submit a held job, allocate processors, or put off the start of a job that waits."""
+        key, transaction, part, ttl = call.key, call.transaction, call.part, call.ttl
         if part.kind != "withdrawn" and (closed := self._refusal(part.request.user)):
             raise CallRefused(closed)
         listed = self._listed()
@@ -236,30 +259,30 @@ class SlurmCluster(OneByOne):
             raise CallRefused(f"part {asked.part!r} does not wait any more on cluster {self._name!r}")
         return PreparedPart(str(job.id))
 
-    def commit(self, key: str, transaction: str, begin: float | None = None, hosts: Sequence[str] = ()) -> None:
+    def _commit(self, call: Commit) -> None:
         """Release held jobs, let claims begin at their date, and delete what was frozen."""
-        listed = self._listed()
+        listed, transaction = self._listed(), call.transaction
         jobs = self._jobs_of(listed, transaction)
         standings = [_standing(job, mark, transaction, listed.now) for job, mark in jobs]
         if not jobs or "aborted" in standings:
             raise CallRefused(
                 f"transaction {transaction!r} holds nothing on cluster {self._name!r}: it was aborted, or lapsed"
             )
-        date = max(listed.now, begin if begin is not None else listed.now)
+        date = listed.now if call.begin is None else max(listed.now, call.begin)
         script = ""
         for (job, mark), standing in zip(jobs, standings, strict=True):
             if standing == "open" and mark.state == "frozen":
                 script += scripts.end_job(job.id, replace(mark, state="withdrawn"))
             elif standing == "open" and mark.kind == "claim":
-                script += scripts.let_begin(job.id, replace(mark, state="committed", at=date), hosts)
+                script += scripts.let_begin(job.id, replace(mark, state="committed", at=date), call.hosts)
             elif mark.kind == "queued" and job.pending and job.reason == "JobHeldUser":
                 script += scripts.set_mark(job.id, replace(mark, state="committed")) + f"scontrol release {job.id}\n"
         if script:
             self._host.run(script)
 
-    def abort(self, key: str, transaction: str) -> None:
+    def _abort(self, call: Abort) -> None:
         """Delete what was made; let what is frozen go on. Slurm remembers it as long as it remembers ended jobs."""
-        listed = self._listed()
+        listed, transaction = self._listed(), call.transaction
         jobs = self._jobs_of(listed, transaction)
         script = ""
         for job, mark in jobs:
@@ -272,43 +295,32 @@ class SlurmCluster(OneByOne):
             elif standing == "open":
                 script += scripts.end_job(job.id, replace(mark, state="aborted"))
         if not jobs:
-            gone = PartMark(self._broker, "", "queued", 0, transaction, transaction, key, state="aborted")
+            gone = PartMark(self._broker, "", "queued", 0, transaction, transaction, call.key, state="aborted")
             script = scripts.tombstone(gone)
         if script:
             self._host.run(script)
 
-    def cancel(self, key: str, part: str, reason: str = "") -> bool:
+    def _cancel(self, call: Cancel) -> bool:
         """End the jobs of a part. Slurm forgets jobs that are over: it does not know their parts any more."""
         script, known = "", False
         for job in self._listed().jobs:
-            if not job.mark or job.mark.part != part:
+            if not job.mark or job.mark.part != call.part:
                 continue
             known = True
             if not job.over:
                 state: MarkState = "stopped" if job.mark.state == "begun" else "cancelled"
-                script += scripts.end_job(job.id, replace(job.mark, state=state, note=reason or "cancelled"))
+                script += scripts.end_job(job.id, replace(job.mark, state=state, note=call.reason or "cancelled"))
         if script:
             self._host.run(script)
         return known
 
-    def evictable(self, request: PartRequest) -> Sequence[EvictableJob]:
-        """Return nobody: an account of Slurm ends no jobs of others."""
-        return ()
-
-    def evict(self, key: str, transaction: str, request: PartRequest, procs: int) -> Sequence[str]:
-        """End nobody."""
-        return ()
-
-    def events(self, after: int) -> Sequence[PartEvent]:
+    def _events(self, call: Events) -> list[PartEvent]:
         """Return what Slurm still knows of the broker's jobs, some seconds late; end what a lost guard left."""
         listed = self._listed()
         left = [job for job in listed.jobs if job.mark and not job.over and _overdue(job, listed.now)]
         if left:
             self._host.run("".join(scripts.end_job(job.id) for job in left))
-        return part_events(listed.jobs, listed.now, after)
-
-    def close(self) -> None:
-        """Do nothing: each call is a command of its own."""
+        return part_events(listed.jobs, listed.now, call.after)
 
     def _listed(self) -> _Listing:
         """Return the broker's jobs."""
@@ -329,6 +341,22 @@ class SlurmCluster(OneByOne):
             standing = _standing(job, mark, transaction, listed.now)
             if standing != "open":
                 raise CallRefused(f"transaction {transaction!r} is {standing} on cluster {self._name!r}")
+
+
+_HANDLERS: dict[type[Call[Any]], Callable[[SlurmCluster, Any], Any]] = {
+    Describe: SlurmCluster._describe,
+    Idle: SlurmCluster._idle,
+    Waiting: SlurmCluster._waiting,
+    Estimate: SlurmCluster._estimate,
+    EstimateInTurn: SlurmCluster._estimate_in_turn,
+    Events: SlurmCluster._events,
+    Prepare: SlurmCluster._prepare,
+    PrepareAll: prepare_each,
+    Commit: SlurmCluster._commit,
+    Abort: SlurmCluster._abort,
+    Cancel: SlurmCluster._cancel,
+}
+"""Who answers which call: an account of Slurm ends no jobs of others, and evicts nobody."""
 
 
 def _alike(job: SlurmJob | None) -> tuple[list[str], float]:

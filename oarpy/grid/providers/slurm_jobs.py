@@ -9,7 +9,7 @@ from math import inf
 
 from ClusterShell.NodeSet import NodeSet
 
-from oarpy.grid.provider import PartEvent, PartEventKind
+from oarpy.grid.calls.parts import PartEvent, PartEventKind
 from oarpy.grid.providers.counted_machine import MachineJob, QueuePlan
 from oarpy.grid.providers.slurm_marks import PartMark
 

@@ -13,7 +13,8 @@ from math import ceil
 from re import search
 from shlex import join, quote
 
-from oarpy.grid.provider import CallRefused, ClusterSilent, GridPart, PartRequest
+from oarpy.grid.calls.parts import GridPart, PartRequest
+from oarpy.grid.calls.table import CallRefused, ClusterSilent
 from oarpy.grid.providers.door_channel import secured
 from oarpy.grid.providers.slurm_jobs import COLUMNS
 from oarpy.grid.providers.slurm_marks import PartMark

@@ -7,7 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from math import isfinite
 
-from oarpy.grid.provider import ClusterSilent, PartRequest, Provider
+from oarpy.grid.calls.parts import PartRequest
+from oarpy.grid.calls.table import Cluster, ClusterSilent, Estimate, Idle
 from oarpy.model.errors import OarpyError
 
 
@@ -32,7 +33,7 @@ class EndQuestion:
     ``ahead`` is by how many seconds its clock is ahead.
     """
 
-    provider: Provider
+    provider: Cluster
     request: PartRequest
     part: str = ""
     ahead: float = 0
@@ -60,8 +61,10 @@ def best(ends: Sequence[ExpectedEnd]) -> ExpectedEnd | None:
 
 
 def _ask(one: EndQuestion) -> ExpectedEnd:
-    (end,) = one.provider.estimate([one.part or one.request])
-    return ExpectedEnd(one.provider.name, end - one.ahead if isfinite(end) else None, one.provider.idle(one.request))
+    (end,) = one.provider.ask(Estimate([one.part or one.request]))
+    return ExpectedEnd(
+        one.provider.name, end - one.ahead if isfinite(end) else None, one.provider.ask(Idle(one.request))
+    )
 
 
 def _answer(one: EndQuestion, answer: Future[ExpectedEnd], patience: float) -> ExpectedEnd:

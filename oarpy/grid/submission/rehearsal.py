@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from oarpy.client.rendering import Column, JsonValue, Table, local_date, one_line
 from oarpy.client.session import Session
 from oarpy.grid.broker.connections import providers_of
-from oarpy.grid.provider import CallRefused, PartRequest, Provider
+from oarpy.grid.calls.parts import PartRequest
+from oarpy.grid.calls.table import CallRefused, Cluster
 from oarpy.grid.reports.grid_job_views import GridJobView
 from oarpy.grid.submission.expected_ends import EndQuestion, ExpectedEnd, best, expected_ends
 from oarpy.grid.submission.grid_draft import GridDraft
@@ -24,7 +25,7 @@ from oarpy.store.grid.clusters import GridClusterRow
 _MOST_AT_ONCE = 8
 """Users that may ask at one time: a door has places for them and for the broker's modules."""
 
-GridOpening = Callable[[GridClusterRow], Provider]
+GridOpening = Callable[[GridClusterRow], Cluster]
 """How a provider for a cluster is made."""
 
 
@@ -149,12 +150,12 @@ def _answers(asked: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: 
 @contextmanager
 def _opened(
     asked: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: GridOpening
-) -> Iterator[list[Provider | OarpyError]]:
+) -> Iterator[list[Cluster | OarpyError]]:
     """Give a provider for each row, or why there is none; they are closed in the end.
 
     Who asks for what is not there yet has none for a cluster that is not open to its user.
     """
-    providers: list[Provider | OarpyError] = []
+    providers: list[Cluster | OarpyError] = []
     for row, request, part in asked:
         try:
             if not part and (closed := row.refusal_to(request.user)):

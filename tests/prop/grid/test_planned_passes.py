@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from oarpy.grid.broker.decisions import taken_again
 from oarpy.grid.broker.pass_plan import MovablePart, PassPlan, PassPlanner, request_there, without_needless
+from oarpy.grid.calls.parts import GridPart, PartRequest
+from oarpy.grid.calls.table import Cancel, Commit, Estimate, Prepare, Waiting
 from oarpy.grid.core import reallocation
 from oarpy.grid.core.broker_state import GridCluster, ReallocationRules
-from oarpy.grid.provider import GridPart, PartRequest
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
 
 HEURISTICS = ["mct", "minmin", "maxmin", "maxgain", "maxrelgain", "sufferage"]
@@ -57,17 +58,17 @@ class SmallGrid:
     def put(self, part: MovablePart, there: GridCluster) -> None:
         queued = GridPart(part.name, "queued", request_there(part, there))
         key = f"{part.name} {there.name} {len(self.providers[there.name].calls)}"
-        self.providers[there.name].prepare(f"{key} prepare", key, queued, 60)
-        self.providers[there.name].commit(f"{key} commit", key)
+        self.providers[there.name].ask(Prepare(key, queued, 60, key=f"{key} prepare"))
+        self.providers[there.name].ask(Commit(key, key=f"{key} commit"))
 
     def take(self, part: MovablePart, cluster: str) -> None:
-        self.providers[cluster].cancel(f"{part.name} {len(self.providers[cluster].calls)}", part.name)
+        self.providers[cluster].ask(Cancel(part.name, key=f"{part.name} {len(self.providers[cluster].calls)}"))
 
     def end(self, part: MovablePart, there: GridCluster, waits: str | None) -> float:
         if part.request.procs > there.procs:
             return inf
         asked = part.name if waits == there.name else request_there(part, there)
-        return self.providers[there.name].estimate([asked])[0]
+        return self.providers[there.name].ask(Estimate([asked]))[0]
 
     def ends(self, part: MovablePart, waits: str | None) -> dict[str, float]:
         return {there.name: self.end(part, there, waits) for there in self.clusters}
@@ -175,7 +176,7 @@ def order_after(grid: SmallGrid, moves: Sequence[Any]) -> dict[str, list[str]]:
     for move in moves:
         grid.take(move.part, move.part.cluster)
         grid.put(move.part, next(there for there in grid.clusters if there.name == move.target))
-    return {name: [one.name for one in provider.waiting()] for name, provider in grid.providers.items()}
+    return {name: [one.name for one in provider.ask(Waiting())] for name, provider in grid.providers.items()}
 
 
 @given(GRIDS)
@@ -185,7 +186,7 @@ def test_jobs_that_need_not_move_stay_and_the_queues_are_the_same(drawn: tuple[A
     rules = ReallocationRules(algorithm=2, heuristic=heuristic)
     grid, other = SmallGrid(seed, policy), SmallGrid(seed, policy)
     made = grid.planned(rules)
-    queues = {name: [one.name for one in provider.waiting()] for name, provider in grid.providers.items()}
+    queues = {name: [one.name for one in provider.ask(Waiting())] for name, provider in grid.providers.items()}
     needed = without_needless(made.moves, queues)
     assert all(move in needed for move in made.moves if not move.stays)
     assert order_after(grid, needed) == order_after(other, made.moves)

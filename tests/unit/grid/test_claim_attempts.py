@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from oarpy.grid.broker.coallocated.claim_attempts import ClaimPlan, ClaimResult, Eviction, PartClaim, attempt
 from oarpy.grid.broker.coallocated.soundings import ClusterSounding, RoomAsked, read_clock, sound, try_due
+from oarpy.grid.calls.parts import ClusterAbilities, ClusterDescription, EvictableJob, GridPart, PartRequest
+from oarpy.grid.calls.table import CallRefused, Cluster, ClusterSilent, Describe
 from oarpy.grid.core.exchanges import LocalJob
-from oarpy.grid.provider import (
-    CallRefused,
-    ClusterAbilities,
-    ClusterDescription,
-    ClusterSilent,
-    EvictableJob,
-    GridPart,
-    PartRequest,
-    Provider,
-)
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
 from oarpy.model.errors import OarpyError
-from tests.harness.inline_calls import carry_out
+from tests.harness.inline_calls import answer_instead, carry_out
 
 DEADLINE = 1060.0
 REQUEST = PartRequest("ann", "/core=4", 4, 100)
@@ -35,7 +28,7 @@ class _Site:
         self.clock = VirtualClock(1000)
         self.north = SimulatedCluster("north", 8, clock=self.clock)
         self.south = SimulatedCluster("south", 8, clock=self.clock)
-        self.providers: dict[str, Provider] = {"north": self.north, "south": self.south}
+        self.providers: dict[str, Cluster] = {"north": self.north, "south": self.south}
 
     def claim(self, *evictions: Eviction, limit: float = DEADLINE) -> ClaimResult:
         claims = [PartClaim(name, GridPart(f"g1.{name}", "claim", REQUEST, begin=DEADLINE)) for name in self.providers]
@@ -155,18 +148,16 @@ def test_a_cluster_that_cannot_hold_processors_is_not_used() -> None:
     ("ahead", "seconds", "found"),
     [(3, [4, 0], 3), (3, [4, 0.4], 2.8), (3, [4, 4, 4], 0), (5, [4, 4, 4], 1), (-1, [4, 4, 4], -1)],
 )
-def test_a_clock_is_not_read_from_a_slow_answer(
-    monkeypatch: pytest.MonkeyPatch, site: _Site, ahead: float, seconds: list[float], found: float
-) -> None:
-    describe, left = site.south.describe, list(seconds)
+def test_a_clock_is_not_read_from_a_slow_answer(site: _Site, ahead: float, seconds: list[float], found: float) -> None:
+    left = list(seconds)
 
-    def slow() -> ClusterDescription:
-        told = describe()
+    def slow(call: Describe, real: Callable[[Describe], ClusterDescription]) -> ClusterDescription:
+        told = real(call)
         site.clock.advance(left.pop(0))
         return told
 
     site.south.clock_off = ahead
-    monkeypatch.setattr(site.south, "describe", slow)
+    answer_instead(site.south, Describe, slow)
     assert read_clock(site.south, site.clock, 0.5)[1] == pytest.approx(found)
     assert not left
 

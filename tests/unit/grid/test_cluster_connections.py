@@ -14,7 +14,8 @@ import pytest
 
 from oarpy.grid.broker.connections import ClusterConnections, providers_of
 from oarpy.grid.broker.errands import CallBatch, CallInLine, ClusterCall, Errand, Errands
-from oarpy.grid.provider import CallRefused, ClusterAbilities, ClusterDescription, ClusterSilent, PartEvent, Provider
+from oarpy.grid.calls.parts import ClusterAbilities, ClusterDescription, PartEvent
+from oarpy.grid.calls.table import CallRefused, Cluster, ClusterSilent, Describe
 from oarpy.grid.providers.simulated_cluster import OrderedFault, SimulatedCluster, VirtualClock
 from oarpy.store.grid.clusters import GridClusterRow
 from oarpy.transport.wakeup import readable
@@ -39,7 +40,7 @@ class World:
         def ask(provider: object) -> int:
             before()
             assert isinstance(provider, SimulatedCluster)
-            return provider.describe().procs
+            return provider.ask(Describe()).procs
 
         return self.connections.submit(ClusterCall(name, ask, seconds))
 
@@ -130,7 +131,7 @@ def test_a_cluster_is_asked_on_whatever_goes_wrong_on_the_way_to_it() -> None:
     connections = ClusterConnections(opening)
     connections.adopt([GridClusterRow("north", "oarpy", ("door",), 1, False, 0, True)])
     with pytest.raises(ClusterSilent, match="too many files"):
-        connections.submit(ClusterCall("north", lambda provider: provider.describe())).result(10)
+        connections.submit(ClusterCall("north", lambda provider: provider.ask(Describe()))).result(10)
     assert readable(connections.files(), 20)
     assert (troubles, dict(connections.silent())) == ([], {})
     connections.close()
@@ -184,9 +185,9 @@ class Waiter:
     def ask(self, before: Callable[[], object] = lambda: None, patience: float = 5) -> None:
         """Send a call, which does something before it is answered."""
 
-        def ask(provider: Provider) -> int:
+        def ask(provider: Cluster) -> int:
             before()
-            return provider.describe().procs
+            return provider.ask(Describe()).procs
 
         def errand() -> Errand[object]:
             (answer,) = yield CallBatch([ClusterCall("north", ask)], patience)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from oarpy.grid.broker.pass_plan import MovablePart, PassPlanner
+from oarpy.grid.calls.parts import GridPart, PartRequest
+from oarpy.grid.calls.table import Answer, Call, Cluster, Commit, Estimate, Prepare
 from oarpy.grid.core.broker_state import BrokerState, GridCluster, MappedJob, MappingRule, ReallocationRules
 from oarpy.grid.core.exchanges import JobArrived, JoinQueue
 from oarpy.grid.core.step import step
-from oarpy.grid.provider import GridPart, PartRequest, Provider
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
 from tests.harness.inline_calls import carry_out
 
@@ -31,15 +30,10 @@ class _Asked(SimulatedCluster):
         super().__init__(name, 8, clock=clock)
         self.ages: list[float] = []
 
-    def estimate(
-        self,
-        requests: Sequence[PartRequest | str],
-        without: Sequence[str] = (),
-        joined: Sequence[PartRequest] = (),
-        age: float = 0,
-    ) -> Sequence[float]:
-        self.ages.append(age)
-        return super().estimate(requests, without, joined, age)
+    def ask(self, call: Call[Answer]) -> Answer:
+        if isinstance(call, Estimate):
+            self.ages.append(call.age)
+        return super().ask(call)
 
 
 def test_a_pass_begins_with_the_present_state_of_clusters_and_stays_with_it() -> None:
@@ -49,11 +43,11 @@ def test_a_pass_begins_with_the_present_state_of_clusters_and_stays_with_it() ->
     parts = []
     for job in range(3):
         request = PartRequest("ann", "/core=8", 8, 100)
-        north.prepare(f"p{job}", f"t{job}", GridPart(f"g{job}", "queued", request), 60)
-        north.commit(f"c{job}", f"t{job}")
+        north.ask(Prepare(f"t{job}", GridPart(f"g{job}", "queued", request), 60, key=f"p{job}"))
+        north.ask(Commit(f"t{job}", key=f"c{job}"))
         parts.append(MovablePart(f"g{job}", job, "north", 1000.0, request))
     known = [GridCluster("north", 8), GridCluster("south", 8)]
-    providers: dict[str, Provider] = {"north": north, "south": south}
+    providers: dict[str, Cluster] = {"north": north, "south": south}
     plan = carry_out(PassPlanner(known, ReallocationRules(algorithm=1)).plan(parts, 1000), providers, clock)
     assert [move.part.name for move in plan.moves] == ["g0", "g1", "g2"]
     for one in (north, south):

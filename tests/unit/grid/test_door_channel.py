@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.grid.provider import CallRefused, ClusterSilent
+from oarpy.grid.calls.table import Abort, CallRefused, ClusterSilent, Describe
 from oarpy.grid.providers.door_channel import DoorChannel, secured
 from oarpy.grid.providers.oarpy_cluster import OarpyCluster
 
@@ -80,12 +80,12 @@ def test_ssh_checks_host_keys_whatever_the_site_writes() -> None:
 def test_a_refusal_keeps_its_code_and_a_lost_database_is_silence() -> None:
     refused = OarpyCluster("a", answering("dict(code='not_allowed', message='no grant', hint='h', status=5)"))
     with pytest.raises(CallRefused, match=r"cluster 'a': no grant \(h\)") as raised:
-        refused.abort("k", "t")
+        refused.ask(Abort("t", key="k"))
     assert (raised.value.code, raised.value.exit_status) == ("not_allowed", 5)
     refused.close()
     lost = OarpyCluster("a", answering("dict(code='unreachable', message='the database is away', status=6)"))
     with pytest.raises(ClusterSilent, match="the database is away"):
-        lost.abort("k", "t")
+        lost.ask(Abort("t", key="k"))
     lost.close()
 
 
@@ -93,11 +93,11 @@ def test_what_is_no_answer_is_silence() -> None:
     for program in (ECHO, "import sys\nfor line in sys.stdin: print('Welcome!', flush=True)"):
         cluster = OarpyCluster("a", python(program), seconds=20)
         with pytest.raises(ClusterSilent, match="what it says is no answer"):
-            cluster.describe()
+            cluster.ask(Describe())
         cluster.close()
 
 
 def test_a_call_that_no_door_takes_is_refused_before_it_is_sent() -> None:
     cluster = OarpyCluster("a", ["/nonexistent"])
     with pytest.raises(CallRefused, match="no call: "):
-        cluster.abort("with blank", "t")
+        cluster.ask(Abort("t", key="with blank"))

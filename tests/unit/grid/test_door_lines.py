@@ -4,14 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from oarpy.client.caller import Size
-from oarpy.grid.door.calls import CommitCall, PrepareCall, key_of, read_call
+from oarpy.grid.calls.json_lines import ANSWERS, encode, key_of, read_call
+from oarpy.grid.calls.parts import GridPart, PartOfTransaction, PartRequest
+from oarpy.grid.calls.table import (
+    Abort,
+    AnyCall,
+    Cancel,
+    Commit,
+    Describe,
+    Estimate,
+    EstimateInTurn,
+    Events,
+    Evict,
+    Evictable,
+    Idle,
+    Prepare,
+    PrepareAll,
+    Waiting,
+)
+from oarpy.grid.door import session
 from oarpy.grid.door.lines import lines_of
-from oarpy.grid.provider import GridPart, PartRequest
 from oarpy.model.errors import UsageError
 
 REQUEST = {"user": "ann", "resources": "/core=2", "procs": 2, "walltime": 60.0}
@@ -55,9 +72,57 @@ def test_a_line_that_is_too_long_is_left_out_as_a_whole() -> None:
 
 def test_a_call_becomes_what_it_stands_for() -> None:
     call = read_call(json.dumps(PREPARE).encode())
-    assert isinstance(call, PrepareCall)
-    assert call.part.part() == GridPart("7.1", "queued", PartRequest("ann", "/core=2", 2, 60.0), "date")
-    assert (call.keyed, CommitCall.keyed) == (True, True)
+    assert isinstance(call, Prepare)
+    assert call.part == GridPart("7.1", "queued", PartRequest("ann", "/core=2", 2, 60.0), "date")
+    assert (call.effect, Describe.effect, Events.effect) == ("changes", "looks", "numbers")
+
+
+ASKED = PartRequest("ann", "/core=2", 2, 60.0, "default", "mem > 1", "p1", ("besteffort",))
+HELD = GridPart("7.1", "claim", ASKED, "date", "/home/ann", "n", 5.0, {"A": "b"})
+ASKED_LINE = (
+    '{"user":"ann","resources":"/core=2","procs":2,"walltime":60.0,"queue":"default","properties":"mem > 1",'
+    '"project":"p1","types":["besteffort"]}'
+)
+HELD_LINE = (
+    f'{{"name":"7.1","kind":"claim","request":{ASKED_LINE},"program":"date","directory":"/home/ann","job_name":"n",'
+    '"begin":5.0,"environment":{"A":"b"}}'
+)
+LINES: list[tuple[AnyCall, str]] = [
+    (Describe(key="k"), '"describe"'),
+    (Idle(ASKED, 3.0, key="k"), f'"idle","request":{ASKED_LINE},"begin":3.0'),
+    (Waiting(key="k"), '"waiting"'),
+    (
+        Estimate([ASKED, "g1"], ["g2"], [ASKED], 2.0, key="k"),
+        f'"estimate","requests":[{ASKED_LINE},"g1"],"without":["g2"],"joined":[{ASKED_LINE}],"age":2.0',
+    ),
+    (EstimateInTurn(ASKED, 3, key="k"), f'"estimate_in_turn","request":{ASKED_LINE},"count":3'),
+    (Evictable(ASKED, key="k"), f'"evictable","request":{ASKED_LINE}'),
+    (Events(4, key="k"), '"events","after":4'),
+    (Prepare("t", HELD, 30.0, key="k"), f'"prepare","transaction":"t","part":{HELD_LINE},"ttl":30.0'),
+    (
+        PrepareAll([PartOfTransaction("t", HELD)], 30.0, key="k"),
+        f'"prepare_all","parts":[{{"transaction":"t","part":{HELD_LINE}}}],"ttl":30.0',
+    ),
+    (Commit("t", 5.0, ["n1"], key="k"), '"commit","transaction":"t","begin":5.0,"hosts":["n1"]'),
+    (Abort("t", key="k"), '"abort","transaction":"t"'),
+    (Cancel("7.1", "why", key="k"), '"cancel","part":"7.1","reason":"why"'),
+    (Evict("t", ASKED, 2, key="k"), f'"evict","transaction":"t","request":{ASKED_LINE},"procs":2'),
+]
+
+
+@pytest.mark.parametrize(("call", "text"), LINES, ids=[call.name for call, _ in LINES])
+def test_a_call_is_always_the_same_line(call: AnyCall, text: str) -> None:
+    """Answers are kept by the line of a call: another one would be another call, after an upgrade."""
+    line = f'{{"call":{text},"key":"k"}}'.encode()
+    assert encode(call) == line
+    assert encode(read_call(line)) == line
+
+
+def test_every_call_has_a_line_and_is_answered_at_the_door() -> None:
+    table = set(get_args(AnyCall))
+    assert {type(call) for call, _ in LINES} == table
+    assert set(session._ANSWERS) == table
+    assert table - set(ANSWERS) == {Commit, Abort}
 
 
 def changed(way: str, value: Any) -> dict[str, Any]:
@@ -77,6 +142,8 @@ BAD = [
     changed("key", "k" * 129),
     changed("key", "with blank"),
     changed("key", None),
+    {name: value for name, value in PREPARE.items() if name != "key"},
+    {"call": "describe"},
     changed("ttl", 0),
     changed("ttl", 1e9),
     changed("ttl", "30"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from oarpy.grid.broker.outcomes import TransactionEnd, tell
-from oarpy.grid.provider import CallRefused, GridPart, PartRequest
+from oarpy.grid.calls.parts import GridPart, PartRequest
+from oarpy.grid.calls.table import CallRefused, Prepare
 from oarpy.grid.providers.simulated_cluster import OrderedFault, SimulatedCluster, VirtualClock
 from tests.harness.inline_calls import carry_out
 
@@ -22,7 +23,7 @@ def north(clock: VirtualClock) -> SimulatedCluster:
     """A cluster that holds a part until 1100."""
     cluster = SimulatedCluster("north", 8, clock=clock)
     part = GridPart("p1", "claim", PartRequest("ann", "/core=2", 2, 60), begin=1060)
-    cluster.prepare("k", "t1", part, 100)
+    cluster.ask(Prepare("t1", part, 100, key="k"))
     return cluster
 
 

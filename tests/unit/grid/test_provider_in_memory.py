@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from oarpy.grid.provider import GridPart
+from oarpy.grid.calls.parts import GridPart
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
 from tests.harness.provider_conformance import LONG, ProviderConformance, ProviderStage
 

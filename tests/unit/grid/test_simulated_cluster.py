@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from oarpy.grid.provider import CallRefused, ClusterSilent, GridPart, PartRequest, Provider
+from oarpy.grid.calls.parts import GridPart, PartRequest
+from oarpy.grid.calls.table import (
+    Abort,
+    CallRefused,
+    Cluster,
+    ClusterSilent,
+    Commit,
+    Describe,
+    Estimate,
+    Events,
+    Evict,
+    Prepare,
+)
 from oarpy.grid.providers.simulated_cluster import OrderedFault, SimulatedCluster, VirtualClock
 
 
@@ -18,19 +30,19 @@ def north(clock: VirtualClock, policy: str = "conservative") -> SimulatedCluster
 
 
 def kinds(cluster: SimulatedCluster) -> list[tuple[str, str, float]]:
-    return [(event.part, event.kind, event.at) for event in cluster.events(0)]
+    return [(event.part, event.kind, event.at) for event in cluster.ask(Events(0))]
 
 
 def test_a_silent_call_is_done_or_not_as_ordered() -> None:
-    cluster: Provider = (simulated := north(VirtualClock()))
+    cluster: Cluster = (simulated := north(VirtualClock()))
     simulated.faults.silent("prepare")
     simulated.faults.silent("prepare", done=True)
     part = GridPart("p", "queued", request(8))
     for left in (0, 1):
         with pytest.raises(ClusterSilent, match="'north' does not answer"):
-            cluster.prepare("k", "t", part, 10)
+            cluster.ask(Prepare("t", part, 10, key="k"))
         assert len(simulated.states()) == left
-    assert cluster.prepare("k", "t", part, 10).job == "1"
+    assert cluster.ask(Prepare("t", part, 10, key="k")).job == "1"
     assert simulated.calls.count("prepare") == 1
 
 
@@ -39,16 +51,16 @@ def test_a_cut_lasts_and_a_refusal_does_nothing() -> None:
     cluster.faults.cut = True
     for _ in range(2):
         with pytest.raises(ClusterSilent):
-            cluster.describe()
+            cluster.ask(Describe())
     cluster.faults.cut = False
     cluster.faults.refuse("prepare", "closed")
     with pytest.raises(CallRefused, match="'north' refuses: closed"):
-        cluster.prepare("k", "t", GridPart("p", "queued", request(8)), 10)
+        cluster.ask(Prepare("t", GridPart("p", "queued", request(8)), 10, key="k"))
     assert cluster.states() == {}
     cluster.faults.strike(OrderedFault("describe", KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
-        cluster.describe()
-    assert cluster.describe().procs == 8
+        cluster.ask(Describe())
+    assert cluster.ask(Describe()).procs == 8
 
 
 def test_slow_calls_take_time_and_a_wrong_clock_shows() -> None:
@@ -56,7 +68,7 @@ def test_slow_calls_take_time_and_a_wrong_clock_shows() -> None:
     cluster = north(clock)
     cluster.faults.slow("describe", seconds=7)
     cluster.clock_off = 3
-    assert cluster.describe().clock == 110
+    assert cluster.ask(Describe()).clock == 110
     assert clock.now == 107
 
 
@@ -64,21 +76,21 @@ def test_what_was_due_meanwhile_happened_in_its_order() -> None:
     clock = VirtualClock()
     cluster = north(clock)
     cluster.submit("local", 8, 50, run=20)
-    cluster.prepare("k1", "t1", GridPart("first", "queued", request(8)), 1000)
-    cluster.commit("k2", "t1")
-    cluster.prepare("k3", "t2", GridPart("second", "queued", request(4)), 30)
+    cluster.ask(Prepare("t1", GridPart("first", "queued", request(8)), 1000, key="k1"))
+    cluster.ask(Commit("t1", key="k2"))
+    cluster.ask(Prepare("t2", GridPart("second", "queued", request(4)), 30, key="k3"))
     clock.advance(1000)
     assert kinds(cluster) == [("first", "started", 20), ("second", "lapsed", 30), ("first", "ended", 80)]
-    assert cluster.events(1)[0].part == "second"
-    assert cluster.events(0)[0].hosts == tuple(f"north-{number}" for number in range(8))
+    assert cluster.ask(Events(1))[0].part == "second"
+    assert cluster.ask(Events(0))[0].hosts == tuple(f"north-{number}" for number in range(8))
 
 
 def test_a_program_ends_when_it_is_told_to() -> None:
     cluster = north(VirtualClock())
-    cluster.prepare("k1", "t1", GridPart("p", "queued", request(8)), 10)
-    cluster.commit("k2", "t1")
+    cluster.ask(Prepare("t1", GridPart("p", "queued", request(8)), 10, key="k1"))
+    cluster.ask(Commit("t1", key="k2"))
     cluster.finish("p", status=3)
-    assert cluster.events(0)[-1].status == 3
+    assert cluster.ask(Events(0))[-1].status == 3
     assert cluster.states() == {}
 
 
@@ -87,8 +99,8 @@ def test_policies_place_small_jobs_in_gaps_or_not(policy: str, end: float) -> No
     cluster = north(VirtualClock(), policy)
     cluster.submit("running", 6, 60)
     cluster.submit("waiting", 8, 30)
-    assert cluster.estimate([request(2, 10)]) == [end]
-    assert cluster.estimate([request(9, 10)]) == [float("inf")]
+    assert cluster.ask(Estimate([request(2, 10)])) == [end]
+    assert cluster.ask(Estimate([request(9, 10)])) == [float("inf")]
 
 
 def test_room_that_was_made_goes_to_the_part_it_was_made_for() -> None:
@@ -96,9 +108,9 @@ def test_room_that_was_made_goes_to_the_part_it_was_made_for() -> None:
     cluster = north(clock)
     cluster.submit("victim", 8, 500, evictable=True)
     cluster.submit("next", 8, 500)
-    assert cluster.evict("k1", "t", request(6), 6) == ["1"]
+    assert cluster.ask(Evict("t", request(6), 6, key="k1")) == ["1"]
     assert cluster.states() == {"next": "waiting", "room for t": "claimed"}
-    cluster.prepare("k2", "t", GridPart("p", "claim", request(6), begin=100), 10)
+    cluster.ask(Prepare("t", GridPart("p", "claim", request(6), begin=100), 10, key="k2"))
     assert cluster.states() == {"next": "waiting", "p": "claimed"}
-    cluster.abort("k3", "t")
+    cluster.ask(Abort("t", key="k3"))
     assert cluster.states() == {"next": "running"}

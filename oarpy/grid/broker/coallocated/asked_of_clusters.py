@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from oarpy.grid.broker.coallocated.claim_attempts import Eviction
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
 from oarpy.grid.broker.transactions import part_name
+from oarpy.grid.calls.parts import GridPart, PartKind, PartRequest
 from oarpy.grid.core.broker_state import BrokerState, CoAllocatedJob, DeadlineRules, GridCluster, PlannedTry
 from oarpy.grid.core.exchanges import ClaimParts, TryDue
-from oarpy.grid.provider import GridPart, PartKind, PartRequest
 from oarpy.store.grid.broker_jobs import GridComponentRow, GridJobRow
 from oarpy.store.grid.clusters import GridClusterRow
 

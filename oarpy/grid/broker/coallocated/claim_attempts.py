@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
-from oarpy.grid.provider import CallRefused, GridPart, PartRequest, PreparedPart, Provider
+from oarpy.grid.calls.parts import GridPart, PartRequest, PreparedPart
+from oarpy.grid.calls.table import CallRefused, Cluster, Evict, Prepare
 from oarpy.model.errors import OarpyError
 
 
@@ -104,8 +105,8 @@ def _prepare(
 def _prepare_call(plan: ClaimPlan, claim: PartClaim, number: int) -> ClusterCall:
     key = f"{plan.transaction}:{claim.part.name}:{number}"
 
-    def ask(provider: Provider) -> PreparedPart:
-        return provider.prepare(key, plan.transaction, claim.part, plan.ttl())
+    def ask(provider: Cluster) -> PreparedPart:
+        return provider.ask(Prepare(plan.transaction, claim.part, plan.ttl(), key=key))
 
     return ClusterCall(claim.cluster, ask)
 
@@ -116,8 +117,8 @@ def _evict(plan: ClaimPlan) -> Errand[str]:
     def call(one: Eviction) -> ClusterCall:
         key = f"{plan.transaction}:evict"
 
-        def ask(provider: Provider) -> Sequence[str]:
-            return provider.evict(key, plan.transaction, one.request, one.procs)
+        def ask(provider: Cluster) -> Sequence[str]:
+            return provider.ask(Evict(plan.transaction, one.request, one.procs, key=key))
 
         return ClusterCall(one.cluster, ask)
 

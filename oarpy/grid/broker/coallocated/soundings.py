@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from oarpy.grid.calls.parts import ClusterDescription, EvictableJob, PartRequest
+from oarpy.grid.calls.table import CallRefused, Cluster, Describe, Evictable, Idle
 from oarpy.grid.core.exchanges import LocalJob, TryDue
-from oarpy.grid.provider import CallRefused, ClusterDescription, EvictableJob, PartRequest, Provider
 from oarpy.model.errors import OarpyError
 
 _READINGS = 3
@@ -38,7 +39,7 @@ class ClusterSounding:
 
 
 def sound(
-    provider: Provider, asked: Sequence[RoomAsked], clock: Callable[[], float], tolerance: float
+    provider: Cluster, asked: Sequence[RoomAsked], clock: Callable[[], float], tolerance: float
 ) -> list[ClusterSounding | CallRefused]:
     """Ask a cluster for the room that it has for each of several jobs, or why it refuses to say.
 
@@ -55,15 +56,15 @@ def sound(
     return [_sounded(provider, one, offset, evicting=one.evicting and facts.abilities.evict) for one in asked]
 
 
-def _sounded(provider: Provider, asked: RoomAsked, offset: float, *, evicting: bool) -> ClusterSounding | CallRefused:
+def _sounded(provider: Cluster, asked: RoomAsked, offset: float, *, evicting: bool) -> ClusterSounding | CallRefused:
     try:
-        victims = tuple(provider.evictable(asked.request)) if evicting else ()
-        return ClusterSounding(provider.idle(asked.request, asked.deadline), victims, offset)
+        victims = tuple(provider.ask(Evictable(asked.request))) if evicting else ()
+        return ClusterSounding(provider.ask(Idle(asked.request, asked.deadline)), victims, offset)
     except CallRefused as refusal:
         return refusal
 
 
-def read_clock(provider: Provider, clock: Callable[[], float], tolerance: float) -> tuple[ClusterDescription, float]:
+def read_clock(provider: Cluster, clock: Callable[[], float], tolerance: float) -> tuple[ClusterDescription, float]:
     """Have a cluster say what it is, and by how many seconds its clock is ahead of ``clock``.
 
     It is asked again when the answer took more than twice ``tolerance``, as while a connection is made: half of that
@@ -71,7 +72,7 @@ def read_clock(provider: Provider, clock: Callable[[], float], tolerance: float)
     """
     for _ in range(_READINGS):
         asked = clock()
-        told = provider.describe()
+        told = provider.ask(Describe())
         answered = clock()
         if answered - asked <= 2 * tolerance:
             return told, told.clock - (asked + answered) / 2

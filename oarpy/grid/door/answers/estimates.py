@@ -6,11 +6,11 @@ import time
 from math import inf
 
 from oarpy.admission.rules.rules import RefusedByRule
+from oarpy.grid.calls.parts import PartRequest
+from oarpy.grid.calls.table import Estimate, EstimateInTurn
 from oarpy.grid.door.answers import planned_queues
 from oarpy.grid.door.answers.planned_queues import PlannedQueues
-from oarpy.grid.door.calls import EstimateCall, EstimateInTurnCall
 from oarpy.grid.door.visit import Visit
-from oarpy.grid.provider import PartRequest
 from oarpy.model.errors import AdmissionRefused, OarpyError
 from oarpy.scheduler.forecast.completions import Completions
 from oarpy.scheduler.snapshot import WaitingJob
@@ -18,17 +18,16 @@ from oarpy.store.grid import door_parts
 from oarpy.store.grid.door_parts import DoorPartRow
 
 
-def estimate(visit: Visit, call: EstimateCall) -> list[float]:
+def estimate(visit: Visit, call: Estimate) -> list[float]:
     """Answer ``estimate``. What this cluster refuses never ends; asked about alone, it says why if it could run."""
     planned = planned_queues.queues(visit, call.age)
     names = {one for one in call.requests if isinstance(one, str)}
     parts = door_parts.named(visit.connection, visit.broker, [*names, *call.without])
     without = {parts[name].job for name in call.without if name in parts}
-    requests = [one if isinstance(one, str) else one.request() for one in call.requests]
-    joining = [one.request() for one in call.joined]
-    planned_queues.admit_all(visit, [*joining, *(one for one in requests if not isinstance(one, str))])
-    joined = planned_queues.in_order(visit, planned, joining)
-    jobs = {one: _job(visit, planned, one, alone=len(requests) == 1) for one in requests if not isinstance(one, str)}
+    requests = [one for one in call.requests if not isinstance(one, str)]
+    planned_queues.admit_all(visit, [*call.joined, *requests])
+    joined = planned_queues.in_order(visit, planned, call.joined)
+    jobs = {one: _job(visit, planned, one, alone=len(call.requests) == 1) for one in requests}
     asked = {name: row.job for name, row in parts.items() if name in names and row.live}
     new = [job for job in jobs.values() if job is not None]
     known: list[int | WaitingJob] = [*dict.fromkeys(asked.values()), *new]
@@ -39,13 +38,13 @@ def estimate(visit: Visit, call: EstimateCall) -> list[float]:
         found[request] = inf if job is None else ends[job.id]
     for name in names:
         found[name] = _end_of(planned, parts[name], ends) if name in asked else time.time()
-    return [found[one] for one in requests]
+    return [found[one] for one in call.requests]
 
 
-def estimate_in_turn(visit: Visit, call: EstimateInTurnCall) -> list[float]:
+def estimate_in_turn(visit: Visit, call: EstimateInTurn) -> list[float]:
     """Answer ``estimate_in_turn``. Raises as ``oarsub``."""
     planned = planned_queues.queues(visit, 0)
-    jobs = planned_queues.equal_jobs(visit, planned, call.request.request(), call.count)
+    jobs = planned_queues.equal_jobs(visit, planned, call.request, call.count)
     from_here = Completions(planned.snapshot, planned_queues.orders(), visit.reader.get().matchers)
     return [end for rank, job in enumerate(jobs) for end in from_here.ends([job], (), jobs[:rank])]
 

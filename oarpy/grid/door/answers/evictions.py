@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from oarpy.grid.calls.parts import EvictableJob, PartRequest
+from oarpy.grid.calls.table import CallRefused, Evict, Evictable
 from oarpy.grid.door import grants
 from oarpy.grid.door.answers import planned_queues
 from oarpy.grid.door.answers.idle_processors import fitting
-from oarpy.grid.door.calls import EvictableCall, EvictCall
 from oarpy.grid.door.visit import Visit
-from oarpy.grid.provider import CallRefused, EvictableJob, PartRequest
 from oarpy.model.errors import NotAllowed
 from oarpy.model.job_types import BESTEFFORT
 from oarpy.store.grid import door_parts, local_jobs
@@ -15,19 +15,19 @@ from oarpy.store.grid import door_parts, local_jobs
 _NOBODY = "none"
 
 
-def evictable(visit: Visit, call: EvictableCall) -> list[EvictableJob]:
+def evictable(visit: Visit, call: Evictable) -> list[EvictableJob]:
     """Answer ``evictable``."""
-    return [EvictableJob(str(job), procs) for job, procs in _giving_way(visit, call.request.request())]
+    return [EvictableJob(str(job), procs) for job, procs in _giving_way(visit, call.request)]
 
 
-def evict(visit: Visit, call: EvictCall) -> list[str]:
+def evict(visit: Visit, call: Evict) -> list[str]:
     """Answer ``evict``. What they free is for the next part of the transaction: nobody waits for it before that."""
     state = door_parts.transaction_state(visit.connection, visit.broker, call.transaction, begin=True)
     if state != "Prepared":
         raise CallRefused(f"transaction '{call.transaction}' is {str(state).lower()}", hint="nobody was evicted")
     _check(visit, call)
     chosen, gain = [], 0
-    for job, procs in _giving_way(visit, call.request.request()):
+    for job, procs in _giving_way(visit, call.request):
         if gain >= call.procs:
             break
         chosen.append(job)
@@ -39,7 +39,7 @@ def evict(visit: Visit, call: EvictCall) -> list[str]:
     return [str(job) for job in chosen]
 
 
-def _check(visit: Visit, call: EvictCall) -> None:
+def _check(visit: Visit, call: Evict) -> None:
     """Raise :class:`NotAllowed` for more processors than the grant lets a part have."""
     with grants.acting(visit, call.request.user) as (grant, _):
         if grant.most_resources is not None and call.procs > grant.most_resources:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from oarpy.grid.calls.parts import PartRequest
+from oarpy.grid.calls.table import Idle
 from oarpy.grid.door.answers import planned_queues
 from oarpy.grid.door.answers.planned_queues import PlannedQueues
-from oarpy.grid.door.calls import IdleCall
 from oarpy.grid.door.visit import Visit
-from oarpy.grid.provider import PartRequest
 from oarpy.model.errors import AdmissionRefused, NotFound
 from oarpy.scheduler.gantt.demands import CompiledRequests
 from oarpy.scheduler.resources.matching import RequestMatcher
 from oarpy.scheduler.snapshot import WaitingJob, condition
 
 
-def idle(visit: Visit, call: IdleCall) -> int:
+def idle(visit: Visit, call: Idle) -> int:
     """Answer ``idle``: none for what the cluster refuses. Waiting jobs hold nothing, best-effort ones that run do."""
-    request = call.request.request()
+    request = call.request
     planned = planned_queues.queues(visit, 0)
     try:
         job = planned_queues.behind_all(visit, planned, request)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from oarpy.client.rendering import one_line
+from oarpy.grid.calls.json_lines import DoorError, PartAnswer
+from oarpy.grid.calls.parts import GridPart, PreparedPart
+from oarpy.grid.calls.table import CallRefused, PrepareAll
 from oarpy.grid.door.answers import part_submission
-from oarpy.grid.door.calls import DoorError, PartAnswer, PrepareAllCall
 from oarpy.grid.door.visit import Visit
-from oarpy.grid.provider import CallRefused, GridPart, PreparedPart
 from oarpy.model.errors import OarpyError, UsageError
 from oarpy.store.grid import door_parts
 from oarpy.store.grid.door_parts import NewDoorPart
@@ -17,9 +18,9 @@ _LONGEST = 400
 """Letters of a reason."""
 
 
-def prepare_all(visit: Visit, call: PrepareAllCall) -> list[PartAnswer]:
+def prepare_all(visit: Visit, call: PrepareAll) -> list[PartAnswer]:
     """Answer ``prepare_all``, in the order of the parts."""
-    wanted = [(one.transaction, one.part.part()) for one in call.parts]
+    wanted = [(one.transaction, one.part) for one in call.parts]
     refused = _refused(visit, wanted)
     possible = [place for place in range(len(wanted)) if place not in refused]
     jobs = part_submission.submit_all(visit, [wanted[place][1] for place in possible])

@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 from typing import cast
 
-from oarpy.grid.door.calls import EventsCall, WaitingCall
+from oarpy.grid.calls.parts import KnownPart, PartEvent, PartEventKind
+from oarpy.grid.calls.table import Events, Waiting
 from oarpy.grid.door.visit import Visit
-from oarpy.grid.provider import KnownPart, PartEvent, PartEventKind
 from oarpy.store.grid import door_parts
 from oarpy.store.grid import part_events as store
 
 
-def waiting(visit: Visit, call: WaitingCall) -> list[KnownPart]:
+def waiting(visit: Visit, call: Waiting) -> list[KnownPart]:
     """Answer ``waiting``."""
     rows = door_parts.waiting(visit.connection, visit.broker)
     return [KnownPart(row.name, str(row.job), row.submitted) for row in rows]
 
 
-def events(visit: Visit, call: EventsCall) -> list[PartEvent]:
+def events(visit: Visit, call: Events) -> list[PartEvent]:
     """Answer ``events``."""
     return [_event(row) for row in store.events(visit.connection, visit.broker, call.after)]
 

@@ -35,9 +35,10 @@ from oarpy.client.submission.submission import (
     summary,
 )
 from oarpy.client.submission.waiting_jobs import WAITING_JOBS
+from oarpy.grid.calls.parts import GridPart, PartRequest
+from oarpy.grid.calls.table import CallRefused
 from oarpy.grid.door import grants
 from oarpy.grid.door.visit import Visit
-from oarpy.grid.provider import CallRefused, GridPart, PartRequest
 from oarpy.model.durations import format_duration
 from oarpy.model.errors import AdmissionRefused, NotAllowed, NotFound, OarpyError, UsageError
 from oarpy.model.job_types import read_types

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
+from oarpy.grid.calls.parts import GridPart, PreparedPart
+from oarpy.grid.calls.table import Abort, CallRefused, Cancel, Commit, Prepare
 from oarpy.grid.door.answers import part_submission
-from oarpy.grid.door.calls import AbortCall, CancelCall, CommitCall, PrepareCall
 from oarpy.grid.door.visit import Visit
-from oarpy.grid.provider import CallRefused, GridPart, PreparedPart
 from oarpy.model.errors import Unreachable
 from oarpy.model.states import JobState
 from oarpy.store.grid import door_parts, launch_gates
@@ -23,13 +23,13 @@ _POLL = 0.5
 """Seconds between two looks when no notification arrives."""
 
 
-def prepare(visit: Visit, call: PrepareCall) -> PreparedPart:
+def prepare(visit: Visit, call: Prepare) -> PreparedPart:
     """Answer ``prepare``, but for the hosts of what holds some, which :func:`settled` waits for."""
     connection, broker = visit.connection, visit.broker
     state = door_parts.transaction_state(connection, broker, call.transaction, begin=True)
     if state != "Prepared":
         raise CallRefused(f"transaction '{call.transaction}' is {str(state).lower()}", hint="nothing was prepared")
-    part = call.part.part()
+    part = call.part
     known = door_parts.part(connection, broker, part.name)
     if part.kind == "withdrawn":
         return _freeze(visit, call, known)
@@ -44,12 +44,12 @@ def prepare(visit: Visit, call: PrepareCall) -> PreparedPart:
     return PreparedPart(str(job))
 
 
-def settled(visit: Visit, call: PrepareCall, prepared: PreparedPart) -> PreparedPart:
+def settled(visit: Visit, call: Prepare, prepared: PreparedPart) -> PreparedPart:
     """Wait, after the transaction of :func:`prepare`, until what holds resources has them; return its hosts.
 
     Raises :class:`CallRefused` when it could not be had: then nothing of it is left.
     """
-    part = call.part.part()
+    part = call.part
     if part.kind not in ("claim", "reserved"):
         return prepared
     connection, job = visit.connection, int(prepared.job)
@@ -68,7 +68,7 @@ def settled(visit: Visit, call: PrepareCall, prepared: PreparedPart) -> Prepared
     return PreparedPart(prepared.job, tuple(hosts))
 
 
-def commit(visit: Visit, call: CommitCall) -> None:
+def commit(visit: Visit, call: Commit) -> None:
     """Answer ``commit``."""
     connection, broker, transaction = visit.connection, visit.broker, call.transaction
     state = door_parts.transaction_state(connection, broker, transaction)
@@ -95,7 +95,7 @@ def commit(visit: Visit, call: CommitCall) -> None:
     door_parts.commit(connection, broker, transaction, call.begin, call.hosts)
 
 
-def abort(visit: Visit, call: AbortCall) -> None:
+def abort(visit: Visit, call: Abort) -> None:
     """Answer ``abort``; one that comes before all else refuses what comes later."""
     state = door_parts.transaction_state(visit.connection, visit.broker, call.transaction)
     if state == "Committed":
@@ -103,7 +103,7 @@ def abort(visit: Visit, call: AbortCall) -> None:
     door_parts.abort(visit.connection, visit.broker, call.transaction)
 
 
-def cancel(visit: Visit, call: CancelCall) -> bool | None:
+def cancel(visit: Visit, call: Cancel) -> bool | None:
     """Answer ``cancel``. What is over stays so; of what is not known, its broker will hear nothing."""
     row = door_parts.part(visit.connection, visit.broker, call.part)
     if row is None:
@@ -113,7 +113,7 @@ def cancel(visit: Visit, call: CancelCall) -> bool | None:
     return None
 
 
-def _freeze(visit: Visit, call: PrepareCall, row: DoorPartRow | None) -> PreparedPart:
+def _freeze(visit: Visit, call: Prepare, row: DoorPartRow | None) -> PreparedPart:
     connection, broker = visit.connection, visit.broker
     if row is None or row.kind != "queued" or row.state != "Committed":
         raise CallRefused(f"part '{call.part.name}' does not wait here", hint="there is nothing to be withdrawn")

@@ -15,9 +15,9 @@ from oarpy.client.caller import KeptReader
 from oarpy.client.submission.dry_run import waiting_job
 from oarpy.client.submission.submission import Admitted
 from oarpy.cluster_state.order_plugins import SiteOrders
+from oarpy.grid.calls.parts import PartRequest
 from oarpy.grid.door.answers.part_submission import REFUSALS, ask, ask_each
 from oarpy.grid.door.visit import Visit
-from oarpy.grid.provider import PartRequest
 from oarpy.model.errors import OarpyError
 from oarpy.scheduler.forecast.completions import Completions
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob, conditions

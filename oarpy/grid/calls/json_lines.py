@@ -1,0 +1,115 @@
+"""Calls and answers as lines of JSON, each strictly checked: fields, kinds and limits.
+
+A line in is ``{"call": "cancel", "key": "k1", "part": "7.1", "reason": ""}``. A line out has the same key, and either
+``answer`` or ``error`` with ``code``, ``message``, ``hint`` and ``status``, an exit status.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from oarpy.grid.calls.parts import ClusterDescription, EvictableJob, KnownPart, PartEvent, PreparedPart
+from oarpy.grid.calls.table import (
+    AnyCall,
+    Call,
+    Cancel,
+    Describe,
+    Estimate,
+    EstimateInTurn,
+    Events,
+    Evict,
+    Evictable,
+    Idle,
+    Prepare,
+    PrepareAll,
+    Waiting,
+)
+from oarpy.model.errors import UsageError
+
+
+class DoorError(Struct, frozen=True):
+    """Why a call was not done; ``status`` as the exit status of a command."""
+
+    code: str
+    message: str
+    hint: str = ""
+    status: int = 1
+
+
+class DoorReply(Struct, frozen=True, omit_defaults=True):
+    """The line that answers a call; without ``error`` there is an ``answer``, which may be null."""
+
+    key: str
+    answer: msgspec.Raw | UnsetType = UNSET
+    error: DoorError | UnsetType = UNSET
+
+
+class PartAnswer(Struct, frozen=True, omit_defaults=True):
+    """What came of one of many parts: ``prepared``, or why it was ``refused``."""
+
+    prepared: PreparedPart | None = None
+    refused: DoorError | None = None
+
+
+ANSWERS: dict[type[Call[Any]], Any] = {
+    Describe: ClusterDescription,
+    Idle: int,
+    Waiting: list[KnownPart],
+    Estimate: list[float | None],
+    EstimateInTurn: list[float | None],
+    Evictable: list[EvictableJob],
+    Events: list[PartEvent],
+    Prepare: PreparedPart,
+    PrepareAll: list[PartAnswer],
+    Cancel: bool | None,
+    Evict: list[str],
+}
+"""Answers as they are written, the others null. An estimate of null is never; a cancel is null unless it is false."""
+
+_CALLS = msgspec.json.Decoder(AnyCall)
+_REPLIES = msgspec.json.Decoder(DoorReply)
+_ENCODER = msgspec.json.Encoder()
+
+
+class _Keyed(Struct):
+    key: str = ""
+
+
+_KEYS = msgspec.json.Decoder(_Keyed)
+
+
+def read_call(line: bytes) -> AnyCall:
+    """Read a line. Raises :class:`UsageError` for one that is not exactly a call."""
+    try:
+        call: AnyCall = _CALLS.decode(line)
+        if not call.key:
+            raise ValueError("Object missing required field `key`")
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"no call: {str(error)[:300]}", hint="docs/guides/grid-door.md has the calls") from None
+    return call
+
+
+def key_of(line: bytes) -> str:
+    """Return the key of a line that is no call, empty where it has none."""
+    try:
+        return _KEYS.decode(line).key[:128]
+    except (ValueError, RecursionError):
+        return ""
+
+
+def read_reply(line: bytes) -> DoorReply:
+    """Read an answer. Raises :class:`ValueError`."""
+    return _REPLIES.decode(line)
+
+
+def read_answer(call: type[Call[Any]], answer: bytes | msgspec.Raw) -> Any:
+    """Read the answer to a call. Raises :class:`ValueError`."""
+    return msgspec.json.decode(answer, type=ANSWERS.get(call))
+
+
+def encode(value: object) -> bytes:
+    """Return the JSON of a call, an answer or a reply; what is infinite is null."""
+    return _ENCODER.encode(value)

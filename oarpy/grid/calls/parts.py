@@ -1,0 +1,144 @@
+"""What calls are about: parts of jobs, with the limits of each field, and what clusters tell of them and of themselves.
+
+Times are epoch seconds on the cluster's clock, durations seconds; walltimes and run times are those on this cluster,
+already divided by its speed. Limits are checked where a line is read, not where an object is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+_LONGEST_TIME = 4e9
+
+Name = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"\A[!-~]+\Z", description="1 to 128 letters")]
+Text = Annotated[str, Meta(max_length=1 << 18, pattern=r"\A[^\0]*\Z", description="a text without NUL")]
+Line = Annotated[str, Meta(max_length=4096, pattern=r"\A[^\x00-\x1f\x7f]*\Z", description="one line of text")]
+Variable = Annotated[str, Meta(max_length=256, pattern=r"\A(?!OARPY_)[A-Za-z_][A-Za-z0-9_]*\Z")]
+Folder = Annotated[str, Meta(max_length=4096, pattern=r"\A/[^\x00-\x1f\x7f]*\Z", description="a path from /")]
+Duration = Annotated[float, Meta(gt=0, le=_LONGEST_TIME, description="seconds above 0")]
+Lifetime = Annotated[float, Meta(gt=0, le=86_400, description="seconds above 0, a day at most")]
+Instant = Annotated[float, Meta(ge=0, le=_LONGEST_TIME, description="epoch seconds")]
+Age = Annotated[float, Meta(ge=0, le=3600, description="0 to 3,600 seconds")]
+Count = Annotated[int, Meta(ge=1, le=10_000_000, description="a whole number above 0")]
+Copies = Annotated[int, Meta(ge=1, le=100_000, description="1 to 100,000")]
+Number = Annotated[int, Meta(ge=0, le=2**62, description="a whole number, 0 or more")]
+Words = Annotated[tuple[Line, ...], Meta(max_length=64)]
+Names = Annotated[Sequence[Name], Meta(max_length=20_000)]
+Hosts = Annotated[Sequence[Name], Meta(max_length=200_000)]
+
+Ability = Literal["claim", "reserve", "withdraw", "evict"]
+
+PartKind = Literal["claim", "queued", "reserved", "withdrawn"]
+"""What stands for a component on a cluster.
+
+``claim``: idle processors held at once, for a program that begins later. ``queued``: a job that waits in its queue once
+it is committed. ``reserved``: processors from a date on. ``withdrawn``: a waiting job, frozen in its rank.
+"""
+
+PartEventKind = Literal["started", "ended", "failed", "lost", "evicted", "lapsed"]
+
+ABILITY_FOR: dict[PartKind, Ability] = {"claim": "claim", "reserved": "reserve", "withdrawn": "withdraw"}
+"""What a cluster must be able to do to prepare a part of a kind; every cluster has queued ones."""
+
+
+class PartRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a part asks for: ``resources`` as after ``-l`` and without a walltime, which are ``procs`` processors.
+
+    ``user`` is the broker's user; the cluster's grants say which local user that is.
+    """
+
+    user: Name
+    resources: Line
+    procs: Count
+    walltime: Duration
+    queue: Line = ""
+    properties: Line = ""
+    project: Line = ""
+    types: Words = ()
+
+
+class GridPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """A part, by a ``name`` that is unique among all parts of the broker.
+
+    ``begin`` is the date of a reservation, and the deadline of a claim; None for what starts when it can. Of a
+    ``withdrawn`` part the name alone counts: it is the queued part that is frozen.
+    """
+
+    name: Name
+    kind: PartKind
+    request: PartRequest
+    program: Text = ""
+    directory: Folder | None = None
+    job_name: Line = ""
+    begin: Instant | None = None
+    environment: Annotated[dict[Variable, Text], Meta(max_length=1024)] = {}
+
+
+class PartOfTransaction(Struct, frozen=True, forbid_unknown_fields=True):
+    """A part, and the transaction that it is for."""
+
+    transaction: Name
+    part: GridPart
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAbilities:
+    """What a cluster can do besides holding queued jobs. ``evict``: its owner lets some local jobs give way."""
+
+    claim: bool = True
+    reserve: bool = True
+    withdraw: bool = True
+    evict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDescription:
+    """``procs`` processors in all, so many times as fast as speed 1; ``clock`` is the cluster's time of the answer."""
+
+    procs: int
+    speed: float
+    clock: float
+    abilities: ClusterAbilities
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPart:
+    """``job`` is the cluster's own id of it; ``hosts`` has the hosts that are known already, one a processor's host."""
+
+    job: str
+    hosts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPart:
+    """A part of the broker that waits on the cluster; ``submitted`` is when it joined its queue there."""
+
+    name: str
+    job: str
+    submitted: float
+
+
+@dataclass(frozen=True, slots=True)
+class EvictableJob:
+    """A local job that runs and may be made to give way. ``job`` is the cluster's own id."""
+
+    job: str
+    procs: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartEvent:
+    """What happened to a part. ``number`` grows; ``hosts`` are told with ``started``, ``status`` with ``ended``."""
+
+    number: int
+    part: str
+    kind: PartEventKind
+    at: float
+    job: str = ""
+    hosts: tuple[str, ...] = ()
+    status: int | None = None
+    reason: str = ""

@@ -1,0 +1,251 @@
+"""The table of calls: what a broker may ask of a cluster, and who answers.
+
+A call says what it asks for (its fields), what it is answered, which ability a cluster needs for it, and its effect::
+
+    question   looks: the cluster changes nothing   describe, idle, waiting, estimate, estimate_in_turn, evictable
+               numbers events, else nothing         events
+    change     done once for its key                prepare, prepare_all, commit, abort, cancel, evict
+
+A change on several clusters is two-phase: all prepare; the broker stores its decision; only then all commit.
+A new call is a class here, a place in :data:`AnyCall`, and a handler of each kind of cluster that can do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar
+
+from msgspec import Meta, Struct
+
+from oarpy.grid.calls.parts import (
+    Ability,
+    Age,
+    ClusterDescription,
+    Copies,
+    Count,
+    EvictableJob,
+    GridPart,
+    Hosts,
+    Instant,
+    KnownPart,
+    Lifetime,
+    Line,
+    Name,
+    Names,
+    Number,
+    PartEvent,
+    PartOfTransaction,
+    PartRequest,
+    PreparedPart,
+)
+from oarpy.model.errors import OarpyError
+
+Answer = TypeVar("Answer")
+Answered = TypeVar("Answered", covariant=True)
+
+Effect = Literal["looks", "numbers", "changes"]
+"""What a call does on a cluster: nothing, numbers events when they are first told, or more."""
+
+MOST_PARTS = 1000
+"""Parts that one line makes."""
+
+
+class ClusterSilent(OarpyError):
+    """A cluster does not answer: whether it did what it was asked is not known."""
+
+    code = "cluster_silent"
+    exit_status = 6
+
+
+class CallRefused(OarpyError):
+    """A cluster says no: it did nothing."""
+
+    code = "cluster_refuses"
+    exit_status = 3
+
+
+class Call(Struct, Generic[Answered], frozen=True, kw_only=True, tag_field="call", forbid_unknown_fields=True):
+    """What is asked of a cluster; ``key`` ties the answer to it.
+
+    ``ability`` is what a cluster may lack for it. Of :class:`Prepare` the kind of the part says which one that is.
+    """
+
+    effect: ClassVar[Effect] = "looks"
+    ability: ClassVar[Ability | None] = None
+    key: Name
+
+    @property
+    def name(self) -> str:
+        """What it is called in lines."""
+        return str(self.__struct_config__.tag)
+
+
+class Question(Call[Answered], Generic[Answered], frozen=True, kw_only=True):
+    """A call that changes nothing. It gets its key where it becomes a line."""
+
+    key: Name = ""
+
+
+class Change(Call[Answered], Generic[Answered], frozen=True, kw_only=True):
+    """A call that changes something: asked twice with the same ``key``, it is done once and answered alike."""
+
+    effect = "changes"
+
+
+class Describe(Question[ClusterDescription], frozen=True, tag="describe"):
+    """What the cluster is."""
+
+
+class Idle(Question[int], frozen=True, tag="idle"):
+    """How many processors that fit the request could be claimed now, until it ends.
+
+    It ends its walltime after ``begin``: the deadline of a claim (None: now).
+    """
+
+    request: PartRequest
+    begin: Instant | None = None
+
+
+class Waiting(Question[Sequence[KnownPart]], frozen=True, tag="waiting"):
+    """The broker's committed parts that wait, in the order of joining."""
+
+
+class Estimate(Question[Sequence[float]], frozen=True, tag="estimate"):
+    """When jobs would end if all took their whole walltime and nobody else came.
+
+    A name stands for a part that waits, or that is prepared or frozen: then as if it were let go on. Each request
+    joins the end of its queue alone: the answers to several do not count each other. Parts in ``without`` are left out;
+    those in ``joined`` join first, in this order. All answers are of one snapshot, which may be ``age`` seconds old.
+    Infinite where a job can never run; a part that is gone ends now.
+    """
+
+    requests: Annotated[Sequence[PartRequest | Name], Meta(max_length=20_000)]
+    without: Names = ()
+    joined: Annotated[Sequence[PartRequest], Meta(max_length=20_000)] = ()
+    age: Age = 0
+
+
+class EstimateInTurn(Question[Sequence[float]], frozen=True, tag="estimate_in_turn"):
+    """When ``count`` equal jobs would end, if each joined the queue behind the ones before it."""
+
+    request: PartRequest
+    count: Copies
+
+
+class Evictable(Question[Sequence[EvictableJob]], frozen=True, tag="evictable"):
+    """The local jobs that the owner lets give way to such a part, in the order in which they would."""
+
+    ability = "evict"
+    request: PartRequest
+
+
+class Events(Question[Sequence[PartEvent]], frozen=True, tag="events"):
+    """What happened to the broker's parts since the event ``after``, in order; 0: since the beginning."""
+
+    effect = "numbers"
+    after: Number
+
+
+class Prepare(Change[PreparedPart], frozen=True, tag="prepare"):
+    """Make a part that cannot start, or freeze one; it lapses ``ttl`` seconds from now unless it is committed."""
+
+    transaction: Name
+    part: GridPart
+    ttl: Lifetime
+
+
+class PrepareAll(Change[Sequence[PreparedPart | CallRefused]], frozen=True, tag="prepare_all"):
+    """Make many queued parts, each for a transaction; what is refused refuses itself alone.
+
+    Answers are in the order of the parts.
+    """
+
+    parts: Annotated[Sequence[PartOfTransaction], Meta(max_length=MOST_PARTS)]
+    ttl: Lifetime
+
+
+class Commit(Change[None], frozen=True, tag="commit"):
+    """Carry out what was prepared: let parts start, at ``begin`` by the cluster's clock; delete withdrawn ones.
+
+    ``hosts`` are those of all components, for ``OAR_GRID_NODEFILE``.
+    """
+
+    transaction: Name
+    begin: Instant | None = None
+    hosts: Hosts = ()
+
+
+class Abort(Change[None], frozen=True, tag="abort"):
+    """Undo what was prepared; frozen parts go on in their old rank. What is prepared for it later is refused."""
+
+    transaction: Name
+
+
+class Cancel(Change[bool], frozen=True, tag="cancel"):
+    """End a part, whatever it does; one that is over stays so. The answer is false for one that was never there."""
+
+    part: Name
+    reason: Line = ""
+
+
+class Evict(Change[Sequence[str]], frozen=True, tag="evict"):
+    """End local jobs in the order of :class:`Evictable` until ``procs`` more processors are idle for a transaction.
+
+    The answer has the cluster's ids of the jobs that have to go; if all of them do not suffice, none, and nobody goes.
+    """
+
+    ability = "evict"
+    transaction: Name
+    request: PartRequest
+    procs: Count
+
+
+AnyCall = (
+    Describe
+    | Idle
+    | Waiting
+    | Estimate
+    | EstimateInTurn
+    | Evictable
+    | Events
+    | Prepare
+    | PrepareAll
+    | Commit
+    | Abort
+    | Cancel
+    | Evict
+)
+
+
+class Cluster(Protocol):
+    """A cluster, as a broker sees it: real, simulated or foreign."""
+
+    @property
+    def name(self) -> str:
+        """The cluster's name: letters, digits and ``_``."""
+
+    def ask(self, call: Call[Answer]) -> Answer:
+        """Return the answer to a call. Raises :class:`ClusterSilent` or :class:`CallRefused`."""
+
+    def close(self) -> None:
+        """End the connection."""
+
+
+def unable(cluster: str, call: Call[Any]) -> CallRefused:
+    """Return the refusal of a cluster that has no handler for a call."""
+    return CallRefused(f"cluster '{cluster}' cannot {call.ability or 'do that'}")
+
+
+def prepare_each(cluster: Cluster, call: PrepareAll) -> list[PreparedPart | CallRefused]:
+    """Answer ``prepare_all`` by a call for each part, with a key made from that of all.
+
+    A cluster that falls silent meanwhile may have made the first ones.
+    """
+    return [_prepared_or_refused(cluster, f"{call.key}:{one.part.name}", one, call.ttl) for one in call.parts]
+
+
+def _prepared_or_refused(cluster: Cluster, key: str, one: PartOfTransaction, ttl: float) -> PreparedPart | CallRefused:
+    try:
+        return cluster.ask(Prepare(one.transaction, one.part, ttl, key=key))
+    except CallRefused as error:
+        return error
