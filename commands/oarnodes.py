@@ -69,7 +69,7 @@ def oarnodes(
     color: Color = "auto",
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show resources with their states, properties and jobs."""
+    """Show resources with their states, properties and jobs; on a terminal, a line a node unless some are named."""
     if sum((state, names, jobs, windows, events is not None, bool(properties or all_properties), summary)) > 1:
         raise UsageError("-s, -l, -j, -e, -p, -P, -S and --maintenance exclude each other")
     seen = look(color)
@@ -100,6 +100,8 @@ def oarnodes(
         elif events is not None:
             everywhere = not (hosts or resources or condition)
             text = nodes.event_log(session, found, since, everywhere=everywhere, as_json=as_json)
+        elif seen.terminal and not (as_json or resources or hosts or condition):
+            text = nodes.overview(session, found, seen)
         else:
             text = nodes.full(session, found, as_json=as_json)
     write(text)

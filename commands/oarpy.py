@@ -15,7 +15,7 @@ from oarpy.commands.reproduce import app as reproduce
 
 from oarpy.client.boundary import run
 from oarpy.client.options.optional_values import PastDateCommand
-from oarpy.client.rendering import JsonValue, json_text, write
+from oarpy.client.rendering import Column, JsonValue, Table, json_text, write
 from oarpy.model.errors import NotFound, UsageError
 from oarpy.model.setting_values import POLICIES
 
@@ -78,8 +78,14 @@ def database_upgrade(
     if as_json:
         write(json_text({"revisions": done.revisions, "rules": rules}))
         return
-    write("".join(f"schema revision {revision} applied\n" for revision in done.revisions) or "schema is up to date\n")
-    write("".join(f"admission rule {name} {what}\n" for what, names in rules.items() for name in names))
+    if done.revisions:
+        write(f"the schema is at revision {done.revisions[-1]} ({len(done.revisions)} applied)\n")
+    else:
+        write("schema is up to date\n")
+    if done.rules.added:
+        write(f"{len(done.rules.added)} admission rules added\n")
+    changed = {what: names for what, names in rules.items() if what != "added"}
+    write("".join(f"admission rule {name} {what}\n" for what, names in changed.items() for name in names))
 
 
 @database.command("downgrade")
@@ -129,7 +135,7 @@ def database_start(as_json: Json = False) -> None:
     from oarpy.configuration import load
 
     url = installation.start_database(load())
-    write(json_text({"url": url}) if as_json else f"{url}\n")
+    write(json_text({"url": url}) if as_json else "the database runs (oarpy db url says where)\n")
 
 
 @database.command("stop")
@@ -200,7 +206,22 @@ def config_show(as_json: Json = False) -> None:
     if as_json:
         write(json_text({setting.key: setting.as_json() for setting in found}))
     else:
-        write("".join(setting.line() for setting in found))
+        columns = (Column("Setting"), Column("Value"), Column("From"))
+        write(Table(columns, tuple(setting.row() for setting in found)).text())
+
+
+@settings.command("check")
+def config_check(as_json: Json = False) -> None:
+    """Read the configuration as every program does, and say which file it is; an error names the wrong setting."""
+    from oarpy.configuration import load
+
+    configuration = load()
+    changed = sum(origin != "default" for origin in configuration.origins.values())
+    if as_json:
+        write(json_text({"file": configuration.path or None, "settings_changed": changed}))
+    else:
+        where = configuration.path or "no file: all settings are defaults or from the environment"
+        write(f"the configuration is right ({where}; {changed} settings differ from their defaults)\n")
 
 
 @app.command(cls=PastDateCommand)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -28,7 +28,7 @@ OWN = ""
 
 
 class OarstatCommand(OptionalValueCommand, DocumentCommand):
-    """``-u``, ``-j`` and ``--array`` may come alone."""
+    """``-u``, ``-j``, ``--array`` and ``--gantt`` may come alone."""
 
     optional_values: ClassVar[Mapping[str, OptionalValue]] = {
         "-j": OptionalValue("--job"),
@@ -36,6 +36,8 @@ class OarstatCommand(OptionalValueCommand, DocumentCommand):
         "-u": OptionalValue("--user"),
         "--user": OptionalValue("--user"),
         "--array": OptionalValue("--array"),
+        "-g": OptionalValue("--gantt", r"[^-]|-\d"),
+        "--gantt": OptionalValue("--gantt", r"[^-]|-\d"),
         "--graph": OptionalValue("--graph", r"(text|dot)\Z"),
     }
 
@@ -87,7 +89,10 @@ def oarstat(
     ] = None,
     compact: Annotated[bool, typer.Option("-c", "--compact", help="Show an array on one line, as N@ARRAY.")] = False,
     gantt: Annotated[
-        str | None, typer.Option("-g", "--gantt", metavar="'D1, D2'", help="Show who holds what between two dates.")
+        str | None,
+        typer.Option(
+            "-g", "--gantt", metavar="['D1, D2']", help="Show who holds what between two dates; alone: from now on."
+        ),
     ] = None,
     events: Annotated[bool, typer.Option("-e", "--events", help="Show the events of the jobs.")] = False,
     properties: Annotated[
@@ -157,7 +162,7 @@ def oarstat(
         _show_past_verdict(why, at, before, as_json=as_json)
         return
     if why is not None or priority is not None:
-        _show_standing(why, priority, as_json=as_json)
+        _show_standing(why, priority, words or [], as_json=as_json)
         return
     if complete is not None:
         _show_words(complete)
@@ -309,27 +314,32 @@ def _report(session: Session, question: Question, view: StatusView) -> ReportTex
     return reports.listing(session, question, view.layout, view.look, arrays=view.arrays, compact=view.compact)
 
 
-def _show_standing(why: str | None, priority: str | None, *, as_json: bool) -> None:
-    """Explain one waiting job: why it waits, or where it stands."""
+def _show_standing(why: str | None, priority: str | None, others: Sequence[str], *, as_json: bool) -> None:
+    """Explain jobs: why they wait, or where they stand. JSON is an object for one job, a list for several."""
     from oarpy.client.jobs.selection import one_job, parse_one
     from oarpy.client.rendering import json_text
 
     if why is not None and priority is not None:
         raise UsageError("--why and --priority exclude each other")
-    chosen = parse_one(why if why is not None else priority or "")
+    chosen = [parse_one(word) for word in (why if why is not None else priority or "", *others)]
     with open_session("oarstat") as session:
         # imported when the connection stands: the scheduler, with the numpy under it, is needed here alone
         from oarpy.client.jobs import explanation, explanation_report
         from oarpy.client.jobs.views import priority_report
 
-        number = one_job(session, chosen)
+        jobs = [one_job(session, one) for one in chosen]
         if why is not None:
-            answer = explanation.explain(session, number)
-            shown = explanation_report.record(answer) if as_json else explanation_report.text(answer)
+            answers = [explanation.explain(session, job) for job in jobs]
+            records = [explanation_report.record(answer) for answer in answers]
+            texts = [explanation_report.text(answer) for answer in answers]
         else:
-            place = priority_report.priority(session, number)
-            shown = priority_report.record(place) if as_json else priority_report.text(place)
-    write(json_text(shown) if not isinstance(shown, str) else shown)
+            places = [priority_report.priority(session, job) for job in jobs]
+            records = [priority_report.record(place) for place in places]
+            texts = [priority_report.text(place) for place in places]
+    if as_json:
+        write(json_text(records if others else records[0]))
+    else:
+        write("\n".join(texts))
 
 
 def _show_top(question: Question, user: str | None, queue: str | None, seen: Look, *, once: bool) -> None:
@@ -402,8 +412,10 @@ def _show_period(gantt: str | None, accounting: str | None, user: str | None, at
     if accounting is not None and at is not None:
         raise UsageError("--accounting and --at exclude each other", hint="its second date says until when it counts")
 
-    period = parse_period(gantt if gantt is not None else accounting or "")
+    from_now_on = gantt == OWN and at is None
+    asked = None if from_now_on else parse_period(gantt if gantt is not None else accounting or "")
     with open_session("oarstat") as session:
+        period = asked or period_reports.to_come(session)
         whose = session.user if user == OWN else user
         if at is not None:
             write(then.gantt(session, parse_date(at), period, whose, as_json=as_json))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -12,7 +13,7 @@ import typer
 from oarpy.admission.rules.rules import RefusedByRule
 from oarpy.client.boundary import run
 from oarpy.client.caller import current
-from oarpy.client.rendering import json_text, remark, say, warn, write
+from oarpy.client.rendering import json_text, look, remark, say, warn, write
 from oarpy.client.session import Session, open_session
 from oarpy.client.submission import report, submission
 from oarpy.client.submission.command_line import OarsubCommand
@@ -69,7 +70,10 @@ def oarsub(
         bool, typer.Option("-C", "--connect", help="Open a shell in a running job: oarsub -C [ID].")
     ] = False,
     scanscript: Annotated[
-        bool, typer.Option("-S", "--scanscript", help="Read the #OAR lines of the script, an executable file.")
+        bool,
+        typer.Option(
+            "-S", "--scanscript", help="Read the #OAR lines of the script: an executable file, or - for standard input."
+        ),
     ] = False,
     resubmit: Annotated[
         str | None, typer.Option("--resubmit", metavar="ID", help="Submit a finished job again.")
@@ -116,6 +120,10 @@ def oarsub(
     no_hint: Annotated[
         bool, typer.Option("--no-hint", help="Propose no smaller request, whatever past jobs like this one used.")
     ] = False,
+    parsable: Annotated[
+        bool,
+        typer.Option("--parsable", help="Print nothing but the id, for an array the id of the array."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show what each admission rule changed.")] = False,
     **asked: Any,
@@ -133,7 +141,7 @@ def oarsub(
     if connect and subscribe is None:
         _connect(options, as_json=as_json)
     if subscribe is not None:
-        given = (wait, connect, dry_run, resubmit, resubmit_failed, as_json, verbose, launcher)
+        given = (wait, connect, dry_run, resubmit, resubmit_failed, parsable, as_json, verbose, launcher)
         _subscribe(options, subscribe, given=given)
         return
     again = resubmit if resubmit is not None else resubmit_failed
@@ -154,7 +162,8 @@ def oarsub(
             submitted = _launch(session, options, launcher)
         else:
             submitted = _submit(session, options, verbose=verbose)
-        _show(session, submitted, answer_timeout, as_json=as_json, verbose=verbose)
+        form = Form.JSON if as_json else Form.ID if parsable else Form.TEXT
+        _show(session, submitted, answer_timeout, form, verbose=verbose)
         if submitted.kind is not None and not (as_json or no_hint):
             _propose(session, submitted)
     if "interactive" in options.flags:
@@ -294,25 +303,42 @@ def _rehearse(session: Session, options: Options, *, as_json: bool, verbose: boo
         raise typer.Exit(AdmissionRefused.exit_status)
 
 
-def _show(session: Session, submitted: Submitted, timeout: float, *, as_json: bool, verbose: bool) -> None:
+class Form(Enum):
+    """How a submission is shown: for people and scripts as OAR does, as JSON, or its id alone."""
+
+    TEXT = "text"
+    JSON = "json"
+    ID = "id"
+
+
+def _show(session: Session, submitted: Submitted, timeout: float, form: Form, *, verbose: bool) -> None:
     """Print the jobs; for a reservation also its answer, exit status 3 when it is refused."""
     answers: list[ReservationAnswer] = []
-    if not as_json:
-        write(report.text(submitted, verbose=verbose))
-        sys.stdout.flush()
+    said = write if form is Form.TEXT else _aside
+    if form is Form.ID:
+        _aside("".join(f"{line}\n" for line in report.remarks(submitted)))
+        write(f"{submitted.array_id if submitted.is_array else submitted.job_ids[0]}\n")
+    elif form is Form.TEXT:
+        write(report.text(submitted, verbose=verbose, brief=look().terminal))
+    sys.stdout.flush()
     if submitted.reservation is not None:
-        if not as_json:
-            write("# Advance reservation request: waiting for validation...\n")
+        if form is not Form.JSON:
+            said("# Advance reservation request: waiting for validation...\n")
             sys.stdout.flush()
         try:
             answers = wait_for_answers(session.connection, submitted.job_ids, timeout)
         except Unreachable:
-            if as_json:
+            if form is Form.JSON:
                 write(json_text(report.record(submitted, (), verbose=verbose)))
             raise
-    if as_json:
+    if form is Form.JSON:
         write(json_text(report.record(submitted, answers, verbose=verbose)))
     else:
-        write("".join(map(report.answer_text, answers)))
+        said("".join(map(report.answer_text, answers)))
     if not all(answer.accepted for answer in answers):
         raise typer.Exit(AdmissionRefused.exit_status)
+
+
+def _aside(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()

@@ -19,6 +19,9 @@ import typer
 
 from oarpy.model.errors import UsageError
 
+_NUMBERS = re.compile(r"(\d+)")
+_DIGITS = 20
+"""A longer number is compared as text."""
 _INSTANT = re.compile(r"\b(at|until) (\d{9,11})(?:\.\d+)?\b")
 
 
@@ -224,6 +227,15 @@ def one_line(text: str) -> str:
     'a b'
     """
     return text if text.isprintable() else "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def natural(text: str) -> list[tuple[int, int, str]]:
+    """Return what orders texts with the numbers in them by value: ``n2`` before ``n10``."""
+    return [
+        (0, int(part), "") if part.isdecimal() and len(part) <= _DIGITS else (1, 0, part)
+        for part in _NUMBERS.split(text)
+        if part
+    ]
 
 
 def local_date(seconds: float | None) -> str:

@@ -29,6 +29,8 @@ _LONGEST_KEPT = 200
 """Longest request that is remembered, in characters."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}", re.ASCII)
+_PBS_COUNT = re.compile(r"([0-9]+):ppn=([0-9]+)")
+"""``nodes=4:ppn=2``, as PBS has it."""
 _MAXIMUM_COUNT = 10_000_000
 
 
@@ -207,6 +209,11 @@ def _level(text: str, group: str) -> Level:
         )
     if value in Count.__members__:
         return Level(name, Count[value].value)
+    if of_pbs := _PBS_COUNT.fullmatch(value):
+        raise UsageError(
+            f"count '{value[:40]}' of level '{name}' is not a number",
+            hint=f"write /{name}={of_pbs[1]}/core={of_pbs[2]}",
+        )
     if not (value.isascii() and value.isdigit()) or not 0 < len(value) <= 12:
         raise UsageError(
             f"count '{value[:40]}' of level '{name}' is not a number above 0", hint="or ALL, BEST, BESTHALF"

@@ -202,7 +202,11 @@ def check_output(option: str) -> Callable[[str], None]:
     """Return the check that a path may name an output file."""
 
     def check(path: str) -> None:
-        if not _OUTPUT.fullmatch(path) or len(path) > LONGEST_PATH:
+        if len(path) > LONGEST_PATH:
+            raise UsageError(
+                f"output file '{short(path)}' of {option} has {len(path)} characters", hint=f"at most {LONGEST_PATH}"
+            )
+        if not _OUTPUT.fullmatch(path):
             raise UsageError(
                 f"output file '{short(path)}' of {option} is not allowed",
                 hint="use letters, digits and _ . / - % space",

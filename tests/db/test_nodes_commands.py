@@ -7,6 +7,7 @@ import json
 import psycopg
 import pytest
 
+from oarpy.client.rendering import Look
 from oarpy.store.platform.nodes import record_loads
 from tests.harness.sample_cluster import EPOCH, Connection, Shell, add_job, add_nodes
 
@@ -322,3 +323,16 @@ def test_the_summary_counts_nodes_and_resources_by_state(connection: Connection,
     assert json.loads(shell.done("oarnodes", "-S", "-J"))["total"]["free"] == 3
     assert "\x1b[31mSuspected" in shell.done("oarnodes", "-s", "--color", "always")
     assert shell("oarnodes", "-S", "-s").status == 2
+
+
+def test_a_terminal_gets_a_line_a_node(connection: Connection, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.done("oaradmin", "resources", "add", "/host=n[1,2,10]/core={2}", "--transport", "local")
+    connection.execute("UPDATE resources SET state = 'Absent' WHERE host = 'n10' AND core % 2 = 0")
+    monkeypatch.setattr("oarpy.client.rendering.look", lambda wish="auto": Look(columns=80))
+    monkeypatch.setattr("oarpy.commands.oarnodes.look", lambda wish="auto": Look(columns=80))
+    lines = shell.done("oarnodes").splitlines()
+    assert [line.split()[0] for line in lines] == ["Node", "----", "n1", "n2", "n10"]
+    assert "Absent" in lines[-1]
+    assert "Alive" in lines[-1]
+    assert "0/2" in lines[-1]
+    assert "resource_id: 1\n" in shell.done("oarnodes", "n1"), "named ones are shown in full"

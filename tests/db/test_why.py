@@ -240,9 +240,21 @@ def test_jobs_that_do_not_wait(connection: Connection, oarsub: Submitter) -> Non
         "UPDATE jobs SET state = 'Finishing', final_state = 'Terminated', message = 'fine' WHERE job_id = %s", (job,)
     )
     connection.execute(
-        "UPDATE jobs SET state = 'Terminated', left_nothing = true, ended_at = now() WHERE job_id = %s", (job,)
+        "UPDATE jobs SET state = 'Terminated', left_nothing = true, ended_at = now(), exit_status = 256"
+        " WHERE job_id = %s",
+        (job,),
     )
-    assert said(oarsub, job).endswith("(Terminated): fine.\n")
+    assert said(oarsub, job).endswith("(Terminated, exit status 1): fine.\n")
+
+
+def test_several_jobs(oarsub: Submitter) -> None:
+    first, second = (oarsub.job_id("-l", "/nodes=1,walltime=1:0:0", "date") for _ in range(2))
+    text = oarsub("--why", str(first), f"OAR_JOB_ID={second}", command="oarstat").out
+    assert text == f"{said(oarsub, first)}\n{said(oarsub, second)}"
+    found = json.loads(oarsub("--why", str(first), str(second), "-J", command="oarstat").out)
+    assert [one["job_id"] for one in found] == [first, second]
+    places = json.loads(oarsub("--priority", str(first), str(second), "-J", command="oarstat").out)
+    assert [one["job_id"] for one in places] == [first, second]
 
 
 def test_an_accepted_reservation(connection: Connection, oarsub: Submitter) -> None:

@@ -21,10 +21,10 @@ class Setting:
     value: str | int | float | bool | tuple[str, ...]
     origin: str
 
-    def line(self) -> str:
-        """Return the setting as a line of text."""
+    def row(self) -> tuple[str, str, str]:
+        """Return the cells of the setting in a table."""
         value = ",".join(self.value) if isinstance(self.value, tuple) else self.value
-        return f"{self.key} = {value}    # {self.origin}\n"
+        return self.key, str(value), self.origin
 
     def as_json(self) -> JsonValue:
         """Return the setting as JSON, its key left out."""

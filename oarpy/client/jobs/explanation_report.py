@@ -7,6 +7,7 @@ from math import inf
 
 from oarpy.client.jobs.description import expected_record, expected_sentence
 from oarpy.client.jobs.explanation import Explanation
+from oarpy.client.jobs.job_table import exit_text
 from oarpy.client.rendering import JsonValue, dated, local_date, one_line
 from oarpy.model.durations import format_duration
 from oarpy.model.states import JobState
@@ -167,8 +168,9 @@ def _settled(found: LastAnswer) -> str:
     """Tell about a job that waits for nothing the scheduler decides."""
     end = None if found.started is None or found.walltime is None else found.started + found.walltime
     if found.ended is not None:
+        status = f", exit status {exit_text(found.exit_status)}" if found.exit_status is not None else ""
         message = f": {found.message}" if found.message else ""
-        return f"Job {found.job} does not wait: it ended at {local_date(found.ended)} ({found.state}){message}."
+        return f"Job {found.job} does not wait: it ended at {local_date(found.ended)} ({found.state}{status}){message}."
     if found.dying:
         return f"Job {found.job} is being deleted ({found.state})."
     if found.state == JobState.SUSPENDED:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from oarpy.client.caller import Caller
+from oarpy.client.rendering import natural
 from oarpy.model.errors import NotFound, UsageError
 
 Resource = Mapping[str, str]
@@ -14,9 +15,6 @@ VARIABLE = "OAR_RESOURCE_PROPERTIES_FILE"
 _LARGEST = 8 << 20
 _BETWEEN = re.compile(r"' , (?=\w+ = ')")
 _NAME = re.compile(r"\w+")
-_DIGITS = 20
-"""Of what is taken for a number."""
-_NUMBERS = re.compile(r"(\d+)")
 
 
 def read_resources(text: str, source: str) -> list[dict[str, str]]:
@@ -77,7 +75,7 @@ def grouped(resources: Sequence[Resource], key: str, wanted: Sequence[str]) -> l
             groups.setdefault(resource[key], []).append(resource)
     return [
         tuple(_distinct(resource[name] for resource in groups[value] if name in resource) for name in wanted)
-        for value in sorted(groups, key=_natural)
+        for value in sorted(groups, key=natural)
     ]
 
 
@@ -104,13 +102,4 @@ def lines(
 
 
 def _distinct(values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(set(values), key=_natural))
-
-
-def _natural(text: str) -> list[tuple[int, int, str]]:
-    """Order numbers within texts by their value: ``n2`` before ``n10``."""
-    return [
-        (0, int(part), "") if part.isdecimal() and len(part) <= _DIGITS else (1, 0, part)
-        for part in _NUMBERS.split(text)
-        if part
-    ]
+    return tuple(sorted(set(values), key=natural))

@@ -6,7 +6,7 @@ import string
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from oarpy.client.rendering import JsonValue, local_date, width
+from oarpy.client.rendering import JsonValue, local_date, natural, width
 from oarpy.store.passes.gantt import GanttBar
 
 WIDTH = 60
@@ -18,6 +18,7 @@ _LEAST = 39
 _SYMBOLS = string.ascii_letters + string.digits
 _SEVERAL = "#"
 _FREE = "."
+_OTHER = "+"
 _KEY = f"{_FREE} = free, {_SEVERAL} = several jobs\n"
 
 
@@ -26,13 +27,17 @@ def chart(
 ) -> str:
     """Return a line a node with a symbol a job, ``#`` where several share the node, and what the symbols mean.
 
+    The first jobs get a symbol of their own, all others share ``+``. Nodes stand in the order of the numbers in their
+    names: ``n2`` before ``n10``.
+
     ``nodes`` names the node of each resource id; a bar at least touches the column it begins in. The chart takes
     ``columns`` characters of a line, names included, and :data:`WIDTH` besides them by default.
     """
     margin = max((width(name) for name in nodes.values()), default=0)
     across = WIDTH if columns is None else max(_LEAST, columns - margin - 1)
-    symbols = {job: _SYMBOLS[index % len(_SYMBOLS)] for index, job in enumerate(dict.fromkeys(b.job_id for b in bars))}
-    lines = {name: [_FREE] * across for name in dict.fromkeys(nodes.values())}
+    symbols = dict(zip(dict.fromkeys(bar.job_id for bar in bars), _SYMBOLS, strict=False))
+    others = len({bar.job_id for bar in bars}) - len(symbols)
+    lines = {name: [_FREE] * across for name in sorted(set(nodes.values()), key=natural)}
     step = (end.timestamp() - begin.timestamp()) / across
     for bar in bars:
         first = max(0, int((bar.begin - begin.timestamp()) // step))
@@ -40,7 +45,7 @@ def chart(
         for name in {nodes[resource] for resource in bar.resource_ids if resource in nodes}:
             for place in range(first, last):
                 taken = lines[name][place]
-                own = symbols[bar.job_id]
+                own = symbols.get(bar.job_id, _OTHER)
                 lines[name][place] = own if taken in (_FREE, own) else _SEVERAL
     head = f"{'':{margin}} {local_date(begin.timestamp())}{local_date(end.timestamp()):>{across - 19}}\n"
     body = "".join(f"{name}{' ' * (margin - width(name))} {''.join(cells)}\n" for name, cells in lines.items())
@@ -48,8 +53,10 @@ def chart(
         f"{symbols[bar.job_id]} = job {bar.job_id} ({bar.user}, {bar.state}):"
         f" {local_date(bar.begin)} - {local_date(bar.end)}, {_resources(len(bar.resource_ids))}\n"
         for bar in bars
+        if bar.job_id in symbols
     )
-    return head + body + _KEY + legend
+    rest = f"{_OTHER} = {others} more jobs: a shorter period, or -u USER, shows which\n" if others else ""
+    return head + body + _KEY + legend + rest
 
 
 def _resources(number: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from oarpy.client.past import consumption, gantt_chart
 from oarpy.client.rendering import json_text, look
@@ -13,6 +13,17 @@ from oarpy.store.platform import resources
 from oarpy.store.platform.resources import ResourceScope
 
 Period = tuple[datetime, datetime]
+
+
+_LEAST = timedelta(minutes=10)
+_MOST = timedelta(days=7)
+
+
+def to_come(session: Session) -> Period:
+    """Return the time from now until everything planned is over: ten minutes at least, a week at most."""
+    now = datetime.now().astimezone()
+    last = max((bar.end for bar in gantt_store.bars(session.connection, now, now + _MOST)), default=0.0)
+    return now, min(max(datetime.fromtimestamp(last, now.tzinfo), now + _LEAST), now + _MOST)
 
 
 def gantt(session: Session, period: Period, user: str | None, *, as_json: bool) -> str:

@@ -24,6 +24,7 @@ from oarpy.client.rendering import (
     ids_text,
     json_text,
     local_date,
+    natural,
     one_line,
 )
 from oarpy.client.session import Session
@@ -87,6 +88,31 @@ def full(session: Session, found: Sequence[ResourceRow], *, as_json: bool) -> st
         )
         for one in found
     )
+
+
+def overview(session: Session, found: Sequence[ResourceRow], seen: Look) -> str:
+    """Return a line a node: its states, how many of its resources jobs hold, the jobs, its load, why it is away."""
+    holders = resources.holders(session.connection, [one.resource_id for one in found])
+    windows = maintenance.windows_of(session)
+    by_node: dict[str, list[ResourceRow]] = {}
+    for one in found:
+        by_node.setdefault(one.network_address or NO_NODE, []).append(one)
+    described = {node.name: node for node in nodes.describe(session.connection, sorted(filter(None, by_node)))}
+    columns = (Column("Node"), Column("State", colour=_state_colour), Column("Held"), Column("Load"), Column("Jobs"))
+    rows = []
+    for name in sorted(by_node, key=natural):
+        group, node = by_node[name], described.get(name)
+        states = dict.fromkeys(state(one, windows.get(name, ())) for one in group)
+        jobs = sorted({job for one in group for job in holders.get(one.resource_id, ())})
+        held = sum(one.resource_id in holders for one in group)
+        away = f": {_reason(node)}" if node and node.away_reason else ""
+        load = f"{node.load_average:.2f}" if node and node.load_average is not None else ""
+        named = ", ".join(map(str, jobs[:_MOST_JOBS])) + (", ..." if len(jobs) > _MOST_JOBS else "")
+        rows.append((name or "(no node)", ", ".join(states) + away, f"{held}/{len(group)}", load, named))
+    return Table(columns, tuple(rows)).text(seen)
+
+
+_MOST_JOBS = 6
 
 
 class _Stocks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -13,7 +14,13 @@ from oarpy import configuration as settings
 from oarpy.client.caller import current
 from oarpy.client.rendering import warn
 from oarpy.client.submission.directives.reading import read_directives
-from oarpy.client.submission.directives.script import in_directory, own_options, read_script
+from oarpy.client.submission.directives.script import (
+    Script,
+    in_directory,
+    own_options,
+    read_input_script,
+    read_script,
+)
 from oarpy.client.submission.options import Options, as_typed, merge, read_array_parameters
 from oarpy.client.submission.values import check_values, read_reservation
 from oarpy.model.dependency import other_word, with_job
@@ -27,6 +34,7 @@ _UNSAFE_IN_FILE = str.maketrans(
     {chr(code): "_" for code in range(128) if not chr(code).isalnum()} | {"-": "-", ".": "."}
 )
 
+_SCRIPT_NAME = re.compile(r"[\w./+-]+\.(sh|bash|csh|ksh|zsh|py|pl|rb|R|jl)", re.ASCII)
 _WALLTIME = re.compile(r"[,/]*walltime=\S*")
 
 
@@ -52,13 +60,18 @@ def draft(options: Options, caller: Submitter, limits: settings.SubmissionSettin
     """
     for text in caller.arguments:
         check_text("an argument", text, 2**24)
-    if options.words[:1] == ("-",):
-        raise UsageError("'-' is no command", hint="oarsub reads no script from its input: give a command or a file")
     _check_no_walltime(options)
     warnings: list[str] = []
     script_lines: tuple[str, ...] = ()
-    if options.scan_script:
-        options, script_lines, warnings = _scanned(in_directory(options), caller)
+    if options.words[:1] == ("-",) or (options.scan_script and not options.words):
+        script = read_input_script()
+        options, script_lines, warnings = _scanned(options, script, caller)
+        options = replace(options, words=(script.inline_command(options.words[1:]),))
+    elif options.scan_script:
+        options = in_directory(options)
+        options, script_lines, warnings = _scanned(options, read_script(options.command), caller)
+    else:
+        warnings = _missing_script(options)
     if "interactive" in options.flags:
         warnings += _check_interactive(options)
     submission = Submission(
@@ -66,12 +79,12 @@ def draft(options: Options, caller: Submitter, limits: settings.SubmissionSettin
             "user": caller.user,
             "groups": caller.groups,
             "command": _command(options),
-            "directory": _directory(options),
             "initial_request": _without_key(as_typed(caller.arguments, script_lines), options),
             "submitted_from": socket.gethostname(),
             "environment": _environment(caller.environment, warnings),
             **_outputs(options),
             **_with_ids(options, caller).values(),
+            "directory": _directory(options),
             **_array(options, limits),
         }
     )
@@ -104,13 +117,26 @@ def _without_key(typed: str, options: Options) -> str:
     return typed.replace(key, "...") if key else typed
 
 
-def _scanned(typed: Options, caller: Submitter) -> tuple[Options, tuple[str, ...], list[str]]:
+def _missing_script(options: Options) -> list[str]:
+    """Return the warning about a command that looks like a file of this directory, and is none."""
+    words = options.command.split(None, 1)
+    if not words or "directory" in options.texts or not _SCRIPT_NAME.fullmatch(words[0]):
+        return []
+    try:
+        current().read_file(words[0], 0)
+    except FileNotFoundError:
+        return [f"Warning: there is no file '{short(words[0])}' here: the job fails unless its nodes have it"]
+    except OSError:
+        pass  # it is there, and may be read on the nodes
+    return []
+
+
+def _scanned(typed: Options, script: Script, caller: Submitter) -> tuple[Options, tuple[str, ...], list[str]]:
     """Return what was typed and what the script asks for, its lines that say so, and warnings.
 
     The command line wins over ``#OAR`` lines, and these over lines of other schedulers. What is left out of the latter
     is told at once, since it may explain a refusal that follows.
     """
-    script = read_script(typed.command)
     written, own_lines = own_options(script)
     translated, complaints, other_lines = read_directives(script.path, script.lines, caller.user, caller.consumables)
     for complaint in complaints:
@@ -152,9 +178,12 @@ def _command(options: Options) -> str:
 
 def _directory(options: Options) -> str:
     if "directory" in options.texts:
-        return options.texts["directory"]
+        named = options.texts["directory"]
+        if os.path.isabs(named) or not named:
+            return named
     try:
-        return current().directory()
+        here = current().directory()
+        return os.path.normpath(os.path.join(here, options.texts.get("directory", "")))
     except OSError as error:
         raise UsageError(f"the current directory is gone: {error.strerror}", hint="cd elsewhere or use -d") from None
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from oarpy.scheduler.resources.consumables import Consumable
 
 _ALIASES: Mapping[str, str] = {"nodes": "network_address"}
+_ACCELERATORS = ("gpu", "gpudevice", "gpu_model")
+"""Properties whose names look like others, where a site has no accelerators."""
 _NOUNS: Mapping[str, str] = {"network_address": "nodes", "resource_id": "resources"}
 
 
@@ -36,6 +38,8 @@ def level_column(level: str, properties: Mapping[str, str]) -> str:
         return level
     if level in _ALIASES:
         return _ALIASES[level]
+    if level in _ACCELERATORS:
+        raise UsageError(f"no resource here has a {level}", hint="oarproperty --list shows what they have")
     close = difflib.get_close_matches(level, [*properties, *_ALIASES], n=3, cutoff=0.6)
     hint = f"did you mean {' or '.join(close)}?" if close else "oarproperty --list shows the properties"
     raise UsageError(f"unknown resource level '{level}'", hint=hint)

@@ -100,7 +100,7 @@ def _is_open(line: str) -> bool:
     return False
 
 
-def read_lines(path: str, *, executable: bool = False) -> list[str]:
+def read_lines(path: str, *, executable: bool = False) -> tuple[str, ...]:
     try:
         data = current().read_file(path, LARGEST_SCRIPT, executable=executable)
     except FileNotFoundError:
@@ -109,12 +109,18 @@ def read_lines(path: str, *, executable: bool = False) -> list[str]:
         if error.errno == errno.ENOEXEC:
             raise UsageError(f"script '{path}' is not executable", hint="chmod +x it") from None
         raise UsageError(f"file '{path}' cannot be read: {error.strerror}", hint="check its name and rights") from None
-    if len(data) > LARGEST_SCRIPT:
-        raise UsageError(f"file '{path}' is larger than {LARGEST_SCRIPT} bytes", hint="-S takes a script")
+    lines = script_lines(f"file '{path}'", data)
     if executable and data.partition(b"\n")[0].endswith(b"\r"):
         raise UsageError(f"{path}, line 1 ends with a carriage return", hint="no such script can run: dos2unix it")
+    return lines
+
+
+def script_lines(what: str, data: bytes) -> tuple[str, ...]:
+    """Return the lines of a text, whatever system wrote it. Raises :class:`UsageError` naming one that is too long."""
+    if len(data) > LARGEST_SCRIPT:
+        raise UsageError(f"{what} is larger than {LARGEST_SCRIPT} bytes", hint="-S takes a script")
     text = data.decode("utf-8", errors="surrogateescape").replace("\r\n", "\n").replace("\r", "\n")
-    return text.removesuffix("\n").split("\n")
+    return tuple(text.removesuffix("\n").split("\n"))
 
 
 def _without_comment(line: str) -> str:

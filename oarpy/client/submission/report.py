@@ -8,16 +8,27 @@ from oarpy.client.rendering import JsonValue
 from oarpy.client.submission.reservation_answer import ReservationAnswer
 from oarpy.client.submission.submission import Submitted
 
+_MOST_LINES = 20
 
-def text(submitted: Submitted, *, verbose: bool) -> str:
-    """Return the rules' notes as they are, ``# `` lines for people, and one line for each job."""
-    lines = [*submitted.notes, *(f"# {line}" for line in submitted.warnings)]
+
+def text(submitted: Submitted, *, verbose: bool, brief: bool = False) -> str:
+    """Return the rules' notes as they are, ``# `` lines for people, and one line for each job.
+
+    ``brief``: of many jobs the first and the last have a line, since a person reads them.
+    """
+    lines = remarks(submitted)
     if verbose:
         lines += trace_lines(submitted.trace)
-    lines += [f"OAR_JOB_ID={job_id}" for job_id in submitted.job_ids]
+    ids = [f"OAR_JOB_ID={job_id}" for job_id in submitted.job_ids]
+    lines += [ids[0], f"... {len(ids) - 2} more ...", ids[-1]] if brief and len(ids) > _MOST_LINES else ids
     if submitted.is_array:
         lines.append(f"OAR_ARRAY_ID={submitted.array_id}")
     return "\n".join(lines) + "\n"
+
+
+def remarks(submitted: Submitted) -> list[str]:
+    """Return the rules' notes as they are, and warnings behind ``# ``."""
+    return [*submitted.notes, *(f"# {line}" for line in submitted.warnings)]
 
 
 def trace_lines(trace: Iterable[str]) -> list[str]:

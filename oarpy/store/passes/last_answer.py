@@ -38,7 +38,7 @@ _STANDING = f"""
            CASE WHEN j.reservation_state = 'Scheduled' THEN extract(epoch FROM j.reservation_start)::float8 END,
            EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id AND k.state <> 'done'),
            coalesce(g.verdict, ''), coalesce(g.reason, ''), extract(epoch FROM g.start_time)::float8,
-           extract(epoch FROM p.at)::float8, {TOLD_COLUMNS}
+           extract(epoch FROM p.at)::float8, j.exit_status, {TOLD_COLUMNS}
     FROM scheduling_passes p, jobs j LEFT JOIN gantt_predictions g ON g.job_id = j.job_id
         LEFT JOIN first_predictions f ON f.job_id = j.job_id
     WHERE j.job_id = %s
@@ -64,7 +64,8 @@ class LastAnswer:
     """Instants are epoch seconds, ``walltime`` seconds, longer by the time for which the job was suspended.
 
     ``reserved`` is the date of an accepted reservation. ``verdict``, ``reason`` and ``predicted`` are what the last
-    pass, at ``passed``, stored (empty when it did not). ``told`` is what the job was told of its start.
+    pass, at ``passed``, stored (empty when it did not). ``exit_status`` is as waitpid(2) has it, None before the end.
+    ``told`` is what the job was told of its start.
     """
 
     job: int
@@ -81,6 +82,7 @@ class LastAnswer:
     reason: str
     predicted: float | None
     passed: float
+    exit_status: int | None
     told: ToldStart | None = None
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from oarpy.client.submission.directives.script import in_directory, own_options, read_script
-from oarpy.client.submission.options import Options, as_typed, merge, read_array_parameters
+from oarpy.client.submission.directives.script import Script, in_directory, own_options, read_script
+from oarpy.client.submission.options import Options, as_typed, merge, read_array_parameters, script_lines
 from oarpy.model.errors import UsageError
 
 
@@ -83,12 +84,35 @@ def test_scalar_given_twice(tmp_path: Path) -> None:
         own_options(read_script(script(tmp_path, "#OAR -n a", "#OAR -n b")))
 
 
-@pytest.mark.parametrize("content", [b"echo no hash\n#OAR -n x\n", b"", b"\x7fELF\0\0"])
-def test_first_line_must_be_a_comment(tmp_path: Path, content: bytes) -> None:
+def test_a_script_may_begin_with_any_line(tmp_path: Path) -> None:
+    path = tmp_path / "program"
+    path.write_bytes(b"echo no hash\n#OAR -n x\n")
+    path.chmod(0o700)
+    options, kept = own_options(read_script(str(path)))
+    assert (options.texts, kept) == ({"name": "x"}, ("#OAR -n x",))
+
+
+@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ('#!/bin/bash\n#OAR -n x\necho "it\'s $1" \\\n  "[$2]"\nread -r line && echo "$line"\n', "it's a [b c]\nin\n"),
+        ("#!/usr/bin/env python3\nimport sys\nprint(sys.argv[1:])\n", "['a', 'b c']\n"),
+        ("echo plain $#\ncat <<'END_OF_SCRIPT_0'\n$x\nEND_OF_SCRIPT_0\n", "plain 2\n$x\n"),
+    ],
+)
+def test_a_script_of_standard_input_runs_with_its_interpreter(shell: str, text: str, printed: str) -> None:
+    command = Script("standard input", script_lines("it", text.encode())).inline_command(["a", "b c"])
+    done = subprocess.run([shell, "-c", command], input="in\n", capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, printed, "")
+
+
+@pytest.mark.parametrize("content", [b"", b"\x7fELF\0\0"])
+def test_what_is_no_text_is_no_script(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "program"
     path.write_bytes(content)
     path.chmod(0o700)
-    with pytest.raises(UsageError, match="first line"):
+    with pytest.raises(UsageError, match="is no script"):
         read_script(str(path))
 
 

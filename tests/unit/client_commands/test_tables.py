@@ -106,5 +106,17 @@ def test_the_legend_of_a_gantt_chart_has_every_symbol() -> None:
     chart = gantt_chart.chart(bars, {1: "n1", 2: "n2"}, begin, end)
     assert ". = free, # = several jobs\n" in chart
     assert f"n1 {'#' * gantt_chart.WIDTH}\nn2 {'.' * gantt_chart.WIDTH}\n" in chart
+    assert "more jobs" not in chart
     narrow = gantt_chart.chart(bars, {1: "n1", 2: "n2"}, begin, end, 50)
     assert max(map(len, narrow.splitlines()[:3])) == 50
+
+
+def test_many_jobs_on_a_gantt_chart_share_a_symbol_and_nodes_stand_by_number() -> None:
+    begin, end = datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 5, 2, tzinfo=UTC)
+    bars = [GanttBar(n, "ann", "default", "Waiting", begin.timestamp(), end.timestamp(), (n,)) for n in range(1, 101)]
+    lines = gantt_chart.chart(bars, {n: f"n{n}" for n in range(100, 0, -1)}, begin, end).splitlines()
+    assert [line.split()[0] for line in lines[1:101]] == [f"n{n}" for n in range(1, 101)]
+    assert lines[1].split()[1] == "a" * gantt_chart.WIDTH
+    assert lines[63].split()[1] == "+" * gantt_chart.WIDTH
+    assert len(lines) == 1 + 100 + 1 + 62 + 1
+    assert lines[-1] == "+ = 38 more jobs: a shorter period, or -u USER, shows which"

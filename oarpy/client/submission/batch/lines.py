@@ -96,7 +96,7 @@ def read_batch(path: str, common: Options) -> Batch:
     return batch
 
 
-def _contents(path: str) -> list[str]:
+def _contents(path: str) -> Sequence[str]:
     if path != STANDARD_INPUT:
         return read_lines(path)
     data = current().read_input(LARGEST_SCRIPT)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
-from oarpy.client.submission.options import Options, read_lines
+from oarpy.client.caller import current
+from oarpy.client.submission.options import LARGEST_SCRIPT, Options, read_lines, script_lines
 from oarpy.model.dependency import with_job
 from oarpy.model.errors import UsageError
 from oarpy.model.submission import FIELDS, OPTIONS
@@ -35,14 +38,32 @@ class Script:
     path: str
     lines: tuple[str, ...]
 
+    def inline_command(self, arguments: Sequence[str]) -> str:
+        """Return a command for any shell that runs the script with its interpreter: it is in no file."""
+        first = self.lines[0]
+        interpreter = first[2:].strip() if first.startswith("#!") else "/bin/sh"
+        words = shlex.join(arguments)
+        end = next(word for number in count() if (word := f"END_OF_SCRIPT_{number}") not in self.lines)
+        text = "\n".join(self.lines)
+        program = f"exec {interpreter} /dev/fd/3 {words} 3<<'{end}'\n{text}\n{end}\n"
+        return f"exec /bin/sh -c {shlex.quote(program)}"
+
 
 def read_script(command: str) -> Script:
     """Read the script that ``command`` begins with. Raises :class:`UsageError` for what is none."""
     path = _script_path(command)
     lines = read_lines(path, executable=True)
-    if not lines or not lines[0].startswith("#"):
-        raise UsageError(f"the first line of script '{path}' does not begin with '#'", hint="begin it with #!/bin/sh")
-    return Script(path, tuple(lines))
+    if lines == ("",) or "\0" in lines[0]:
+        raise UsageError(f"'{path}' is no script", hint="-S reads the #OAR lines of a text")
+    return Script(path, lines)
+
+
+def read_input_script() -> Script:
+    """Read a script from the caller's standard input. Raises :class:`UsageError` for one that is empty, or too long."""
+    data = current().read_input(LARGEST_SCRIPT)
+    if not data.strip():
+        raise UsageError("no script on standard input", hint="oarsub -S - < SCRIPT")
+    return Script("standard input", script_lines("standard input", data))
 
 
 def own_options(script: Script) -> tuple[Options, tuple[str, ...]]:
