@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 import pytest
 
 from oarpy.model.dates import NO_DATES, JobDates
-from oarpy.model.dependency import Dependency
+from oarpy.model.dependency import Dependency, Shift
 from oarpy.model.request import parse_request
 from oarpy.scheduler.order.queue_orders import ORDERS
 from oarpy.scheduler.order.usage_shares import FactorRules, KarmaRules, Priorities, Usage
@@ -18,7 +19,7 @@ from oarpy.scheduler.plan import plan
 from oarpy.scheduler.snapshot import Alternative, Queue, Snapshot, WaitingJob, conditions
 from tests.harness.scheduling_cases import cluster, job, running
 
-TWO_VALUES: Mapping[str, tuple[Any, Any]] = {
+VALUES: Mapping[str, tuple[Any, ...]] = {
     "user": ("ann", "bob"),
     "project": ("default", "sea"),
     "queue": ("default", "low"),
@@ -30,17 +31,17 @@ TWO_VALUES: Mapping[str, tuple[Any, Any]] = {
         (Alternative(parse_request("/core=1").groups, 10),),
     ),
     "filter": ("", "mem > 4"),
-    "depends_on": ((), (Dependency(2),)),
+    "depends_on": ((), (Dependency(2),), (Dependency(1, "any", Shift("start", 15)),)),
     "reservation": (None, 60),
     "held": (False, True),
-    "dates": (NO_DATES, JobDates(not_before=40)),
+    "dates": (NO_DATES, JobDates(not_before=15)),
     "fault": ("", "it cannot be read"),
     "stopped": (False, True),
     "unasked": (False, True),
     "ranked": (None, 1),
     "part": (None, None),
 }
-"""Two values of each field. A ``part`` is of a running job, and has its tests where jobs grow."""
+"""Two values of each field, or more. A ``part`` is of a running job, and has its tests where jobs grow."""
 
 PLATFORM = cluster("n1:4 n2:4")
 
@@ -77,30 +78,39 @@ def fresh(**values: Any) -> WaitingJob:
     return replace(job(9, "/core=2", 50, submitted=9), **values)
 
 
-def test_every_field_has_two_values() -> None:
+def test_every_field_has_values() -> None:
     """A field that is added, or goes, is added to this table or goes from it."""
-    assert {"id", *TWO_VALUES} == set(WaitingJob.__dataclass_fields__)
-    assert conditions([fresh(filter=TWO_VALUES["filter"][1])]) == {"mem > 4"}
+    assert {"id", *VALUES} == set(WaitingJob.__dataclass_fields__)
+    assert conditions([fresh(filter=VALUES["filter"][1])]) == {"mem > 4"}
 
 
 @pytest.mark.parametrize("order", [*ORDERS, "fifo/5", "smallest/5"])
-@pytest.mark.parametrize("name", TWO_VALUES)
+@pytest.mark.parametrize("name", VALUES)
 def test_a_job_that_comes_with_either_value(name: str, order: str) -> None:
     before = waiting_before(order)
-    for value in TWO_VALUES[name]:
+    for value in VALUES[name]:
         assert plans_agree(before, replace(before, waiting=(*before.waiting, fresh(**{name: value})))), (name, value)
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("name", TWO_VALUES)
+@pytest.mark.parametrize("name", VALUES)
 def test_a_job_that_waits_and_gets_the_other_value(name: str, order: str) -> None:
     before = waiting_before(order)
     for number, old in enumerate(before.waiting):
-        first, second = (replace(old, **{name: value}) for value in TWO_VALUES[name])
-        both = [(*before.waiting[:number], one, *before.waiting[number + 1 :]) for one in (first, second)]
-        there, changed = (replace(before, waiting=jobs) for jobs in both)
-        assert plans_agree(there, changed), name
-        assert plans_agree(changed, there), name
+        ways = [replace(old, **{name: value}) for value in VALUES[name]]
+        lines = [(*before.waiting[:number], one, *before.waiting[number + 1 :]) for one in ways]
+        for there, changed in permutations([replace(before, waiting=jobs) for jobs in lines], 2):
+            assert plans_agree(there, changed), name
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", VALUES)
+def test_the_clock_moves_on_for_a_job_with_either_value(name: str, order: str) -> None:
+    before = waiting_before(order)
+    for value in VALUES[name]:
+        there = replace(before, waiting=(*before.waiting, fresh(**{name: value})))
+        for now in (12, 15, 16):
+            assert plans_agree(there, replace(there, now=now)), (name, value, now)
 
 
 def test_a_job_that_comes_where_an_application_stands_before_the_last_one() -> None:
