@@ -32,20 +32,16 @@ BEGIN
             END IF;
         END IF;
     END LOOP;
-    -- What a pass reads of jobs, and of those that are over if others depend on them. A set difference: a join under
-    -- EXISTS would compare every row with every other when it finds nothing. An IF of its own: a condition is planned as
-    -- a whole, whatever of it is asked.
+    -- What a pass reads of jobs, the columns that are described so, and of those that are over if others depend on them.
+    -- A set difference: a join under EXISTS would compare every row with every other when it finds nothing. An IF of its
+    -- own: a condition is planned as a whole, whatever of it is asked.
     IF moved < total THEN
         IF EXISTS (
-            SELECT job_id, submission_id, user_name, project, queue_name, job_name, types, properties, submitted_at,
-                   reservation_start, reservation_state, moldable_id, walltime, checkpoint, started_at, suspended_at,
-                   suspended_time, exit_status, ended_at
+            SELECT job_id, :read_by_passes
             FROM new_jobs n
             WHERE is_live(state) OR EXISTS (SELECT FROM job_dependencies d WHERE d.required_job_id = n.job_id)
             EXCEPT
-            SELECT job_id, submission_id, user_name, project, queue_name, job_name, types, properties, submitted_at,
-                   reservation_start, reservation_state, moldable_id, walltime, checkpoint, started_at, suspended_at,
-                   suspended_time, exit_status, ended_at
+            SELECT job_id, :read_by_passes
             FROM old_jobs) THEN
             PERFORM announce(ARRAY['job changed']);
         END IF;

@@ -81,11 +81,13 @@ def column(
     optional: bool = False,
     key: bool = False,
     check: str = "",
+    read_by_passes: bool = False,
 ) -> Column[Any]:
     """Return a column with what it is for; without ``optional`` it is NOT NULL.
 
     ``default`` is a value, or SQL as ``text``; ``check`` a condition on the column alone, beside what its kind must
-    keep to anyhow; ``key`` says that it belongs to the primary key.
+    keep to anyhow; ``key`` says that it belongs to the primary key. A change by hand of what is ``read_by_passes`` is
+    announced to them; this is a matter of jobs, as elsewhere any change of a row is.
     """
     conditions = [condition for condition in (check, sound(name, kind)) if condition]
     whole = conditions[0] if len(conditions) == 1 else " AND ".join(f"({one})" for one in conditions)
@@ -101,6 +103,7 @@ def column(
         # a key counts up only where it says so
         autoincrement="auto" if any(isinstance(part, Identity) for part in parts) else False,
         server_default=text(str(default).lower()) if isinstance(default, int | float) else default,
+        info={"read_by_passes": read_by_passes},
     )
 
 

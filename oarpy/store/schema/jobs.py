@@ -55,7 +55,13 @@ jobs = table(
     "jobs",
     "the jobs, one row for each member of an array",
     column("job_id", BigInteger, "number of the job", Identity(), key=True, check="job_id > 0"),
-    column("submission_id", BigInteger, "the submission that it came with", ForeignKey(submissions.c.submission_id)),
+    column(
+        "submission_id",
+        BigInteger,
+        "the submission that it came with",
+        ForeignKey(submissions.c.submission_id),
+        read_by_passes=True,
+    ),
     column("array_id", BigInteger, "number of the first job of its array"),
     column("array_index", Integer, "place in the array, from 1", default=1, check="array_index > 0"),
     column(
@@ -64,16 +70,18 @@ jobs = table(
         "name given by the user",
         default="",
         check="(job_name ~ '^[ -~]*$') AND (length(job_name) <= 200)",
+        read_by_passes=True,
     ),
-    column("user_name", Text, "who submitted it, and whom it runs as", check="user_name <> ''"),
+    column("user_name", Text, "who submitted it, and whom it runs as", check="user_name <> ''", read_by_passes=True),
     column(
         "project",
         Text,
         "project that it counts for",
         default="default",
         check="(project ~ '^[ -~]+$') AND (length(project) <= 200)",
+        read_by_passes=True,
     ),
-    column("queue_name", Text, "queue that it is in", ForeignKey(queues.c.queue_name)),
+    column("queue_name", Text, "queue that it is in", ForeignKey(queues.c.queue_name), read_by_passes=True),
     column(
         "kind", Text, "PASSIVE (a script) or INTERACTIVE", default="PASSIVE", check="kind IN ('PASSIVE', 'INTERACTIVE')"
     ),
@@ -83,8 +91,9 @@ jobs = table(
         "the words of oarsub -t",
         default="{}",
         check="(cardinality(types) <= 50) AND (array_to_string(types, '') ~ '^[ -~]*$')",
+        read_by_passes=True,
     ),
-    column("properties", Text, "SQL condition that every resource of it must meet", default=""),
+    column("properties", Text, "SQL condition that every resource of it must meet", default="", read_by_passes=True),
     column("command", Text, "what it runs", default="", check=f"octet_length(command) <= {LONGEST_COMMAND}"),
     column(
         "launching_directory",
@@ -101,18 +110,22 @@ jobs = table(
         "how long before the end of its walltime it is signalled",
         default="0",
         check="EXTRACT(epoch FROM checkpoint) >= 0",
+        read_by_passes=True,
     ),
     column(
         "checkpoint_signal", SmallInteger, "with which signal", default=12, check="checkpoint_signal BETWEEN 1 AND 64"
     ),
     column("notify", Text, "whom to tell about its life", default=""),
-    column("reservation_start", INSTANT, "start asked for by an advance reservation", optional=True),
+    column(
+        "reservation_start", INSTANT, "start asked for by an advance reservation", optional=True, read_by_passes=True
+    ),
     column(
         "reservation_state",
         Text,
         "toSchedule, then Scheduled once accepted",
         optional=True,
         check="reservation_state IN ('toSchedule', 'Scheduled')",
+        read_by_passes=True,
     ),
     column("resubmit_of", BigInteger, "the job that it repeats", ForeignKey("jobs.job_id"), optional=True),
     column(
@@ -136,15 +149,22 @@ jobs = table(
         "of its first node when the attempt was claimed: fences off a node that forgot in between",
         default="",
     ),
-    column("moldable_id", BigInteger, "the alternative of its submission that was chosen", optional=True),
+    column(
+        "moldable_id",
+        BigInteger,
+        "the alternative of its submission that was chosen",
+        optional=True,
+        read_by_passes=True,
+    ),
     column(
         "walltime",
         INTERVAL,
         "walltime of that alternative, or what it was changed to",
         optional=True,
         check="EXTRACT(epoch FROM walltime) > 0",
+        read_by_passes=True,
     ),
-    column("exit_status", Integer, "wait status of its command", optional=True),
+    column("exit_status", Integer, "wait status of its command", optional=True, read_by_passes=True),
     column(
         "final_state",
         Text,
@@ -152,9 +172,9 @@ jobs = table(
         optional=True,
         check="final_state IN ('Terminated', 'Error', 'Waiting')",
     ),
-    column("submitted_at", INSTANT, "when it was submitted", default=NOW),
-    column("started_at", INSTANT, "when its command started", optional=True),
-    column("ended_at", INSTANT, "when it reached its final state", optional=True),
+    column("submitted_at", INSTANT, "when it was submitted", default=NOW, read_by_passes=True),
+    column("started_at", INSTANT, "when its command started", optional=True, read_by_passes=True),
+    column("ended_at", INSTANT, "when it reached its final state", optional=True, read_by_passes=True),
     column("accounted", Boolean, "whether accounting has counted it", default=False),
     column(
         "reservation_offer",
@@ -162,13 +182,16 @@ jobs = table(
         "of a refused reservation: the first date at which it could have been had, NULL for none",
         optional=True,
     ),
-    column("suspended_at", INSTANT, "since when it is suspended; NULL when it is not", optional=True),
+    column(
+        "suspended_at", INSTANT, "since when it is suspended; NULL when it is not", optional=True, read_by_passes=True
+    ),
     column(
         "suspended_time",
         INTERVAL,
         "how long it was suspended before, in all; added to its walltime",
         default="0",
         check="EXTRACT(epoch FROM suspended_time) >= 0",
+        read_by_passes=True,
     ),
     column(
         "left_nothing",

@@ -2,7 +2,8 @@
 
 Views for analysts (``oar_report``) are in ``views``, those for programs of OAR 2.5 (``oar_compat``) in ``compat``.
 
-A file says CREATE OR REPLACE throughout: running it again brings what is there to its text.
+A file says CREATE OR REPLACE throughout: running it again brings what is there to its text. In it, ``:read_by_passes``
+stands for the columns of jobs that are described so.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from sqlalchemy import Connection
 
 from oarpy.store.database import Connection as DriverConnection
 from oarpy.store.past import structure
+from oarpy.store.schema.jobs import jobs
 
 Kind: TypeAlias = Literal["functions", "views", "compat"]
 
@@ -60,4 +62,5 @@ def driver_of(connection: Connection) -> DriverConnection:
 
 
 def _text(kind: Kind, name: str) -> str:
-    return (_FOLDER / kind / f"{name}.sql").read_text(encoding="utf-8")
+    read = ", ".join(column.name for column in jobs.columns if column.info["read_by_passes"])
+    return (_FOLDER / kind / f"{name}.sql").read_text(encoding="utf-8").replace(":read_by_passes", read)
