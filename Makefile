@@ -13,7 +13,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 TREE := build/tree
 RESULTS := research/benchmarks/results
-INSTALLED_FROM := pyproject.toml constraints.txt packaging/environment.sh
+PINS := constraints.txt
+DEV_PINS := constraints-dev.txt
+INSTALLED_FROM := pyproject.toml $(PINS) packaging/environment.sh
 
 # the benchmark of the main job first, then every other script of research/benchmarks/ that can be run
 BENCHMARKS := main_job $(filter-out main_job,$(basename $(notdir $(shell grep -ls __main__ research/benchmarks/*.py))))
@@ -111,10 +113,10 @@ $(VENV)/.installed-tools: packaging/tools.txt | $(VENV)/.installed-dev
 	$(BIN)/python -m pip --quiet --python $(VENV)/tools/bin/python install --no-deps --no-compile -r packaging/tools.txt </dev/null
 	touch $@
 
-$(VENV)/.installed-dev: $(INSTALLED_FROM)
-	@packaging/environment.sh $(VENV) embedded,dev
+$(VENV)/.installed-dev: $(INSTALLED_FROM) $(DEV_PINS)
+	@packaging/environment.sh $(VENV) $(PINS) $(DEV_PINS)
 	touch $(VENV)/.installed-embedded $@
 
 $(VENV)/.installed-embedded: $(INSTALLED_FROM)
-	@packaging/environment.sh $(VENV) embedded
+	@packaging/environment.sh $(VENV) $(PINS)
 	touch $@

@@ -1,10 +1,12 @@
 #!/bin/bash
-# Make or renew a virtual environment with this checkout in it: environment.sh FOLDER EXTRAS
+# Make or renew a virtual environment with this checkout in it: environment.sh FOLDER LIST...
 #
-# Versions come from constraints.txt. The folder is only made where there is none that works.
+# Each LIST names exact versions (constraints.txt, constraints-dev.txt): they are installed as they stand, so nothing is
+# searched. The folder is only made where there is none that works.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-folder=$1 extras=$2 python=${PYTHON:-python3}
+folder=$1 python=${PYTHON:-python3}
+shift
 
 fail() {
     echo "environment.sh: $*" >&2
@@ -41,8 +43,13 @@ make_with_pip_from_outside() {
 works || make_with_ensurepip || { install_ensurepip && make_with_ensurepip; } || make_with_pip_from_outside ||
     fail "no virtual environment can be made: apt-get install python3-venv"
 
-# Both names: older pips read the first for build requirements too, newer ones the second.
-export PIP_CONSTRAINT="$PWD/constraints.txt" PIP_BUILD_CONSTRAINT="$PWD/constraints.txt"
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
-echo "installing .[$extras] into $folder"
-"$folder/bin/python" -m pip install -qq --editable ".[$extras]" </dev/null
+install() {
+    "$folder/bin/python" -m pip install -qq --no-deps "$@" </dev/null
+}
+for list; do
+    echo "installing $(grep -c == "$list") packages of $list into $folder ($("$folder/bin/python" --version))"
+    install --requirement "$list"
+done
+# setuptools, which builds it, is in the first list
+install --no-build-isolation --editable .
