@@ -318,6 +318,17 @@ def negotiate(
     run_negotiate(file, sys.stdout)
 
 
+@app.command()
+def decide(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Questions (JSON).")],
+    _as_json: Annotated[bool, typer.Option("-J", "--json", help="Accepted: the output is always JSON.")] = False,
+) -> None:
+    """Answer questions on files as clusters and brokers would, without a database: one JSON object a line for each."""
+    from oarpy.questions.command import run_decide
+
+    raise typer.Exit(run_decide(files, sys.stdout, sys.stderr))
+
+
 @grid.callback()
 def several_clusters() -> None:
     """Place jobs on several clusters."""

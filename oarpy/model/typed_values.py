@@ -28,6 +28,12 @@ _LONGEST_VALUE = 60
 _LONGEST_NUMBER = 40
 _OBJECTS = inspect.StructType | inspect.DataclassType
 _LISTS = inspect.ListType | inspect.VarTupleType
+_PLAIN_NOUNS = {
+    inspect.IntType: "a whole number",
+    inspect.FloatType: "a number",
+    inspect.BoolType: "true or false",
+    inspect.DateTimeType: "a date",
+}
 _CONTAINERS = _OBJECTS | _LISTS | inspect.TupleType | inspect.DictType
 
 
@@ -179,6 +185,8 @@ def _inside(kind: inspect.Type, step: Any) -> inspect.Type:
     if isinstance(kind, inspect.UnionType):
         return next(_inside(one, step) for one in kind.types if isinstance(one, _CONTAINERS))
     if isinstance(kind, _OBJECTS):
+        if isinstance(step, int):  # a struct that is written as a list
+            return kind.fields[step].type
         return next(field.type for field in kind.fields if field.encode_name == step)
     if isinstance(kind, inspect.DictType):
         return kind.value_type
@@ -202,17 +210,13 @@ def _noun(kind: inspect.Type) -> str:
             return f"one of {', '.join(map(str, kind.values))}"
         case inspect.StrType():
             return "a word" if kind.min_length else "a string"
-        case inspect.IntType():
-            return "a whole number"
-        case inspect.FloatType():
-            return "a number"
-        case inspect.BoolType():
-            return "true or false"
-        case inspect.DateTimeType():
-            return "a date"
+        case inspect.IntType() | inspect.FloatType() | inspect.BoolType() | inspect.DateTimeType():
+            return _PLAIN_NOUNS[type(kind)]
         case inspect.ListType() | inspect.VarTupleType():
             return "a list with at least one entry" if kind.min_length else "a list"
         case inspect.TupleType():
             return f"a list of {len(kind.item_types)} entries"
+        case inspect.StructType(array_like=True):
+            return f"a list [{', '.join(field.name for field in kind.fields)}]"
         case _:
             return "an object"

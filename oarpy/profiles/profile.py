@@ -15,7 +15,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from math import inf
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
+
+from oarpy.profiles.timeline import Processors
+
+Hold = TypeVar("Hold")
 
 
 class CountedHold(NamedTuple):
@@ -133,11 +137,9 @@ class Profile:
             del self._times[at], self._free[at]
 
 
-Wanted = tuple[Profile, int]
-"""Processors of one machine."""
-
-
-def first_common_start(wanted: Sequence[Wanted], duration: float, lo: float, hi: float = inf) -> float:
+def first_common_start(
+    wanted: Sequence[tuple[Processors[Hold], int]], duration: float, lo: float, hi: float = inf
+) -> float:
     """Return the earliest start in [lo, hi] at which each machine has the processors wanted for ``duration``.
 
     Infinite if there is none. Each machine in turn puts the start off, until all agree.

@@ -30,3 +30,10 @@ class Timeline(Protocol[Request, Hold]):
 
     def ends(self, after: float) -> Iterable[float]:
         """Return the instants later than ``after`` at which something held ends, rising; others may be among them."""
+
+
+class Processors(Timeline[int, Hold], Protocol[Hold]):
+    """A timeline whose requests are numbers of processors."""
+
+    def free(self, start: float, duration: float = 0) -> int:
+        """Return how many processors are free throughout [start, start + duration), or at ``start``."""

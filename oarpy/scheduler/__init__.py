@@ -1,5 +1,5 @@
 """The pure core: ``decide(snapshot, memory) -> Decisions``. No I/O, no clock, no global; imports nothing of oarpy but
-``oarpy.model``.
+``oarpy.model`` and ``oarpy.profiles``.
 
 ::
 
@@ -11,6 +11,7 @@
                                   |
                                   +----> explain    why a job does not start
 
+``windows``, ``bags`` and ``predictors`` are for what is promised: reservations that may move, bags of tasks, run times.
 ``snapshot`` is what a pass knows, ``memory`` what is kept from pass to pass (a cache), ``plan`` and ``verdicts`` what
 becomes of waiting jobs. ``job_roles`` says what the types of a job mean here.
 """

@@ -1,0 +1,9 @@
+"""Bags of equal tasks over several clusters, which tell neither queue nor load.
+
+- ``composition``: from offers of clusters to how many tasks each gets.
+
+After chapters 6 and 7 of M. A. S. Netto, "Adaptive Co-Allocation of Distributed Resources for Parallel Applications"
+(2009). Pure.
+"""
+
+from __future__ import annotations

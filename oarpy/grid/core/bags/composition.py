@@ -1,0 +1,148 @@
+"""How many tasks of a bag each cluster gets, from what clusters offer: so many tasks by such an instant.
+
+Of each cluster one offer counts, the one of most tasks among those that end by t. The least t at which these have room
+for the bag is t*: no composition ends earlier.
+
+- Where t* is by the deadline, the tasks are balanced over all that offer something by it: by the sizes of the offers
+  (plb), or by sizes and, among offers of one size, by power (dplb) and pending work (dplbv2).
+- Where it is not, the offers are used as they come, the largest of those in time first (nolb).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import groupby
+from math import floor
+from typing import Literal
+
+BagPolicy = Literal["nolb", "plb", "dplb", "dplbv2"]
+Number = Fraction | int | float
+_HOUR = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOffer:
+    """So many tasks that a cluster would end by an instant."""
+
+    provider: str
+    tasks: int
+    end: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Strengths:
+    """What clusters tell of themselves besides: their power, in any measure, and the processor seconds that wait."""
+
+    power: Mapping[str, Number] = field(default_factory=dict)
+    pending: Mapping[str, Number] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """The parts of a bag; none where the offers do not suffice. ``policy`` is the one that was used."""
+
+    policy: BagPolicy
+    parts: Sequence[ClusterOffer]
+
+    @property
+    def end(self) -> Number | None:
+        """When the last part ends."""
+        return max((part.end for part in self.parts), default=None)
+
+
+def compose(
+    policy: BagPolicy, tasks: int, deadline: Number | None, offers: Sequence[ClusterOffer], strengths: Strengths
+) -> Composition:
+    """Return how many tasks each cluster gets."""
+    earliest = next((end for end in sorted({one.end for one in offers}) if _room(_best(offers, end)) >= tasks), None)
+    if earliest is None:
+        return Composition(policy, ())
+    if policy == "nolb" or (deadline is not None and earliest > deadline):
+        return Composition("nolb", _taken(_best(offers, earliest), tasks, deadline))
+    best = _best(offers, earliest if deadline is None else deadline)
+    best.sort(key=lambda one: (-one.tasks, -strengths.power.get(one.provider, 0), one.provider))
+    sizes = [one.tasks for one in best]
+    if policy == "plb":
+        counts = share_out(tasks, _shares(tasks, sizes), sizes)
+    else:
+        counts = _by_groups(tasks, best, [_weight(policy, one.provider, strengths) for one in best])
+    return Composition(policy, [replace(one, tasks=n) for one, n in zip(best, counts, strict=True) if n])
+
+
+def share_out(tasks: int, shares: Sequence[Fraction], caps: Sequence[int]) -> list[int]:
+    """Return whole shares of ``tasks``, none above its cap.
+
+    Each gets the whole part of its share. Then one more goes to each with room, the greatest remainder first; what is
+    left then goes to who has room, in their order.
+
+    >>> share_out(12, [Fraction(48, 5), Fraction(12, 5)], [16, 4])
+    [10, 2]
+    """
+    counts = [min(floor(share), cap) for share, cap in zip(shares, caps, strict=True)]
+    left = tasks - sum(counts)
+    for place in sorted(range(len(shares)), key=lambda place: -(shares[place] - floor(shares[place]))):
+        if left and counts[place] < caps[place]:
+            counts[place] += 1
+            left -= 1
+    for place, cap in enumerate(caps):
+        more = min(left, cap - counts[place])
+        counts[place] += more
+        left -= more
+    return counts
+
+
+def _shares(tasks: int, weights: Sequence[Number]) -> list[Fraction]:
+    whole = sum(Fraction(weight) for weight in weights)
+    return [Fraction(weight) * tasks / whole for weight in weights]
+
+
+def _by_groups(tasks: int, best: Sequence[ClusterOffer], weights: Sequence[Fraction]) -> list[int]:
+    """Share tasks out among groups of offers of one size, then inside each by weight."""
+    sizes = [one.tasks for one in best]
+    groups = [(size, len(list(group))) for size, group in groupby(sizes)]
+    totals = [size * members for size, members in groups]
+    counts: list[int] = []
+    for (size, members), share in zip(groups, share_out(tasks, _shares(tasks, totals), totals), strict=True):
+        own = weights[len(counts) : len(counts) + members]
+        counts += share_out(share, _shares(share, own), [size] * members)
+    return counts
+
+
+def _weight(policy: BagPolicy, provider: str, strengths: Strengths) -> Fraction:
+    """Return the power of a cluster; of two equal ones the one with more hours of work before it counts less."""
+    power = Fraction(strengths.power[provider])
+    if policy == "dplb":
+        return power
+    return power / (1 + Fraction(strengths.pending[provider]) / (_HOUR * power))
+
+
+def _best(offers: Iterable[ClusterOffer], by: Number) -> list[ClusterOffer]:
+    """Return of each cluster the offer of most tasks among those that end by an instant; the earlier of equal ones."""
+    best: dict[str, ClusterOffer] = {}
+    for one in offers:
+        known = best.get(one.provider)
+        if one.end <= by and (known is None or (-one.tasks, one.end) < (-known.tasks, known.end)):
+            best[one.provider] = one
+    return list(best.values())
+
+
+def _room(offers: Iterable[ClusterOffer]) -> int:
+    return sum(one.tasks for one in offers)
+
+
+def _taken(best: Iterable[ClusterOffer], tasks: int, deadline: Number | None) -> list[ClusterOffer]:
+    """Return offers as they are used up: those in time first, the largest of them first; then the others by end."""
+
+    def order(one: ClusterOffer) -> tuple[bool, int, Number, str]:
+        late = deadline is None or one.end > deadline
+        return late, 0 if late else -one.tasks, one.end, one.provider
+
+    parts = []
+    for one in sorted(best, key=order):
+        here = min(one.tasks, tasks)
+        tasks -= here
+        if here:
+            parts.append(replace(one, tasks=here))
+    return parts

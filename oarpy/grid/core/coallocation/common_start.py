@@ -1,0 +1,113 @@
+"""The earliest common start of a parallel job on one cluster, or on several, which makes it longer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import merge
+from math import inf
+from typing import Generic, TypeVar
+
+from oarpy.profiles.timeline import Processors
+
+Hold = TypeVar("Hold")
+Parts = Mapping[str, int]
+"""Processors by the name of the cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoProvider(Generic[Hold]):
+    """A cluster, and what is free on it."""
+
+    name: str
+    speed: float
+    timeline: Processors[Hold]
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelRequest:
+    """Processors for ``time`` seconds at speed 1; on several clusters the ``overhead``, a share of it, comes on top.
+
+    ``at_most`` limits what single clusters give, ``end_by`` the end.
+    """
+
+    procs: int
+    time: float
+    overhead: float = 0
+    at_most: Parts = field(default_factory=dict)
+    end_by: float = inf
+
+    def alone(self, speed: float) -> float:
+        """Return how long it takes on one cluster."""
+        return self.time / speed
+
+    def spread(self, slowest: float) -> float:
+        """Return how long it takes on several clusters."""
+        return self.time * (1 + self.overhead) / slowest
+
+
+@dataclass(frozen=True, slots=True)
+class CommonPlace:
+    """Where and when a parallel job runs; parts are in the order in which clusters were asked."""
+
+    start: float
+    end: float
+    parts: Parts
+
+
+def in_turn(names: Sequence[str], first: str) -> list[str]:
+    """Return clusters from the one whose turn it is on, then round to the one before it."""
+    at = names.index(first)
+    return [*names[at:], *names[:at]]
+
+
+def instants_from(providers: Iterable[CoProvider[Hold]], lo: float) -> Iterator[float]:
+    """Yield an instant, and those behind it at which a cluster may get more room, rising."""
+    yield lo
+    last = lo
+    for instant in merge(*(one.timeline.ends(lo) for one in providers)):
+        if instant > last:
+            yield instant
+            last = instant
+
+
+def common_place(
+    providers: Sequence[CoProvider[Hold]], request: ParallelRequest, instants: Iterable[float]
+) -> CommonPlace | None:
+    """Return the place at the first of the instants, which rise, at which clusters, asked in turn, have room.
+
+    One cluster with room for all comes before several. On several, each gives as much as it has throughout, for as long
+    as the slowest of all would take: which ones have a part is not known yet.
+    """
+    slowest = request.spread(min(one.speed for one in providers))
+    for start in instants:
+        found = _on_one(providers, request, start) or _on_several(providers, request, start, slowest)
+        if found is not None:
+            return found
+    return None
+
+
+def _on_one(providers: Sequence[CoProvider[Hold]], request: ParallelRequest, start: float) -> CommonPlace | None:
+    for one in providers:
+        time = request.alone(one.speed)
+        fits = request.at_most.get(one.name, request.procs) >= request.procs and start + time <= request.end_by
+        if fits and one.timeline.fits(request.procs, start, time):
+            return CommonPlace(start, start + time, {one.name: request.procs})
+    return None
+
+
+def _on_several(
+    providers: Sequence[CoProvider[Hold]], request: ParallelRequest, start: float, time: float
+) -> CommonPlace | None:
+    left, parts, speeds = request.procs, {}, []
+    for one in providers:
+        most = min(left, request.at_most.get(one.name, left))
+        here = min(most, one.timeline.free(start, time)) if most else 0
+        if here:
+            parts[one.name] = here
+            speeds.append(one.speed)
+            left -= here
+    if left:
+        return None
+    end = start + request.spread(min(speeds))
+    return CommonPlace(start, end, parts) if end <= request.end_by else None

@@ -1,0 +1,179 @@
+"""Questions to a broker of several clusters: parallel jobs over clusters, and bags from offers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
+
+from oarpy.grid.core.bags.composition import ClusterOffer, Strengths, compose
+from oarpy.grid.core.coallocation.common_start import CommonPlace, CoProvider, ParallelRequest, common_place, in_turn
+from oarpy.grid.core.coallocation.early_end import Metajob, PlannedClusters
+from oarpy.model.typed_values import Exact, refuse
+from oarpy.profiles.planned import plan_at
+from oarpy.profiles.profile import CountedHold, Profile
+from oarpy.questions.cluster_answers import Answer
+from oarpy.questions.fields import (
+    MOST,
+    CoallocateFile,
+    ComposeFile,
+    CompressFile,
+    MetajobEntry,
+    ParallelEntry,
+    PlannedProviderEntry,
+    ProviderEntry,
+)
+from oarpy.questions.possible_states import HeldMachine, Ids, check_known, check_length, check_names, check_span
+
+
+def answer_coallocate(file: CoallocateFile) -> Answer:
+    """Tell when and where a parallel job can start."""
+    names = check_names(one.name for one in file.providers)
+    profiles = {one.name: _held_profile(place, one, file.now) for place, one in enumerate(file.providers, 1)}
+    first = names[0] if file.first is None else file.first
+    check_known("file", "first", [first], names)
+    check_known("job", "at_most", file.job.at_most, names)
+    _check_lengths("job", file.job, file.providers)
+    lo = _ready(file.job.ready, file.now)
+    ends = {hold.end for one in file.providers for hold in one.holds}
+    speeds = {one.name: one.speed for one in file.providers}
+    providers = [CoProvider(name, speeds[name], profiles[name]) for name in in_turn(names, first)]
+    found = common_place(providers, _request(file.job, file.job.end_by), [lo, *sorted(end for end in ends if end > lo)])
+    if found is None:
+        return {"start": None, "end": None, "parts": {}}
+    return _place(found)
+
+
+def _held_profile(place: int, provider: ProviderEntry, now: float) -> Profile:
+    machine = HeldMachine(provider.procs, now)
+    for number, hold in enumerate(provider.holds, 1):
+        owner = f"providers {place}: holds {number}"
+        check_span(owner, hold.start, hold.end)
+        machine.hold(owner, hold.start, hold.end, hold.procs)
+    return machine.profile
+
+
+def _check_lengths(
+    owner: str, job: ParallelEntry | MetajobEntry, providers: Iterable[ProviderEntry | PlannedProviderEntry]
+) -> None:
+    request = _request(job)
+    for one in providers:
+        check_length(owner, "time", job.time, request.spread(one.speed))
+
+
+def _request(job: ParallelEntry | MetajobEntry, end_by: float | None = None) -> ParallelRequest:
+    return ParallelRequest(job.procs, job.time, job.overhead, job.at_most, inf if end_by is None else end_by)
+
+
+def _ready(ready: float | None, now: float) -> float:
+    return now if ready is None else max(ready, now)
+
+
+def _place(found: CommonPlace) -> Answer:
+    return {"start": found.start, "end": found.end, "parts": dict(found.parts)}
+
+
+def answer_compress(file: CompressFile) -> Answer:
+    """Tell who comes forward when a job ended early on a cluster of several."""
+    names = check_names(one.name for one in file.providers)
+    check_known("file", "provider", [file.provider], names)
+    places = _checked_places(file, names)
+    profiles = {
+        one.name: Profile(one.procs, file.now, [(held.end, held.procs) for held in one.running])
+        for one in file.providers
+    }
+    clusters = PlannedClusters(
+        [CoProvider(one.name, one.speed, profiles[one.name]) for one in file.providers],
+        {
+            one.name: [plan_at(profiles[one.name], job.id, job.procs, job.start, job.time) for job in one.local]
+            for one in file.providers
+        },
+        [_metajob(job, place, names, profiles) for job, place in zip(file.metajobs, places, strict=True)],
+    )
+    clusters.after_early_end(file.provider, file.operation, file.now)
+    return {
+        "local": {str(job.id): job.start for jobs in clusters.local.values() for job in jobs},
+        "metajobs": {str(metajob.id): _place(metajob.place) for metajob in clusters.metajobs},
+    }
+
+
+def _metajob(
+    job: MetajobEntry, place: CommonPlace, names: Sequence[str], profiles: Mapping[str, Profile]
+) -> Metajob[CountedHold]:
+    return Metajob(
+        id=job.id,
+        request=_request(job),
+        ready=-inf if job.ready is None else job.ready,
+        first=names[0] if job.first is None else job.first,
+        place=place,
+        holds={name: profiles[name].hold(procs, place.start, place.end) for name, procs in place.parts.items()},
+    )
+
+
+def _checked_places(file: CompressFile, names: Sequence[str]) -> list[CommonPlace]:
+    """Return where metajobs are planned, if everything is as it can be."""
+    ids = Ids()
+    machines = {one.name: HeldMachine(one.procs, file.now) for one in file.providers}
+    for place, one in enumerate(file.providers, 1):
+        machine, where = machines[one.name], f"providers {place}"
+        for number, held in enumerate(one.running, 1):
+            check_span(f"{where}: running {number}", held.start, held.end)
+            machine.run(f"{where}: running {number}", held.start, held.end, held.procs)
+        for number, local in enumerate(one.local, 1):
+            owner = ids.owner(f"{where}: local", number, local.id)
+            machine.plan(owner, local.start, local.start + local.time, local.procs)
+    places = []
+    for place, job in enumerate(file.metajobs, 1):
+        owner = ids.owner("metajobs", place, job.id)
+        check_known(owner, "parts", job.parts, names)
+        check_known(owner, "first", [] if job.first is None else [job.first], names)
+        check_known(owner, "at_most", job.at_most, names)
+        if sum(job.parts.values()) != job.procs:
+            refuse(owner, "parts", sum(job.parts.values()), f"do not add up to procs, {job.procs}", "mend one of them")
+        _check_lengths(owner, job, file.providers)
+        places.append(_planned_place(job, {one.name: one.speed for one in file.providers}))
+        for name, procs in job.parts.items():
+            machines[name].plan(owner, places[-1].start, places[-1].end, procs)
+    return places
+
+
+def _planned_place(job: MetajobEntry, speeds: Mapping[str, float]) -> CommonPlace:
+    used = [speeds[name] for name in job.parts]
+    time = _request(job).alone(used[0]) if len(used) == 1 else _request(job).spread(min(used))
+    return CommonPlace(job.start, job.start + time, job.parts)
+
+
+def answer_compose(file: ComposeFile) -> Answer:
+    """Tell how the tasks of a bag are shared out among clusters that made offers."""
+    _check_compose(file)
+    offers = [ClusterOffer(one.provider, one.tasks, one.end) for one in file.offers]
+    found = compose(file.policy, file.tasks, file.deadline, offers, Strengths(file.power, file.pending))
+    parts = [{"provider": part.provider, "tasks": part.tasks, "end": part.end} for part in found.parts]
+    meets = None if file.deadline is None else found.end is not None and found.end <= file.deadline
+    return {"policy": found.policy, "parts": parts, "end": found.end, "meets": meets}
+
+
+def _check_compose(file: ComposeFile) -> None:
+    _check_exact("file", "deadline", file.deadline, -MOST)
+    for place, offer in enumerate(file.offers, 1):
+        owner = f"offers {place}"
+        if not offer.provider:
+            refuse(owner, "provider", offer.provider, "is no name", "name the provider")
+        _check_exact(owner, "end", offer.end, -MOST)
+    for key, values in (("power", file.power), ("pending", file.pending)):
+        for name, value in values.items():
+            if not name:
+                refuse(key, name, value, "belongs to no provider", "name the provider")
+            _check_exact(key, name, value, 0)
+            if key == "power" and not value:
+                refuse(key, name, value, "is not above 0", "give a number above 0")
+    needed = {"power": file.policy in ("dplb", "dplbv2"), "pending": file.policy == "dplbv2"}
+    for place, offer in enumerate(file.offers, 1):
+        for key, values in (("power", file.power), ("pending", file.pending)):
+            if needed[key] and offer.provider not in values:
+                problem = f"has no value in key '{key}', which {file.policy} needs"
+                refuse(f"offers {place}", "provider", offer.provider, problem, "give one")
+
+
+def _check_exact(owner: str, key: str, value: Exact | None, least: float) -> None:
+    if value is not None and not least <= value <= MOST:
+        refuse(owner, key, value, f"is not from {least:g} to {MOST:g}", "give another number")

@@ -1,0 +1,71 @@
+"""Run times predicted from runs of the same user. A prediction ends no job, and is at most its walltime.
+
+``last2`` is that of D. Tsafrir, Y. Etsion and D. Feitelson, "Backfilling using system-generated predictions rather than
+user runtime estimates" (IEEE TPDS 2007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+_LAST = 30
+"""Runs that are looked at, the latest ones."""
+_FEWEST = 3
+"""Runs from which something can be learnt."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """A job that ended: whose it was, its name, its walltime, how long it ran, and when it ended (seconds)."""
+
+    user: str
+    name: str
+    walltime: float
+    run: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobToPredict:
+    """A job that has not run yet."""
+
+    user: str
+    name: str
+    walltime: float
+
+
+Predictor = Callable[[JobToPredict, Sequence[PastRun]], float]
+"""Seconds that a job will run, from runs of its user, the latest first."""
+
+
+def predicted_run(predictor: Predictor, job: JobToPredict, history: Sequence[PastRun], now: float) -> float:
+    """Return how many seconds a job will run, as is known at an instant."""
+    known = sorted((run for run in history if run.user == job.user and run.end <= now), key=lambda run: -run.end)
+    return min(predictor(job, known), job.walltime)
+
+
+def _walltime(job: JobToPredict, _runs: Sequence[PastRun]) -> float:
+    return job.walltime
+
+
+def _mean_of_last_two(job: JobToPredict, runs: Sequence[PastRun]) -> float:
+    return (runs[0].run + runs[1].run) / 2 if len(runs) > 1 else job.walltime
+
+
+def _ninth_decile_of_similar(job: JobToPredict, runs: Sequence[PastRun]) -> float:
+    """Return the walltime times that part of it which nine of ten similar runs needed at most."""
+    similar = [run for run in runs if run.name == job.name][:_LAST]
+    if len(similar) < _FEWEST:
+        similar = list(runs[:_LAST])
+    if len(similar) < _FEWEST:
+        return job.walltime
+    parts = sorted(run.run / run.walltime for run in similar)
+    return job.walltime * parts[-(-9 * len(parts) // 10) - 1]
+
+
+PREDICTORS: Mapping[str, Predictor] = {
+    "walltime": _walltime,
+    "last2": _mean_of_last_two,
+    "similar": _ninth_decile_of_similar,
+}

@@ -1,0 +1,191 @@
+"""Whether a new job with a window is accepted, and which other starts it could have.
+
+The queue is planned from the place of the new job on. Jobs before it keep their slots::
+
+    queue    a  b  new  c  d
+             slots |  each its earliest place inside its own window
+                        c gets none: the new job goes behind it, and it is tried again: a b c new d
+
+1. Everybody has a place: the job is accepted.
+2. Somebody behind the new job has none: the new job goes to his place in the queue, those between keep their slots.
+3. The new job itself has none: starts before and after what is in its way are *options*. One where all others find
+   their places is valid, and an *offer*, unless the job takes it at once.
+
+Each round leaves the new job further behind, so there is an end. Whatever comes out, nobody loses his window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Generic, NamedTuple, TypeVar
+
+from oarpy.profiles.planned import JobId
+from oarpy.profiles.timeline import Timeline
+from oarpy.scheduler.windows.window_jobs import Window, WindowJob
+
+Request = TypeVar("Request")
+Hold = TypeVar("Hold")
+Span = tuple[float, float]
+"""From when to when something is held (seconds)."""
+
+
+class Offer(NamedTuple):
+    """Another start of a job that could be had; ``phi`` is its distance from the window, in run times of the job."""
+
+    phi: float
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What is taken and what is offered where the window cannot be had.
+
+    No offer is farther than ``limit``. The first valid one up to ``accept`` is taken at once. With ``take``, the one
+    with this start is taken, and no other. ``farther``: some start after the window is always offered.
+    """
+
+    limit: float = inf
+    accept: float = -inf
+    take: float | None = None
+    farther: bool = False
+
+    def takes(self, offer: Offer) -> bool:
+        """Tell whether a valid offer is taken at once."""
+        return offer.phi <= self.accept if self.take is None else offer.start == self.take
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What became of a new job: all starts in the order of the queue if it was accepted, else offers."""
+
+    start: float | None
+    starts: Mapping[JobId, float]
+    offers: Sequence[Offer]
+    taken: Offer | None = None
+
+
+def admit(
+    timeline: Timeline[Request, Hold],
+    running: Iterable[Span],
+    queue: Sequence[WindowJob[Request]],
+    slots: Mapping[JobId, float],
+    now: float,
+    terms: Terms,
+) -> Admission:
+    """Decide on the one job of the queue that has no slot.
+
+    The timeline has what ``running`` jobs hold, and nothing else; afterwards it is of no more use.
+    """
+    question = _Question(timeline, running, queue, slots, now)
+    while True:
+        failed = question.attempt(question.new.window(now))
+        if failed is None:
+            return question.accepted(None)
+        if failed == question.place:
+            return _admit_elsewhere(question, terms)
+        question.fix(failed)
+
+
+def _admit_elsewhere(question: _Question[Request, Hold], terms: Terms) -> Admission:
+    valid: dict[float, Offer] = {}
+    untried = question.options(terms.limit)
+    while (option := next(untried, None)) is not None:
+        if option.start in valid:
+            continue
+        failed = question.attempt((option.start, option.start))
+        if failed is None:
+            valid[option.start] = option
+            if terms.takes(option):
+                return question.accepted(option)
+        elif failed > question.place:
+            question.fix(failed)
+            untried = question.options(terms.limit)
+    last = question.new.window(question.now)[1]
+    if terms.farther and not any(start > last for start in valid):
+        option = question.farther()
+        if option.phi <= terms.limit:
+            valid[option.start] = option
+            if terms.takes(option):
+                return question.accepted(option)
+    return Admission(None, question.slots, sorted(valid.values()))
+
+
+class _Question(Generic[Request, Hold]):
+    """A queue, and the place of the new job in it. Jobs before it hold their slots."""
+
+    def __init__(
+        self,
+        timeline: Timeline[Request, Hold],
+        running: Iterable[Span],
+        queue: Sequence[WindowJob[Request]],
+        slots: Mapping[JobId, float],
+        now: float,
+    ) -> None:
+        self._timeline, self._running, self.slots, self.now = timeline, list(running), slots, now
+        self._queue = list(queue)
+        self.place = next(place for place, job in enumerate(queue) if job.id not in slots)
+        self.new = queue[self.place]
+        self._found: list[float] = []
+        for job in self._queue[: self.place]:
+            self._hold(job, slots[job.id])
+
+    def attempt(self, window: Window) -> int | None:
+        """Place the new job in a window, then those behind it; return the place of the first who gets none."""
+        holds: list[Hold] = []
+        self._found = []
+        failed = None
+        for place, job in enumerate(self._queue[self.place :], self.place):
+            lo, hi = job.window(self.now) if self._found else window
+            start = self._timeline.earliest(job.request, job.time, lo, hi)
+            if start == inf:
+                failed = place
+                break
+            self._found.append(start)
+            holds.append(self._hold(job, start))
+        for hold in reversed(holds):
+            self._timeline.give_back(hold)
+        return failed
+
+    def fix(self, failed: int) -> None:
+        """Let the new job go behind the one that failed; who is before it now holds his slot."""
+        for job in self._queue[self.place + 1 : failed + 1]:
+            self._hold(job, self.slots[job.id])
+        self._queue.insert(failed, self._queue.pop(self.place))
+        self.place = failed
+
+    def options(self, limit: float) -> Iterator[Offer]:
+        """Yield the starts around what is in the way of the new job, the nearest first."""
+        lo, _ = self.new.window(self.now)
+        before = [(self.slots[job.id], self.slots[job.id] + job.time) for job in self._queue[: self.place]]
+        starts = set()
+        for begin, end in (*self._running, *before):
+            if begin < self.new.deadline and end > lo:
+                starts |= {begin - self.new.time} if begin - self.new.time < lo else set()
+                starts |= {end} if end + self.new.time > self.new.deadline else set()
+        found = (self._offer(start) for start in starts if start >= self.now)
+        yield from sorted(offer for offer in found if offer.phi <= limit)
+
+    def farther(self) -> Offer:
+        """Return the earliest start after the window, where all others keep their slots."""
+        for job in self._queue[self.place + 1 :]:
+            self._hold(job, self.slots[job.id])
+        lo, last = self.new.window(self.now)
+        start = self._timeline.earliest(self.new.request, self.new.time, max(lo, last))
+        self._found = [start, *(self.slots[job.id] for job in self._queue[self.place + 1 :])]
+        return self._offer(start)
+
+    def accepted(self, taken: Offer | None) -> Admission:
+        """Return the plan of the last attempt."""
+        before = {job.id: self.slots[job.id] for job in self._queue[: self.place]}
+        behind = {job.id: start for job, start in zip(self._queue[self.place :], self._found, strict=True)}
+        return Admission(self._found[0], before | behind, (), taken)
+
+    def _offer(self, start: float) -> Offer:
+        lo, time, end = self.new.window(self.now)[0], self.new.time, start + self.new.time
+        return Offer(((lo - start) if start < lo else (end - self.new.deadline)) / time, start, end)
+
+    def _hold(self, job: WindowJob[Request], start: float) -> Hold:
+        return self._timeline.hold(job.request, start, start + job.time)

@@ -1,0 +1,62 @@
+"""Jobs with windows, and the order of the queue in which they get their places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import inf
+from typing import Generic, Literal, TypeVar
+
+from oarpy.profiles.planned import JobId, id_order
+
+Request = TypeVar("Request")
+Criterion = Literal["shuffle", "fifo", "bjf", "lff", "edf"]
+"""At random; by submission; the largest first; the least slack first; the earliest deadline first."""
+Window = tuple[float, float]
+"""The first and the last start that a job may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowJob(Generic[Request]):
+    """A job of ``procs`` processors for ``time`` seconds that runs wholly inside [ready, deadline].
+
+    A deadline job has no ready time.
+    """
+
+    id: JobId
+    request: Request
+    procs: int
+    time: float
+    deadline: float
+    ready: float = -inf
+    submitted: float = 0
+
+    def window(self, now: float) -> Window:
+        """Return the starts that it may still have."""
+        return max(self.ready, now), self.deadline - self.time
+
+    def slack(self, now: float) -> float:
+        """Return how many seconds its start may still be put off."""
+        return self.deadline - max(self.ready, now) - self.time
+
+
+def in_order(
+    jobs: Iterable[WindowJob[Request]], criterion: Criterion, now: float, draw: Callable[[], float]
+) -> list[WindowJob[Request]]:
+    """Return the queue. Who is equal under the criterion comes by submission, then by id.
+
+    ``draw`` gives a number at random for each job, in the order of submission, if the criterion is to shuffle.
+    """
+    queue = sorted(jobs, key=lambda job: (job.submitted, id_order(job.id)))
+    match criterion:
+        case "fifo":
+            return queue
+        case "bjf":
+            return sorted(queue, key=lambda job: -job.time * job.procs)
+        case "lff":
+            return sorted(queue, key=lambda job: job.slack(now))
+        case "edf":
+            return sorted(queue, key=lambda job: job.deadline)
+        case "shuffle":
+            drawn = {job.id: draw() for job in queue}
+            return sorted(queue, key=lambda job: drawn[job.id])
