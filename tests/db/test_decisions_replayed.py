@@ -22,7 +22,7 @@ def decided(connection: Connection, job: int) -> int:
     """Store a decision about a job, which goes to the second cluster; return its number."""
     core = DrivenCore(BrokerState((GridCluster("a", 8), GridCluster("b", 8))))
     core.tell(JobArrived(MappedJob(job, 0, 2, 60)), 0)
-    core.tell(EctsTold(("a", "b"), (job,), ((90.5,), (60.25,))), 0)
+    core.tell(EctsTold(("a", "b"), (job,), ((90.5,), (60.25,)), "mapping"), 0)
     noted = core.taken()
     return decisions.add(connection, "mapper", 1000, noted.state, noted.events, noted.actions)
 
@@ -78,7 +78,7 @@ def long_pass(jobs: int) -> DrivenCore:
     while asked := [one for one in actions if isinstance(one, AskEcts)]:
         (one,) = asked
         ends = tuple(1e9 + 600 * (int(job) + len(one.jobs)) for job in one.jobs)
-        actions = core.tell(EctsTold(tuple(one.clusters), one.jobs, (ends,) * len(one.clusters)), 0)
+        actions = core.tell(EctsTold(tuple(one.clusters), one.jobs, (ends,) * len(one.clusters), one.question), 0)
     return core
 
 

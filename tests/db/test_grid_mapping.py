@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from oarpy.grid.broker.decisions import taken_again
-from oarpy.grid.calls.parts import PartEvent
+from oarpy.grid.calls.parts import ClusterEvent, PartEnded, PartLost, PartStarted
 from oarpy.grid.calls.table import Events
 from oarpy.grid.core.broker_state import ReallocationRules
 from oarpy.grid.providers.simulated_cluster import OrderedFault, SimulatedCluster
@@ -145,7 +145,7 @@ def test_a_job_that_its_cluster_loses_is_mapped_anew(grid: SimulatedGrid) -> Non
     grid.clusters["north"].submit("local", 8, 1000)
     assert grid.settled(job) == ["south"]
     old = grid.parts(job)[0]
-    lost = PartEvent(1, old.name, "lost", 1000, reason="its database is gone")
+    lost = PartLost(1, 1000, old.name, reason="its database is gone")
     answer_instead(grid.clusters["south"], Events, lambda call, real: [lost][call.after :])
     grid.drive(lambda: len(grid.parts(job)) == 2, "another part")
     assert grid.parts(job)[0].state is GridPartState.ENDED
@@ -231,13 +231,24 @@ def test_a_mapper_killed_at_any_write_leaves_one_copy(
     comes_to_one_copy(grid, job)
 
 
+def test_an_event_that_is_about_no_part_is_passed_over(grid: SimulatedGrid) -> None:
+    job = grid.submit(2, 600)[0]
+    grid.clusters["north"].submit("local", 8, 1000)
+    grid.settled(job)
+    (part,) = grid.parts(job)
+    told = [ClusterEvent(1, 1000), PartStarted(2, 1000, part.name), ClusterEvent(3, 1001)]
+    answer_instead(grid.clusters["south"], Events, lambda call, real: told[call.after :])
+    grid.drive(lambda: clusters.every(grid.connection)[1].last_event == 3, "all events")
+    assert grid.job(job).state is GridJobState.RUNNING
+
+
 def test_an_event_that_the_database_refuses_hinders_no_other_one(grid: SimulatedGrid) -> None:
     first, second = grid.submit(2, 600, copies=2)
     grid.clusters["north"].submit("local", 8, 1000)
     grid.settled(first, second)
     one, other = grid.parts(first, second)
-    wrong = PartEvent(1, one.name, "started", 1e13)
-    right = [PartEvent(2, other.name, "started", 1000, hosts=("a",)), PartEvent(3, other.name, "ended", 1010, status=0)]
+    wrong = PartStarted(1, 1e13, one.name)
+    right = [PartStarted(2, 1000, other.name, hosts=("a",)), PartEnded(3, 1010, other.name, status=0)]
     answer_instead(grid.clusters["south"], Events, lambda call, real: [wrong, *right][call.after :])
     grid.drive(lambda: grid.job(second).state is GridJobState.TERMINATED, "the end of the other job")
     assert clusters.every(grid.connection)[1].last_event == 3

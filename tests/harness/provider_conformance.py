@@ -38,6 +38,11 @@ LONG = 3600.0
 """Seconds: a walltime, or a ttl, that no test waits for."""
 
 
+def part_events(cluster: Cluster, after: int = 0) -> list[PartEvent]:
+    """Return what happened to parts since an event."""
+    return [event for event in cluster.ask(Events(after)) if isinstance(event, PartEvent)]
+
+
 class ProviderStage(ABC):
     """A cluster of at least 4 processors that idle, and what a test does on it."""
 
@@ -103,7 +108,7 @@ class ProviderStage(ABC):
 
     def events(self, name: str) -> list[PartEvent]:
         """Return the events of a part."""
-        return [event for event in self.provider.ask(Events(0)) if event.part == name]
+        return [event for event in part_events(self.provider) if event.part == name]
 
     def event(self, name: str, *kinds: str) -> PartEvent:
         """Wait for an event of a part."""
@@ -352,7 +357,7 @@ class ProviderConformance:
         stage.event(first, "ended")
         second = stage.queued(program="sleep 1")
         stage.event(second, "ended")
-        events = [event for event in stage.provider.ask(Events(0)) if event.part in (first, second)]
+        events = [event for event in part_events(stage.provider) if event.part in (first, second)]
         assert [event.kind for event in events] == ["started", "ended"] * 2
         numbers = [event.number for event in events]
         assert numbers == sorted(set(numbers))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from oarpy.client.rendering import Column, JsonValue, Table, local_date, one_line
 from oarpy.grid.broker.cluster_answers import checked
 from oarpy.grid.broker.connections import Opening
-from oarpy.grid.calls.parts import PartEvent
+from oarpy.grid.calls.parts import PartEvent, PartStarted
 from oarpy.grid.calls.table import Cancel, Cluster, Events, Waiting
 from oarpy.model.errors import OarpyError
 from oarpy.store.database import Connection
@@ -74,9 +74,9 @@ def _running(provider: Cluster) -> Mapping[str, PartEvent]:
     after = 0
     while events := provider.ask(Events(after)):
         for event in events:
-            if event.kind == "started":
+            if isinstance(event, PartStarted):
                 running[event.part] = event
-            else:
+            elif isinstance(event, PartEvent):
                 running.pop(event.part, None)
         after = events[-1].number
     return running

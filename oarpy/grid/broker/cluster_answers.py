@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from oarpy.grid.calls.table import ClusterSilent
 from oarpy.model.errors import OarpyError
 
@@ -60,6 +62,8 @@ def _clean(value: Any, name: str) -> Any:
         return type(value)([_clean(one, name) for one in value])
     if isinstance(value, dict):
         return {key: _clean(one, name) for key, one in value.items()}
+    if isinstance(value, Struct):
+        return type(value)(**{field: _clean(getattr(value, field), field) for field in value.__struct_fields__})
     if is_dataclass(value) and not isinstance(value, type):
         return type(value)(**{one.name: _clean(getattr(value, one.name), one.name) for one in fields(value)})
     return value

@@ -3,7 +3,6 @@
 A value of the core has ``is``, the name of its class, and its fields. What JSON does not know is written so::
 
     {"pairs": [[12, [30, {"infinite": 1}]]]}     a mapping, by any keys, with an infinite number
-    {"set": [12]}
 
 What the core asks for at an event follows from what it was told. Above some length only its digest is kept.
 """
@@ -11,7 +10,7 @@ What the core asks for at an event follows from what it was told. Above some len
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from hashlib import sha256
 from math import inf, isinf
@@ -87,8 +86,6 @@ def as_json(value: Any) -> Any:
         return {"is": type(value).__name__, **{one.name: as_json(getattr(value, one.name)) for one in fields(value)}}
     if isinstance(value, Mapping):
         return {"pairs": [[key, as_json(one)] for key, one in value.items()]}
-    if isinstance(value, Set):
-        return {"set": sorted(value)}
     return [as_json(one) for one in value]
 
 
@@ -102,8 +99,6 @@ def of_json(value: Any) -> Any:
         return inf * value["infinite"]
     if "pairs" in value:
         return {key: of_json(one) for key, one in value["pairs"]}
-    if "set" in value:
-        return set(value["set"])
     kind = _CLASSES[value["is"]]
     if kind is BrokerState:
         return _state_of_json(value)

@@ -294,7 +294,7 @@ class Mapper(BrokerModule):
             actions = core.tell(arrived, now)
             if isinstance(asked := actions[0], AskEcts):
                 ects = [(told[name][len(chosen.get(name, ()))],) for name in asked.clusters]
-                actions = core.tell(EctsTold(tuple(asked.clusters), (job.id,), ects), now)
+                actions = core.tell(EctsTold(tuple(asked.clusters), (job.id,), ects, asked.question), now)
             for action in actions:
                 if isinstance(action, JoinQueue):
                     chosen.setdefault(action.cluster, []).append(job)

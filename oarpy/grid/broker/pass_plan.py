@@ -169,7 +169,7 @@ class PassPlanner:
                 known.update(ends)
                 new.append(place)
         ects = tuple(tuple(found[name][place] for place in new) for name in asked.clusters)
-        return EctsTold(tuple(asked.clusters), tuple(jobs[place] for place in new), ects)
+        return EctsTold(tuple(asked.clusters), tuple(jobs[place] for place in new), ects, asked.question)
 
     def _estimate(self, cluster: str, jobs: Iterable[int]) -> _Estimate:
         """Return the question for jobs; by the first one a cluster is asked for others besides, behind them."""

@@ -17,7 +17,16 @@ from oarpy.grid.broker.broker_module import BrokerModule
 from oarpy.grid.broker.coallocated.soundings import read_clock
 from oarpy.grid.broker.connections import ClusterConnections
 from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
-from oarpy.grid.calls.parts import ClusterDescription, PartEvent
+from oarpy.grid.calls.parts import (
+    ClusterDescription,
+    ClusterEvent,
+    PartEnded,
+    PartEvent,
+    PartLapsed,
+    PartLost,
+    PartOver,
+    PartStarted,
+)
 from oarpy.grid.calls.table import CallRefused, Cancel, Cluster, ClusterSilent, Events
 from oarpy.model.errors import OarpyError
 from oarpy.model.states import GridJobState, GridPartState
@@ -39,14 +48,13 @@ _CANCEL_PERIOD = 30.0
 _TOGETHER = 100
 """Events that are taken in by one transaction."""
 _LIVE = (GridPartState.COMMITTING, GridPartState.WAITING, GridPartState.FREEZING, GridPartState.FROZEN)
-_OVER = ("ended", "failed", "evicted", "lost")
 
 
 @dataclass(frozen=True, slots=True)
 class _NewEvents:
     """Events of a cluster that are to be taken in; ``anew``: it has lost some, and these are all that it has."""
 
-    events: list[PartEvent]
+    events: list[ClusterEvent]
     anew: bool = False
 
 
@@ -149,17 +157,17 @@ class Watcher(BrokerModule):
             for part in broker_parts.lock(connection, [name]):
                 (job,) = broker_jobs.read(connection, [part.job])
                 reason = f"cluster '{part.cluster}' does not know it any more"
-                change_part(connection, part, job, PartEvent(0, name, "lost", self._clock(), reason=reason))
+                change_part(connection, part, job, PartLost(0, self._clock(), name, reason=reason))
         return 1
 
-    def _take_in(self, connection: Connection, cluster: str, events: Sequence[PartEvent]) -> None:
+    def _take_in(self, connection: Connection, cluster: str, events: Sequence[ClusterEvent]) -> None:
         """Take in events of a cluster: in one transaction, or one by one when the database refuses one.
 
         That one is told in the log, and hinders no later one.
         """
         try:
             with connection.transaction():
-                _change_parts(connection, cluster, events)
+                _change_parts(connection, cluster, [event for event in events if isinstance(event, PartEvent)])
                 clusters.note_event(connection, cluster, events[-1].number)
         except psycopg.Error as error:
             if not is_refusal(error):
@@ -169,7 +177,8 @@ class Watcher(BrokerModule):
                     self._take_in(connection, cluster, [one])
                 return
             (event,) = events
-            log.exception("event refused by the database", part=event.part, kind=event.kind, reason=first_line(error))
+            part = event.part if isinstance(event, PartEvent) else ""
+            log.exception("event refused by the database", part=part, kind=event.kind, reason=first_line(error))
             clusters.note_event(connection, cluster, event.number)
 
 
@@ -192,11 +201,11 @@ def _change_parts(connection: Connection, cluster: str, events: Sequence[PartEve
 
 def change_part(connection: Connection, part: GridPartRow, job: GridJobRow, event: PartEvent) -> None:
     """Make of a part, and of its job, what an event says. Called within a transaction, the part locked."""
-    if event.kind == "lapsed" or (part.state is GridPartState.PREPARED and event.kind in _OVER):
+    if isinstance(event, PartLapsed) or (part.state is GridPartState.PREPARED and isinstance(event, PartOver)):
         # undecided, it can be given up; decided, the cluster will refuse to commit it
         transactions.give_up(connection, part.transaction, f"cluster '{part.cluster}': {event.reason or 'it lapsed'}")
         return
-    if part.state is GridPartState.DELETING and event.kind == "started":
+    if part.state is GridPartState.DELETING and isinstance(event, PartStarted):
         reason = f"cluster '{part.cluster}' let it go on before it heard of the decision"
         transactions.keep_old(connection, part.transaction, reason)
         reallocation_passes.settle_moves_of(connection, part.transaction, "given up", reason)
@@ -204,7 +213,7 @@ def change_part(connection: Connection, part: GridPartRow, job: GridJobRow, even
     if part.state in _LIVE:
         if part.state in (GridPartState.FREEZING, GridPartState.FROZEN):
             broker_parts.move(connection, part.name, GridPartState.WAITING)
-        if event.kind == "started":
+        if isinstance(event, PartStarted):
             broker_parts.move(
                 connection,
                 part.name,
@@ -215,7 +224,7 @@ def change_part(connection: Connection, part: GridPartRow, job: GridJobRow, even
             )
     elif part.state is not GridPartState.RUNNING:
         return
-    if event.kind in _OVER:
+    if isinstance(event, PartOver):
         broker_parts.move(connection, part.name, GridPartState.ENDED, event.reason, ended=event.at, status=event.status)
     if job.kind == "mapped":
         _change_job(connection, job, part, event)
@@ -224,16 +233,16 @@ def change_part(connection: Connection, part: GridPartRow, job: GridJobRow, even
 def _change_job(connection: Connection, job: GridJobRow, part: GridPartRow, event: PartEvent) -> None:
     """Make of a mapped job what happened to its one part."""
     started = event.at if part.started is None else part.started
-    match event.kind:
-        case "started":
+    match event:
+        case PartStarted():
             broker_jobs.move(connection, [job.id], GridJobState.RUNNING, "", started=event.at)
-        case "ended" if job.delete_asked is None:
+        case PartEnded() if job.delete_asked is None:
             if job.state is GridJobState.MAPPED:
                 broker_jobs.move(connection, [job.id], GridJobState.RUNNING, started=started)
             broker_jobs.move(
                 connection, [job.id], GridJobState.TERMINATED, event.reason, ended=event.at, status=event.status
             )
-        case "lost" if part.started is None and job.delete_asked is None:
+        case PartLost() if part.started is None and job.delete_asked is None:
             reason = f"cluster '{part.cluster}' lost it: {event.reason}"
             broker_jobs.move(connection, [job.id], GridJobState.SUBMITTED, reason)
         case _:

@@ -11,7 +11,15 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from oarpy.grid.calls.parts import ClusterDescription, EvictableJob, KnownPart, PartEvent, PreparedPart
+from oarpy.grid.calls.parts import (
+    PART_EVENTS,
+    AnyEvent,
+    ClusterDescription,
+    ClusterEvent,
+    EvictableJob,
+    KnownPart,
+    PreparedPart,
+)
 from oarpy.grid.calls.table import (
     AnyCall,
     Call,
@@ -61,7 +69,7 @@ ANSWERS: dict[type[Call[Any]], Any] = {
     Estimate: list[float | None],
     EstimateInTurn: list[float | None],
     Evictable: list[EvictableJob],
-    Events: list[PartEvent],
+    Events: list[AnyEvent],
     Prepare: PreparedPart,
     PrepareAll: list[PartAnswer],
     Cancel: bool | None,
@@ -78,7 +86,16 @@ class _Keyed(Struct):
     key: str = ""
 
 
+class _EventHead(Struct):
+    number: int
+    at: float
+    kind: str
+
+
 _KEYS = msgspec.json.Decoder(_Keyed)
+_RAWS = msgspec.json.Decoder(list[msgspec.Raw])
+_HEADS = msgspec.json.Decoder(_EventHead)
+_EVENTS = msgspec.json.Decoder(AnyEvent)
 
 
 def read_call(line: bytes) -> AnyCall:
@@ -107,7 +124,15 @@ def read_reply(line: bytes) -> DoorReply:
 
 def read_answer(call: type[Call[Any]], answer: bytes | msgspec.Raw) -> Any:
     """Read the answer to a call. Raises :class:`ValueError`."""
+    if call is Events:
+        return [_event(one) for one in _RAWS.decode(answer)]
     return msgspec.json.decode(answer, type=ANSWERS.get(call))
+
+
+def _event(line: msgspec.Raw) -> ClusterEvent:
+    """Read an event, of a kind that is known or not."""
+    head = _HEADS.decode(line)
+    return _EVENTS.decode(line) if head.kind in PART_EVENTS else ClusterEvent(head.number, head.at)
 
 
 def encode(value: object) -> bytes:

@@ -130,15 +130,66 @@ class EvictableJob:
     procs: int
 
 
-@dataclass(frozen=True, slots=True)
-class PartEvent:
-    """What happened to a part. ``number`` grows; ``hosts`` are told with ``started``, ``status`` with ``ended``."""
+class ClusterEvent(Struct, frozen=True, tag_field="kind", tag="other"):
+    """What happened on a cluster at an instant; ``number`` grows. Only some events are about a part.
+
+    A kind that a broker does not know, as a newer cluster may tell, is an event for it of which it knows this alone.
+    """
 
     number: int
-    part: str
-    kind: PartEventKind
     at: float
+
+    @property
+    def kind(self) -> str:
+        """What the event is called in lines."""
+        return str(self.__struct_config__.tag)
+
+
+class PartEvent(ClusterEvent, frozen=True, tag="part"):
+    """What happened to a part; ``job`` is the cluster's own id. What a kind does not tell stays empty."""
+
+    part: str
     job: str = ""
     hosts: tuple[str, ...] = ()
     status: int | None = None
     reason: str = ""
+
+
+class PartStarted(PartEvent, frozen=True, tag="started"):
+    """It runs, on ``hosts``."""
+
+
+class PartOver(PartEvent, frozen=True, tag="over"):
+    """It runs no more, or never ran; ``reason`` says why."""
+
+
+class PartEnded(PartOver, frozen=True, tag="ended"):
+    """Its program has ended, with ``status``."""
+
+
+class PartFailed(PartOver, frozen=True, tag="failed"):
+    """It could not run, or was ended."""
+
+
+class PartLost(PartOver, frozen=True, tag="lost"):
+    """The cluster lost it, as with its node."""
+
+
+class PartEvicted(PartOver, frozen=True, tag="evicted"):
+    """The cluster took its processors for other jobs."""
+
+
+class PartLapsed(PartEvent, frozen=True, tag="lapsed"):
+    """It was prepared, and not committed in time."""
+
+
+AnyEvent = PartStarted | PartEnded | PartFailed | PartLost | PartEvicted | PartLapsed
+
+PART_EVENTS: dict[PartEventKind, type[PartEvent]] = {
+    "started": PartStarted,
+    "ended": PartEnded,
+    "failed": PartFailed,
+    "lost": PartLost,
+    "evicted": PartEvicted,
+    "lapsed": PartLapsed,
+}

@@ -21,6 +21,7 @@ from oarpy.grid.calls.parts import (
     Ability,
     Age,
     ClusterDescription,
+    ClusterEvent,
     Copies,
     Count,
     EvictableJob,
@@ -33,7 +34,6 @@ from oarpy.grid.calls.parts import (
     Name,
     Names,
     Number,
-    PartEvent,
     PartOfTransaction,
     PartRequest,
     PreparedPart,
@@ -139,8 +139,8 @@ class Evictable(Question[Sequence[EvictableJob]], frozen=True, tag="evictable"):
     request: PartRequest
 
 
-class Events(Question[Sequence[PartEvent]], frozen=True, tag="events"):
-    """What happened to the broker's parts since the event ``after``, in order; 0: since the beginning."""
+class Events(Question[Sequence[ClusterEvent]], frozen=True, tag="events"):
+    """What happened to the broker's parts, and else, since the event ``after``, in order; 0: since the beginning."""
 
     effect = "numbers"
     after: Number

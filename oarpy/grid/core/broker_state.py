@@ -226,8 +226,6 @@ class BrokerState:
     reallocation: ReallocationRules = field(default_factory=ReallocationRules)
     coallocated: dict[JobId, CoAllocatedJob] = field(default_factory=dict)
     tries: dict[JobId, PlannedTry] = field(default_factory=dict)
-    mapping: set[JobId] = field(default_factory=set)
-    """Jobs whose ECTs were asked for, to choose their clusters."""
     turn: int = 0
     """The place from which round robin goes on."""
     chance: Random = field(init=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from oarpy.grid.core.broker_state import CoAllocatedJob, JobId, MappedJob, Seconds, WaitingPart
 
@@ -39,16 +40,21 @@ class PassDue:
     waiting: Sequence[WaitingPart]
 
 
+Question = Literal["mapping", "pass"]
+"""What ECTs are asked for: to give a job its cluster at its submission, or for a reallocation pass."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class EctsTold:
     """The answer to :class:`AskEcts`: for each cluster that was asked, in the same order, the ECTs of ``jobs``.
 
-    Who is not among them has the ECTs that were told before.
+    Who is not among them has the ECTs that were told before. ``question`` is that of the action.
     """
 
     clusters: Sequence[str]
     jobs: Sequence[JobId]
     ects: Sequence[Sequence[float] | Seconds]
+    question: Question
 
 
 Event = JobArrived | TryDue | PassDue | EctsTold
@@ -60,6 +66,7 @@ class AskEcts:
 
     jobs: Sequence[JobId]
     clusters: Sequence[str]
+    question: Question
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import floor
 
-from oarpy.grid.core.broker_state import BrokerState, JobId, MappedJob
-from oarpy.grid.core.exchanges import Action, AskEcts, JoinQueue
+from oarpy.grid.core.broker_state import BrokerState, MappedJob
+from oarpy.grid.core.exchanges import Action, AskEcts, EctsTold, JoinQueue
 
 
 def map_job(state: BrokerState, job: MappedJob) -> list[Action]:
     """Give a job its cluster, or ask for what that depends on."""
     if state.reallocation.mapping == "mct":
-        state.mapping.add(job.id)
-        return [AskEcts((job.id,), state.names)]
+        return [AskEcts((job.id,), state.names, "mapping")]
     fitting = [place for place, cluster in enumerate(state.clusters) if cluster.procs >= job.procs]
     fitting = fitting or [*range(len(state.clusters))]  # they say themselves what they can run
     if state.reallocation.mapping == "random":
@@ -24,7 +22,7 @@ def map_job(state: BrokerState, job: MappedJob) -> list[Action]:
     return [JoinQueue(job.id, state.clusters[place].name)]
 
 
-def map_by_ects(state: BrokerState, job: JobId, ects: Sequence[float]) -> list[Action]:
-    """Let a job join the queue where it ends first; ties go by the configured order."""
-    state.mapping.discard(job)
+def map_by_ects(state: BrokerState, told: EctsTold) -> list[Action]:
+    """Let the one job that was asked about join the queue where it ends first; ties go by the configured order."""
+    (job,), ects = told.jobs, [cluster[0] for cluster in told.ects]
     return [JoinQueue(job, state.names[ects.index(min(ects))])]

@@ -80,7 +80,7 @@ def _look_further(state: BrokerState, passing: PassInProgress) -> list[Action]:
 
 def _asked(passing: Passing, clusters: tuple[str, ...]) -> AskEcts:
     everybody = passing.looked_at == len(passing.jobs)
-    return AskEcts(tuple(passing.jobs if everybody else passing.jobs[: passing.looked_at]), clusters)
+    return AskEcts(tuple(passing.jobs if everybody else passing.jobs[: passing.looked_at]), clusters, "pass")
 
 
 def _move(state: BrokerState, passing: PassInProgress) -> list[Action]:

@@ -22,8 +22,8 @@ def step(state: BrokerState, event: Event, now: float) -> list[Action]:
             return [_try(state, event)]
         case PassDue():
             return reallocation.begin(state, event, now)
-        case EctsTold(jobs=[job]) if job in state.mapping:
-            return map_by_ects(state, job, [ects[0] for ects in event.ects])
+        case EctsTold(question="mapping"):
+            return map_by_ects(state, event)
         case EctsTold():
             return reallocation.go_on(state, event)
 

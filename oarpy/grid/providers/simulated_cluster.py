@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 from oarpy.grid.calls.parts import (
     ABILITY_FOR,
+    PART_EVENTS,
     ClusterAbilities,
     ClusterDescription,
     EvictableJob,
@@ -293,7 +294,7 @@ class SimulatedCluster:
         hosts = tuple(f"{self.name}-{number}" for number in job.processors) if kind == "started" else ()
         number = len(self._events) + 1
         now = self._machine.now
-        self._events.append(PartEvent(number, job.name, kind, now, str(job.number), hosts, status, reason))
+        self._events.append(PART_EVENTS[kind](number, now, job.name, str(job.number), hosts, status, reason))
 
     def _forget(self, part: str) -> None:
         del self._parts[part]

@@ -9,7 +9,7 @@ from math import inf
 
 from ClusterShell.NodeSet import NodeSet
 
-from oarpy.grid.calls.parts import PartEvent, PartEventKind
+from oarpy.grid.calls.parts import PART_EVENTS, PartEvent, PartEventKind, PartStarted
 from oarpy.grid.providers.counted_machine import MachineJob, QueuePlan
 from oarpy.grid.providers.slurm_marks import PartMark
 
@@ -143,10 +143,10 @@ def _events(job: SlurmJob) -> Iterator[PartEvent]:
     else:
         started = None if job.pending or not job.nodes else job.start
     if started is not None:
-        yield PartEvent(_number(job, started, 0), mark.part, "started", started, str(job.id), job.hosts)
+        yield PartStarted(_number(job, started, 0), started, mark.part, str(job.id), job.hosts)
     if job.over:
         kind, status, reason = _end(job, mark)
-        yield PartEvent(_number(job, job.end, 1), mark.part, kind, job.end, str(job.id), (), status, reason)
+        yield PART_EVENTS[kind](_number(job, job.end, 1), job.end, mark.part, str(job.id), (), status, reason)
 
 
 def _end(job: SlurmJob, mark: PartMark) -> tuple[PartEventKind, int | None, str]:

@@ -261,7 +261,7 @@ class GridRun:
         if self._outside.jobs != jobs:
             self._outside = JobsAsked(jobs)
         ects = [self._ends(name, asked.jobs, now) for name in asked.clusters]
-        return EctsTold(asked.clusters, asked.jobs, ects)
+        return EctsTold(asked.clusters, asked.jobs, ects, asked.question)
 
     def _ends(self, cluster: str, jobs: Sequence[Any], now: float) -> Sequence[float] | Seconds:
         """Return the ECTs of jobs on a cluster, infinite for those that are too large for it."""

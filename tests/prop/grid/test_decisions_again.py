@@ -31,7 +31,7 @@ def answered(core: DrivenCore, actions: list[Action], draw: Random) -> None:
     for action in actions:
         if isinstance(action, AskEcts):
             told = [[draw.choice([inf, draw.uniform(0, 500), 50]) for _ in action.jobs] for _ in action.clusters]
-            answered(core, core.tell(EctsTold(action.clusters, action.jobs, told), 10), draw)
+            answered(core, core.tell(EctsTold(action.clusters, action.jobs, told, action.question), 10), draw)
 
 
 def through_a_file(value: Any) -> Any:
@@ -76,6 +76,6 @@ def test_a_changed_record_comes_out_differently() -> None:
     noted = core.taken()
     told = of_json(noted.events[1]["event"])
     best = min(told.ects)
-    other = EctsTold(told.clusters, told.jobs, [(inf,) if ects == best else ects for ects in told.ects])
+    other = EctsTold(told.clusters, told.jobs, [(inf,) if ects == best else ects for ects in told.ects], told.question)
     noted.events[1]["event"] = as_json(other)
     assert taken_again(noted.state, noted.events) != noted.actions

@@ -14,7 +14,7 @@ import pytest
 
 from oarpy.grid.broker.connections import ClusterConnections, providers_of
 from oarpy.grid.broker.errands import CallBatch, CallInLine, ClusterCall, Errand, Errands
-from oarpy.grid.calls.parts import ClusterAbilities, ClusterDescription, PartEvent
+from oarpy.grid.calls.parts import ClusterAbilities, ClusterDescription, PartEnded, PartFailed
 from oarpy.grid.calls.table import CallRefused, Cluster, ClusterSilent, Describe
 from oarpy.grid.providers.simulated_cluster import OrderedFault, SimulatedCluster, VirtualClock
 from oarpy.store.grid.clusters import GridClusterRow
@@ -139,13 +139,13 @@ def test_a_cluster_is_asked_on_whatever_goes_wrong_on_the_way_to_it() -> None:
 
 def test_texts_of_clusters_come_without_control_letters(world: World) -> None:
     def ask(provider: object) -> list[object]:
-        event = PartEvent(1, "g1.0.1", "failed", 5.0, "7\x07", ("a\x1b1",), None, "no\0 \ud800room")
+        event = PartFailed(1, 5.0, "g1.0.1", "7\x07", ("a\x1b1",), None, "no\0 \ud800room")
         return [event, {"g1": CallRefused("n\0o")}]
 
     answer = world.connections.submit(ClusterCall("north", ask)).result(10)
     assert isinstance(answer, list)
     event, by_name = answer
-    assert event == PartEvent(1, "g1.0.1", "failed", 5.0, "7", ("a1",), None, "no room")
+    assert event == PartFailed(1, 5.0, "g1.0.1", "7", ("a1",), None, "no room")
     assert str(by_name["g1"]) == "no"
     world.clusters["north"].faults.strike(OrderedFault("describe", CallRefused("ne\0ver")))
     with pytest.raises(CallRefused, match="never"):
@@ -157,9 +157,9 @@ def test_texts_of_clusters_come_without_control_letters(world: World) -> None:
     [
         ClusterDescription(10**12, 1, 0, ClusterAbilities()),
         ClusterDescription(4, 1, 1e300, ClusterAbilities()),
-        [PartEvent(2**63, "g1", "ended", 1.0)],
-        [PartEvent(1, "g1", "ended", inf)],
-        [PartEvent(1, "g1", "ended", 1.0, status=2**40)],
+        [PartEnded(2**63, 1.0, "g1")],
+        [PartEnded(1, inf, "g1")],
+        [PartEnded(1, 1.0, "g1", status=2**40)],
         [nan],
         10**12,
     ],

@@ -9,8 +9,8 @@ from typing import Any, get_args
 import pytest
 
 from oarpy.client.caller import Size
-from oarpy.grid.calls.json_lines import ANSWERS, encode, key_of, read_call
-from oarpy.grid.calls.parts import GridPart, PartOfTransaction, PartRequest
+from oarpy.grid.calls.json_lines import ANSWERS, encode, key_of, read_answer, read_call
+from oarpy.grid.calls.parts import ClusterEvent, GridPart, PartOfTransaction, PartRequest, PartStarted
 from oarpy.grid.calls.table import (
     Abort,
     AnyCall,
@@ -116,6 +116,14 @@ def test_a_call_is_always_the_same_line(call: AnyCall, text: str) -> None:
     line = f'{{"call":{text},"key":"k"}}'.encode()
     assert encode(call) == line
     assert encode(read_call(line)) == line
+
+
+def test_an_event_of_a_kind_that_is_not_known_is_read_as_one_about_no_part() -> None:
+    part = b'{"number":1,"part":"p1","kind":"started","at":5.0,"job":"7","hosts":["n1"],"status":null,"reason":""}'
+    new = b'{"number":2,"kind":"plan_changed","at":6.0,"version":4}'
+    told = read_answer(Events, b"[" + part + b"," + new + b"]")
+    assert told == [PartStarted(1, 5.0, "p1", "7", ("n1",)), ClusterEvent(2, 6.0)]
+    assert sorted(json.loads(encode(told[0]))) == sorted(json.loads(part))
 
 
 def test_every_call_has_a_line_and_is_answered_at_the_door() -> None:

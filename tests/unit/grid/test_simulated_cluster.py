@@ -13,11 +13,11 @@ from oarpy.grid.calls.table import (
     Commit,
     Describe,
     Estimate,
-    Events,
     Evict,
     Prepare,
 )
 from oarpy.grid.providers.simulated_cluster import OrderedFault, SimulatedCluster, VirtualClock
+from tests.harness.provider_conformance import part_events
 
 
 def request(procs: int, walltime: float = 60) -> PartRequest:
@@ -30,7 +30,7 @@ def north(clock: VirtualClock, policy: str = "conservative") -> SimulatedCluster
 
 
 def kinds(cluster: SimulatedCluster) -> list[tuple[str, str, float]]:
-    return [(event.part, event.kind, event.at) for event in cluster.ask(Events(0))]
+    return [(event.part, event.kind, event.at) for event in part_events(cluster)]
 
 
 def test_a_silent_call_is_done_or_not_as_ordered() -> None:
@@ -81,8 +81,8 @@ def test_what_was_due_meanwhile_happened_in_its_order() -> None:
     cluster.ask(Prepare("t2", GridPart("second", "queued", request(4)), 30, key="k3"))
     clock.advance(1000)
     assert kinds(cluster) == [("first", "started", 20), ("second", "lapsed", 30), ("first", "ended", 80)]
-    assert cluster.ask(Events(1))[0].part == "second"
-    assert cluster.ask(Events(0))[0].hosts == tuple(f"north-{number}" for number in range(8))
+    assert part_events(cluster, 1)[0].part == "second"
+    assert part_events(cluster)[0].hosts == tuple(f"north-{number}" for number in range(8))
 
 
 def test_a_program_ends_when_it_is_told_to() -> None:
@@ -90,7 +90,7 @@ def test_a_program_ends_when_it_is_told_to() -> None:
     cluster.ask(Prepare("t1", GridPart("p", "queued", request(8)), 10, key="k1"))
     cluster.ask(Commit("t1", key="k2"))
     cluster.finish("p", status=3)
-    assert cluster.ask(Events(0))[-1].status == 3
+    assert part_events(cluster)[-1].status == 3
     assert cluster.states() == {}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import cast
 
-from oarpy.grid.calls.parts import KnownPart, PartEvent, PartEventKind
+from oarpy.grid.calls.parts import PART_EVENTS, KnownPart, PartEvent, PartEventKind
 from oarpy.grid.calls.table import Events, Waiting
 from oarpy.grid.door.visit import Visit
 from oarpy.store.grid import door_parts
@@ -26,4 +26,4 @@ def events(visit: Visit, call: Events) -> list[PartEvent]:
 def _event(row: store.PartEventRow) -> PartEvent:
     status = None if row.exit_status is None else os.waitstatus_to_exitcode(row.exit_status)
     kind = cast(PartEventKind, row.kind)
-    return PartEvent(row.number, row.part, kind, row.at, str(row.job), row.hosts, status, row.reason)
+    return PART_EVENTS[kind](row.number, row.at, row.part, str(row.job), row.hosts, status, row.reason)
