@@ -126,6 +126,12 @@ def oarstat(
         str | None,
         typer.Option("--sql", metavar="CONDITION", help="Show jobs, ended or not, that meet a condition on columns."),
     ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since", metavar="DATE|AGE", help="Show jobs that ended since then, too: yesterday, 2h, a date."
+        ),
+    ] = None,
     why: Annotated[
         str | None,
         typer.Option("--why", metavar="ID", help="Say why this job waits, and what would let it start earlier."),
@@ -181,7 +187,7 @@ def oarstat(
     if gantt is not None or accounting is not None:
         _show_period(gantt, accounting, whose, at, as_json=as_json)
         return
-    question, queue = _question(words or [], jobs or [], arrays or [], condition)
+    question, queue = _question(words or [], jobs or [], arrays or [], condition, since)
     if efficiency or project is not None or by is not None:
         _show_efficiency(question, whose, project, by, view, given=efficiency)
         return
@@ -196,11 +202,12 @@ def oarstat(
 
 
 def _question(
-    words: list[str], jobs: list[str], arrays: list[str], condition: str | None
+    words: list[str], jobs: list[str], arrays: list[str], condition: str | None, since: str | None
 ) -> tuple[Question, str | None]:
     """Return which jobs are meant and the queue named, if any."""
     from oarpy.client.jobs.reports import Question
     from oarpy.client.jobs.selection import is_selector, parse_condition, parse_ids, parse_words
+    from oarpy.client.past.periods import parse_since
 
     named = [word for word in words if is_selector(word)]
     queues = [word for word in words if not is_selector(word)]
@@ -218,6 +225,7 @@ def _question(
         parse_words([*named, *jobs]),
         array_ids=parse_ids([array for array in arrays if array != OWN], "array"),
         condition=None if condition is None else parse_condition(condition),
+        since=None if since is None else parse_since(since),
     )
     return Question(selection), (queues[0] if queues else None)
 

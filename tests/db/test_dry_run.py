@@ -122,6 +122,7 @@ def test_a_reservation_is_refused_with_the_next_date(connection: Connection, oar
     found = rehearse(oarsub, *asked, status=3)
     assert (found["admitted"], found["refused"], found["verdict"]) == (True, True, "reservation")
     next_date = found["reservation"]["next_date"]
+    assert isinstance(next_date, int)
     assert next_date > date.timestamp() + 2000
     result = oarsub("--dry-run", *asked)
     assert (result.status, result.err) == (3, "")

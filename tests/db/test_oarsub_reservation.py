@@ -88,6 +88,7 @@ def test_refused_with_the_next_date_in_json(
     assert (running.returncode, err) == (3, "")
     (answer,) = json.loads(out)["reservations"]
     assert not answer["accepted"]
+    assert isinstance(answer["next_date"], int)
     assert answer["next_date"] > time.time() + 3000
     assert datetime.fromtimestamp(answer["next_date"]).strftime("possible at %Y-%m-%d %H:%M:%S") in answer["reason"]
 

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import subprocess
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -47,6 +48,8 @@ def jobs(connection: Connection) -> None:
         (["last"], [5, 6, 7]),
         (["@train"], [2, 5, 6, 7]),
         (["@train", f"user:{OTHER}"], [2]),
+        (["1", "@train"], [1, 2, 5, 6, 7]),
+        (["-j", "1", "-j", "@train", f"user:{ME}"], [1, 5, 6, 7]),
         (["state:Running,waiting", f"user:{ME}"], [4, 5, 6, 7]),
         (["state:Error"], [3]),
         (["1-4", "state:Error", "state:Running"], [3, 4]),
@@ -58,6 +61,21 @@ def jobs(connection: Connection) -> None:
 @pytest.mark.usefixtures("jobs")
 def test_selectors_of_oarstat(shell: Shell, words: list[str], found: list[int]) -> None:
     assert listed(shell, *words) == found
+
+
+@pytest.mark.usefixtures("jobs")
+def test_ended_jobs_by_name_and_by_age(connection: Connection, shell: Shell) -> None:
+    now = datetime.now().astimezone()
+    for name, age in (("done", timedelta(days=2)), ("done", timedelta(hours=2)), ("train", timedelta(hours=2))):
+        add_job(connection, "Terminated", job_name=name, started=now - age, seconds=1, submitted_at=now - age)
+    assert listed(shell, "@done") == [9], "the last of that name"
+    assert listed(shell, "4", "@done") == [4, 9]
+    assert listed(shell, "@train") == [2, 5, 6, 7], "live ones first"
+    assert listed(shell, "4", "@train") == [2, 4, 5, 6, 7]
+    assert listed(shell, "--since", "3h") == [2, 4, 5, 6, 7, 9, 10]
+    assert listed(shell, "--since", "3d", "@done") == [8, 9]
+    assert "it ended at" in shell.done("oarstat", "--why", "@done")
+    assert shell("oarstat", "--since", "never").status == 2
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ class Question:
 
 def settled(session: Session, question: Question, user: str | None, queue: str | None) -> Question:
     """Return the question with the value of ``-u`` (empty: the caller) and a queue; raise :class:`NotFound`."""
-    chosen = question.selection.resolved(session)
+    chosen = question.selection.resolved(session, ended=True)
     if user is not None:
         chosen = replace(chosen, users=(*chosen.users, user or session.user))
     require_users(session, [one for one in chosen.users if one != session.user])

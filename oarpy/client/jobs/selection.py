@@ -4,12 +4,12 @@
 ``12``             the job
 ``12-20``          the jobs from 12 to 20 that there are
 ``last``           the caller's last submission, an array whole
-``@name``          jobs of that name
+``@name``          jobs of that name; where none is live, ``oarstat`` means the last
 ``state:S[,S]``    jobs in one of these states
 ``user:U[,U]``     jobs of one of these users
 =================  =======================================================================
 
-Words of the first three kinds add up, as words of one other kind do. Words of different kinds narrow each other.
+Words of the first four kinds add up, as words of one other kind do. Words of different kinds narrow each other.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ _HINT = "an id, 12-20, last, @name, state:Running or user:ann,bob"
 class JobSelection:
     """What the user wrote: job ids and array ids, selectors, a condition on job columns (None = none).
 
-    The condition knows the commands of jobs of ``reader``, None: of all; :meth:`resolved` says who that is.
+    ``since`` leaves out what ended before it. The condition knows the commands of jobs of ``reader``, None: of all;
+    :meth:`resolved` says who that is.
     """
 
     job_ids: tuple[int, ...] = ()
@@ -57,6 +58,7 @@ class JobSelection:
     states: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     last: bool = False
+    since: datetime | None = None
     reader: str | None = ""
 
     @property
@@ -72,21 +74,45 @@ class JobSelection:
     @property
     def wants_ended(self) -> bool:
         """True if jobs that have ended are meant too."""
-        named = self.job_ids or self.array_ids or self.ranges or self.last or self.condition
+        named = self.job_ids or self.array_ids or self.ranges or self.last or self.condition or self.since
         return bool(named) or not FINAL_STATES.isdisjoint(self.states)
 
-    def resolved(self, session: Session) -> JobSelection:
+    def resolved(self, session: Session, *, ended: bool = False) -> JobSelection:
         """Return the same as the caller means it: with the array that is ``last``, and what they may see.
+
+        ``ended``: a name may be that of jobs which have ended.
 
         Raises :class:`NotFound` for the last one of a caller without a job.
         """
         seen = replace(self, reader=None if session.is_admin else session.user)
+        if ended and self.since is None:
+            seen = seen._with_ended_names(session)
         if not self.last:
             return seen
         array = scope.last_array(session.connection, session.user)
         if array is None:
             raise NotFound(f"'{session.user}' has submitted no job yet", hint="oarstat lists the jobs")
-        return replace(seen, array_ids=tuple(dict.fromkeys((*self.array_ids, array))), last=False)
+        return replace(seen, array_ids=tuple(dict.fromkeys((*seen.array_ids, array))), last=False)
+
+    def _with_ended_names(self, session: Session) -> JobSelection:
+        """Return the same with the last array of each name that no live job has.
+
+        Beside ids, which may be those of ended jobs, the live jobs of a name become ids as well.
+        """
+        alone = not (self.names_jobs or self.ranges)
+        names, ids, arrays = list[str](), list(self.job_ids), list(self.array_ids)
+        for name in self.names:
+            live = scope.ids(session.connection, JobScope(names=(name,), live=True))
+            last = None if live else scope.last_named(session.connection, name)
+            if live and not alone:
+                ids += live
+            elif last is not None:
+                arrays.append(last)
+            else:
+                names.append(name)
+        return replace(
+            self, names=tuple(names), job_ids=tuple(dict.fromkeys(ids)), array_ids=tuple(dict.fromkeys(arrays))
+        )
 
     def scope(self, *, live: bool) -> JobScope:
         """Return the same as the store reads it, resolved."""
@@ -98,6 +124,7 @@ class JobSelection:
             self.names,
             self.states,
             condition=self.condition,
+            since=self.since,
             live=live,
             reader=self.reader,
         )
@@ -222,7 +249,7 @@ def one_job(session: Session, selection: JobSelection) -> int:
     """
     if len(selection.job_ids) == 1 and not selection.searches:
         return selection.job_ids[0]
-    chosen = selection.resolved(session)
+    chosen = selection.resolved(session, ended=True)
     reach = chosen.scope(live=not chosen.wants_ended)
     with scope.reached(session.connection, reach):
         found = scope.ids(session.connection, reach)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 from oarpy.model.dates import FORMS, read_date, read_end
 from oarpy.model.errors import UsageError
+
+_AGE = re.compile(r"[0-9]+[smhdw]")
 
 
 def parse_date(text: str) -> datetime:
@@ -26,6 +29,11 @@ def parse_period(text: str) -> tuple[datetime, datetime]:
     if begin >= end:
         raise UsageError(f"period '{text[:60]}' is empty", hint="the first date must be before the second")
     return begin, end
+
+
+def parse_since(text: str) -> datetime:
+    """Return the moment meant by a date, or by an age such as ``2h`` or ``7d``."""
+    return parse_date(f"-{text}" if _AGE.fullmatch(text) else text)
 
 
 def parse_date_or_age(text: str) -> datetime:

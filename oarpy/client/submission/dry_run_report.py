@@ -84,7 +84,11 @@ def record(run: DryRun) -> dict[str, JsonValue]:
         },
         "reservation": None
         if found.reservation is None
-        else {"date": found.reservation, "accepted": not found.refused, "next_date": found.next_date},
+        else {
+            "date": found.reservation,
+            "accepted": not found.refused,
+            "next_date": None if found.next_date is None else int(found.next_date),
+        },
     }
     return result
 

@@ -62,7 +62,7 @@ def record(submitted: Submitted, answers: Sequence[ReservationAnswer], *, verbos
                 "job_id": answer.job_id,
                 "accepted": answer.accepted,
                 "reason": answer.reason,
-                "next_date": answer.next_date,
+                "next_date": None if answer.next_date is None else int(answer.next_date),
             }
             for answer in answers
         ]

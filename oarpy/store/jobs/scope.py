@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeAlias
 
 from psycopg.sql import SQL, Composable
@@ -59,9 +60,10 @@ _FILTERED = """
 
 @dataclass(frozen=True, slots=True)
 class JobScope:
-    """Jobs that meet everything given; ids, ids of arrays and ``ranges`` of ids, both ends included, add up.
+    """Jobs that meet everything given; ids, ids of arrays, ``ranges`` of ids (both ends included) and names add up.
 
-    ``live`` leaves finished jobs out. To the condition, commands are those of ``reader``'s jobs; None: of all.
+    ``live`` leaves finished jobs out, ``since`` those that ended before it. To the condition, commands are those of
+    ``reader``'s jobs; None: of all.
     """
 
     job_ids: tuple[int, ...] = ()
@@ -72,6 +74,7 @@ class JobScope:
     states: tuple[str, ...] = ()
     queue: str | None = None
     condition: Condition | None = None
+    since: datetime | None = None
     live: bool = True
     reader: str | None = ""
 
@@ -81,6 +84,9 @@ class JobScope:
         values: list[object] = []
         if self.live:
             parts.append(SQL("is_live(j.state)"))
+        if self.since is not None:
+            parts.append(SQL("(is_live(j.state) OR j.ended_at >= %s)"))
+            values.append(self.since)
         numbers: list[Composable] = []
         for ids, part in ((self.job_ids, "j.job_id = ANY(%s)"), (self.array_ids, "j.array_id = ANY(%s)")):
             if ids:
@@ -89,11 +95,13 @@ class JobScope:
         for bounds in self.ranges:
             numbers.append(SQL("j.job_id BETWEEN %s AND %s"))
             values += bounds
+        if self.names:
+            numbers.append(SQL("j.job_name = ANY(%s)"))
+            values.append(list(self.names))
         if numbers:
             parts.append(SQL("({})").format(SQL(" OR ").join(numbers)))
         for wanted, part in (
             (self.users, "j.user_name = ANY(%s)"),
-            (self.names, "j.job_name = ANY(%s)"),
             (self.states, "j.state = ANY(%s)"),
         ):
             if wanted:
@@ -172,6 +180,20 @@ def last_array(connection: Connection, user: str) -> int | None:
 
     def found() -> int | None:
         row = connection.execute(_LAST_ARRAY, [user]).fetchone()
+        return None if row is None else int(row[0])
+
+    return first_found(connection, found)
+
+
+# The array of the newest job of a name.
+_LAST_NAMED = "SELECT array_id FROM jobs WHERE job_name = %s ORDER BY job_id DESC LIMIT 1"
+
+
+def last_named(connection: Connection, name: str) -> int | None:
+    """Return the array of the newest job of this name, ended or not."""
+
+    def found() -> int | None:
+        row = connection.execute(_LAST_NAMED, [name]).fetchone()
         return None if row is None else int(row[0])
 
     return first_found(connection, found)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -47,3 +49,16 @@ def test_the_mask_of_a_submission_is_that_of_its_process() -> None:
     finally:
         os.umask(before)
     assert submission_environment.UMASK == spawning.UMASK
+
+
+@pytest.mark.parametrize(("given", "kept"), [({}, None), ({"LC_CTYPE": "C.UTF-8"}, "C.UTF-8")])
+def test_what_python_adds_where_the_locale_is_c_is_no_variable_of_the_user(
+    given: dict[str, str], kept: str | None
+) -> None:
+    program = "import os; from oarpy.frontend.submission_environment import submission_environment as found;" + (
+        "print(os.environ['LC_CTYPE'], found().get('LC_CTYPE'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={"LANG": "C", **given}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"C.UTF-8 {kept}\n"
