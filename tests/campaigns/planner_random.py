@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from random import Random
 
 from oarpy.cluster_state.trace import placement_json
+from oarpy.model.setting_values import POLICIES
 from oarpy.scheduler.plan import plan
 from oarpy.simulation.scenarios.reader import read_scenario
 from tests.prop.scheduler.naive_planner import Reference
@@ -69,10 +70,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--policy", choices=POLICIES, help="plan all files by this policy (default: any)")
     options = parser.parse_args(arguments)
     counted: Counter[str] = Counter()
     for number in range(options.seed, options.seed + options.count):
         scenario = random_scenario(Random(number))
+        scenario["policy"] = options.policy or scenario["policy"]
         if (found := difference(scenario, counted)) is not None:
             sys.stdout.write(f"seed {number}: {found}\n{json.dumps(scenario)}\n")
             return 1

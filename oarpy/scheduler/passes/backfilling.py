@@ -46,10 +46,12 @@ class Schedule:
 class PlanningPolicy(Protocol):
     """One queue (or several of equal priority) being planned: jobs are placed one after the other.
 
-    ``revised`` are placements of jobs placed before that still changed.
+    ``revised`` are placements of jobs placed before that still changed. ``blocked_by_head`` is True when the job looked
+    for last has no place only because of the head; :meth:`beside` may find it another one.
     """
 
     revised: dict[int, Found]
+    blocked_by_head: bool
 
     def find(self, demand: Demand, ready: float) -> Answer:
         """Find a place at ``ready`` or later, and leave it free."""
@@ -78,6 +80,7 @@ class Conservative:
 
     def __init__(self, schedule: Schedule, search: Search, now: float) -> None:
         self.revised: dict[int, Found] = {}
+        self.blocked_by_head = False
         self._schedule, self._search, self._now = schedule, search, now
 
     def find(self, demand: Demand, ready: float) -> Answer:
@@ -112,6 +115,7 @@ class FirstComeFirstServed:
 
     def __init__(self, schedule: Schedule, search: Search, now: float) -> None:
         self.revised: dict[int, Found] = {}
+        self.blocked_by_head = False
         self._schedule, self._search, self._floor = schedule, search, now
 
     def find(self, demand: Demand, ready: float) -> Answer:
@@ -158,6 +162,7 @@ class Easy:
 
     def __init__(self, schedule: Schedule, search: Search, now: float) -> None:
         self.revised: dict[int, Found] = {}
+        self.blocked_by_head = False
         self._schedule, self._search, self._now = schedule, search, now
         self._schedule.without_head = None
         self._head: tuple[Demand, Found] | None = None
@@ -166,7 +171,7 @@ class Easy:
 
     def find(self, demand: Demand, ready: float) -> Answer:
         """Find a start now, or a date if the job becomes the head; else it has no prediction."""
-        self._moved = None
+        self._moved, self.blocked_by_head = None, False
         if ready > self._now:
             return Answer(None, None)
         if self._head is None:
@@ -228,6 +233,7 @@ class Easy:
         without_head = self._schedule.without_head.copy()
         without_head.enter(demand.job, answer.found.claim)
         again = self._search.at(without_head, structs.replace(owner, options=(promised.option,)), promised.claim.start)
+        self.blocked_by_head = again.found is None
         if again.found is None:
             return Answer(None, None)
         self._moved = without_head, again.found
@@ -250,6 +256,7 @@ class FirstFit:
 
     def __init__(self, schedule: Schedule, search: Search, now: float) -> None:
         self.revised: dict[int, Found] = {}
+        self.blocked_by_head = False
         self._schedule, self._search, self._now = schedule, search, now
 
     def find(self, demand: Demand, ready: float) -> Answer:

@@ -26,6 +26,7 @@ class UntilEnd:
 
     def __init__(self, schedule: Schedule, search: Search) -> None:
         self.revised: dict[int, Found] = {}
+        self.blocked_by_head = False
         self._schedule, self._search = schedule, search
 
     def find(self, demand: Demand, ready: float) -> Answer:

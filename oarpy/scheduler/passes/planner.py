@@ -296,7 +296,7 @@ class Planner:
         That is when the best-effort jobs in its way have written their checkpoints.
         """
         answer, at_once = policy.find(demand, ready), self.now
-        if self._may_spare(demand, answer):
+        if self._may_spare(demand, answer) or (policy.blocked_by_head and self._asks_for_room(demand)):
             answer = policy.beside(demand, self._kept_from(demand)) or answer
         while self._gone_at and (found := answer.found) and found.claim.start == at_once:
             gone = max((self._gone_at.get(job, at_once) for job in self._victims(demand, found)), default=at_once)
@@ -311,10 +311,14 @@ class Planner:
         A request that takes the first blocks that serve gets the same again where nobody is in its way.
         """
         found = answer.found
-        if found is None or found.claim.start != self.now or demand.job.besteffort or not self._yielding.anybody:
+        if found is None or found.claim.start != self.now or not self._asks_for_room(demand):
             return False
         matcher = found.option.matcher
         return len(matcher.groups) > 1 or not matcher.fixed or bool(self._victims(demand, found))
+
+    def _asks_for_room(self, demand: Demand) -> bool:
+        """Tell whether best-effort jobs may have to go for a job."""
+        return self._yielding.anybody and not demand.job.besteffort
 
     def _kept_from(self, demand: Demand) -> Kept:
         return self._yielding.kept_from(demand.job, self._snapshot.security_time)

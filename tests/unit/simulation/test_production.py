@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from oarpy.model.errors import UsageError
+from oarpy.model.setting_values import PolicyName
 from oarpy.scheduler.plan import Plan
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
 from oarpy.simulation.engines.engine import replay
@@ -96,12 +97,12 @@ def test_counting_processors_equals_the_planners_own_baselines(rows: list[Row], 
     assert counted == replay(jobs, UntilCompletion(jobs, order, machine, policy))  # type: ignore[arg-type]
 
 
-@settings(max_examples=100, deadline=None)
-@given(rows=rows(6), order=ORDERS)
-def test_first_fit_starts_whatever_fits_on_idle_processors(rows: list[Row], order: str) -> None:
+@settings(max_examples=200, deadline=None)
+@given(rows=rows(6), order=ORDERS, policy=st.sampled_from(["fcfs", "easy", "first_fit"]))
+def test_the_planner_equals_the_naive_replay(rows: list[Row], order: str, policy: PolicyName) -> None:
     jobs = workload(*rows)
-    starts = NaiveReplay(jobs, "first_fit", order, 6).starts
-    planned = replay(jobs, UntilCompletion(jobs, order, Machine(6), "first_fit"))
+    starts = NaiveReplay(jobs, policy, order, 6).starts
+    planned = replay(jobs, UntilCompletion(jobs, order, Machine(6), policy))
     assert planned == [starts[job] for job in range(len(jobs))]
 
 
