@@ -141,6 +141,7 @@ class Nodes:
     pam_service: ServiceName = ""
     kill_patience: Seconds = 20.0
     start_patience: PositiveSeconds = 60.0
+    strikes: NotNegative = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -317,9 +317,10 @@ class Ended(Report, word="ended"):
 
     ``status`` is the raw wait status of the command, None when it never ran or nobody saw it end. ``reason``:
     exited, killed, walltime, lost (its supervisor was killed), or what kept the command from running:
-    WORKING_DIRECTORY, OUTPUT_FILES, USER_SHELL, PAM, SUPERVISOR. ``memory_kills`` counts the processes that the kernel
-    killed because the job was out of its memory. ``cpu_seconds`` is the user and system time of its processes on this
-    node, ``memory_peak`` the most bytes that they had; None when nobody saw that. May come more than once.
+    WORKING_DIRECTORY, OUTPUT_FILES, USER_SHELL, PAM, SUPERVISOR. ``by_node``: the command never ran, and another node
+    may be able to run it. ``memory_kills`` counts the processes that the kernel killed because the job was out of its
+    memory. ``cpu_seconds`` is the user and system time of its processes on this node, ``memory_peak`` the most bytes
+    that they had; None when nobody saw that. May come more than once.
     """
 
     key: JobKey = field(job_key)
@@ -332,6 +333,7 @@ class Ended(Report, word="ended"):
     memory_kills: int = field(count, default=0)
     cpu_seconds: float | None = field(optional(quantity), default=None)
     memory_peak: int | None = field(optional(bytes_used), default=None)
+    by_node: bool = field(flag, default=False)
 
 
 class Stuck(Report, word="stuck"):

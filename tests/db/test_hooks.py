@@ -107,7 +107,7 @@ def test_a_failing_prologue_suspects_its_node_and_the_job_is_submitted_again_if_
     [
         ("timeout", "PROLOGUE_ERROR", [("n1", "Suspected", "launcher")]),
         ("lost", "JOB_LOST", []),
-        ("NO_SUCH_USER", "NO_SUCH_USER", []),
+        ("UNFIT", "UNFIT", []),
     ],
 )
 def test_who_is_blamed_for_a_prologue(
@@ -121,6 +121,16 @@ def test_who_is_blamed_for_a_prologue(
     assert cluster.state(job) == "Error"
     assert event in cluster.events(job)
     assert cluster.sql(STATE) == states
+
+
+def test_a_prologue_for_a_user_whom_the_node_does_not_know_sends_the_job_elsewhere(connection: Connection) -> None:
+    cluster = made(connection, prologue="/site/prologue")
+    cluster.node("n1").script_outcomes["prologue"] = "NO_SUCH_USER"
+    job = cluster.submit("/nodes=2", command="true")
+    cluster.settle()
+    assert cluster.state(job) == "Terminated"
+    assert set(cluster.hosts(job)[-4:]) == {"n2", "n3"}
+    assert cluster.events(job) == ["REQUEUED"]
 
 
 def test_a_job_whose_prologue_no_node_could_begin_waits_again(connection: Connection) -> None:

@@ -207,11 +207,11 @@ def test_a_running_job_whose_node_restarted_is_lost(cluster: SmallCluster) -> No
 
 
 def test_a_refused_start_ends_the_job_with_the_reason(cluster: SmallCluster) -> None:
-    cluster.node("n1").refusal = "NO_SUCH_USER"
+    cluster.node("n1").refusal = "NOT_PERMITTED"
     job = cluster.submit()
     cluster.settle()
     assert cluster.path(job) == ["Waiting", "toLaunch", "Launching", "Finishing", "Error"]
-    assert cluster.events(job) == ["NO_SUCH_USER"]
+    assert cluster.events(job) == ["NOT_PERMITTED"]
 
 
 def test_a_launching_job_that_is_deleted_never_starts(cluster: SmallCluster) -> None:

@@ -107,6 +107,59 @@ def test_what_is_not_the_nodes_fault_does_not_suspect_it(cluster: SmallCluster, 
     assert cluster.sql(STATE) == []
 
 
+def test_a_node_where_starts_of_several_users_fail_is_suspected(cluster: SmallCluster) -> None:
+    """Its jobs run elsewhere; until it is suspected, each of them tries it once."""
+    cluster.node("n1").refusal = "NO_SUCH_USER"
+    jobs = [cluster.submit("/nodes=1", user=user, command="true") for user in ("ann", "bob") * 6]
+    cluster.settle()
+    assert cluster.states(jobs) == ["Terminated"] * 12
+    assert cluster.sql(STATE) == [("n1", "Suspected", "launcher")]
+    assert cluster.sql(TOLD) == [("START_FAILURES", ["n1"], True)]
+    text = "5 starts failed within a minute, the last: as the test wants"
+    assert cluster.sql("SELECT away_reason FROM nodes WHERE network_address = 'n1'") == [(text,)]
+    tried = [job for job in jobs if cluster.job(job, "attempt") > 1]
+    assert len(tried) == 5
+    assert all(cluster.job(job, "attempt") == 2 for job in tried)
+    assert cluster.events(tried[0]) == ["REQUEUED"]
+    assert cluster.job(tried[0], "properties") == "network_address IS NULL OR network_address <> 'n1'"
+
+
+def test_what_one_user_does_suspects_no_node(cluster: SmallCluster) -> None:
+    cluster.node("n1").refusal = "NO_SUCH_USER"
+    jobs = [cluster.submit("/nodes=1", "core=1", properties="cpu > 0", command="true") for _ in range(8)]
+    cluster.settle()
+    assert cluster.states(jobs) == ["Terminated"] * 8
+    assert cluster.sql(STATE) == []
+    away = "(cpu > 0) AND (network_address IS NULL OR network_address <> 'n1')"
+    assert cluster.job(jobs[0], "properties") == away
+
+
+def test_starts_that_failed_longer_ago_do_not_count(connection: Connection) -> None:
+    cluster = SmallCluster(connection, with_settings(nodes={"strikes": 2, "lost_timeout": 3600}))
+    cluster.add_nodes("n1", "n2")
+    cluster.node("n1").refusal = "NO_SUCH_USER"
+    for user in ("ann", "bob"):
+        cluster.submit("/nodes=1", user=user, command="true")
+        cluster.settle()
+        cluster.offset += 61
+    assert cluster.sql(STATE) == []
+    for user in ("ann", "bob", "ann", "bob"):
+        cluster.submit("/nodes=1", user=user, command="true")
+    cluster.settle()
+    assert cluster.sql(STATE) == [("n1", "Suspected", "launcher")]
+
+
+@pytest.mark.parametrize(
+    ("request_text", "properties"), [("/nodes=2", ""), ("/nodes=1", "network_address = 'n1'")], ids=["all", "that one"]
+)
+def test_who_can_go_nowhere_else_is_told_why(cluster: SmallCluster, request_text: str, properties: str) -> None:
+    cluster.node("n1").refusal = "NO_SUCH_USER"
+    job = cluster.submit(request_text, properties=properties)
+    cluster.settle()
+    assert (cluster.state(job), cluster.events(job)) == ("Error", ["NO_SUCH_USER"])
+    assert cluster.job(job, "message") == "not started: as the test wants"
+
+
 def test_what_was_to_be_launched_there_waits_again(cluster: SmallCluster) -> None:
     cluster.settle()
     job = cluster.submit("/nodes=2")

@@ -150,7 +150,10 @@ def run_cluster(
     """
     with passable_folder("oarpy-ssh-") as directory, start_nodes(NODES, directory / "sshd") as sshd:
         _falsify_host_key(sshd)
-        sandbox = Sandbox(directory / "cluster", {**_settings(sshd), **sections, "database": database})
+        settings = _settings(sshd)
+        for name, values in sections.items():
+            settings[name] = {**settings.get(name, {}), **values}
+        sandbox = Sandbox(directory / "cluster", {**settings, "database": database})
         try:
             sandbox.create()
             sandbox.start()

@@ -42,7 +42,7 @@ def out_of_memory(kills: int) -> str:
 def faults_of(node: str, report: Ended | Refused | Cleaned) -> list[Fault]:
     """Return what ``report`` says against the node it came from: not what the job, its user or the server did wrong.
 
-    A program that cannot be executed, or a directory that is not there, may be the user's own doing.
+    A program that cannot be executed, or a directory that is not there, may be the user's own doing: see ``strikes``.
     """
     job, faults = report.key.job, []
     if isinstance(report, Refused) and report.reason in UNABLE:
@@ -78,7 +78,7 @@ def end_of(report: Ended, kill_reason: str | None) -> End:
 
 
 def end_of_refusal(report: Refused, now: float, *, again: bool) -> End:
-    """Return the end of a job that its node will not start."""
+    """Return the end of a job that its node will not start; ``again``: it may wait for another try."""
     if report.reason in UNABLE:
         return end_of_unable(report.key.job, report.detail or report.reason, now, again=again)
     event = NODE_LOST if report.reason in _NODES_FAULT else report.reason

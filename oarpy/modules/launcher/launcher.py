@@ -34,6 +34,7 @@ from oarpy.modules.launcher.scripts.hooks import Hooks
 from oarpy.modules.launcher.settling import Settling
 from oarpy.modules.launcher.specifications import JobHosts
 from oarpy.modules.launcher.starting import PATIENCE, SentStarts, Starting
+from oarpy.modules.launcher.strikes import Strikes
 from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
@@ -71,7 +72,9 @@ class Launcher:
         self._parts: tuple[Part, ...] = (
             CallRequests(configuration.gateway.socket if configuration.gateway.calls else ""),
             recalling,
-            Recording(configuration.jobs, self._sent, recalling, hooks, signalling),
+            Recording(
+                configuration.jobs, Strikes(configuration.nodes.strikes), self._sent, recalling, hooks, signalling
+            ),
             self._sent,
             hooks,
             Settling(configuration.jobs, hooks),

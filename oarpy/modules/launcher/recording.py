@@ -25,6 +25,7 @@ from oarpy.modules.launcher.endings import (
     STUCK,
     end_of,
     end_of_refusal,
+    end_of_unable,
     faults_of,
     leaves_nothing,
     lost,
@@ -36,6 +37,7 @@ from oarpy.modules.launcher.recalling import Recalling
 from oarpy.modules.launcher.running.orders import Signalling
 from oarpy.modules.launcher.scripts.hooks import Hooks, end_of_prologue, fault_of_script
 from oarpy.modules.launcher.starting import SentStarts
+from oarpy.modules.launcher.strikes import FailedStart, Strikes, failed_start
 from oarpy.store.analytics import measured_use
 from oarpy.store.database import Connection
 from oarpy.store.jobs import execution
@@ -178,9 +180,16 @@ class Recording(Part):
     """Reports that are not recorded yet, each with the node it came from."""
 
     def __init__(
-        self, settings: JobSettings, sent: SentStarts, recalling: Recalling, hooks: Hooks, signalling: Signalling
+        self,
+        settings: JobSettings,
+        strikes: Strikes,
+        sent: SentStarts,
+        recalling: Recalling,
+        hooks: Hooks,
+        signalling: Signalling,
     ) -> None:
         self._settings = settings
+        self._strikes = strikes
         self._sent = sent
         self._recalling = recalling
         self._hooks = hooks
@@ -215,8 +224,9 @@ class Recording(Part):
             arrivals.ended.update({end.key: (node, end) for node, end in told if end.key not in arrivals.ended})
             passed = [(key.job, at) for key, (_, at) in arrivals.checkpoints.items() if _is_current(key, current)]
             execution.signal_elsewhere(connection, passed)
-            _judge(connection, arrivals)
-            ends = self._ends(arrivals, current, turn.now)
+            failed = self._strikes.record(connection, self._failed(arrivals, current), current, turn.now)
+            _judge(connection, arrivals, failed.faults)
+            ends = self._ends(arrivals, current, turn.now, failed.elsewhere)
             whole = [end for end in ends if leaves_nothing(end, current[end.job]) and not self._hooks]
             closed = execution.end(connection, whole)
             others = [end for end in ends if end.job not in closed]
@@ -242,16 +252,28 @@ class Recording(Part):
         jobs |= {report.key.job for _, report in arrivals.scripts} | {key.job for key in arrivals.checkpoints}
         return self._sent.placed(execution.live_among(connection, sorted(jobs))) if jobs else []
 
-    def _ends(self, arrivals: Arrivals, current: Current, now: float) -> list[End]:
+    def _failed(self, arrivals: Arrivals, current: Current) -> list[FailedStart]:
+        """Return the starts that failed where others may succeed, of jobs that may be launched again."""
+        said: list[tuple[str, Report]] = [*arrivals.ended.values(), *arrivals.refused.values(), *arrivals.scripts]
+        return [
+            start
+            for node, report in said
+            if (start := failed_start(node, report)) is not None
+            and _is_to_start(start.key, current)
+            and current[start.key.job].kill_reason is None
+            and self._may_again(start.key)
+        ]
+
+    def _ends(self, arrivals: Arrivals, current: Current, now: float, elsewhere: Mapping[int, str]) -> list[End]:
         """Return the ends that nodes tell of, one a job: ended, refused, kept out by a prologue, or lost.
 
-        A job is lost when its first node, which has just been reached again, knows nothing of it.
+        A job is lost when its first node, which has just been reached again, knows nothing of it. Jobs that may start
+        ``elsewhere`` (with the reason) wait again.
         """
-        ends = {
-            key.job: end_of(report, current[key.job].kill_reason)
-            for key, (_, report) in arrivals.ended.items()
-            if _is_current(key, current)
-        }
+        ends = {job: end_of_unable(job, why, now, again=True) for job, why in elsewhere.items()}
+        for key, (_, ending) in arrivals.ended.items():
+            if _is_current(key, current):
+                ends.setdefault(key.job, end_of(ending, current[key.job].kill_reason))
         for key, (_, refusal) in arrivals.refused.items():
             if _is_current(key, current):
                 ends.setdefault(key.job, end_of_refusal(refusal, now, again=self._may_again(key)))
@@ -303,8 +325,11 @@ class Recording(Part):
             self._sent.known(known, node)
 
 
-def _judge(connection: Connection, arrivals: Arrivals) -> None:
-    """Suspect nodes at fault before anything of theirs is free again; take back those whose fault is over."""
+def _judge(connection: Connection, arrivals: Arrivals, counted: Sequence[nodes.Fault]) -> None:
+    """Suspect nodes at fault before anything of theirs is free again; take back those whose fault is over.
+
+    ``counted`` are the faults of nodes where too many starts failed.
+    """
     nodes.healed(connection, [node for node, problem in arrivals.checked.items() if not problem])
     said: list[tuple[str, Ended | Refused | Cleaned]] = [
         *arrivals.ended.values(),
@@ -315,7 +340,7 @@ def _judge(connection: Connection, arrivals: Arrivals) -> None:
     measured_use.note_memory(connection, met)
     used = [(*one.key, node, one.cpu_seconds, one.memory_peak) for node, one in arrivals.cleaned]
     measured_use.add_usage(connection, [some for some in used if some[3:] != (None, None)])
-    faults = [fault for node, report in said for fault in faults_of(node, report)]
+    faults = [*counted, *(fault for node, report in said for fault in faults_of(node, report))]
     faults += [nodes.Fault(node, STUCK, one.key.job, one.detail[:500], heals=True) for node, one in arrivals.stuck]
     faults += [fault for node, report in arrivals.scripts if (fault := fault_of_script(node, report)) is not None]
     for node in nodes.blame(connection, faults):

@@ -6,6 +6,7 @@ A reservation keeps its resources: it goes on without the lost ones, or when the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from oarpy.store.database import Connection
 from oarpy.store.refusals import refusals_of, set_wise
@@ -53,6 +54,40 @@ _REQUEUE = f"""
     ), reserved AS ({_RESERVED})
     SELECT job_id FROM waiting
 """  # noqa: S608
+
+
+_FAILED = "SELECT job_id, user_name, properties, reservation_start IS NOT NULL FROM jobs WHERE job_id = ANY(%s)"
+_SET_PROPERTIES = "UPDATE jobs SET properties = %s WHERE job_id = %s"
+_NODES_AMONG = """
+    SELECT count(DISTINCT network_address) FROM resources
+    WHERE resource_id = ANY(%s) AND type = 'default' AND state = 'Alive'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRow:
+    """A job that could not be started: its condition on resources, and whether these were reserved for it."""
+
+    id: int
+    user: str
+    properties: str
+    reserved: bool
+
+
+def failed(connection: Connection, jobs: Sequence[int]) -> list[FailedRow]:
+    """Return what has to be known of jobs that could not be started."""
+    return [FailedRow(*row) for row in connection.execute(_FAILED, [list(jobs)])]
+
+
+def set_properties(connection: Connection, job: int, properties: str) -> None:
+    """Change the condition that every resource of a job must meet."""
+    connection.execute(_SET_PROPERTIES, [properties, job])
+
+
+def nodes_among(connection: Connection, resources: Sequence[int]) -> int:
+    """Return how many nodes have some of these resources, and are Alive."""
+    row = connection.execute(_NODES_AMONG, [list(resources)]).fetchone()
+    return int(row[0]) if row else 0
 
 
 def unplace(connection: Connection, timeout: float, *, led: bool) -> list[int]:

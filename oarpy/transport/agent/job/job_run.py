@@ -91,6 +91,7 @@ class JobRun:
         self._statuses: dict[int, int] = {}
         self._reason = "exited"
         self._detail = ""
+        self._by_node = False
         self._memory_kills = 0
         self._usage = MeasuredUse()
         self._sampling: MemorySampling | None = None
@@ -137,7 +138,7 @@ class JobRun:
                 self._wait_for_steps()
         except LaunchFailure as failure:
             if self._kill_at is None:
-                self._reason = failure.reason
+                self._reason, self._by_node = failure.reason, failure.by_node
             self._detail = str(failure)
             hangs = failure.goes_on
         except Exception as error:  # whatever went wrong here, the job's processes must end and an outcome be kept
@@ -462,6 +463,7 @@ class JobRun:
             "status": self._statuses.get(self._main),
             "reason": self._reason,
             "detail": self._detail[:500],
+            "by_node": self._by_node,
             "left": left,
             "memory_kills": self._memory_kills,
             **self._usage.entry(),

@@ -103,6 +103,11 @@ UMASK = "OARPY_UMASK"
 _USUAL_UMASK = 0o022
 
 
+_OF_THE_NODE = frozenset(
+    {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EROFS, errno.EIO}
+    | {errno.ESTALE, errno.ENOTCONN, errno.EHOSTDOWN}
+)
+"""Errors for which a start that fails here may succeed on another node: no process, no room, no file system."""
 _LOOK_PERIOD = 1.0
 """Seconds between two looks whether a start that takes long is still wanted."""
 _MOST_TOLD = 1000
@@ -111,19 +116,35 @@ _MOST_TOLD = 1000
 class LaunchFailure(Exception):
     """The command could not be executed: OAR's reason word and a text.
 
-    ``goes_on``: a thread of this process hangs in the attempt, so that the process must end.
+    ``goes_on``: a thread of this process hangs in the attempt, so that the process must end. ``by_node``: the node may
+    be why, and not the job.
     """
 
-    def __init__(self, reason: str, detail: str, *, goes_on: bool = False) -> None:
+    def __init__(self, reason: str, detail: str, *, goes_on: bool = False, by_node: bool = False) -> None:
         super().__init__(detail)
         self.reason = reason
         self.goes_on = goes_on
+        self.by_node = by_node
 
     @classmethod
     def of(cls, reason: str, error: OSError | ValueError, what: str) -> LaunchFailure:
         """Return the failure that ``error`` makes of ``what``."""
         detail = error.strerror if isinstance(error, OSError) else str(error)
-        return cls(reason, f"{what[:200]}: {detail}")
+        number = getattr(error, "errno", None)
+        # who submitted had that directory
+        gone = reason == "WORKING_DIRECTORY" and number == errno.ENOENT
+        return cls(reason, f"{what[:200]}: {detail}", by_node=gone or number in _OF_THE_NODE)
+
+    def packed(self) -> bytes:
+        """Return it as a child tells it to its parent."""
+        lines = self.reason, "node" if self.by_node else "", str(self)
+        return "\n".join(lines).encode(errors="replace")[:_MOST_TOLD]
+
+    @classmethod
+    def unpacked(cls, content: bytes) -> LaunchFailure:
+        """Return what a child told."""
+        reason, by, detail = content.decode(errors="replace").split("\n", 2)
+        return cls(reason, detail, by_node=bool(by))
 
 
 @cache
@@ -192,7 +213,7 @@ def start_as(
     except AccountRefusal as refusal:
         raise LaunchFailure(refusal.reason, refusal.detail) from refusal
     except RuntimeError as error:  # no thread: the job has as many processes as it may
-        raise LaunchFailure("USER_SHELL", str(error)) from error
+        raise LaunchFailure("USER_SHELL", str(error), by_node=True) from error
     while not start.wait(_LOOK_PERIOD):
         if given_up():
             start.abandon()
@@ -268,7 +289,7 @@ class _StartAs:
         except OSError as error:
             os.close(answer)
             os.close(told)
-            raise LaunchFailure("USER_SHELL", f"no process: {error.strerror}") from error
+            raise LaunchFailure.of("USER_SHELL", error, "no process") from error
         if pid == 0:
             try:
                 if self._pam is not None:
@@ -277,11 +298,13 @@ class _StartAs:
                 os.setsid()
                 become(self._account)
                 execute()
-            except (AccountRefusal, LaunchFailure) as refusal:
-                os.write(told, f"{refusal.reason}\n{refusal}".encode(errors="replace")[:_MOST_TOLD])
+            except LaunchFailure as failure:
+                os.write(told, failure.packed())
+            except AccountRefusal as refusal:
+                os.write(told, LaunchFailure(refusal.reason, refusal.detail).packed())
             except BaseException as error:
                 said = os.strerror(getattr(error, "errno", None) or errno.EINVAL)
-                os.write(told, f"USER_SHELL\n{said}".encode(errors="replace"))
+                os.write(told, LaunchFailure("USER_SHELL", said).packed())
             finally:
                 os._exit(1)
         os.close(told)
@@ -293,8 +316,7 @@ class _StartAs:
             os.kill(pid, signal.SIGKILL)  # its user may have stopped it
             self._child = 0
             os.waitpid(pid, 0)
-            reason, _, detail = content.decode(errors="replace").partition("\n")
-            raise LaunchFailure(reason, detail)
+            raise LaunchFailure.unpacked(content)
         return pid
 
 
