@@ -160,12 +160,12 @@ def strays(
 ) -> None:
     """Show parts on clusters that the broker does not know, as after a restore of its database."""
     from oarpy.grid.administration import stray_parts
-    from oarpy.grid.broker.connections import providers_of
+    from oarpy.grid.broker.connections import clusters_of
     from oarpy.model.errors import Unreachable
 
     with open_session("oargridctl") as session:
         session.require_admin("see the strays of a broker")
-        opening = providers_of(session.configuration.grid.name)
+        opening = clusters_of(session.configuration.grid.name)
         found = stray_parts.find(session.connection, opening, end=end)
     write(json_text(list(map(stray_parts.record, found))) if as_json else stray_parts.table(found).text(look()))
     if not stray_parts.all_asked(found):

@@ -25,7 +25,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from oarpy.grid.broker.connections import ClusterConnections, providers_of
+from oarpy.grid.broker.connections import ClusterConnections, clusters_of
 from oarpy.grid.broker.errands import ClusterCall, Errands
 from oarpy.grid.broker.mover import Mover, movable
 from oarpy.grid.broker.second_looks import PlannedPass, plan_pass
@@ -107,7 +107,7 @@ class DoorGrid:
 
     def fill(self, jobs: int, draw: random.Random) -> None:
         """Let jobs wait on the clusters."""
-        connections = ClusterConnections(providers_of("broker"))
+        connections = ClusterConnections(clusters_of("broker"))
         connections.adopt(self.rows)
         made = [self._wait(connections, number, draw) for number in range(jobs)]
         for one in made:
@@ -129,17 +129,17 @@ class DoorGrid:
             broker_jobs.move(self.broker, [job], GridJobState.MAPPED)
         part = GridPart(name, "queued", PartRequest(_USER, component.resources, procs, walltime), "date", "/")
 
-        def ask(provider: Cluster) -> None:
-            provider.ask(Prepare(name, part, 600, key=f"{name}-p"))
-            provider.ask(Commit(name, key=f"{name}-c"))
+        def ask(cluster: Cluster) -> None:
+            cluster.ask(Prepare(name, part, 600, key=f"{name}-p"))
+            cluster.ask(Commit(name, key=f"{name}-c"))
 
         return connections.submit(ClusterCall(cluster, ask, 600))
 
     def _connected(self) -> ClusterConnections:
         """Return connections that are made already, as those of a broker that runs are."""
-        connections = ClusterConnections(providers_of("broker"))
+        connections = ClusterConnections(clusters_of("broker"))
         connections.adopt(self.rows)
-        calls = [ClusterCall(name, lambda provider: provider.ask(Describe()), 60) for name in NAMES]
+        calls = [ClusterCall(name, lambda cluster: cluster.ask(Describe()), 60) for name in NAMES]
         for future in [connections.submit(call) for call in calls]:
             assert isinstance(future.result(), ClusterDescription)
         return connections

@@ -12,7 +12,7 @@ from oarpy.grid.broker.coallocated import deadline_jobs
 from oarpy.grid.broker.coallocated.deadline_jobs import CoallocatedJobs
 from oarpy.grid.broker.decisions import taken_again
 from oarpy.grid.calls.table import Cancel, Commit
-from oarpy.grid.providers.simulated_cluster import OrderedFault
+from oarpy.grid.clusters.virtual.cluster import OrderedFault
 from oarpy.model.states import GridJobState
 from oarpy.store.grid import broker_jobs, decisions, tries
 from tests.harness.claim_rounds import BrokerKilled, ClaimRounds

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from oarpy.grid.calls.parts import PartEvent
 from oarpy.grid.calls.table import CallRefused, ClusterSilent
-from oarpy.grid.providers.simulated_cluster import OrderedFault, SimulatedCluster
+from oarpy.grid.clusters.virtual.cluster import OrderedFault, SimulatedCluster
 from oarpy.model.states import FINAL_GRID_JOBS, GridJobState
 from tests.harness.claim_rounds import TIMES, BrokerKilled, ClaimRounds
 

@@ -12,7 +12,7 @@ import pytest
 
 from oarpy.grid.calls.parts import ClusterAbilities
 from oarpy.grid.calls.table import ClusterSilent, Describe
-from oarpy.grid.providers.oarpy_cluster import OarpyCluster
+from oarpy.grid.clusters.oarpy_cluster import OarpyCluster
 from tests.harness.grid_door import Door, door
 from tests.harness.oarsub_cluster import build
 from tests.harness.sample_cluster import Connection

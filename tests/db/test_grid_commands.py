@@ -14,7 +14,7 @@ import pytest
 
 from oarpy.client.session import open_session
 from oarpy.grid.calls.table import Cluster
-from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
+from oarpy.grid.clusters.virtual.cluster import SimulatedCluster, VirtualClock
 from oarpy.grid.reports import grid_job_views, grid_standing
 from oarpy.grid.reports.grid_waits import all_parts_ran
 from oarpy.grid.submission import rehearsal

@@ -12,8 +12,8 @@ import pytest
 from oarpy.grid.broker.decisions import taken_again
 from oarpy.grid.calls.parts import ClusterEvent, PartEnded, PartLost, PartStarted
 from oarpy.grid.calls.table import Events
+from oarpy.grid.clusters.virtual.cluster import OrderedFault, SimulatedCluster
 from oarpy.grid.core.broker_state import ReallocationRules
-from oarpy.grid.providers.simulated_cluster import OrderedFault, SimulatedCluster
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import broker_jobs, clusters, decisions, transactions
 from tests.harness.inline_calls import answer_instead

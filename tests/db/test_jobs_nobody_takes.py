@@ -11,7 +11,7 @@ import pytest
 from oarpy.grid.broker import mapper
 from oarpy.grid.calls.parts import GridPart
 from oarpy.grid.calls.table import Answer, Call, CallRefused, EstimateInTurn, Prepare, PrepareAll
-from oarpy.grid.providers.simulated_cluster import SimulatedCluster
+from oarpy.grid.clusters.virtual.cluster import SimulatedCluster
 from oarpy.model.states import GridJobState
 from tests.harness.simulated_grid import SimulatedGrid
 

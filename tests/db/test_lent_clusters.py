@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from oarpy.client.session import open_session
-from oarpy.grid.broker.connections import provider_of
+from oarpy.grid.broker.connections import cluster_of
 from oarpy.grid.calls.parts import GridPart, PartRequest
 from oarpy.grid.calls.table import CallRefused, Cluster, Prepare
-from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
+from oarpy.grid.clusters.virtual.cluster import SimulatedCluster, VirtualClock
 from oarpy.grid.submission.grid_options import GridOptions
 from oarpy.grid.submission.rehearsal import GridRehearsal, rehearse
 from oarpy.model.states import GridJobState
@@ -150,4 +150,4 @@ def test_no_part_of_others_is_made_in_slurm_whoever_asks(kind: str) -> None:
     row = GridClusterRow("west", "slurm", ("false",), 1, False, 0, True, users=frozenset({"ann"}))
     part = GridPart("g1.0.1", kind, PartRequest("eve", "/core=1", 1, 60))  # type: ignore[arg-type]
     with pytest.raises(CallRefused, match="'west' is not open to 'eve'"):
-        provider_of("lyon", row).ask(Prepare("t1", part, 60, key="k"))
+        cluster_of("lyon", row).ask(Prepare("t1", part, 60, key="k"))

@@ -11,15 +11,15 @@ import psycopg
 import pytest
 
 from oarpy.configuration import GridSettings
-from oarpy.grid.broker.connections import ClusterConnections, providers_of
+from oarpy.grid.broker.connections import ClusterConnections, clusters_of
 from oarpy.grid.broker.decisions import taken_again
 from oarpy.grid.broker.errands import ClusterCall
 from oarpy.grid.broker.mover import Mover, next_pass
 from oarpy.grid.calls.parts import GridPart, PartRequest
 from oarpy.grid.calls.table import Commit, Prepare, Waiting
+from oarpy.grid.clusters.virtual.cluster import SimulatedCluster, VirtualClock
 from oarpy.grid.core.broker_state import ReallocationRules
 from oarpy.grid.modules.registry import reallocation_rules
-from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
 from oarpy.model.errors import OarpyError
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, reallocation_passes, transactions
@@ -37,7 +37,7 @@ class DirectConnections(ClusterConnections):
     """Calls are made at once, by whoever makes them."""
 
     def __init__(self, submit: Callable[[ClusterCall], Future[object]]) -> None:
-        super().__init__(providers_of("broker"))
+        super().__init__(clusters_of("broker"))
         self._made = submit
 
     def adopt(self, rows: Sequence[GridClusterRow]) -> None:
@@ -77,17 +77,17 @@ class SmallBroker:
 
     def waiting(self, cluster: str, procs: int, walltime: float) -> int:
         """Let a job wait on a cluster; return its number."""
-        connection, provider = self.connection, self.providers[cluster]
+        connection, there = self.connection, self.providers[cluster]
         component = NewGridComponent(f"/core={procs}", procs)
         (job,) = broker_jobs.insert(connection, NewGridJob("ann", "mapped", "date", walltime, (component,)))
         connection.execute("UPDATE grid_jobs SET submitted_at = to_timestamp(%s) WHERE id = %s", [BEGIN + job, job])
         transaction, name = transactions.begin(connection, "place", "mapper", job, 60), f"g{job}"
         transactions.add_parts(connection, transaction, [NewGridPart(name, job, 0, cluster, "queued", walltime)])
         part = GridPart(name, "queued", PartRequest("ann", component.resources, procs, walltime))
-        made = provider.ask(Prepare(name, part, 60, key=f"{name} p"))
+        made = there.ask(Prepare(name, part, 60, key=f"{name} p"))
         transactions.note_prepared(connection, transaction, {name: made.job})
         assert transactions.decide(connection, transaction)
-        provider.ask(Commit(name, key=f"{name} c"))
+        there.ask(Commit(name, key=f"{name} c"))
         transactions.note_known(connection, transaction, cluster)
         broker_jobs.move(connection, [job], GridJobState.MAPPED)
         return job
@@ -105,8 +105,8 @@ class SmallBroker:
     def places(self) -> dict[int, list[str]]:
         """Return by job the clusters where it has something that could start; asked of the clusters."""
         found: dict[int, list[str]] = {}
-        for name, provider in self.providers.items():
-            for part, state in provider.states().items():
+        for name, cluster in self.providers.items():
+            for part, state in cluster.states().items():
                 if part.startswith("g") and state in STARTABLE:
                     found.setdefault(int(part[1:].split(".")[0]), []).append(name)
         return found
@@ -435,8 +435,8 @@ def test_a_decision_that_cannot_be_stored_stops_no_pass(
 def test_a_clock_that_is_behind_makes_no_move(connection: Connection, algorithm: Any) -> None:
     broker = SmallBroker(connection, ReallocationRules(algorithm=algorithm), "north", "south", dedicated=True)
     broker.providers["south"] = SimulatedCluster("south", 8, clock=lambda: broker.clock() - 3600)
-    for provider in broker.providers.values():
-        provider.submit("long", 8, 5000)
+    for cluster in broker.providers.values():
+        cluster.submit("long", 8, 5000)
     job = broker.waiting("north", 2, 400)
     clusters.note_description(connection, "south", 8, ["claim", "withdraw"], -3600)
     broker.pass_by_hand()

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import psycopg
 import pytest
 
-from oarpy.grid.providers.simulated_cluster import OrderedFault
+from oarpy.grid.clusters.virtual.cluster import OrderedFault
 from oarpy.model.states import GridJobState
 from oarpy.store.grid import broker_jobs, clusters
 from tests.harness.claim_rounds import BrokerKilled, ClaimRounds

@@ -15,8 +15,8 @@ from oarpy.grid.broker.connections import ClusterConnections
 from oarpy.grid.broker.mapper import Mapper
 from oarpy.grid.broker.watcher import Watcher
 from oarpy.grid.calls.table import Cluster, ClusterSilent
+from oarpy.grid.clusters.oarpy_cluster import OarpyCluster
 from oarpy.grid.core.broker_state import ReallocationRules
-from oarpy.grid.providers.oarpy_cluster import OarpyCluster
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import broker_jobs, broker_parts, clusters
 from oarpy.store.grid.broker_jobs import NewGridComponent, NewGridJob
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.db
 
 
 class SessionChannel:
-    """Leads the lines of a provider to a session of the door in this process."""
+    """Leads the lines of a cluster to a session of the door in this process."""
 
     def __init__(self, door: BrokersDoor) -> None:
         self._door, self._lock = door, Lock()

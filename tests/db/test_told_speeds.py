@@ -10,7 +10,7 @@ import pytest
 
 from oarpy.grid.broker import watcher
 from oarpy.grid.calls.table import Describe
-from oarpy.grid.providers.simulated_cluster import SimulatedCluster
+from oarpy.grid.clusters.virtual.cluster import SimulatedCluster
 from oarpy.store.grid import broker_parts, clusters
 from oarpy.store.grid.clusters import GridClusterRow
 from tests.harness.inline_calls import answer_instead

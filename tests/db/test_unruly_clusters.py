@@ -13,7 +13,7 @@ from oarpy.grid.broker.errands import ClusterCall
 from oarpy.grid.broker.watcher import Watcher
 from oarpy.grid.calls.parts import PreparedPart
 from oarpy.grid.calls.table import CallRefused, Describe, Estimate, Prepare, Waiting
-from oarpy.grid.providers.simulated_cluster import SimulatedCluster
+from oarpy.grid.clusters.virtual.cluster import SimulatedCluster
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import broker_jobs, clusters
 from tests.harness.inline_calls import answer_instead
@@ -56,7 +56,7 @@ def known_to_be_silent(grid: SimulatedGrid, *names: str) -> None:
     """The mapper has found out that clusters do not answer."""
     grid.once(grid.mapper)
     for name in names:
-        grid.mapper._connections.submit(ClusterCall(name, lambda provider: provider.ask(Describe())))
+        grid.mapper._connections.submit(ClusterCall(name, lambda cluster: cluster.ask(Describe())))
     until(lambda: set(grid.mapper._connections.silent()) >= set(names), "silent clusters")
 
 

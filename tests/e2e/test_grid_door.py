@@ -31,7 +31,7 @@ from oarpy.grid.calls.table import (
     Prepare,
     Waiting,
 )
-from oarpy.grid.providers.oarpy_cluster import OarpyCluster
+from oarpy.grid.clusters.oarpy_cluster import OarpyCluster
 from tests.harness.door_host import DoorHost, door_host
 from tests.harness.gateway_process import TIMEOUT
 from tests.harness.oarsub_cluster import build

@@ -14,12 +14,12 @@ import psycopg
 import pytest
 
 from oarpy.grid.calls.table import Commit, Describe
-from oarpy.grid.providers.oarpy_cluster import OarpyCluster
+from oarpy.grid.clusters.oarpy_cluster import OarpyCluster
 from oarpy.local_cluster.sandbox import Sandbox, Settings, local_nodes, running_sandbox
 from oarpy.local_cluster.user_commands import user_command
+from tests.harness.cluster_conformance import LONG, ClusterConformance, ClusterStage
 from tests.harness.ordinary_users import ordinary_users
 from tests.harness.passable_folder import passable_folder
-from tests.harness.provider_conformance import LONG, ProviderConformance, ProviderStage
 from tests.harness.waiting import DEADLINE, until
 
 pytestmark = pytest.mark.e2e
@@ -35,7 +35,7 @@ class RealCluster:
     """A running cluster of two nodes with four cores each, and the door by which the broker enters it."""
 
     sandbox: Sandbox
-    provider: OarpyCluster
+    cluster: OarpyCluster
     home: Path
 
     def sql(self, statement: str, *values: object) -> list[tuple[object, ...]]:
@@ -66,18 +66,18 @@ def cluster() -> Iterator[RealCluster]:
             socket = sandbox.directory / "gateway" / "socket"
             words = user_command(broker.pw_uid, "oargriddoor", "campus")
             door = ["env", "-i", f"OARPY_GATEWAY_SOCKET={socket}", *words]
-            with closing(OarpyCluster("real", door)) as provider:
-                yield RealCluster(sandbox, provider, home)
+            with closing(OarpyCluster("real", door)) as cluster:
+                yield RealCluster(sandbox, cluster, home)
 
 
-class RealStage(ProviderStage):
+class RealStage(ClusterStage):
     """The cluster between two tests."""
 
     procs = 8
 
     def __init__(self, cluster: RealCluster) -> None:
-        super().__init__(cluster.provider)
-        self.cluster = cluster
+        super().__init__(cluster.cluster)
+        self.real = cluster
         self._word = f"{time.monotonic_ns():x}"
 
     def unique(self, word: str) -> str:
@@ -86,19 +86,19 @@ class RealStage(ProviderStage):
 
     def prepared(self, kind: Any = "queued", procs: int = 1, *, ttl: float = LONG, **more: Any) -> tuple[str, str]:
         """Prepare a part in a directory of its user."""
-        return super().prepared(kind, procs, ttl=ttl, **{"directory": str(self.cluster.home), **more})
+        return super().prepared(kind, procs, ttl=ttl, **{"directory": str(self.real.home), **more})
 
     def occupy(self, procs: int) -> str:
         """Run a job of the queue whose jobs give way."""
         request = f"/core={procs},walltime=1:0:0"
-        (job,) = self.cluster.sandbox.job_ids("-q", "local", "-l", request, "sleep 1000")
-        self.cluster.sandbox.wait_for([job], ["Running"], DEADLINE)
+        (job,) = self.real.sandbox.job_ids("-q", "local", "-l", request, "sleep 1000")
+        self.real.sandbox.wait_for([job], ["Running"], DEADLINE)
         return str(job)
 
     def vacate(self, local: str) -> None:
         """End a local job."""
-        self.cluster.sandbox.run("oardel", local)
-        self.cluster.sandbox.wait_for([int(local)], ["Error"], DEADLINE)
+        self.real.sandbox.run("oardel", local)
+        self.real.sandbox.wait_for([int(local)], ["Error"], DEADLINE)
 
 
 @pytest.fixture
@@ -111,17 +111,17 @@ def stage(cluster: RealCluster) -> Iterator[RealStage]:
     until(lambda: cluster.sql("SELECT count(*) FROM jobs WHERE is_live(state)") == [(0,)], "all jobs are over")
 
 
-class TestOarpyCluster(ProviderConformance):
+class TestOarpyCluster(ClusterConformance):
     """All promises, kept by a real cluster."""
 
 
 def test_a_claimed_program_begins_at_its_date_and_knows_the_others(stage: RealStage) -> None:
-    begin = stage.provider.ask(Describe()).clock + 4
+    begin = stage.cluster.ask(Describe()).clock + 4
     program = 'date +%s; cat "$OAR_GRID_NODEFILE"; echo "$OAR_GRID_JOB_ID"'
     name, transaction = stage.prepared("claim", 2, begin=begin, program=program, environment={"OAR_GRID_JOB_ID": "7"})
-    stage.provider.ask(Commit(transaction, begin, ["n1", "far1", "far2"], key=stage.unique("key")))
+    stage.cluster.ask(Commit(transaction, begin, ["n1", "far1", "far2"], key=stage.unique("key")))
     ended = stage.event(name, "ended")
-    began, *told = (stage.cluster.home / f"OAR.{ended.job}.stdout").read_text().splitlines()
+    began, *told = (stage.real.home / f"OAR.{ended.job}.stdout").read_text().splitlines()
     assert int(begin) <= int(began)
     assert told == ["n1", "far1", "far2", "7"]
     assert ended.status == 0

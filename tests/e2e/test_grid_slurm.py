@@ -13,14 +13,14 @@ from oarpy.grid.broker.claimer import Claimer
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
 from oarpy.grid.calls.parts import GridPart, PartKind, PartRequest
 from oarpy.grid.calls.table import CallRefused, Cluster, ClusterSilent, Commit, Describe, Estimate, Events, Prepare
+from oarpy.grid.clusters.slurm.cluster import SlurmCluster
+from oarpy.grid.clusters.slurm.marks import PartMark
 from oarpy.grid.core.broker_state import DeadlineRules
-from oarpy.grid.providers.slurm_cluster import SlurmCluster
-from oarpy.grid.providers.slurm_marks import PartMark
 from oarpy.model.states import GridJobState
 from oarpy.store.grid import broker_jobs
 from oarpy.store.grid.broker_jobs import NewGridComponent, NewGridJob
+from tests.harness.cluster_conformance import LONG, ClusterConformance, ClusterStage
 from tests.harness.oarpy_stage import OarpyStage, oarpy_stage
-from tests.harness.provider_conformance import LONG, ProviderConformance, ProviderStage
 from tests.harness.simulated_grid import SimulatedGrid
 from tests.harness.slurm_daemons import SlurmDaemons, slurm_daemons
 from tests.harness.small_cluster import Connection
@@ -30,7 +30,7 @@ from tests.harness.waiting import until
 pytestmark = pytest.mark.e2e
 
 
-class SlurmStage(ProviderStage):
+class SlurmStage(ClusterStage):
     """A Slurm of two nodes on this machine."""
 
     def __init__(self, daemons: SlurmDaemons) -> None:
@@ -65,15 +65,15 @@ def stage(slurm: SlurmStage) -> Iterator[SlurmStage]:
     slurm.daemons.clear()
 
 
-class TestProviderOfSlurm(ProviderConformance):
+class TestClusterOfSlurm(ClusterConformance):
     """The suite, on Slurm."""
 
 
 @contextmanager
-def lost_answers(provider: Cluster) -> Iterator[None]:
+def lost_answers(cluster: Cluster) -> Iterator[None]:
     """Let scripts be carried out on the host, and their answers be lost."""
-    assert isinstance(provider, SlurmCluster)
-    host = provider._host
+    assert isinstance(cluster, SlurmCluster)
+    host = cluster._host
     run = host.run
 
     def lost(script: str) -> str:
@@ -91,15 +91,15 @@ def lost_answers(provider: Cluster) -> Iterator[None]:
 
 @pytest.mark.parametrize("kind", ["queued", "claim"])
 def test_a_part_whose_answer_was_lost_is_found_again(stage: SlurmStage, kind: PartKind) -> None:
-    provider, name = stage.provider, stage.unique("lost")
-    begin = provider.ask(Describe()).clock + 600 if kind == "claim" else None
+    cluster, name = stage.cluster, stage.unique("lost")
+    begin = cluster.ask(Describe()).clock + 600 if kind == "claim" else None
     part = GridPart(name, kind, stage.request(2), "sleep 1000", begin=begin)
-    with lost_answers(provider), pytest.raises(ClusterSilent):
-        provider.ask(Prepare(name, part, LONG, key=name))
-    prepared = provider.ask(Prepare(name, part, LONG, key=name))
+    with lost_answers(cluster), pytest.raises(ClusterSilent):
+        cluster.ask(Prepare(name, part, LONG, key=name))
+    prepared = cluster.ask(Prepare(name, part, LONG, key=name))
     assert _live(stage) == [prepared.job]
-    with lost_answers(provider), pytest.raises(ClusterSilent):
-        provider.ask(Commit(name, begin, key="k"))
+    with lost_answers(cluster), pytest.raises(ClusterSilent):
+        cluster.ask(Commit(name, begin, key="k"))
     stage.commit(name, begin)
     if kind == "queued":
         stage.event(name, "started")
@@ -121,7 +121,7 @@ def _live(stage: SlurmStage) -> list[str]:
 
 def _left(stage: SlurmStage) -> bool:
     """End what nobody looks after any more, as a broker does that asks for events; return whether one job is left."""
-    stage.provider.ask(Events(0))
+    stage.cluster.ask(Events(0))
     return len(_live(stage)) == 1
 
 
@@ -131,9 +131,9 @@ def test_programs_know_their_hosts_and_their_grid_job(stage: SlurmStage) -> None
     home = str(stage.daemons.home)
     queued = stage.queued(5, program=program, environment=told, directory=home)
     stage.event(queued, "started")
-    begin = stage.provider.ask(Describe()).clock + 2
+    begin = stage.cluster.ask(Describe()).clock + 2
     claim, transaction = stage.prepared("claim", 2, program=program, environment=told, directory=home, begin=begin)
-    stage.provider.ask(Commit(transaction, begin, ["a1", "b1"], key=stage.unique("key")))
+    stage.cluster.ask(Commit(transaction, begin, ["a1", "b1"], key=stage.unique("key")))
     outputs = []
     for name in (queued, claim):
         ended = stage.event(name, "ended")
@@ -146,7 +146,7 @@ def test_programs_know_their_hosts_and_their_grid_job(stage: SlurmStage) -> None
 def test_a_controller_that_is_away_is_silent_and_forgets_nothing(stage: SlurmStage) -> None:
     name, transaction = stage.prepared(program="sleep 1")
     with stage.daemons.no_controller():
-        for call in (lambda: stage.provider.ask(Describe()), lambda: stage.commit(transaction)):
+        for call in (lambda: stage.cluster.ask(Describe()), lambda: stage.commit(transaction)):
             with pytest.raises(ClusterSilent, match="'slurm' does not answer"):
                 call()
     stage.commit(transaction)
@@ -154,13 +154,13 @@ def test_a_controller_that_is_away_is_silent_and_forgets_nothing(stage: SlurmSta
 
 
 def test_what_slurm_cannot_do_is_refused(stage: SlurmStage) -> None:
-    begin = stage.provider.ask(Describe()).clock + 600
+    begin = stage.cluster.ask(Describe()).clock + 600
     with pytest.raises(CallRefused, match="reserves for its admins only"):
         stage.prepared("reserved", begin=begin)
     with pytest.raises(CallRefused, match="invalid partition"):
-        stage.provider.ask(Estimate([PartRequest("ann", "/core=1", 1, 60, queue="nowhere")]))
+        stage.cluster.ask(Estimate([PartRequest("ann", "/core=1", 1, 60, queue="nowhere")]))
     with pytest.raises(CallRefused, match="no properties"):
-        stage.provider.ask(Estimate([PartRequest("ann", "/core=1", 1, 60, properties="memory > 1")]))
+        stage.cluster.ask(Estimate([PartRequest("ann", "/core=1", 1, 60, properties="memory > 1")]))
     with pytest.raises(CallRefused, match="is past"):
         stage.prepared("claim", begin=1)
     assert stage.idle() == stage.procs
@@ -194,7 +194,7 @@ def here(connection: Connection, dsn: str) -> Iterator[OarpyStage]:
 def grid(connection: Connection, here: OarpyStage, stage: SlurmStage) -> Iterator[SimulatedGrid]:
     """A broker of both clusters: oarpy comes first. Its database is new, and so are its parts to Slurm."""
     slurm = SlurmCluster("slurm", stage.daemons.words, broker=stage.unique("broker"))
-    made = SimulatedGrid(connection, [here.provider, slurm])  # type: ignore[list-item]
+    made = SimulatedGrid(connection, [here.cluster, slurm])  # type: ignore[list-item]
     yield made
     made.close()
 

@@ -14,8 +14,8 @@ from oarpy.grid.broker.claimer import Claimer
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
 from oarpy.grid.broker.watcher import Watcher
 from oarpy.grid.calls.parts import PartEvent
+from oarpy.grid.clusters.virtual.cluster import SimulatedCluster, VirtualClock
 from oarpy.grid.core.broker_state import DeadlineRules
-from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
 from oarpy.store.grid import broker_jobs, broker_parts, clusters
 from oarpy.store.grid.broker_jobs import GridJobRow, NewGridComponent, NewGridJob
 from oarpy.store.grid.broker_parts import GridPartRow

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.grid.providers.oarpy_cluster import OarpyCluster
+from oarpy.grid.clusters.oarpy_cluster import OarpyCluster
 from tests.harness.gateway_process import TIMEOUT
 from tests.harness.grid_door import BROKER, Door, door
 from tests.harness.ordinary_users import ordinary_users

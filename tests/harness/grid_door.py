@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from oarpy.grid.providers.oarpy_cluster import OarpyCluster
+from oarpy.grid.clusters.oarpy_cluster import OarpyCluster
 from tests.harness.gateway_process import GatewayProcess, gateway
 
 BROKER = "campus"

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from oarpy.grid.broker.connections import ClusterConnections, providers_of
+from oarpy.grid.broker.connections import ClusterConnections, clusters_of
 from oarpy.grid.broker.errands import ClusterCall, Errand, Errands
 from oarpy.grid.calls.table import Call, Cluster
-from oarpy.grid.providers.simulated_cluster import VirtualClock
+from oarpy.grid.clusters.virtual.cluster import VirtualClock
 from oarpy.model.errors import OarpyError
 from oarpy.store.grid.clusters import GridClusterRow
 
@@ -44,7 +44,7 @@ class InlineConnections(ClusterConnections):
     """Connections whose calls are made at once, by who asks."""
 
     def __init__(self, providers: Mapping[str, Cluster]) -> None:
-        super().__init__(providers_of("broker"))
+        super().__init__(clusters_of("broker"))
         self._submit = inline_calls(providers)
 
     def adopt(self, rows: Sequence[GridClusterRow]) -> None:

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from threading import Lock, Thread
 from typing import Any
 
-from oarpy.grid.providers.oarpy_cluster import OarpyCluster
+from oarpy.grid.clusters.oarpy_cluster import OarpyCluster
 from tests.harness.brokers_door import BrokersDoor, brokers_door
-from tests.harness.provider_conformance import ProviderStage
+from tests.harness.cluster_conformance import ClusterStage
 from tests.harness.small_cluster import Connection, SmallCluster
 from tests.harness.waiting import until
 
@@ -46,7 +46,7 @@ class _OpenDoor:
         """Stay open."""
 
 
-class OarpyStage(ProviderStage):
+class OarpyStage(ClusterStage):
     """A small cluster. Unless it is ``driven``, its calls run the modules; otherwise the test has to."""
 
     procs = 8

@@ -12,8 +12,8 @@ from oarpy.grid.broker.connections import ClusterConnections
 from oarpy.grid.broker.mapper import Mapper
 from oarpy.grid.broker.watcher import Watcher
 from oarpy.grid.calls.table import Describe
+from oarpy.grid.clusters.virtual.cluster import SimulatedCluster
 from oarpy.grid.core.broker_state import ReallocationRules
-from oarpy.grid.providers.simulated_cluster import SimulatedCluster
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.modules.loop.module import Module
 from oarpy.store.grid import broker_jobs, broker_parts, clusters

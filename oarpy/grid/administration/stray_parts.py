@@ -40,39 +40,40 @@ def find(connection: Connection, opening: Opening, *, end: bool = False) -> list
     found: list[StrayPart] = []
     for row in clusters.every(connection):
         try:
-            provider = opening(row)
+            cluster = opening(row)
         except OarpyError as error:
             found.append(StrayPart(row.name, message=str(error)))
             continue
         try:
-            found += _on_cluster(connection, row.name, provider, end=end)
+            found += _on_cluster(connection, cluster, end=end)
         except OarpyError as error:
             found.append(StrayPart(row.name, message=str(error)))
         finally:
             with suppress(OarpyError, OSError):
-                provider.close()
+                cluster.close()
     return found
 
 
-def _on_cluster(connection: Connection, cluster: str, provider: Cluster, *, end: bool) -> list[StrayPart]:
+def _on_cluster(connection: Connection, cluster: Cluster, *, end: bool) -> list[StrayPart]:
     """Return the strays of a cluster. Names are looked up last: the broker stores a part before its cluster hears."""
-    there = {one.name: StrayPart(cluster, one.name, one.job, "waits", one.submitted) for one in provider.ask(Waiting())}
-    for event in _running(provider).values():
-        there[event.part] = StrayPart(cluster, event.part, event.job, "runs", event.at)
-    there = checked(cluster, there)
+    waiting = cluster.ask(Waiting())
+    there = {one.name: StrayPart(cluster.name, one.name, one.job, "waits", one.submitted) for one in waiting}
+    for event in _running(cluster).values():
+        there[event.part] = StrayPart(cluster.name, event.part, event.job, "runs", event.at)
+    there = checked(cluster.name, there)
     known = {row.name for row in broker_parts.by_name(connection, list(there))}
     strays = [one for name, one in there.items() if name not in known]
     if end:
         for one in strays:
-            provider.ask(Cancel(one.name, _REASON, key=f"{one.name}:stray:{time.time_ns()}"))
+            cluster.ask(Cancel(one.name, _REASON, key=f"{one.name}:stray:{time.time_ns()}"))
     return strays
 
 
-def _running(provider: Cluster) -> Mapping[str, PartEvent]:
+def _running(cluster: Cluster) -> Mapping[str, PartEvent]:
     """Return the starts of the parts that are not over."""
     running: dict[str, PartEvent] = {}
     after = 0
-    while events := provider.ask(Events(after)):
+    while events := cluster.ask(Events(after)):
         for event in events:
             if isinstance(event, PartStarted):
                 running[event.part] = event

@@ -1,4 +1,4 @@
-"""Connections to clusters: a thread and a provider a cluster, so that a silent one costs the others nothing.
+"""Connections to clusters: a thread a cluster, so that a silent one costs the others nothing.
 
 ::
 
@@ -20,25 +20,25 @@ from functools import partial
 from oarpy.grid.broker.cluster_answers import checked, cleaned
 from oarpy.grid.broker.errands import CallInLine, ClusterCall
 from oarpy.grid.calls.table import CallRefused, Cluster, ClusterSilent, Describe
-from oarpy.grid.providers.oarpy_cluster import OarpyCluster
-from oarpy.grid.providers.slurm_cluster import SlurmCluster
+from oarpy.grid.clusters.oarpy_cluster import OarpyCluster
+from oarpy.grid.clusters.slurm.cluster import SlurmCluster
 from oarpy.model.errors import OarpyError
 from oarpy.store.grid.clusters import GridClusterRow
 from oarpy.transport.wakeup import WakeupBell
 
 Opening = Callable[[GridClusterRow], Cluster]
-"""How a provider for a cluster is made; it connects when it is first asked."""
+"""How a cluster of the table is opened; it connects when it is first asked."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
 
 
-def providers_of(broker: str) -> Opening:
+def clusters_of(broker: str) -> Opening:
     """Return how a broker with this name ([grid] name) opens clusters."""
-    return partial(provider_of, broker)
+    return partial(cluster_of, broker)
 
 
-def provider_of(broker: str, row: GridClusterRow) -> Cluster:
-    """Return the provider for a cluster of the table; the broker's jobs there carry its name."""
+def cluster_of(broker: str, row: GridClusterRow) -> Cluster:
+    """Return what asks a cluster of the table; the broker's jobs there carry its name."""
     if row.kind == "oarpy":
         return OarpyCluster(row.name, row.door)
     if row.kind == "slurm":
@@ -47,7 +47,7 @@ def provider_of(broker: str, row: GridClusterRow) -> Cluster:
 
 
 def _opened_by(row: GridClusterRow) -> tuple[object, ...]:
-    """Return what a provider is made of."""
+    """Return what a cluster is opened by."""
     return row.kind, row.door, row.users
 
 
@@ -58,7 +58,7 @@ class ClusterConnection:
         self.row = row
         self._opening = opening
         self._heard = heard
-        self._provider: Cluster | None = None
+        self._cluster: Cluster | None = None
         self._calls: queue.SimpleQueue[tuple[ClusterCall, CallInLine] | None] = queue.SimpleQueue()
         self._due: float | None = None
         self._pause = 0.0
@@ -97,9 +97,9 @@ class ClusterConnection:
             call, future = item
             if future.begin():
                 self._make(call, future)
-        if self._provider is not None:
+        if self._cluster is not None:
             with suppress(OarpyError, OSError):
-                self._provider.close()
+                self._cluster.close()
 
     def _make(self, call: ClusterCall, future: Future[object]) -> None:
         """Make a call. What waited behind one that got no answer gets none either."""
@@ -128,15 +128,15 @@ class ClusterConnection:
             self._heard()
 
     def _open(self) -> Cluster:
-        """Return the provider, which is made when it is first asked; that it cannot be made counts as silence."""
-        if self._provider is None:
+        """Return the cluster, opened when it is first asked; that it cannot be opened counts as silence."""
+        if self._cluster is None:
             try:
-                self._provider = self._opening(self.row)
+                self._cluster = self._opening(self.row)
             except OarpyError:
                 raise
             except Exception as error:
                 raise self._unasked(error) from error
-        return self._provider
+        return self._cluster
 
     def _unasked(self, error: Exception) -> ClusterSilent:
         return ClusterSilent(f"cluster '{self.row.name}' cannot be asked: {error!a}")
@@ -162,7 +162,7 @@ class ClusterConnection:
 
 
 class ClusterConnections:
-    """The connections of a module, by cluster. ``opening`` makes providers: tests give theirs."""
+    """The connections of a module, by cluster. ``opening`` opens clusters: tests give theirs."""
 
     def __init__(self, opening: Opening) -> None:
         self._opening = opening

@@ -238,8 +238,8 @@ class Mapper(BrokerModule):
         def asking(row: GridClusterRow) -> Callable[[Cluster], object]:
             request = request_of(alike.jobs[0], alike.component, row)
 
-            def ask(provider: Cluster) -> list[float]:
-                ends = provider.ask(Estimate([request])) if count == 1 else provider.ask(EstimateInTurn(request, count))
+            def ask(cluster: Cluster) -> list[float]:
+                ends = cluster.ask(Estimate([request])) if count == 1 else cluster.ask(EstimateInTurn(request, count))
                 return [end - row.clock_ahead for end in ends]
 
             return ask

@@ -50,11 +50,11 @@ def _answer(end: TransactionEnd, verb: Verb, doubt: Doubt | None) -> Errand[str]
     """Ask until there is an answer; return why the cluster refuses, or nothing."""
     key = f"{end.transaction}:{verb}"
 
-    def ask(provider: Cluster) -> None:
+    def ask(cluster: Cluster) -> None:
         if verb == "commit":
-            provider.ask(Commit(end.transaction, end.begin, end.hosts, key=key))
+            cluster.ask(Commit(end.transaction, end.begin, end.hosts, key=key))
         else:
-            provider.ask(Abort(end.transaction, key=key))
+            cluster.ask(Abort(end.transaction, key=key))
 
     pause, asked, told = 0.0, 0, 0
     while True:

@@ -202,10 +202,10 @@ class _Estimate:
     age: float
     ahead: float
 
-    def __call__(self, provider: Cluster) -> list[float]:
+    def __call__(self, cluster: Cluster) -> list[float]:
         """Ask it."""
         asked = [one for one in self.requests if one is not None]
-        told = iter(provider.ask(Estimate(asked, self.without, self.joined, self.age)) if asked else ())
+        told = iter(cluster.ask(Estimate(asked, self.without, self.joined, self.age)) if asked else ())
         return [inf if one is None else next(told) - self.ahead for one in self.requests]
 
 

@@ -92,12 +92,12 @@ def prepare(transaction: str, parts: Sequence[PlannedPart], ttl: float) -> Erran
 
 
 def _preparing(name: str, parts: Sequence[GridPart], ttl: float) -> Callable[[Cluster], object]:
-    def ask(provider: Cluster) -> Mapping[str, PreparedPart | CallRefused]:
+    def ask(cluster: Cluster) -> Mapping[str, PreparedPart | CallRefused]:
         if len(parts) > 1 and all(one.kind == "queued" for one in parts):
             wanted = [PartOfTransaction(name, one) for one in parts]
-            answers = provider.ask(PrepareAll(wanted, ttl, key=f"{name}:prepare"))
+            answers = cluster.ask(PrepareAll(wanted, ttl, key=f"{name}:prepare"))
             return {one.name: answer for one, answer in zip(parts, answers, strict=True)}
-        return {one.name: provider.ask(Prepare(name, one, ttl, key=f"{name}:{one.name}:prepare")) for one in parts}
+        return {one.name: cluster.ask(Prepare(name, one, ttl, key=f"{name}:{one.name}:prepare")) for one in parts}
 
     return ask
 

@@ -257,23 +257,23 @@ def _events(row: GridClusterRow) -> Errand[object]:
     """
     after = row.last_event
 
-    def ask(provider: Cluster) -> _NewEvents:
+    def ask(cluster: Cluster) -> _NewEvents:
         if row.kind != "oarpy" or not after:
-            return _NewEvents(list(provider.ask(Events(after))))
-        told = list(provider.ask(Events(after - 1)))
+            return _NewEvents(list(cluster.ask(Events(after))))
+        told = list(cluster.ask(Events(after - 1)))
         if told:
             return _NewEvents([event for event in told if event.number > after])
-        return _NewEvents(list(provider.ask(Events(0))), anew=True)
+        return _NewEvents(list(cluster.ask(Events(0))), anew=True)
 
     (answer,) = yield CallBatch([ClusterCall(row.name, ask)], patience=10.0)
     return answer
 
 
-def _describe(cluster: str, clock: Callable[[], float], tolerance: float) -> Errand[object]:
-    def ask(provider: Cluster) -> tuple[ClusterDescription, float]:
-        return read_clock(provider, clock, tolerance)
+def _describe(name: str, clock: Callable[[], float], tolerance: float) -> Errand[object]:
+    def ask(cluster: Cluster) -> tuple[ClusterDescription, float]:
+        return read_clock(cluster, clock, tolerance)
 
-    (answer,) = yield CallBatch([ClusterCall(cluster, ask)], patience=10.0)
+    (answer,) = yield CallBatch([ClusterCall(name, ask)], patience=10.0)
     return answer
 
 
@@ -281,8 +281,8 @@ def _cancel(part: GridPartRow) -> Errand[object]:
     """Have a part ended. Each time the key is another one: a part that goes on is to be ended again."""
     key = f"{part.name}:cancel:{time.time_ns()}"
 
-    def ask(provider: Cluster) -> bool:
-        return provider.ask(Cancel(part.name, part.message, key=key))
+    def ask(cluster: Cluster) -> bool:
+        return cluster.ask(Cancel(part.name, part.message, key=key))
 
     (answer,) = yield CallBatch([ClusterCall(part.cluster, ask)], patience=10.0)
     if isinstance(answer, CallRefused):

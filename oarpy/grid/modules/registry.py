@@ -6,13 +6,13 @@ from collections.abc import Callable
 from math import inf
 
 from oarpy.configuration import Configuration, GridSettings
-from oarpy.grid.broker.connections import ClusterConnections, providers_of
+from oarpy.grid.broker.connections import ClusterConnections, clusters_of
 from oarpy.grid.core.broker_state import DeadlineRules, ReallocationRules
 from oarpy.modules.loop.module import Module
 
 
 def _connections(settings: GridSettings) -> ClusterConnections:
-    return ClusterConnections(providers_of(settings.name))
+    return ClusterConnections(clusters_of(settings.name))
 
 
 def _mapper(configuration: Configuration) -> Module:

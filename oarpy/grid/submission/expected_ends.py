@@ -28,12 +28,12 @@ class ExpectedEnd:
 
 @dataclass(frozen=True, slots=True)
 class EndQuestion:
-    """What ``provider`` is asked: a request, or the ``part`` of it that waits there already.
+    """What ``cluster`` is asked: a request, or the ``part`` of it that waits there already.
 
     ``ahead`` is by how many seconds its clock is ahead.
     """
 
-    provider: Cluster
+    cluster: Cluster
     request: PartRequest
     part: str = ""
     ahead: float = 0
@@ -61,17 +61,15 @@ def best(ends: Sequence[ExpectedEnd]) -> ExpectedEnd | None:
 
 
 def _ask(one: EndQuestion) -> ExpectedEnd:
-    (end,) = one.provider.ask(Estimate([one.part or one.request]))
-    return ExpectedEnd(
-        one.provider.name, end - one.ahead if isfinite(end) else None, one.provider.ask(Idle(one.request))
-    )
+    (end,) = one.cluster.ask(Estimate([one.part or one.request]))
+    return ExpectedEnd(one.cluster.name, end - one.ahead if isfinite(end) else None, one.cluster.ask(Idle(one.request)))
 
 
 def _answer(one: EndQuestion, answer: Future[ExpectedEnd], patience: float) -> ExpectedEnd:
     """Return what came back, or the error in its place."""
     if not answer.done():
-        return ExpectedEnd(one.provider.name, error=f"no answer within {patience:g} s", silent=True)
+        return ExpectedEnd(one.cluster.name, error=f"no answer within {patience:g} s", silent=True)
     error = answer.exception()
     if isinstance(error, OarpyError):
-        return ExpectedEnd(one.provider.name, error=str(error), silent=isinstance(error, ClusterSilent))
+        return ExpectedEnd(one.cluster.name, error=str(error), silent=isinstance(error, ClusterSilent))
     return answer.result()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from oarpy.client.rendering import Column, JsonValue, Table, local_date, one_line
 from oarpy.client.session import Session
-from oarpy.grid.broker.connections import providers_of
+from oarpy.grid.broker.connections import clusters_of
 from oarpy.grid.calls.parts import PartRequest
 from oarpy.grid.calls.table import CallRefused, Cluster
 from oarpy.grid.reports.grid_job_views import GridJobView
@@ -26,7 +26,7 @@ _MOST_AT_ONCE = 8
 """Users that may ask at one time: a door has places for them and for the broker's modules."""
 
 GridOpening = Callable[[GridClusterRow], Cluster]
-"""How a provider for a cluster is made."""
+"""How a cluster of the table is opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,22 +128,22 @@ def _ask(
     """Ask clusters for requests, or for parts of that name; one that cannot be asked has the error."""
     with door_sessions.place_to_ask(session.connection, _MOST_AT_ONCE) as free:
         if free:
-            return _answers(asked, opening or providers_of(session.configuration.grid.name))
+            return _answers(asked, opening or clusters_of(session.configuration.grid.name))
     busy = f"not asked: {_MOST_AT_ONCE} users ask clusters at present; try again"
     return [ExpectedEnd(row.name, error=busy, silent=True) for row, _, _ in asked]
 
 
 def _answers(asked: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: GridOpening) -> list[ExpectedEnd]:
-    with _opened(asked, opening) as providers:
+    with _opened(asked, opening) as opened:
         questions = [
-            EndQuestion(provider, request, name, row.clock_ahead)
-            for (row, request, name), provider in zip(asked, providers, strict=True)
-            if not isinstance(provider, OarpyError)
+            EndQuestion(cluster, request, name, row.clock_ahead)
+            for (row, request, name), cluster in zip(asked, opened, strict=True)
+            if not isinstance(cluster, OarpyError)
         ]
         answers = iter(expected_ends(questions))
         return [
-            ExpectedEnd(row.name, error=str(provider)) if isinstance(provider, OarpyError) else next(answers)
-            for (row, _, _), provider in zip(asked, providers, strict=True)
+            ExpectedEnd(row.name, error=str(cluster)) if isinstance(cluster, OarpyError) else next(answers)
+            for (row, _, _), cluster in zip(asked, opened, strict=True)
         ]
 
 
@@ -151,22 +151,22 @@ def _answers(asked: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: 
 def _opened(
     asked: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: GridOpening
 ) -> Iterator[list[Cluster | OarpyError]]:
-    """Give a provider for each row, or why there is none; they are closed in the end.
+    """Give the cluster of each row, or why it cannot be asked; they are closed in the end.
 
     Who asks for what is not there yet has none for a cluster that is not open to its user.
     """
-    providers: list[Cluster | OarpyError] = []
+    opened: list[Cluster | OarpyError] = []
     for row, request, part in asked:
         try:
             if not part and (closed := row.refusal_to(request.user)):
                 raise CallRefused(closed)
-            providers.append(opening(row))
+            opened.append(opening(row))
         except OarpyError as error:
-            providers.append(error)
+            opened.append(error)
     try:
-        yield providers
+        yield opened
     finally:
-        for provider in providers:
-            if not isinstance(provider, OarpyError):
+        for cluster in opened:
+            if not isinstance(cluster, OarpyError):
                 with suppress(OarpyError, OSError):
-                    provider.close()
+                    cluster.close()

@@ -16,9 +16,9 @@ from oarpy.grid.broker.decisions import taken_again
 from oarpy.grid.broker.pass_plan import MovablePart, PassPlan, PassPlanner, request_there, without_needless
 from oarpy.grid.calls.parts import GridPart, PartRequest
 from oarpy.grid.calls.table import Cancel, Commit, Estimate, Prepare, Waiting
+from oarpy.grid.clusters.virtual.cluster import SimulatedCluster, VirtualClock
 from oarpy.grid.core import reallocation
 from oarpy.grid.core.broker_state import GridCluster, ReallocationRules
-from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
 
 HEURISTICS = ["mct", "minmin", "maxmin", "maxgain", "maxrelgain", "sufferage"]
 NOW, THRESHOLD = 5000.0, 60.0
@@ -49,9 +49,9 @@ class SmallGrid:
             part = MovablePart(f"p{job}", job, there.name, draw.randrange(int(NOW)), request)
             self.put(part, there)
             self.parts.append(part)
-        for provider in self.providers.values():
+        for cluster in self.providers.values():
             if draw.random() < 0.5:
-                provider.submit("late", 2, draw.randrange(100, 9000))
+                cluster.submit("late", 2, draw.randrange(100, 9000))
         self.parts.sort(key=lambda part: (part.submitted, part.job))
         clock.now = NOW
 
@@ -154,9 +154,9 @@ def test_a_planned_pass_is_one_that_is_carried_out(drawn: tuple[Any, Any, int], 
 def plan_and_carry_out(heuristic: Any, policy: Any, seed: int, algorithm: Any) -> None:
     rules = ReallocationRules(algorithm=algorithm, heuristic=heuristic, threshold=THRESHOLD)
     grid = SmallGrid(seed, policy)
-    before = {name: provider.states() for name, provider in grid.providers.items()}
+    before = {name: cluster.states() for name, cluster in grid.providers.items()}
     made = grid.planned(rules)
-    assert {name: provider.states() for name, provider in grid.providers.items()} == before
+    assert {name: cluster.states() for name, cluster in grid.providers.items()} == before
     naive = (naive_first if algorithm == 1 else naive_second)(SmallGrid(seed, policy), heuristic)
     assert [(move.part.job, move.part.cluster, move.target) for move in made.moves] == naive
     assert taken_again(made.decision.state, made.decision.events) == made.decision.actions
@@ -176,7 +176,7 @@ def order_after(grid: SmallGrid, moves: Sequence[Any]) -> dict[str, list[str]]:
     for move in moves:
         grid.take(move.part, move.part.cluster)
         grid.put(move.part, next(there for there in grid.clusters if there.name == move.target))
-    return {name: [one.name for one in provider.ask(Waiting())] for name, provider in grid.providers.items()}
+    return {name: [one.name for one in cluster.ask(Waiting())] for name, cluster in grid.providers.items()}
 
 
 @given(GRIDS)
@@ -186,7 +186,7 @@ def test_jobs_that_need_not_move_stay_and_the_queues_are_the_same(drawn: tuple[A
     rules = ReallocationRules(algorithm=2, heuristic=heuristic)
     grid, other = SmallGrid(seed, policy), SmallGrid(seed, policy)
     made = grid.planned(rules)
-    queues = {name: [one.name for one in provider.ask(Waiting())] for name, provider in grid.providers.items()}
+    queues = {name: [one.name for one in cluster.ask(Waiting())] for name, cluster in grid.providers.items()}
     needed = without_needless(made.moves, queues)
     assert all(move in needed for move in made.moves if not move.stays)
     assert order_after(grid, needed) == order_after(other, made.moves)

@@ -11,8 +11,8 @@ from oarpy.grid.broker.coallocated.claim_attempts import ClaimPlan, ClaimResult,
 from oarpy.grid.broker.coallocated.soundings import ClusterSounding, RoomAsked, read_clock, sound, try_due
 from oarpy.grid.calls.parts import ClusterAbilities, ClusterDescription, EvictableJob, GridPart, PartRequest
 from oarpy.grid.calls.table import CallRefused, Cluster, ClusterSilent, Describe
+from oarpy.grid.clusters.virtual.cluster import SimulatedCluster, VirtualClock
 from oarpy.grid.core.exchanges import LocalJob
-from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
 from oarpy.model.errors import OarpyError
 from tests.harness.inline_calls import answer_instead, carry_out
 

@@ -12,11 +12,11 @@ from threading import Event
 
 import pytest
 
-from oarpy.grid.broker.connections import ClusterConnections, providers_of
+from oarpy.grid.broker.connections import ClusterConnections, clusters_of
 from oarpy.grid.broker.errands import CallBatch, CallInLine, ClusterCall, Errand, Errands
 from oarpy.grid.calls.parts import ClusterAbilities, ClusterDescription, PartEnded, PartFailed
 from oarpy.grid.calls.table import CallRefused, Cluster, ClusterSilent, Describe
-from oarpy.grid.providers.simulated_cluster import OrderedFault, SimulatedCluster, VirtualClock
+from oarpy.grid.clusters.virtual.cluster import OrderedFault, SimulatedCluster, VirtualClock
 from oarpy.store.grid.clusters import GridClusterRow
 from oarpy.transport.wakeup import readable
 from tests.harness.waiting import until
@@ -37,10 +37,10 @@ class World:
     def procs(self, name: str, before: Callable[[], object] = lambda: None, seconds: float = 10) -> Future[object]:
         """Ask a cluster how many processors it has, after something else."""
 
-        def ask(provider: object) -> int:
+        def ask(cluster: object) -> int:
             before()
-            assert isinstance(provider, SimulatedCluster)
-            return provider.ask(Describe()).procs
+            assert isinstance(cluster, SimulatedCluster)
+            return cluster.ask(Describe()).procs
 
         return self.connections.submit(ClusterCall(name, ask, seconds))
 
@@ -104,8 +104,8 @@ def test_a_cluster_that_is_gone_from_the_table_is_not_asked(world: World) -> Non
 
 def test_a_cluster_of_slurm_has_the_users_of_the_table() -> None:
     row = GridClusterRow("heap", "slurm", ("door",), 1, False, 0, True)
-    connections = ClusterConnections(providers_of("lyon"))
-    refusal = ClusterCall("heap", lambda provider: vars(provider)["_refusal"]("eve"))
+    connections = ClusterConnections(clusters_of("lyon"))
+    refusal = ClusterCall("heap", lambda cluster: vars(cluster)["_refusal"]("eve"))
     for there in (row, replace(row, users=frozenset({"ann"})), replace(row, users=frozenset({"ann", "eve"}))):
         connections.adopt([there])
         assert connections.submit(refusal).result(10) == there.refusal_to("eve")
@@ -115,7 +115,7 @@ def test_a_cluster_of_slurm_has_the_users_of_the_table() -> None:
 @pytest.mark.parametrize("name", ["lyon", "nancy"])
 def test_slurm_is_asked_for_the_jobs_of_this_broker_alone(name: str) -> None:
     row = GridClusterRow("heap", "slurm", ("door",), 1, False, 0, True)
-    assert vars(providers_of(name)(row))["_broker"] == name
+    assert vars(clusters_of(name)(row))["_broker"] == name
 
 
 def test_a_cluster_is_asked_on_whatever_goes_wrong_on_the_way_to_it() -> None:
@@ -131,14 +131,14 @@ def test_a_cluster_is_asked_on_whatever_goes_wrong_on_the_way_to_it() -> None:
     connections = ClusterConnections(opening)
     connections.adopt([GridClusterRow("north", "oarpy", ("door",), 1, False, 0, True)])
     with pytest.raises(ClusterSilent, match="too many files"):
-        connections.submit(ClusterCall("north", lambda provider: provider.ask(Describe()))).result(10)
+        connections.submit(ClusterCall("north", lambda cluster: cluster.ask(Describe()))).result(10)
     assert readable(connections.files(), 20)
     assert (troubles, dict(connections.silent())) == ([], {})
     connections.close()
 
 
 def test_texts_of_clusters_come_without_control_letters(world: World) -> None:
-    def ask(provider: object) -> list[object]:
+    def ask(cluster: object) -> list[object]:
         event = PartFailed(1, 5.0, "g1.0.1", "7\x07", ("a\x1b1",), None, "no\0 \ud800room")
         return [event, {"g1": CallRefused("n\0o")}]
 
@@ -167,12 +167,12 @@ def test_texts_of_clusters_come_without_control_letters(world: World) -> None:
 )
 def test_a_number_that_cannot_be_stored_is_no_answer(world: World, told: object) -> None:
     with pytest.raises(ClusterSilent, match="'north': what it says is no answer"):
-        world.connections.submit(ClusterCall("north", lambda provider: told)).result(10)
+        world.connections.submit(ClusterCall("north", lambda cluster: told)).result(10)
     until(lambda: "north" not in world.connections.silent(), "north to be heard again")
 
 
 def test_an_ect_may_be_infinite(world: World) -> None:
-    assert world.connections.submit(ClusterCall("north", lambda provider: [5.0, inf])).result(10) == [5.0, inf]
+    assert world.connections.submit(ClusterCall("north", lambda cluster: [5.0, inf])).result(10) == [5.0, inf]
 
 
 class Waiter:
@@ -185,9 +185,9 @@ class Waiter:
     def ask(self, before: Callable[[], object] = lambda: None, patience: float = 5) -> None:
         """Send a call, which does something before it is answered."""
 
-        def ask(provider: Cluster) -> int:
+        def ask(cluster: Cluster) -> int:
             before()
-            return provider.ask(Describe()).procs
+            return cluster.ask(Describe()).procs
 
         def errand() -> Errand[object]:
             (answer,) = yield CallBatch([ClusterCall("north", ask)], patience)
@@ -235,7 +235,7 @@ def test_a_call_in_line_behind_one_without_an_answer_is_given_up() -> None:
     errands = Errands[object](lambda call: CallInLine(lambda: heard[0]), clock)
 
     def errand() -> Errand[object]:
-        (answer,) = yield CallBatch([ClusterCall("north", lambda provider: None)])
+        (answer,) = yield CallBatch([ClusterCall("north", lambda cluster: None)])
         return answer
 
     errands.begin("it", errand())

@@ -7,10 +7,10 @@ import pytest
 from oarpy.grid.broker.pass_plan import MovablePart, PassPlanner
 from oarpy.grid.calls.parts import GridPart, PartRequest
 from oarpy.grid.calls.table import Answer, Call, Cluster, Commit, Estimate, Prepare
+from oarpy.grid.clusters.virtual.cluster import SimulatedCluster, VirtualClock
 from oarpy.grid.core.broker_state import BrokerState, GridCluster, MappedJob, MappingRule, ReallocationRules
 from oarpy.grid.core.exchanges import JobArrived, JoinQueue
 from oarpy.grid.core.step import step
-from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
 from tests.harness.inline_calls import carry_out
 
 

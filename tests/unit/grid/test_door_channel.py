@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from oarpy.grid.calls.table import Abort, CallRefused, ClusterSilent, Describe
-from oarpy.grid.providers.door_channel import DoorChannel, secured
-from oarpy.grid.providers.oarpy_cluster import OarpyCluster
+from oarpy.grid.clusters.door_channel import DoorChannel, secured
+from oarpy.grid.clusters.oarpy_cluster import OarpyCluster
 
 ECHO = "import sys\nfor line in sys.stdin: print(line.strip().upper(), flush=True)"
 ONCE = "import sys\nprint(sys.stdin.readline().strip(), flush=True)"

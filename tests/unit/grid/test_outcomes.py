@@ -7,7 +7,7 @@ import pytest
 from oarpy.grid.broker.outcomes import TransactionEnd, tell
 from oarpy.grid.calls.parts import GridPart, PartRequest
 from oarpy.grid.calls.table import CallRefused, Prepare
-from oarpy.grid.providers.simulated_cluster import OrderedFault, SimulatedCluster, VirtualClock
+from oarpy.grid.clusters.virtual.cluster import OrderedFault, SimulatedCluster, VirtualClock
 from tests.harness.inline_calls import carry_out
 
 COMMIT = TransactionEnd("t1", "north", "commit", 1060)

@@ -16,8 +16,8 @@ from oarpy.grid.calls.table import (
     Evict,
     Prepare,
 )
-from oarpy.grid.providers.simulated_cluster import OrderedFault, SimulatedCluster, VirtualClock
-from tests.harness.provider_conformance import part_events
+from oarpy.grid.clusters.virtual.cluster import OrderedFault, SimulatedCluster, VirtualClock
+from tests.harness.cluster_conformance import part_events
 
 
 def request(procs: int, walltime: float = 60) -> PartRequest:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import inf
 
-from oarpy.grid.providers.slurm_jobs import part_events, queue_plan, read_jobs
-from oarpy.grid.providers.slurm_marks import PartMark
+from oarpy.grid.clusters.slurm.jobs import part_events, queue_plan, read_jobs
+from oarpy.grid.clusters.slurm.marks import PartMark
 
 MARK = PartMark("grid", "a:b|c", "queued", 60, "t 1", "t 1", "k%", "committed")
 

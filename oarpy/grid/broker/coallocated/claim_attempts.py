@@ -105,8 +105,8 @@ def _prepare(
 def _prepare_call(plan: ClaimPlan, claim: PartClaim, number: int) -> ClusterCall:
     key = f"{plan.transaction}:{claim.part.name}:{number}"
 
-    def ask(provider: Cluster) -> PreparedPart:
-        return provider.ask(Prepare(plan.transaction, claim.part, plan.ttl(), key=key))
+    def ask(cluster: Cluster) -> PreparedPart:
+        return cluster.ask(Prepare(plan.transaction, claim.part, plan.ttl(), key=key))
 
     return ClusterCall(claim.cluster, ask)
 
@@ -117,8 +117,8 @@ def _evict(plan: ClaimPlan) -> Errand[str]:
     def call(one: Eviction) -> ClusterCall:
         key = f"{plan.transaction}:evict"
 
-        def ask(provider: Cluster) -> Sequence[str]:
-            return provider.ask(Evict(plan.transaction, one.request, one.procs, key=key))
+        def ask(cluster: Cluster) -> Sequence[str]:
+            return cluster.ask(Evict(plan.transaction, one.request, one.procs, key=key))
 
         return ClusterCall(one.cluster, ask)
 

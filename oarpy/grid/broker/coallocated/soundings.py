@@ -39,32 +39,32 @@ class ClusterSounding:
 
 
 def sound(
-    provider: Cluster, asked: Sequence[RoomAsked], clock: Callable[[], float], tolerance: float
+    cluster: Cluster, asked: Sequence[RoomAsked], clock: Callable[[], float], tolerance: float
 ) -> list[ClusterSounding | CallRefused]:
     """Ask a cluster for the room that it has for each of several jobs, or why it refuses to say.
 
     Raises :class:`CallRefused` for a cluster that cannot claim, or whose clock is off by more than ``tolerance``
     seconds: a deadline means nothing there.
     """
-    facts, offset = read_clock(provider, clock, tolerance)
+    facts, offset = read_clock(cluster, clock, tolerance)
     if not facts.abilities.claim:
-        raise CallRefused(f"cluster {provider.name} cannot hold processors for a deadline")
+        raise CallRefused(f"cluster {cluster.name} cannot hold processors for a deadline")
     if abs(offset) > tolerance:
         raise CallRefused(
-            f"the clock of cluster {provider.name} is {offset:+.1f} s off", hint="synchronise it, by NTP for example"
+            f"the clock of cluster {cluster.name} is {offset:+.1f} s off", hint="synchronise it, by NTP for example"
         )
-    return [_sounded(provider, one, offset, evicting=one.evicting and facts.abilities.evict) for one in asked]
+    return [_sounded(cluster, one, offset, evicting=one.evicting and facts.abilities.evict) for one in asked]
 
 
-def _sounded(provider: Cluster, asked: RoomAsked, offset: float, *, evicting: bool) -> ClusterSounding | CallRefused:
+def _sounded(cluster: Cluster, asked: RoomAsked, offset: float, *, evicting: bool) -> ClusterSounding | CallRefused:
     try:
-        victims = tuple(provider.ask(Evictable(asked.request))) if evicting else ()
-        return ClusterSounding(provider.ask(Idle(asked.request, asked.deadline)), victims, offset)
+        victims = tuple(cluster.ask(Evictable(asked.request))) if evicting else ()
+        return ClusterSounding(cluster.ask(Idle(asked.request, asked.deadline)), victims, offset)
     except CallRefused as refusal:
         return refusal
 
 
-def read_clock(provider: Cluster, clock: Callable[[], float], tolerance: float) -> tuple[ClusterDescription, float]:
+def read_clock(cluster: Cluster, clock: Callable[[], float], tolerance: float) -> tuple[ClusterDescription, float]:
     """Have a cluster say what it is, and by how many seconds its clock is ahead of ``clock``.
 
     It is asked again when the answer took more than twice ``tolerance``, as while a connection is made: half of that
@@ -72,7 +72,7 @@ def read_clock(provider: Cluster, clock: Callable[[], float], tolerance: float) 
     """
     for _ in range(_READINGS):
         asked = clock()
-        told = provider.ask(Describe())
+        told = cluster.ask(Describe())
         answered = clock()
         if answered - asked <= 2 * tolerance:
             return told, told.clock - (asked + answered) / 2

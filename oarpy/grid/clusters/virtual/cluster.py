@@ -53,7 +53,7 @@ from oarpy.grid.calls.table import (
     Waiting,
     prepare_each,
 )
-from oarpy.grid.providers.counted_machine import CountedMachine, MachineJob, MachinePolicy, QueuePlan
+from oarpy.grid.clusters.virtual.machine import CountedMachine, MachineJob, MachinePolicy, QueuePlan
 
 _CLEARED = 60.0
 """Seconds for which processors of evicted jobs are kept for a part."""

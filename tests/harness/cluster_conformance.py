@@ -43,15 +43,15 @@ def part_events(cluster: Cluster, after: int = 0) -> list[PartEvent]:
     return [event for event in cluster.ask(Events(after)) if isinstance(event, PartEvent)]
 
 
-class ProviderStage(ABC):
+class ClusterStage(ABC):
     """A cluster of at least 4 processors that idle, and what a test does on it."""
 
     procs: int
     lapse = 4.0
     """Seconds: a ttl that tests wait for. What is to be seen before is seen within it, also on a busy machine."""
 
-    def __init__(self, provider: Cluster) -> None:
-        self.provider = provider
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
         self._numbers = count(1)
 
     @abstractmethod
@@ -81,16 +81,16 @@ class ProviderStage(ABC):
         name, transaction = more.pop("name", self.unique("part")), more.pop("transaction", self.unique("transaction"))
         walltime = more.pop("walltime", LONG)
         part = GridPart(name, kind, self.request(procs, walltime), program=more.pop("program", "sleep 1000"), **more)
-        self.provider.ask(Prepare(transaction, part, ttl, key=self.unique("key")))
+        self.cluster.ask(Prepare(transaction, part, ttl, key=self.unique("key")))
         return name, transaction
 
     def commit(self, transaction: str, begin: float | None = None) -> None:
         """Commit a transaction."""
-        self.provider.ask(Commit(transaction, begin, key=self.unique("key")))
+        self.cluster.ask(Commit(transaction, begin, key=self.unique("key")))
 
     def abort(self, transaction: str) -> None:
         """Abort a transaction."""
-        self.provider.ask(Abort(transaction, key=self.unique("key")))
+        self.cluster.ask(Abort(transaction, key=self.unique("key")))
 
     def queued(self, procs: int = 1, **more: Any) -> str:
         """Let a job join the queue; return the name of its part."""
@@ -104,11 +104,11 @@ class ProviderStage(ABC):
 
     def cancel(self, name: str) -> bool:
         """Cancel a part."""
-        return self.provider.ask(Cancel(name, "the test is over", key=self.unique("key")))
+        return self.cluster.ask(Cancel(name, "the test is over", key=self.unique("key")))
 
     def events(self, name: str) -> list[PartEvent]:
         """Return the events of a part."""
-        return [event for event in part_events(self.provider) if event.part == name]
+        return [event for event in part_events(self.cluster) if event.part == name]
 
     def event(self, name: str, *kinds: str) -> PartEvent:
         """Wait for an event of a part."""
@@ -120,45 +120,45 @@ class ProviderStage(ABC):
 
     def waiting(self) -> list[str]:
         """Return the parts that wait."""
-        return [part.name for part in self.provider.ask(Waiting())]
+        return [part.name for part in self.cluster.ask(Waiting())]
 
     def idle(self) -> int:
         """Return how many processors idle."""
-        return self.provider.ask(Idle(self.request(1)))
+        return self.cluster.ask(Idle(self.request(1)))
 
     def busy(self) -> str:
         """Let a local job hold all processors; return its name."""
         return self.occupy(self.procs)
 
 
-class ProviderConformance:
+class ClusterConformance:
     """Tests of a ``stage`` fixture; whatever runs there at the end is the fixture's to clean."""
 
-    def test_a_cluster_says_what_it_is(self, stage: ProviderStage) -> None:
-        described = stage.provider.ask(Describe())
+    def test_a_cluster_says_what_it_is(self, stage: ClusterStage) -> None:
+        described = stage.cluster.ask(Describe())
         assert described.procs == stage.procs == stage.idle()
         assert described.speed > 0
-        assert stage.provider.ask(Describe()).clock >= described.clock > 0
-        assert stage.provider.name
+        assert stage.cluster.ask(Describe()).clock >= described.clock > 0
+        assert stage.cluster.name
 
-    def test_what_is_asked_twice_is_done_once(self, stage: ProviderStage) -> None:
+    def test_what_is_asked_twice_is_done_once(self, stage: ClusterStage) -> None:
         stage.busy()
         part = GridPart(stage.unique("part"), "queued", stage.request(1), program="sleep 1")
-        first, again = (stage.provider.ask(Prepare("its-transaction", part, LONG, key="a-key")) for _ in range(2))
+        first, again = (stage.cluster.ask(Prepare("its-transaction", part, LONG, key="a-key")) for _ in range(2))
         assert first == again
         for _ in range(2):
-            stage.provider.ask(Commit("its-transaction", key="another-key"))
-            assert [(known.name, known.job) for known in stage.provider.ask(Waiting())] == [(part.name, first.job)]
+            stage.cluster.ask(Commit("its-transaction", key="another-key"))
+            assert [(known.name, known.job) for known in stage.cluster.ask(Waiting())] == [(part.name, first.job)]
         for _ in range(2):
-            stage.provider.ask(Cancel(part.name, key="a-third-key"))
+            stage.cluster.ask(Cancel(part.name, key="a-third-key"))
             stage.wait(lambda: stage.waiting() == [], "the end of the part")
 
-    def test_a_name_stands_for_one_part(self, stage: ProviderStage) -> None:
+    def test_a_name_stands_for_one_part(self, stage: ClusterStage) -> None:
         name, _ = stage.prepared()
         with pytest.raises(CallRefused, match=name):
             stage.prepared(name=name)
 
-    def test_what_is_prepared_cannot_start_and_runs_once_committed(self, stage: ProviderStage) -> None:
+    def test_what_is_prepared_cannot_start_and_runs_once_committed(self, stage: ClusterStage) -> None:
         name, transaction = stage.prepared("queued", 2, program="sleep 1")
         stage.occupy(1)
         assert stage.events(name) == []
@@ -172,18 +172,18 @@ class ProviderConformance:
         stage.commit(transaction)
         assert [event.kind for event in stage.events(name)] == ["started", "ended"]
 
-    def test_idle_processors_are_idle_until_the_end_of_what_begins_later(self, stage: ProviderStage) -> None:
+    def test_idle_processors_are_idle_until_the_end_of_what_begins_later(self, stage: ClusterStage) -> None:
         self._skip_unless_able(stage, "reserved")
-        date = stage.provider.ask(Describe()).clock + 600
+        date = stage.cluster.ask(Describe()).clock + 600
         _, transaction = stage.prepared("reserved", 2, ttl=60, begin=date)
         short = stage.request(1, walltime=60)
-        assert stage.provider.ask(Idle(short)) == stage.procs
-        assert stage.provider.ask(Idle(short, date)) == stage.procs - 2
+        assert stage.cluster.ask(Idle(short)) == stage.procs
+        assert stage.cluster.ask(Idle(short, date)) == stage.procs - 2
         stage.abort(transaction)
 
-    def test_what_nobody_commits_lapses(self, stage: ProviderStage) -> None:
-        begin = stage.provider.ask(Describe()).clock + 600
-        able = stage.provider.ask(Describe()).abilities.claim
+    def test_what_nobody_commits_lapses(self, stage: ClusterStage) -> None:
+        begin = stage.cluster.ask(Describe()).clock + 600
+        able = stage.cluster.ask(Describe()).abilities.claim
         parts = [stage.prepared("queued", 2, ttl=stage.lapse)]
         if able:
             parts.append(stage.prepared("claim", 2, ttl=stage.lapse, begin=begin))
@@ -194,7 +194,7 @@ class ProviderConformance:
                 stage.commit(transaction)
         assert stage.idle() == stage.procs
 
-    def test_an_abort_may_come_again_and_first(self, stage: ProviderStage) -> None:
+    def test_an_abort_may_come_again_and_first(self, stage: ClusterStage) -> None:
         name, transaction = stage.prepared()
         for _ in range(2):
             stage.abort(transaction)
@@ -208,7 +208,7 @@ class ProviderConformance:
         assert stage.waiting() == []
         assert [event for event in stage.events(name) if event.kind == "started"] == []
 
-    def test_a_commit_may_come_again_and_stays(self, stage: ProviderStage) -> None:
+    def test_a_commit_may_come_again_and_stays(self, stage: ClusterStage) -> None:
         stage.busy()
         name, transaction = stage.prepared()
         for _ in range(2):
@@ -221,7 +221,7 @@ class ProviderConformance:
         with pytest.raises(CallRefused):
             stage.commit(stage.unique("transaction"))
 
-    def test_a_transaction_may_have_several_parts(self, stage: ProviderStage) -> None:
+    def test_a_transaction_may_have_several_parts(self, stage: ClusterStage) -> None:
         stage.busy()
         transaction = stage.unique("transaction")
         names = [stage.prepared(transaction=transaction)[0] for _ in range(2)]
@@ -233,7 +233,7 @@ class ProviderConformance:
         stage.commit(frozen)
         assert stage.waiting() == []
 
-    def test_many_parts_are_prepared_by_one_call_and_a_refused_one_refuses_itself(self, stage: ProviderStage) -> None:
+    def test_many_parts_are_prepared_by_one_call_and_a_refused_one_refuses_itself(self, stage: ClusterStage) -> None:
         stage.busy()
         taken, other = stage.prepared()
         over, mine = stage.unique("transaction"), stage.unique("transaction")
@@ -244,20 +244,20 @@ class ProviderConformance:
             for transaction, name in ((mine, first), (over, late), (mine, taken), (mine, last))
         ]
         key = stage.unique("key")
-        answers, again = (stage.provider.ask(PrepareAll(wanted, LONG, key=key)) for _ in range(2))
+        answers, again = (stage.cluster.ask(PrepareAll(wanted, LONG, key=key)) for _ in range(2))
         jobs = [one.job if isinstance(one, PreparedPart) else "" for one in answers]
         assert [bool(job) for job in jobs] == [True, False, False, True]
         assert jobs == [one.job if isinstance(one, PreparedPart) else "" for one in again]
         assert (over in str(answers[1]), taken in str(answers[2])) == (True, True)
         stage.commit(mine)
-        assert [(known.name, known.job) for known in stage.provider.ask(Waiting())] == [
+        assert [(known.name, known.job) for known in stage.cluster.ask(Waiting())] == [
             (first, jobs[0]),
             (last, jobs[3]),
         ]
         stage.abort(other)
 
     @pytest.mark.parametrize("how", ["abort", "lapse"])
-    def test_a_frozen_part_goes_on_in_its_old_rank(self, stage: ProviderStage, how: str) -> None:
+    def test_a_frozen_part_goes_on_in_its_old_rank(self, stage: ClusterStage, how: str) -> None:
         local = stage.busy()
         first = stage.queued(stage.procs, program="sleep 1")
         second = stage.queued(stage.procs, program="sleep 1" if how == "lapse" else "sleep 1000")
@@ -271,19 +271,19 @@ class ProviderConformance:
             stage.cancel(second)
         else:
             third = second
-            ends = stage.provider.ask(Estimate([first, second]))
+            ends = stage.cluster.ask(Estimate([first, second]))
             assert ends[0] <= ends[1] < inf
             self._wait_for_the_lapse(stage, transaction)
             stage.vacate(local)
         assert stage.event(first, "started").at <= stage.event(third, "started").at
 
-    def _wait_for_the_lapse(self, stage: ProviderStage, transaction: str) -> None:
-        end = stage.provider.ask(Describe()).clock + stage.lapse
-        stage.wait(lambda: stage.provider.ask(Describe()).clock > end, "the ttl")
+    def _wait_for_the_lapse(self, stage: ClusterStage, transaction: str) -> None:
+        end = stage.cluster.ask(Describe()).clock + stage.lapse
+        stage.wait(lambda: stage.cluster.ask(Describe()).clock > end, "the ttl")
         with pytest.raises(CallRefused, match=transaction):
             stage.commit(transaction)
 
-    def test_a_withdrawn_part_is_gone(self, stage: ProviderStage) -> None:
+    def test_a_withdrawn_part_is_gone(self, stage: ClusterStage) -> None:
         local = stage.busy()
         first, second = stage.queued(), stage.queued()
         transaction = stage.freeze(first)
@@ -296,9 +296,9 @@ class ProviderConformance:
         with pytest.raises(CallRefused, match=second):
             stage.freeze(second)
 
-    def test_a_claim_holds_at_once_and_begins_at_its_date(self, stage: ProviderStage) -> None:
+    def test_a_claim_holds_at_once_and_begins_at_its_date(self, stage: ClusterStage) -> None:
         self._skip_unless_able(stage, "claim")
-        begin = stage.provider.ask(Describe()).clock + 3
+        begin = stage.cluster.ask(Describe()).clock + 3
         name, transaction = stage.prepared("claim", 3, begin=begin, program="sleep 1")
         assert stage.idle() == stage.procs - 3
         with pytest.raises(CallRefused):
@@ -310,68 +310,68 @@ class ProviderConformance:
         assert stage.event(name, "ended").status == 0
         stage.wait(lambda: stage.idle() == stage.procs, "idle processors")
 
-    def test_a_claim_that_is_aborted_gives_its_processors_back(self, stage: ProviderStage) -> None:
+    def test_a_claim_that_is_aborted_gives_its_processors_back(self, stage: ClusterStage) -> None:
         self._skip_unless_able(stage, "claim")
-        begin = stage.provider.ask(Describe()).clock + 600
+        begin = stage.cluster.ask(Describe()).clock + 600
         _, transaction = stage.prepared("claim", stage.procs, begin=begin)
         assert stage.idle() == 0
         stage.abort(transaction)
         stage.wait(lambda: stage.idle() == stage.procs, "idle processors")
 
-    def test_a_reservation_begins_at_its_date(self, stage: ProviderStage) -> None:
+    def test_a_reservation_begins_at_its_date(self, stage: ClusterStage) -> None:
         self._skip_unless_able(stage, "reserved")
-        begin = stage.provider.ask(Describe()).clock + 5
+        begin = stage.cluster.ask(Describe()).clock + 5
         name, transaction = stage.prepared("reserved", stage.procs, begin=begin, program="sleep 1")
         with pytest.raises(CallRefused):
             stage.prepared("reserved", 1, begin=begin)
         stage.commit(transaction, begin)
         assert int(begin) <= stage.event(name, "started").at
 
-    def test_estimates_change_nothing(self, stage: ProviderStage) -> None:
+    def test_estimates_change_nothing(self, stage: ClusterStage) -> None:
         stage.busy()
         waiting = stage.queued(stage.procs, walltime=600)
         held, transaction = stage.prepared(procs=stage.procs, walltime=60)
-        provider, asked = stage.provider, stage.request(stage.procs, 120)
-        before = (stage.idle(), provider.ask(Waiting()), stage.events(waiting), stage.events(held))
-        now = provider.ask(Describe()).clock
-        ends = stage.wait(lambda: self._known(provider.ask(Estimate([waiting, asked, asked, held]))), "estimates")
+        cluster, asked = stage.cluster, stage.request(stage.procs, 120)
+        before = (stage.idle(), cluster.ask(Waiting()), stage.events(waiting), stage.events(held))
+        now = cluster.ask(Describe()).clock
+        ends = stage.wait(lambda: self._known(cluster.ask(Estimate([waiting, asked, asked, held]))), "estimates")
         assert now + 600 <= ends[0] < ends[1] < inf
         assert ends[1] == pytest.approx(ends[2], abs=5)
         assert ends[0] < ends[3] < inf
-        assert provider.ask(Estimate([stage.request(stage.procs + 1), asked]))[0] == inf
-        in_turn = provider.ask(EstimateInTurn(asked, 3))
+        assert cluster.ask(Estimate([stage.request(stage.procs + 1), asked]))[0] == inf
+        in_turn = cluster.ask(EstimateInTurn(asked, 3))
         assert in_turn[0] == pytest.approx(ends[1], abs=30)
         assert in_turn[1] - in_turn[0] == pytest.approx(120, abs=5) == in_turn[2] - in_turn[1]
-        assert provider.ask(Estimate([asked], without=[waiting]))[0] < ends[1]
-        assert provider.ask(Estimate([asked], joined=[asked]))[0] > ends[1]
-        assert before == (stage.idle(), provider.ask(Waiting()), stage.events(waiting), stage.events(held))
+        assert cluster.ask(Estimate([asked], without=[waiting]))[0] < ends[1]
+        assert cluster.ask(Estimate([asked], joined=[asked]))[0] > ends[1]
+        assert before == (stage.idle(), cluster.ask(Waiting()), stage.events(waiting), stage.events(held))
         stage.abort(transaction)
-        assert provider.ask(Estimate([held]))[0] <= provider.ask(Describe()).clock + 1
+        assert cluster.ask(Estimate([held]))[0] <= cluster.ask(Describe()).clock + 1
 
     def _known(self, ends: Any) -> Any:
         """Return the estimates, once the cluster has planned."""
         return ends if ends[0] < ends[1] else None
 
-    def test_events_are_told_after_a_number(self, stage: ProviderStage) -> None:
+    def test_events_are_told_after_a_number(self, stage: ClusterStage) -> None:
         first = stage.queued(program="sleep 1")
         stage.event(first, "ended")
         second = stage.queued(program="sleep 1")
         stage.event(second, "ended")
-        events = [event for event in part_events(stage.provider) if event.part in (first, second)]
+        events = [event for event in part_events(stage.cluster) if event.part in (first, second)]
         assert [event.kind for event in events] == ["started", "ended"] * 2
         numbers = [event.number for event in events]
         assert numbers == sorted(set(numbers))
         for place, number in enumerate(numbers):
-            assert stage.provider.ask(Events(number)) == events[place + 1 :]
+            assert stage.cluster.ask(Events(number)) == events[place + 1 :]
 
-    def test_a_part_can_be_cancelled_whatever_it_does(self, stage: ProviderStage) -> None:
-        abilities = stage.provider.ask(Describe()).abilities
+    def test_a_part_can_be_cancelled_whatever_it_does(self, stage: ClusterStage) -> None:
+        abilities = stage.cluster.ask(Describe()).abilities
         over, running = stage.queued(program="sleep 0"), stage.queued(program="sleep 1000")
         stage.event(over, "ended")
         stage.event(running, "started")
         parts = [over, running, stage.prepared()[0]]
         if abilities.claim:
-            parts.append(stage.prepared("claim", 2, begin=stage.provider.ask(Describe()).clock + 600)[0])
+            parts.append(stage.prepared("claim", 2, begin=stage.cluster.ask(Describe()).clock + 600)[0])
         waiting, frozen = stage.queued(stage.procs), stage.queued(stage.procs)
         if abilities.withdraw:
             stage.freeze(frozen)
@@ -383,25 +383,25 @@ class ProviderConformance:
             stage.event(name, "ended", "failed")
         assert stage.cancel(stage.unique("unknown")) is False
 
-    def test_all_that_is_needed_gives_way_or_nobody(self, stage: ProviderStage) -> None:
+    def test_all_that_is_needed_gives_way_or_nobody(self, stage: ClusterStage) -> None:
         stage.occupy(1)
         stage.occupy(2)
-        provider, asked = stage.provider, stage.request(2)
-        if not provider.ask(Describe()).abilities.evict:
+        cluster, asked = stage.cluster, stage.request(2)
+        if not cluster.ask(Describe()).abilities.evict:
             for call in (Evictable(asked), Evict("t", asked, 1, key="k")):
                 with suppress(CallRefused):
-                    assert not provider.ask(call)
+                    assert not cluster.ask(call)
             return
-        evictable = provider.ask(Evictable(asked))
+        evictable = cluster.ask(Evictable(asked))
         assert [job.procs for job in evictable] == [2, 1]
-        assert not provider.ask(Evict(stage.unique("transaction"), asked, 4, key=stage.unique("key")))
-        assert list(provider.ask(Evictable(asked))) == list(evictable)
+        assert not cluster.ask(Evict(stage.unique("transaction"), asked, 4, key=stage.unique("key")))
+        assert list(cluster.ask(Evictable(asked))) == list(evictable)
         key, transaction = stage.unique("key"), stage.unique("transaction")
-        gone = [provider.ask(Evict(transaction, asked, 2, key=key)) for _ in range(2)]
+        gone = [cluster.ask(Evict(transaction, asked, 2, key=key)) for _ in range(2)]
         assert gone == [[evictable[0].job]] * 2
-        stage.wait(lambda: [job.procs for job in provider.ask(Evictable(asked))] == [1], "the victim's end")
+        stage.wait(lambda: [job.procs for job in cluster.ask(Evictable(asked))] == [1], "the victim's end")
 
-    def _skip_unless_able(self, stage: ProviderStage, kind: str) -> None:
-        abilities = stage.provider.ask(Describe()).abilities
+    def _skip_unless_able(self, stage: ClusterStage, kind: str) -> None:
+        abilities = stage.cluster.ask(Describe()).abilities
         if not {"claim": abilities.claim, "reserved": abilities.reserve}.get(kind, True):
             pytest.skip(f"this kind of cluster has no parts of kind {kind!r}")

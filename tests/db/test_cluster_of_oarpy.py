@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.harness.cluster_conformance import ClusterConformance
 from tests.harness.oarpy_stage import OarpyStage, oarpy_stage
-from tests.harness.provider_conformance import ProviderConformance
 from tests.harness.small_cluster import Connection
 
 pytestmark = pytest.mark.db
@@ -19,5 +19,5 @@ def stage(connection: Connection, dsn: str) -> Iterator[OarpyStage]:
         yield made
 
 
-class TestProviderOfOarpy(ProviderConformance):
+class TestClusterOfOarpy(ClusterConformance):
     """The suite, on a cluster of oarpy."""

@@ -40,11 +40,11 @@ from oarpy.grid.calls.table import (
     prepare_each,
     unable,
 )
-from oarpy.grid.providers import slurm_scripts as scripts
-from oarpy.grid.providers.counted_machine import QueuePlan
-from oarpy.grid.providers.slurm_jobs import SlurmJob, part_events, queue_plan, read_jobs
-from oarpy.grid.providers.slurm_marks import MarkState, PartMark
-from oarpy.grid.providers.slurm_scripts import SlurmHost
+from oarpy.grid.clusters.slurm import scripts
+from oarpy.grid.clusters.slurm.jobs import SlurmJob, part_events, queue_plan, read_jobs
+from oarpy.grid.clusters.slurm.marks import MarkState, PartMark
+from oarpy.grid.clusters.slurm.scripts import SlurmHost
+from oarpy.grid.clusters.virtual.machine import QueuePlan
 
 _TOO_LARGE = ("node configuration is not available", "More processors requested", "time limit is invalid")
 _TESTED_AT_ONCE = 100

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import pytest
 
 from oarpy.grid.calls.parts import GridPart
-from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
-from tests.harness.provider_conformance import LONG, ProviderConformance, ProviderStage
+from oarpy.grid.clusters.virtual.cluster import SimulatedCluster, VirtualClock
+from tests.harness.cluster_conformance import LONG, ClusterConformance, ClusterStage
 
 
 def run_time(part: GridPart) -> float:
@@ -17,26 +17,26 @@ def run_time(part: GridPart) -> float:
     return float(part.program.split()[1])
 
 
-class MemoryStage(ProviderStage):
+class MemoryStage(ClusterStage):
     """A cluster in memory; waiting is turning its clock."""
 
     procs = 8
 
     def __init__(self, policy: Literal["fcfs", "conservative"]) -> None:
         self.clock = VirtualClock(1000)
-        self.cluster = SimulatedCluster("memory", self.procs, clock=self.clock, policy=policy, runs=run_time)
-        super().__init__(self.cluster)
+        self.memory = SimulatedCluster("memory", self.procs, clock=self.clock, policy=policy, runs=run_time)
+        super().__init__(self.memory)
 
     def occupy(self, procs: int) -> str:
         """Run a local job."""
         name = self.unique("local")
-        self.cluster.submit(name, procs, LONG, evictable=True)
-        assert self.cluster.states()[name] == "running"
+        self.memory.submit(name, procs, LONG, evictable=True)
+        assert self.memory.states()[name] == "running"
         return name
 
     def vacate(self, local: str) -> None:
         """End a local job."""
-        self.cluster.finish(local)
+        self.memory.finish(local)
 
     def wait(self, condition: Callable[[], Any], what: str) -> Any:
         """Turn the clock until something is true."""
@@ -48,9 +48,9 @@ class MemoryStage(ProviderStage):
 
 
 @pytest.fixture(params=["fcfs", "conservative"])
-def stage(request: pytest.FixtureRequest) -> ProviderStage:
+def stage(request: pytest.FixtureRequest) -> ClusterStage:
     return MemoryStage(request.param)
 
 
-class TestProviderInMemory(ProviderConformance):
+class TestClusterInMemory(ClusterConformance):
     """The suite, on the cluster in memory."""

@@ -15,9 +15,9 @@ from shlex import join, quote
 
 from oarpy.grid.calls.parts import GridPart, PartRequest
 from oarpy.grid.calls.table import CallRefused, ClusterSilent
-from oarpy.grid.providers.door_channel import secured
-from oarpy.grid.providers.slurm_jobs import COLUMNS
-from oarpy.grid.providers.slurm_marks import PartMark
+from oarpy.grid.clusters.door_channel import secured
+from oarpy.grid.clusters.slurm.jobs import COLUMNS
+from oarpy.grid.clusters.slurm.marks import PartMark
 
 GRACE = 2
 """Seconds after its ttl when a part is ended; it is not committed in the last second before, nor later."""
@@ -72,7 +72,7 @@ def size(request: PartRequest, walltime: float) -> list[str]:
 
 
 def listing(options: str = "--me --states=all") -> str:
-    """Print the time, then jobs as :func:`~oarpy.grid.providers.slurm_jobs.read_jobs` reads them."""
+    """Print the time, then jobs as :func:`~oarpy.grid.clusters.slurm.jobs.read_jobs` reads them."""
     return f"date +%s.%N\nexec squeue --noheader {options} -O {quote(COLUMNS)}\n"
 
 

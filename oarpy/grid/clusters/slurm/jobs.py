@@ -10,8 +10,8 @@ from math import inf
 from ClusterShell.NodeSet import NodeSet
 
 from oarpy.grid.calls.parts import PART_EVENTS, PartEvent, PartEventKind, PartStarted
-from oarpy.grid.providers.counted_machine import MachineJob, QueuePlan
-from oarpy.grid.providers.slurm_marks import PartMark
+from oarpy.grid.clusters.slurm.marks import PartMark
+from oarpy.grid.clusters.virtual.machine import MachineJob, QueuePlan
 
 _FIELDS = (
     *("JobID", "State", "exit_code", "Reason", "SubmitTime", "StartTime", "EndTime"),

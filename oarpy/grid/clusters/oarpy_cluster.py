@@ -25,7 +25,7 @@ from oarpy.grid.calls.table import (
     PrepareAll,
     Question,
 )
-from oarpy.grid.providers.door_channel import DoorChannel
+from oarpy.grid.clusters.door_channel import DoorChannel
 from oarpy.model.errors import Unreachable, UsageError
 
 _SECONDS = 20.0
