@@ -16,17 +16,15 @@ from hashlib import sha256
 from math import inf, isinf
 from typing import Any
 
-from oarpy.grid.core import broker_state, exchanges
+from oarpy.grid.core import broker_state
 from oarpy.grid.core.broker_state import BrokerState
 from oarpy.grid.core.exchanges import Action, Event
-from oarpy.grid.core.step import step
+from oarpy.grid.core.step import exchanged, step
 
 _CLASSES: Mapping[str, type] = {
-    name: one
-    for module in (broker_state, exchanges)
-    for name, one in vars(module).items()
-    if is_dataclass(one) and isinstance(one, type)
+    name: one for name, one in vars(broker_state).items() if is_dataclass(one) and isinstance(one, type)
 }
+"""What the state consists of; the systems have the classes of their exchanges."""
 _CHANCE = "chance"
 _LONGEST = 1000
 """Letters of JSON of what is asked for at one event that are kept."""
@@ -99,7 +97,8 @@ def of_json(value: Any) -> Any:
         return inf * value["infinite"]
     if "pairs" in value:
         return {key: of_json(one) for key, one in value["pairs"]}
-    kind = _CLASSES[value["is"]]
+    name = value["is"]
+    kind = _CLASSES[name] if name in _CLASSES else exchanged()[name]
     if kind is BrokerState:
         return _state_of_json(value)
     return kind(**{name: of_json(one) for name, one in value.items() if name != "is"})

@@ -228,6 +228,8 @@ class BrokerState:
     tries: dict[JobId, PlannedTry] = field(default_factory=dict)
     turn: int = 0
     """The place from which round robin goes on."""
+    memory: dict[str, Any] = field(default_factory=dict)
+    """What further systems remember, by their names."""
     chance: Random = field(init=False)
     passing: Passing | None = None
     places: Mapping[str, int] = field(init=False)

@@ -1,19 +1,62 @@
-"""What a broker hears of, and what it asks for. Whoever drives it carries out actions in their order."""
+"""What a broker hears of, and what it asks for. Whoever drives it carries out actions in their order.
+
+Both sets are open: a system has events and actions of its own, and :class:`System` says which.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
-from oarpy.grid.core.broker_state import CoAllocatedJob, JobId, MappedJob, Seconds, WaitingPart
+from oarpy.grid.core.broker_state import BrokerState, CoAllocatedJob, JobId, MappedJob, Seconds, WaitingPart
 
 
 @dataclass(frozen=True, slots=True)
-class JobArrived:
-    """A job was submitted."""
+class Event:
+    """What happened."""
+
+    @property
+    def route(self) -> object:
+        """By what a system takes it: what it is, and where several systems take its like, whose it is."""
+        return type(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What is to be done."""
+
+
+Take = Callable[[BrokerState, Any, float], list[Action]]
+"""Takes an event at an instant: changes the state and returns what is to be done."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class System:
+    """A part of the broker that decides about jobs of its own: a row of the table in ``step``.
+
+    ``takes`` has by route what an event makes it do. ``asks`` are its actions. ``memory`` makes what it remembers, by
+    its name in the state's ``memory``. ``values`` are further classes of which its exchanges and its memory consist:
+    records of decisions are read by them.
+    """
+
+    name: str
+    takes: Mapping[object, Take]
+    asks: tuple[type[Action], ...]
+    memory: Callable[[], Any] | None = None
+    values: tuple[type, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobArrived(Event):
+    """A job was submitted. It belongs to the system that takes jobs of its class."""
 
     job: MappedJob | CoAllocatedJob
+
+    @property
+    def route(self) -> object:
+        """The class of the job."""
+        return JobArrived, type(self.job)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +68,7 @@ class LocalJob:
 
 
 @dataclass(frozen=True, slots=True)
-class TryDue:
+class TryDue(Event):
     """The instant of a try: idle processors by cluster and, if it is the last, local jobs in the order of eviction."""
 
     job: JobId
@@ -34,7 +77,7 @@ class TryDue:
 
 
 @dataclass(frozen=True, slots=True)
-class PassDue:
+class PassDue(Event):
     """The instant of a reallocation pass: the mapped jobs that wait, in order of submission."""
 
     waiting: Sequence[WaitingPart]
@@ -45,7 +88,7 @@ Question = Literal["mapping", "pass"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EctsTold:
+class EctsTold(Event):
     """The answer to :class:`AskEcts`: for each cluster that was asked, in the same order, the ECTs of ``jobs``.
 
     Who is not among them has the ECTs that were told before. ``question`` is that of the action.
@@ -56,12 +99,14 @@ class EctsTold:
     ects: Sequence[Sequence[float] | Seconds]
     question: Question
 
-
-Event = JobArrived | TryDue | PassDue | EctsTold
+    @property
+    def route(self) -> object:
+        """The question."""
+        return EctsTold, self.question
 
 
 @dataclass(frozen=True, slots=True)
-class AskEcts:
+class AskEcts(Action):
     """Find the ECTs of jobs on clusters as things stand now, and tell them (:class:`EctsTold`); changes nothing."""
 
     jobs: Sequence[JobId]
@@ -70,7 +115,7 @@ class AskEcts:
 
 
 @dataclass(frozen=True, slots=True)
-class JoinQueue:
+class JoinQueue(Action):
     """Let a job join the end of a cluster's queue."""
 
     job: JobId
@@ -78,14 +123,14 @@ class JoinQueue:
 
 
 @dataclass(frozen=True, slots=True)
-class WithdrawJobs:
+class WithdrawJobs(Action):
     """Take jobs out of the queues in which they wait."""
 
     jobs: Sequence[JobId]
 
 
 @dataclass(frozen=True, slots=True)
-class MoveJob:
+class MoveJob(Action):
     """Let a job join the end of another queue, and leave the old one unless it was withdrawn.
 
     ``old`` is its ECT where it waited, ``new`` that where it goes.
@@ -99,7 +144,7 @@ class MoveJob:
 
 
 @dataclass(frozen=True, slots=True)
-class TryAt:
+class TryAt(Action):
     """Have room looked for at an instant: :class:`TryDue` is expected then, with who may be evicted if it is last."""
 
     job: JobId
@@ -108,7 +153,7 @@ class TryAt:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimParts:
+class ClaimParts(Action):
     """Evict local jobs, and hold processors for each component until the deadline; ``clusters`` has one a component."""
 
     job: JobId
@@ -117,10 +162,7 @@ class ClaimParts:
 
 
 @dataclass(frozen=True, slots=True)
-class MissJob:
+class MissJob(Action):
     """A co-allocated job does not begin: there is no room."""
 
     job: JobId
-
-
-Action = AskEcts | JoinQueue | WithdrawJobs | MoveJob | TryAt | ClaimParts | MissJob

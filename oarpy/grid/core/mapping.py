@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import floor
 
 from oarpy.grid.core.broker_state import BrokerState, MappedJob
-from oarpy.grid.core.exchanges import Action, AskEcts, EctsTold, JoinQueue
+from oarpy.grid.core.exchanges import Action, AskEcts, EctsTold, JobArrived, JoinQueue, System
 
 
-def map_job(state: BrokerState, job: MappedJob) -> list[Action]:
+def map_job(state: BrokerState, arrived: JobArrived, now: float) -> list[Action]:
     """Give a job its cluster, or ask for what that depends on."""
+    job = arrived.job
     if state.reallocation.mapping == "mct":
         return [AskEcts((job.id,), state.names, "mapping")]
     fitting = [place for place, cluster in enumerate(state.clusters) if cluster.procs >= job.procs]
@@ -22,7 +23,14 @@ def map_job(state: BrokerState, job: MappedJob) -> list[Action]:
     return [JoinQueue(job.id, state.clusters[place].name)]
 
 
-def map_by_ects(state: BrokerState, told: EctsTold) -> list[Action]:
+def map_by_ects(state: BrokerState, told: EctsTold, now: float) -> list[Action]:
     """Let the one job that was asked about join the queue where it ends first; ties go by the configured order."""
     (job,), ects = told.jobs, [cluster[0] for cluster in told.ects]
     return [JoinQueue(job, state.names[ects.index(min(ects))])]
+
+
+SYSTEM = System(
+    "mapping",
+    {(JobArrived, MappedJob): map_job, (EctsTold, "mapping"): map_by_ects},
+    (AskEcts, JoinQueue),
+)

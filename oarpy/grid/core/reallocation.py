@@ -22,7 +22,7 @@ from oarpy.grid.core.broker_state import (
     WaitingPart,
     WithdrawnJobs,
 )
-from oarpy.grid.core.exchanges import Action, AskEcts, EctsTold, JoinQueue, MoveJob, PassDue, WithdrawJobs
+from oarpy.grid.core.exchanges import Action, AskEcts, EctsTold, JoinQueue, MoveJob, PassDue, System, WithdrawJobs
 from oarpy.grid.core.followers import Asked, BySize, Followers, InOrder, Kind
 from oarpy.grid.core.heuristics import BY_GAIN, SCORES, SIGNS_OF_SIZE
 
@@ -41,7 +41,7 @@ def begin(state: BrokerState, due: PassDue, now: float) -> list[Action]:
     return [_asked(state.passing, state.names)]
 
 
-def go_on(state: BrokerState, told: EctsTold) -> list[Action]:
+def go_on(state: BrokerState, told: EctsTold, now: float) -> list[Action]:
     """Take ECTs, and deal with the jobs that are looked at until ECTs have to be asked again."""
     passing = state.passing
     assert passing is not None
@@ -152,3 +152,10 @@ def _put_anew(state: BrokerState, withdrawn: WithdrawnJobs) -> list[Action]:
         return [change, _asked(withdrawn, (target,))]
     state.passing = None
     return [change]
+
+
+SYSTEM = System(
+    "reallocation",
+    {PassDue: begin, (EctsTold, "pass"): go_on},
+    (AskEcts, WithdrawJobs, MoveJob, JoinQueue),
+)

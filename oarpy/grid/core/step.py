@@ -1,13 +1,26 @@
-"""The broker as one function, from what happened to what is to be done."""
+"""The broker as one function, from what happened to what is to be done, by the table of its systems.
+
+::
+
+    system         takes                                    asks for
+    mapping        a mapped job, ECTs of its question       AskEcts, JoinQueue
+    reallocation   the instant of a pass, ECTs for it       AskEcts, WithdrawJobs, MoveJob, JoinQueue
+    deadlines      a co-allocated job, the instant of a try TryAt, ClaimParts, MissJob
+
+A new system is a module with its events, actions and row, and a place here.
+"""
 
 from __future__ import annotations
 
-from oarpy.grid.core import reallocation
-from oarpy.grid.core.broker_state import BrokerState, CoAllocatedJob, MappedJob, PlannedTry
-from oarpy.grid.core.exchanges import Action, ClaimParts, EctsTold, Event, JobArrived, MissJob, PassDue, TryAt, TryDue
-from oarpy.grid.core.mapping import map_by_ects, map_job
-from oarpy.grid.core.tries import first_try, next_try
-from oarpy.grid.core.worst_fit import find_room
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from oarpy.grid.core import deadlines, mapping, reallocation
+from oarpy.grid.core.broker_state import BrokerState
+from oarpy.grid.core.exchanges import Action, Event, System, Take
+
+SYSTEMS = (mapping.SYSTEM, reallocation.SYSTEM, deadlines.SYSTEM)
 
 
 def step(state: BrokerState, event: Event, now: float) -> list[Action]:
@@ -15,36 +28,38 @@ def step(state: BrokerState, event: Event, now: float) -> list[Action]:
 
     The same state and the same event always give the same actions.
     """
-    match event:
-        case JobArrived():
-            return _take(state, event.job)
-        case TryDue():
-            return [_try(state, event)]
-        case PassDue():
-            return reallocation.begin(state, event, now)
-        case EctsTold(question="mapping"):
-            return map_by_ects(state, event)
-        case EctsTold():
-            return reallocation.go_on(state, event)
+    return _routes(SYSTEMS)[event.route](state, event, now)
 
 
-def _take(state: BrokerState, job: MappedJob | CoAllocatedJob) -> list[Action]:
-    if isinstance(job, MappedJob):
-        return map_job(state, job)
-    state.coallocated[job.id] = job
-    return [_set(state, job, first_try(job, state.deadlines))]
+def exchanged() -> Mapping[str, type]:
+    """Return by name the classes of which exchanges, and what systems remember, consist."""
+    return _exchanged(SYSTEMS)
 
 
-def _try(state: BrokerState, due: TryDue) -> Action:
-    """Look for room for all components; claim it, try again, or give up."""
-    job, tried = state.coallocated[due.job], state.tries.pop(due.job)
-    room = find_room(job, state.clusters, due.idle, due.evictable if tried.last else {})
-    if room is None and not tried.last:
-        return _set(state, job, next_try(tried, job, state.deadlines))
-    del state.coallocated[due.job]
-    return MissJob(job.id) if room is None else ClaimParts(job.id, room.clusters, room.evicted)
+@cache
+def _routes(systems: tuple[System, ...]) -> Mapping[object, Take]:
+    return {route: _remembering(system, take) for system in systems for route, take in system.takes.items()}
 
 
-def _set(state: BrokerState, job: CoAllocatedJob, planned: PlannedTry) -> TryAt:
-    state.tries[job.id] = planned
-    return TryAt(job.id, planned.at, planned.last)
+def _remembering(system: System, take: Take) -> Take:
+    """Return ``take`` for a state that may not have what the system remembers."""
+    if (memory := system.memory) is None:
+        return take
+
+    def act(state: BrokerState, event: Any, now: float) -> list[Action]:
+        if system.name not in state.memory:
+            state.memory[system.name] = memory()
+        return take(state, event, now)
+
+    return act
+
+
+@cache
+def _exchanged(systems: tuple[System, ...]) -> Mapping[str, type]:
+    found: dict[str, type] = {}
+    for system in systems:
+        events = [route[0] if isinstance(route, tuple) else route for route in system.takes]
+        for one in (*events, *system.asks, *system.values):
+            assert isinstance(one, type)
+            found[one.__name__] = one
+    return found
