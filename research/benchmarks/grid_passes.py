@@ -139,7 +139,7 @@ class DoorGrid:
         """Return connections that are made already, as those of a broker that runs are."""
         connections = ClusterConnections(clusters_of("broker"))
         connections.adopt(self.rows)
-        calls = [ClusterCall(name, lambda cluster: cluster.ask(Describe()), 60) for name in NAMES]
+        calls = [ClusterCall(name, Describe(), 60) for name in NAMES]
         for future in [connections.submit(call) for call in calls]:
             assert isinstance(future.result(), ClusterDescription)
         return connections

@@ -70,7 +70,7 @@ class SmallBroker:
         future: Future[object] = Future()
         self.before(call)
         try:
-            future.set_result(call.ask(self.providers[call.cluster]))
+            future.set_result(call.made_of(self.providers[call.cluster]))
         except OarpyError as error:
             future.set_exception(error)
         return future

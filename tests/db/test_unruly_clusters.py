@@ -56,7 +56,7 @@ def known_to_be_silent(grid: SimulatedGrid, *names: str) -> None:
     """The mapper has found out that clusters do not answer."""
     grid.once(grid.mapper)
     for name in names:
-        grid.mapper._connections.submit(ClusterCall(name, lambda cluster: cluster.ask(Describe())))
+        grid.mapper._connections.submit(ClusterCall(name, Describe()))
     until(lambda: set(grid.mapper._connections.silent()) >= set(names), "silent clusters")
 
 

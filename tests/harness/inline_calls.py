@@ -22,7 +22,7 @@ def inline_calls(providers: Mapping[str, Cluster]) -> Callable[[ClusterCall], Fu
     def submit(call: ClusterCall) -> Future[object]:
         future: Future[object] = Future()
         try:
-            future.set_result(call.ask(providers[call.cluster]))
+            future.set_result(call.made_of(providers[call.cluster]))
         except OarpyError as error:
             future.set_exception(error)
         return future

@@ -108,7 +108,7 @@ class ClusterConnection:
             return
         self._due = due = time.monotonic() + call.seconds
         try:
-            answer = checked(self.row.name, call.ask(self._open()))
+            answer = checked(self.row.name, call.made_of(self._open()))
         except ClusterSilent as error:
             self._fall_silent(cleaned(error))
             future.set_exception(error)

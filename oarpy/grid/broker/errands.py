@@ -13,18 +13,25 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from oarpy.grid.calls.table import Cluster, ClusterSilent
+from oarpy.grid.calls.table import Call, Cluster, ClusterSilent
 from oarpy.model.errors import OarpyError
 from oarpy.transport.wakeup import WakeupBell
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterCall:
-    """What is asked of a cluster. If that takes more than ``seconds``, it counts as silent until it has answered."""
+    """A call, or what makes several one after the other.
+
+    If that takes the cluster more than ``seconds``, it counts as silent until it has answered.
+    """
 
     cluster: str
-    ask: Callable[[Cluster], object]
+    asked: Call[Any] | Callable[[Cluster], object]
     seconds: float = 10.0
+
+    def made_of(self, cluster: Cluster) -> object:
+        """Ask the cluster, and return what it answers."""
+        return cluster.ask(self.asked) if isinstance(self.asked, Call) else self.asked(cluster)
 
 
 @dataclass(frozen=True, slots=True)

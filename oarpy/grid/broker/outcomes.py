@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
-from oarpy.grid.calls.table import Abort, CallRefused, Cluster, Commit
+from oarpy.grid.calls.table import Abort, CallRefused, Commit
 from oarpy.model.errors import OarpyError
 
 Verb = Literal["commit", "abort"]
@@ -49,16 +49,11 @@ def tell(end: TransactionEnd, doubt: Doubt | None = None) -> Errand[str]:
 def _answer(end: TransactionEnd, verb: Verb, doubt: Doubt | None) -> Errand[str]:
     """Ask until there is an answer; return why the cluster refuses, or nothing."""
     key = f"{end.transaction}:{verb}"
-
-    def ask(cluster: Cluster) -> None:
-        if verb == "commit":
-            cluster.ask(Commit(end.transaction, end.begin, end.hosts, key=key))
-        else:
-            cluster.ask(Abort(end.transaction, key=key))
-
+    commits = verb == "commit"
+    call = Commit(end.transaction, end.begin, end.hosts, key=key) if commits else Abort(end.transaction, key=key)
     pause, asked, told = 0.0, 0, 0
     while True:
-        (answer,) = yield CallBatch([ClusterCall(end.cluster, ask)], pause=pause)
+        (answer,) = yield CallBatch([ClusterCall(end.cluster, call)], pause=pause)
         if isinstance(answer, CallRefused):
             return str(answer) or "refused"
         if not isinstance(answer, OarpyError):

@@ -82,7 +82,7 @@ def _reasons(lost: Mapping[str, str]) -> tuple[str, ...]:
 
 def _described(rows: Sequence[GridClusterRow]) -> Errand[Mapping[str, ClusterDescription]]:
     """Ask clusters what they are. Raises :class:`ClusterLost`."""
-    calls = [ClusterCall(row.name, lambda cluster: cluster.ask(Describe()), _CONNECTING) for row in rows]
+    calls = [ClusterCall(row.name, Describe(), _CONNECTING) for row in rows]
     answers = yield CallBatch(calls, _CONNECTING)
     found = {}
     for row, answer in zip(rows, answers, strict=True):
@@ -94,16 +94,13 @@ def _described(rows: Sequence[GridClusterRow]) -> Errand[Mapping[str, ClusterDes
 
 def _queues(rows: Sequence[GridClusterRow]) -> Errand[Mapping[str, Sequence[str]]]:
     """Ask clusters who waits there, in order. Raises :class:`ClusterLost`."""
-    calls = [
-        ClusterCall(row.name, lambda cluster: [part.name for part in cluster.ask(Waiting())], _CONNECTING)
-        for row in rows
-    ]
+    calls = [ClusterCall(row.name, Waiting(), _CONNECTING) for row in rows]
     answers = yield CallBatch(calls, _CONNECTING)
     found = {}
     for row, answer in zip(rows, answers, strict=True):
-        if not isinstance(answer, list):
+        if not isinstance(answer, Sequence):
             raise ClusterLost(row.name, str(answer))
-        found[row.name] = answer
+        found[row.name] = [part.name for part in answer]
     return found
 
 
@@ -135,10 +132,10 @@ def look_again(move: PlannedMove, new: str, later: Collection[str], ahead: Mappi
     """
     source, target = move.part.cluster, move.target
     gone = tuple(later)
-    calls = [ClusterCall(target, lambda cluster: cluster.ask(Estimate([new], gone)), _PLANNING)]
+    calls = [ClusterCall(target, Estimate([new], gone), _PLANNING)]
     if not move.stays:
         old = move.part.name
-        calls.append(ClusterCall(source, lambda cluster: cluster.ask(Estimate([old])), _PLANNING))
+        calls.append(ClusterCall(source, Estimate([old]), _PLANNING))
     answers = yield CallBatch(calls, _PLANNING)
     ends: list[float] = []
     for call, answer in zip(calls, answers, strict=True):

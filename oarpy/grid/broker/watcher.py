@@ -280,11 +280,8 @@ def _describe(name: str, clock: Callable[[], float], tolerance: float) -> Errand
 def _cancel(part: GridPartRow) -> Errand[object]:
     """Have a part ended. Each time the key is another one: a part that goes on is to be ended again."""
     key = f"{part.name}:cancel:{time.time_ns()}"
-
-    def ask(cluster: Cluster) -> bool:
-        return cluster.ask(Cancel(part.name, part.message, key=key))
-
-    (answer,) = yield CallBatch([ClusterCall(part.cluster, ask)], patience=10.0)
+    call = Cancel(part.name, part.message, key=key)
+    (answer,) = yield CallBatch([ClusterCall(part.cluster, call)], patience=10.0)
     if isinstance(answer, CallRefused):
         log.warning("a cluster does not end a part", part=part.name, cluster=part.cluster, reason=str(answer))
     return answer

@@ -78,7 +78,7 @@ class SmallGrid:
         batch = next(errand)
         while True:
             try:
-                answers: list[Any] = [call.ask(self.providers[call.cluster]) for call in batch.calls]
+                answers: list[Any] = [call.made_of(self.providers[call.cluster]) for call in batch.calls]
                 for call, ends in zip(batch.calls, answers, strict=True):
                     self.asked.setdefault(call.cluster, []).append(len(ends))
                 batch = errand.send(answers)

@@ -131,7 +131,7 @@ def test_a_cluster_is_asked_on_whatever_goes_wrong_on_the_way_to_it() -> None:
     connections = ClusterConnections(opening)
     connections.adopt([GridClusterRow("north", "oarpy", ("door",), 1, False, 0, True)])
     with pytest.raises(ClusterSilent, match="too many files"):
-        connections.submit(ClusterCall("north", lambda cluster: cluster.ask(Describe()))).result(10)
+        connections.submit(ClusterCall("north", Describe())).result(10)
     assert readable(connections.files(), 20)
     assert (troubles, dict(connections.silent())) == ([], {})
     connections.close()

@@ -113,17 +113,9 @@ def _prepare_call(plan: ClaimPlan, claim: PartClaim, number: int) -> ClusterCall
 
 def _evict(plan: ClaimPlan) -> Errand[str]:
     """Have local jobs ended, cluster by cluster as long as each frees enough; return why one does not, or nothing."""
-
-    def call(one: Eviction) -> ClusterCall:
-        key = f"{plan.transaction}:evict"
-
-        def ask(cluster: Cluster) -> Sequence[str]:
-            return cluster.ask(Evict(plan.transaction, one.request, one.procs, key=key))
-
-        return ClusterCall(one.cluster, ask)
-
     for one in plan.evictions:
-        (answer,) = yield CallBatch([call(one)])
+        call = Evict(plan.transaction, one.request, one.procs, key=f"{plan.transaction}:evict")
+        (answer,) = yield CallBatch([ClusterCall(one.cluster, call)])
         if isinstance(answer, OarpyError) or not answer:
             return f"{one.cluster}: {answer or 'too few local jobs may give way'}"
     return ""
