@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pwd
 import shutil
@@ -14,6 +15,9 @@ from oarpy.model.errors import OarpyError
 
 SERVER_USER = "oarpy-postgres"
 """Created on first use by root: a system user without password, home or shell, which owns embedded data alone."""
+
+_LOCK = Path(f"/run/{SERVER_USER}.lock")
+"""Held while the user is created, in a folder of root's alone."""
 
 PASSABLE = 0o711
 """Others may go through a directory of this mode, not list it."""
@@ -75,10 +79,7 @@ def account() -> ServerAccount:
             return ServerAccount(pwd.getpwuid(uid).pw_name, uid, os.getegid(), switch=False)
         except KeyError:
             raise OarpyError(f"user id {uid} has no name", hint="add it to the system's users") from None
-    try:
-        entry = pwd.getpwnam(SERVER_USER)
-    except KeyError:
-        entry = _create()
+    entry = _known() or _create()
     if entry.pw_uid == 0:
         raise OarpyError(f"system user '{SERVER_USER}' has user id 0", hint="PostgreSQL refuses to run as root")
     return ServerAccount(SERVER_USER, entry.pw_uid, entry.pw_gid, switch=True)
@@ -94,6 +95,13 @@ def make_passable(path: Path) -> None:
         directory.chmod(PASSABLE)
 
 
+def _known() -> pwd.struct_passwd | None:
+    try:
+        return pwd.getpwnam(SERVER_USER)
+    except KeyError:
+        return None
+
+
 def _create() -> pwd.struct_passwd:
     program = shutil.which("useradd", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     hint = f"create a system user '{SERVER_USER}', or run as an ordinary user"
@@ -103,11 +111,19 @@ def _create() -> pwd.struct_passwd:
         )
     shell = "/usr/sbin/nologin" if Path("/usr/sbin/nologin").exists() else "/bin/false"
     command = [program, "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
-    done = subprocess.run(
-        [*command, "--shell", shell, SERVER_USER], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
-    )
-    try:
-        # also when useradd failed: somebody may have created the user at the same time
-        return pwd.getpwnam(SERVER_USER)
-    except KeyError:
-        raise OarpyError(f"system user '{SERVER_USER}' cannot be created: {done.stderr}", hint=hint) from None
+    with os.fdopen(os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b") as lock:
+        # useradd looks for the user before it waits for the files: of two at once the second would give another id
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if created := _known():
+            return created
+        done = subprocess.run(
+            [*command, "--shell", shell, SERVER_USER],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    # also when useradd failed: an admin may have created the user at the same time
+    if created := _known():
+        return created
+    raise OarpyError(f"system user '{SERVER_USER}' cannot be created: {done.stderr}", hint=hint)
