@@ -379,6 +379,7 @@ class SnapshotReader:
             stopped=stopped and not row.held,
             unasked=unasked,
             ranked=self._line.ranks.get(row.id),
+            nice=row.nice,
         )
 
     def _reservations(

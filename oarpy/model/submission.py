@@ -25,6 +25,7 @@ from oarpy.model.notice import parse_notice
 from oarpy.model.request import ResourceRequest
 
 _LONGEST_CHECKPOINT = 10 * 366 * 86400
+NICEST: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +234,17 @@ class Submission:
         12,
         Option(("--signal",), "checkpoint signal (USR1, 10; default 12)", "SIGNAL", read=checks.read_signal),
         column="checkpoint_signal",
+    )
+    nice: int = _field(
+        checks.integer(0, NICEST),
+        0,
+        Option(
+            ("--nice",),
+            "0 to 1000: the greater, the later among your own jobs of the queue",
+            "N",
+            read=checks.number("--nice", 0, NICEST),
+        ),
+        column="nice",
     )
     use_key: bool = _field(
         checks.boolean, False, Option(("-k", "--use-job-key"), "give the job an SSH key"), read_only=True

@@ -54,7 +54,8 @@ class WaitingJob:
     ``fault`` says what in the job's description makes it impossible to place. ``stopped`` tells that it is ``held`` for
     no other reason than that its queue is not active. An application that is ``unasked`` is held until it asks for
     hosts; ``ranked`` is the instant that ranks it among the jobs of its queue, whatever orders these. One that is
-    a ``part`` of a running job holds what it gets until that one ends.
+    a ``part`` of a running job holds what it gets until that one ends. Of the jobs of a user that are planned together,
+    those with a greater ``nice`` come later.
     """
 
     id: int
@@ -75,6 +76,7 @@ class WaitingJob:
     unasked: bool = False
     ranked: float | None = None
     part: JobPart | None = None
+    nice: int = 0
 
     @property
     def besteffort(self) -> bool:

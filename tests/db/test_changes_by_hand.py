@@ -74,6 +74,7 @@ CHANGES = {
         "exit_status": "exit_status = 256 WHERE job_id = {ended}",
         "job_name": "job_name = 'new' WHERE job_id = {waiting}",
         "moldable_id": "moldable_id = {reserved_otherwise} WHERE job_id = {reserved}",
+        "nice": "nice = 7 WHERE job_id = {waiting}",
         "project": "project = 'moon' WHERE job_id = {running}",
         "properties": "properties = 'core > 1' WHERE job_id = {waiting}",
         "queue_name": "queue_name = 'admin' WHERE job_id = {waiting}",

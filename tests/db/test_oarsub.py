@@ -338,6 +338,16 @@ def test_a_member_of_an_array_keeps_its_place_when_it_is_repeated(connection: Co
     assert place == [(jobs[0], 2)]
 
 
+def test_a_job_may_be_nice(connection: Connection, oarsub: Submitter) -> None:
+    jobs = [oarsub.job_id("--nice", "7", "date"), oarsub.job_id("--nice=1000", "date"), oarsub.job_id("date")]
+    assert connection.execute("SELECT job_id, nice FROM jobs ORDER BY 1").fetchall() == [
+        *zip(jobs, (7, 1000, 0), strict=True)
+    ]
+    connection.execute("UPDATE jobs SET state = 'Error', ended_at = now() WHERE job_id = %s", (jobs[0],))
+    again = oarsub.job_id("--resubmit", str(jobs[0]))
+    assert connection.execute("SELECT nice FROM jobs WHERE job_id = %s", [again]).fetchall() == [(7,)]
+
+
 def test_a_signal_may_be_named(connection: Connection, oarsub: Submitter) -> None:
     oarsub.job_id("--checkpoint", "60", "--signal", "USR1", "date")
     assert connection.execute("SELECT checkpoint_signal FROM jobs").fetchall() == [(10,)]

@@ -137,6 +137,7 @@ def _past_job(
         depends_on=depends_on,
         reservation=row.reservation,
         dates=NO_DATES if row.reservation is not None else _postponed(row.types),
+        nice=row.nice,
     )
     return PastJob(
         job=job,

@@ -183,6 +183,7 @@ def waiting_job(admitted: Admitted, number: int, now: float) -> WaitingJob:
         depends_on=tuple(asked.required.values()),
         reservation=None if asked.reservation is None else asked.reservation.timestamp(),
         held=asked.hold,
+        nice=asked.nice,
         dates=NO_DATES if asked.reservation is not None else read_types(asked.types).dates(),
     )
 

@@ -71,7 +71,8 @@ class Ranking:
         Raises :class:`BrokenOrder`.
         """
         # where two jobs never change places, the last one stands for all
-        fixed = self._orders.get(queue.order) in OF_THE_JOB_ALONE and not any(job.ranked is not None for job in known)
+        moved = any(job.ranked is not None or job.nice for job in known)
+        fixed = self._orders.get(queue.order) in OF_THE_JOB_ALONE and not moved
         known = list(known[-1:] if fixed else known)
         if not fresh and len(known) <= 1:
             return []
@@ -86,10 +87,26 @@ class Ranking:
             raise BrokenOrder(queue, "does not exist")
         try:
             ranks = {job.id: order(Candidate(job, self._now, self._size, self._priorities)) for job in jobs}
-            return _with_applications(sorted(jobs, key=lambda job: ranks[job.id])), ranks
+            return _with_applications(_by_nice(sorted(jobs, key=lambda job: ranks[job.id]))), ranks
         except Exception as error:  # a plug-in may raise anything
             what = " ".join(str(error).split())  # a message is one line
             raise BrokenOrder(queue, f"failed: {type(error).__name__}: {what}") from error
+
+
+def _by_nice(ordered: list[WaitingJob]) -> list[WaitingJob]:
+    """Give the places of each user's jobs to the same jobs, the least nice first; nobody else's job moves.
+
+    Applications keep their places.
+    """
+    users = {job.user for job in ordered if job.nice and job.ranked is None}
+    if not users:
+        return ordered
+    lines: dict[str, list[WaitingJob]] = {user: [] for user in users}
+    for job in ordered:
+        if job.user in users and job.ranked is None:
+            lines[job.user].append(job)
+    turns = {user: iter(sorted(jobs, key=lambda job: job.nice)) for user, jobs in lines.items()}
+    return [next(turns[job.user]) if job.user in users and job.ranked is None else job for job in ordered]
 
 
 def _with_applications(ordered: list[WaitingJob]) -> list[WaitingJob]:

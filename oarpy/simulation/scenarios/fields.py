@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from oarpy.model.quota_calendar import DEFAULT_LEVEL
 from oarpy.model.setting_values import PolicyName
+from oarpy.model.submission import NICEST
 from oarpy.scheduler.snapshot import Power
 
 LARGEST: Final = 2**53
@@ -114,6 +115,7 @@ class JobEntry(Struct, forbid_unknown_fields=True):
     stopped: bool = False
     dates: DatesEntry | UnsetType = UNSET
     fault: str = ""
+    nice: Annotated[int, Meta(ge=0, le=NICEST)] = 0
 
 
 class ReservationEntry(Struct, forbid_unknown_fields=True):

@@ -334,6 +334,7 @@ def _job(entry: JobEntry, consumables: frozenset[str]) -> WaitingJob:
         dates=NO_DATES if entry.dates is UNSET else _built(JobDates, entry.dates),
         fault=entry.fault,
         stopped=entry.stopped,
+        nice=entry.nice,
     )
 
 

@@ -14,7 +14,8 @@ _ENDED = """
            extract(epoch FROM j.submitted_at)::float8, extract(epoch FROM j.started_at)::float8,
            extract(epoch FROM j.ended_at)::float8, extract(epoch FROM j.walltime)::float8,
            extract(epoch FROM j.reservation_start)::float8, m.position,
-           j.state = 'Terminated' AND coalesce(j.exit_status, 0) = 0, extract(epoch FROM j.checkpoint)::float8
+           j.state = 'Terminated' AND coalesce(j.exit_status, 0) = 0, extract(epoch FROM j.checkpoint)::float8,
+           j.nice
     FROM jobs j LEFT JOIN moldable_descriptions m USING (moldable_id)
     WHERE j.ended_at IS NOT NULL AND (%(since)s::timestamptz IS NULL OR j.ended_at > %(since)s)
         AND (%(until)s::timestamptz IS NULL OR j.submitted_at < %(until)s)
@@ -52,6 +53,7 @@ class EndedRow:
     position: int | None
     succeeded: bool
     checkpoint: float = 0
+    nice: int = 0
 
 
 def ended(connection: Connection, since: datetime | None, until: datetime | None) -> list[EndedRow]:

@@ -79,7 +79,7 @@ _WAITING_VERSIONS = """
 _WAITING = """
     SELECT job_id, xmin, submission_id, user_name, project, queue_name, job_name, types, properties,
            extract(epoch FROM submitted_at)::float8, state = 'Hold',
-           extract(epoch FROM reservation_start)::float8, reservation_state
+           extract(epoch FROM reservation_start)::float8, reservation_state, nice
     FROM jobs
     WHERE job_id = ANY(%s) AND state IN ('Waiting', 'Hold')
 """
@@ -184,6 +184,7 @@ class WaitingRow:
     held: bool
     reservation: float | None
     reservation_state: str | None
+    nice: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, INTERVAL, TSTZRANGE
 
+from oarpy.model.submission import NICEST
 from oarpy.model.submission_checks import LONGEST_COMMAND, LONGEST_PATH
 from oarpy.store.schema.columns import INSTANT, NOW, column, rule, table
 from oarpy.store.schema.rules import queues
@@ -212,6 +213,14 @@ jobs = table(
         "the most bytes of memory that its processes had on one node; NULL when nobody measured it",
         optional=True,
         check="memory_peak >= 0",
+    ),
+    column(
+        "nice",
+        SmallInteger,
+        "the greater, the later among the user's own jobs",
+        default=0,
+        check=f"nice BETWEEN 0 AND {NICEST}",
+        read_by_passes=True,
     ),
     ForeignKeyConstraint(
         ["submission_id", "moldable_id"],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +29,7 @@ def waiting_jobs(draw: st.DrawFn, number: int) -> WaitingJob:
         types=draw(st.sampled_from(["", "", "besteffort"])),
         submitted=draw(INSTANTS),
         ranked=draw(st.none() | INSTANTS),
+        nice=draw(st.sampled_from([0, 0, 1, 1000])),
         held=draw(st.sampled_from([False, False, False, True])),
         reservation=draw(st.sampled_from([None, None, None, 30])),
     )
@@ -60,6 +63,30 @@ def shown(snapshot: Snapshot) -> dict[int, int]:
 @settings(max_examples=200, deadline=None)
 def test_a_job_is_shown_the_place_that_it_has_in_the_pass(snapshot: Snapshot) -> None:
     assert shown(snapshot) == places(snapshot)
+
+
+@given(snapshots())
+@settings(max_examples=200, deadline=None)
+def test_nice_jobs_change_places_with_jobs_of_their_user_alone(snapshot: Snapshot) -> None:
+    plain = replace(snapshot, waiting=tuple(replace(one, nice=0) for one in snapshot.waiting))
+    jobs = {one.id: one for one in snapshot.waiting}
+    planner, equal = Planner(snapshot, ORDERS, None), Planner(plain, ORDERS, None)
+    for one in (planner, equal):
+        for turn in one.turns():
+            one.look_at(turn)
+    for stage, before in zip(planner.begun, equal.begun, strict=True):
+        assert [one.user for one in stage.jobs] == [one.user for one in before.jobs]
+        for user in ("ann", "bob"):
+            mine = [one for one in stage.jobs if one.user == user and one.ranked is None]
+            assert [one.nice for one in mine] == sorted(one.nice for one in mine)
+        moved = [(one.id, other.id) for one, other in zip(stage.jobs, before.jobs, strict=True) if one.id != other.id]
+        assert all(jobs[one].ranked is None and jobs[other].ranked is None for one, other in moved)
+
+
+def test_a_nice_job_waits_behind_the_later_ones_of_its_user() -> None:
+    first, later = job(1, "/core=1", 10, submitted=0, nice=5), job(2, "/core=1", 10, submitted=2)
+    bob = job(3, "/core=1", 10, user="bob", submitted=1)
+    assert places(Snapshot(now=6, platform=PLATFORM, waiting=(first, later, bob))) == {2: 1, 3: 2, 1: 3}
 
 
 def test_an_application_is_shown_behind_the_jobs_that_came_before_it_asked() -> None:

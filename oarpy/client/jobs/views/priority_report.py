@@ -100,6 +100,8 @@ def _rank_lines(found: QueuePosition) -> Iterator[str]:
     else:
         held = ", were it not held" if found.job.held else ""
         yield f"{head}: rank {found.place} of {found.among}{held}."
+        if found.job.nice:
+            yield f"With --nice {found.job.nice} it gives way to jobs of {found.job.user} that are less nice."
         if found.ahead.jobs:
             jobs = "1 job" if found.ahead.jobs == 1 else f"{found.ahead.jobs} jobs"
             yield (
