@@ -45,7 +45,11 @@ def test_figures_of_the_database(shell: Shell, connection: Connection) -> None:
         "UPDATE nodes SET load_average = 1.5, available_memory = 2, load_at = to_timestamp(7)"
         " WHERE network_address = 'n1'"
     )
+    assert samples(shell.done("oarpy", "metrics"))["oarpy_longest_wait_seconds"] > 0
+    connection.execute("UPDATE jobs SET submitted_at = now() - interval '1 hour' WHERE state = 'Waiting'")
+    connection.execute("UPDATE jobs SET submitted_at = now() - interval '1 day' WHERE state = 'Hold'")
     found = samples(shell.done("oarpy", "metrics"))
+    assert 3600 <= found["oarpy_longest_wait_seconds"] < 86400
     assert found['oarpy_jobs{state="Running",queue="default"}'] == 1
     assert found['oarpy_jobs{state="Waiting",queue="default"}'] == 1
     assert found['oarpy_resources{state="Suspected",type="default"}'] == 2
@@ -55,6 +59,11 @@ def test_figures_of_the_database(shell: Shell, connection: Connection) -> None:
     assert found['oarpy_node_memory_available_bytes{node="n1"}'] == 2 << 20
     assert 'oarpy_node_load1{node="n2"}' not in found
     assert found['oarpy_module_up{module="launcher"}'] == 0
+
+
+def test_nobody_waits(shell: Shell, connection: Connection) -> None:
+    add_job(connection, "Hold")
+    assert samples(shell.done("oarpy", "metrics"))["oarpy_longest_wait_seconds"] == 0
 
 
 def test_passes_count_what_they_start_and_how_long_they_took(shell: Shell, connection: Connection) -> None:

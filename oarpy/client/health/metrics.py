@@ -31,6 +31,8 @@ def families(connection: Connection, configuration: Configuration) -> Iterator[F
     """Yield the figures of the database."""
     live = [({"state": one[0], "queue": one[1]}, one[2]) for one in metrics.live_jobs(connection)]
     yield _table("oarpy_jobs", "Jobs that are not over.", live)
+    waits = metrics.longest_wait(connection)
+    yield _one("oarpy_longest_wait_seconds", "How long the job waits that came first; 0 when none waits.", waits)
     yield from _passes(metrics.passes(connection))
     yield from _modules(connection, configuration)
     counted = [({"state": one[0], "type": one[1]}, one[2]) for one in metrics.resources(connection)]

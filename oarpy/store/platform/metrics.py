@@ -49,6 +49,10 @@ class DatabaseFigures(NamedTuple):
 
 
 _JOBS = "SELECT state, queue_name, count(*) FROM jobs WHERE is_live(state) GROUP BY 1, 2 ORDER BY 1, 2"
+_LONGEST_WAIT = """
+    SELECT coalesce(extract(epoch FROM clock_timestamp() - min(submitted_at)), 0)::float8
+    FROM jobs WHERE state = 'Waiting'
+"""
 _PASSES = """
     SELECT pass, extract(epoch FROM at)::float8, seconds, waiting, seconds_spent, jobs_started FROM scheduling_passes
 """
@@ -77,6 +81,13 @@ _DATABASE = """
 def live_jobs(connection: Connection) -> list[tuple[str, str, int]]:
     """Return state, queue and number of the jobs that are not over."""
     return [(row[0], row[1], row[2]) for row in connection.execute(_JOBS)]
+
+
+def longest_wait(connection: Connection) -> float:
+    """Return for how many seconds the job waits that was submitted first of those that wait; 0 when none does."""
+    row = connection.execute(_LONGEST_WAIT).fetchone()
+    assert row is not None
+    return float(row[0])
 
 
 def passes(connection: Connection) -> PassFigures:
