@@ -97,6 +97,7 @@ def test_full_text(connection: Connection, shell: Shell) -> None:
         "    scheduledStart =\n"
         "    expectedStart =\n"
         "    exit_code = 256 (1,0,0)\n"
+        "    end_reason = exit code 1\n"
         "    cpu_seconds =\n"
         "    memory_peak =\n"
         "    cpuset_name = alice_1\n"
@@ -120,7 +121,8 @@ def test_json_has_the_keys_of_oar(connection: Connection, shell: Shell) -> None:
         "stopTime": 1777636860, "message": "", "scheduledStart": None, "expected_start": None,
         "resubmit_job_id": None, "events": [],
         "wanted_resources": '-l "/network_address=1,walltime=1:0:0"', "project": "default", "cpuset_name": "alice_1",
-        "types": [], "dependencies": [], "exit_code": 0, "cpu_seconds": None, "memory_peak": None,
+        "types": [], "dependencies": [], "exit_code": 0, "end_reason": "exit code 0",
+        "cpu_seconds": None, "memory_peak": None,
         "stdout_file": "", "stderr_file": "",
         "initial_request": "oarsub date", "reserved_resources": [], "verdict": None, "reason": None,
     }  # fmt: skip
@@ -297,10 +299,26 @@ def test_a_person_sees_exit_codes_of_what_has_ended(connection: Connection, term
 def test_exit_codes_are_in_format_3_and_csv_for_programs(connection: Connection, shell: Shell) -> None:
     add_job(connection, "Terminated", user="alice", status=256)
     assert "Exit" not in shell.done("oarstat", "1")
-    assert shell.done("oarstat", "--format", "csv", "1").splitlines()[0].split(",")[-3:] == [
-        "Exit", "System message", "Project"
+    assert shell.done("oarstat", "--format", "csv", "1").splitlines()[0].split(",")[-4:] == [
+        "Exit", "System message", "Project", "End reason"
     ]  # fmt: skip
     assert "0:01:00    1" in shell.done("oarstat", "--format", "3", "1")
+
+
+def test_why_a_job_ended_is_told_to_programs(connection: Connection, shell: Shell) -> None:
+    add_job(connection, "Terminated", user="alice", status=256)
+    add_job(connection, "Error", user="alice", status=9)
+    add_job(connection, "Error", user="alice", status=9)
+    add_job(connection, "Running", user="alice")
+    connection.execute(
+        "INSERT INTO event_logs (type, job_id, description)"
+        " VALUES ('FRAG_JOB_REQUEST', 2, ''), ('KILLED', 2, ''), ('WALLTIME', 3, '')"
+    )
+    reasons = ["exit code 1", "deleted", "walltime", ""]
+    lines = shell.done("oarstat", "--format", "csv", "1-4").splitlines()
+    assert [line.rsplit(",", 1)[1] for line in lines[1:]] == reasons
+    document = json.loads(shell.done("oarstat", "-J", "1-4"))
+    assert [one["end_reason"] or "" for one in document.values()] == reasons
 
 
 def test_a_person_sees_how_far_an_array_is(connection: Connection, terminal: Shell) -> None:

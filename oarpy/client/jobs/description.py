@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import signal
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from oarpy.client.rendering import JsonValue, local_date, one_line
 from oarpy.model.amounts import format_amount
 from oarpy.model.durations import format_duration
 from oarpy.model.file_names import file_name
-from oarpy.model.states import ExtensionState
+from oarpy.model.states import FINAL_STATES, ExtensionState, JobState
 from oarpy.scheduler.forecast.start_intervals import FEWEST, LEVEL
 from oarpy.store.events import Event
 from oarpy.store.jobs.details import JobDetails, JobRow
+from oarpy.store.jobs.kill_requests import GAVE_WAY
 from oarpy.store.negotiation.extensions import ExtensionRow
 from oarpy.store.passes.told_start import ToldStart
+
+_CAUSES: Mapping[str, str] = {
+    "WALLTIME": "walltime",
+    "FRAG_JOB_REQUEST": "deleted",
+    GAVE_WAY: "cancelled as best-effort",
+    "NODE_LOST": "node lost",
+    "JOB_LOST": "lost",
+    "OUT_OF_MEMORY": "out of memory",
+    "PROLOGUE_ERROR": "prologue failed",
+    "EPILOGUE_ERROR": "epilogue failed",
+    "SERVER_PROLOGUE_LOST": "prologue failed",
+    "WORKING_DIRECTORY": "no such directory",
+    "OUTPUT_FILES": "output files cannot be written",
+    "USER_SHELL": "no shell of the user",
+    "DEADLINE_MISSED": "deadline missed",
+    "DEPENDENCY_WINDOW_MISSED": "dependency missed",
+}
+"""Kinds of events that say why a job failed; another one stands for itself."""
 
 
 def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | None = None) -> dict[str, JsonValue]:
@@ -57,6 +77,7 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
         "types": row.types,
         "dependencies": [dependency.job for dependency in job.dependencies],
         "exit_code": row.exit_status,
+        "end_reason": _end_reason(job) or None,
         "stdout_file": _file_name(row, row.stdout),
         "stderr_file": _file_name(row, row.stderr),
         "initial_request": row.initial_request if private else None,
@@ -112,6 +133,7 @@ def as_text(job: JobDetails, *, private: bool) -> str:
         "scheduledStart": local_date(scheduled_start(row)),
         "expectedStart": _expected(job),
         "exit_code": _exit_code(row.exit_status),
+        "end_reason": _end_reason(job),
         "cpu_seconds": "" if row.cpu_seconds is None else f"{row.cpu_seconds:.2f}",
         "memory_peak": "" if row.memory_peak is None else format_amount(row.memory_peak),
         "cpuset_name": f"{row.user}_{row.job_id}",
@@ -119,6 +141,44 @@ def as_text(job: JobDetails, *, private: bool) -> str:
     }
     lines = [f"    {key} = {one_line(value)}".rstrip() for key, value in values.items()]
     return f"Job_Id: {row.job_id}\n" + "\n".join(lines) + "\n"
+
+
+def exit_text(status: int | None) -> str:
+    """Return how a command ended, of its ``wait`` status: an exit code, or the signal that killed it.
+
+    >>> exit_text(256), exit_text(9), exit_text(None)
+    ('1', 'KILL', '')
+    """
+    if status is None:
+        return ""
+    number = status & 127
+    if not number:
+        return str(status >> 8)
+    try:
+        return signal.Signals(number).name.removeprefix("SIG")
+    except ValueError:
+        return f"signal {number}"
+
+
+def end_reason(state: str, exit_status: int | None, events: Sequence[str]) -> str:
+    """Return why a job ended, from the kinds of its events and the ``wait`` status; empty for one that is not over.
+
+    >>> end_reason("Error", None, ["WALLTIME"]), end_reason("Terminated", 256, []), end_reason("Running", None, [])
+    ('walltime', 'exit code 1', '')
+    """
+    if state not in FINAL_STATES:
+        return ""
+    for kind in reversed(events if state == JobState.ERROR else ()):
+        if kind in _CAUSES:
+            return _CAUSES[kind]
+    if exit_status is not None and (exit_status or state == JobState.TERMINATED):
+        ended = exit_text(exit_status)
+        return f"exit code {ended}" if ended.isdigit() else f"signal {ended}"
+    return events[-1] if events else "unknown"
+
+
+def _end_reason(job: JobDetails) -> str:
+    return end_reason(job.row.state, job.row.exit_status, [event.type for event in job.events])
 
 
 def event_json(event: Event) -> dict[str, JsonValue]:

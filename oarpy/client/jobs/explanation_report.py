@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import inf
 
-from oarpy.client.jobs.description import expected_record, expected_sentence
+from oarpy.client.jobs.description import exit_text, expected_record, expected_sentence
 from oarpy.client.jobs.explanation import Explanation
-from oarpy.client.jobs.job_table import exit_text
 from oarpy.client.rendering import JsonValue, dated, local_date, one_line
 from oarpy.model.durations import format_duration
 from oarpy.model.states import JobState

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import TypeAlias
 
-from oarpy.client.jobs.description import start_interval
+from oarpy.client.jobs.description import end_reason, exit_text, start_interval
 from oarpy.client.rendering import (
     BLUE,
     CYAN,
@@ -70,7 +69,11 @@ _LAYOUTS: dict[str, tuple[Field, ...]] = {
         _MESSAGE,
     ),
 }
-_LAYOUTS["csv"] = (*_LAYOUTS["3"], (Column("Project"), lambda job, now: job.project))
+_LAYOUTS["csv"] = (
+    *_LAYOUTS["3"],
+    (Column("Project"), lambda job, now: job.project),
+    (Column("End reason"), lambda job, now: end_reason(job.state, job.exit_status, job.end_events)),
+)
 
 
 def check_format(text: str) -> str:
@@ -147,23 +150,6 @@ def message(job: ListedJob, now: float) -> str:
 def start(job: ListedJob) -> str:
     """Return when the job started; a prediction is marked with ``~``."""
     return f"~{local_date(job.predicted)}" if job.started is None and job.predicted else local_date(job.started)
-
-
-def exit_text(status: int | None) -> str:
-    """Return how a command ended, of its ``wait`` status: an exit code, or the signal that killed it.
-
-    >>> exit_text(256), exit_text(9), exit_text(None)
-    ('1', 'KILL', '')
-    """
-    if status is None:
-        return ""
-    number = status & 127
-    if not number:
-        return str(status >> 8)
-    try:
-        return signal.Signals(number).name.removeprefix("SIG")
-    except ValueError:
-        return f"signal {number}"
 
 
 def expected(job: ListedJob, now: float) -> str:

@@ -42,6 +42,8 @@ class ListedJob:
     earliest: float | None
     latest: float | None
     walltime: float | None
+    end_events: Sequence[str]
+    """Of one in Error: the kinds of its events, in order."""
 
 
 # The summary of a job begins with how many resources it asked for: of one that grows and shrinks, what it has now.
@@ -53,6 +55,13 @@ _MESSAGE = """
     )) ELSE j.message END
 """
 
+
+def events_of_error(job: LiteralString) -> LiteralString:
+    """Return the SQL expression of the kinds of events of ``job``, in order, if it is in Error; else of none."""
+    kinds = f"SELECT e.type FROM event_logs e WHERE e.job_id = {job}.job_id ORDER BY e.event_id"  # noqa: S608 - a text
+    return f"CASE WHEN {job}.state = 'Error' THEN ARRAY({kinds}) ELSE ARRAY[]::text[] END"
+
+
 # What a listing shows of each job, with the answer of the last pass; of one that is being killed, that and why.
 _LIST = f"""
     SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, j.queue_name, j.state, {_MESSAGE},
@@ -61,7 +70,7 @@ _LIST = f"""
            extract(epoch FROM coalesce(g.start_time, gate.opens_at, gate.expected_at))::float8,
            coalesce({reason_of_kill("j", "k")}, g.reason, ''),
            j.exit_status, extract(epoch FROM f.earliest_start)::float8, extract(epoch FROM f.latest_start)::float8,
-           extract(epoch FROM coalesce(gate.walltime, j.walltime))::float8
+           extract(epoch FROM coalesce(gate.walltime, j.walltime))::float8, {events_of_error("j")}
     FROM jobs j LEFT JOIN gantt_predictions g ON g.job_id = j.job_id
         LEFT JOIN launch_gates gate ON gate.job_id = j.job_id AND j.state = 'toLaunch'
         LEFT JOIN kill_requests k ON k.job_id = j.job_id AND k.state <> 'done'

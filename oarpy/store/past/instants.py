@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from psycopg.sql import SQL
 
 from oarpy.store.database import Connection
-from oarpy.store.jobs.job_listing import ListedJob
+from oarpy.store.jobs.job_listing import ListedJob, events_of_error
 from oarpy.store.jobs.scope import JobScope
 from oarpy.store.passes.gantt import GanttBar
 from oarpy.store.past.reading import has_past_since, with_past
 
 # Jobs as they were, with the verdict of then for those that waited. Who ended before is looked at only when asked for.
 # What was asked for stands in front of a message; the rest may be of a later state.
-_JOBS = """
+_JOBS = f"""
     WITH instant AS (SELECT %s::timestamptz AS at),
     past AS (
         SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, j.queue_name, l.state,
@@ -39,9 +39,9 @@ _JOBS = """
            extract(epoch FROM j.submitted_at)::float8, extract(epoch FROM j.started_at)::float8,
            extract(epoch FROM j.ended_at)::float8, extract(epoch FROM j.start_time)::float8, coalesce(j.reason, ''),
            j.exit_status, extract(epoch FROM j.earliest_start)::float8, extract(epoch FROM j.latest_start)::float8,
-           extract(epoch FROM j.walltime)::float8
-    FROM past j WHERE {where} ORDER BY j.job_id
-"""
+           extract(epoch FROM j.walltime)::float8, {events_of_error("j")}
+    FROM past j WHERE {{where}} ORDER BY j.job_id
+"""  # noqa: S608 - an expression of the source
 
 # Bars end where they had ended by then, or were to end: the walltime of now stands for that of then.
 _BARS = """

@@ -32,7 +32,7 @@ from sqlalchemy.dialects.postgresql.psycopg import dialect
 
 from oarpy.model.states import FINAL_STATES
 from oarpy.store.database import Connection
-from oarpy.store.jobs.job_listing import ListedJob
+from oarpy.store.jobs.job_listing import ListedJob, events_of_error
 from oarpy.store.jobs.kill_requests import reason_of_kill
 from oarpy.store.past.reading import is_in_past, with_past
 from oarpy.store.schema.assignments import assigned_resources, first_predictions
@@ -146,6 +146,7 @@ def _columns() -> list[ColumnElement[Any]]:
         "earliest": _epoch(first_predictions.c.earliest_start),
         "latest": _epoch(first_predictions.c.latest_start),
         "walltime": _epoch(jobs.c.walltime),
+        "end_events": literal_column(events_of_error("jobs")),
     }
     names = [field.name for field in fields(ListedJob)]
     return [(found[name] if name in found else jobs.c[name]).label(name) for name in names]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from oarpy.client.caller import current
-from oarpy.client.jobs.job_table import exit_text
+from oarpy.client.jobs.description import end_reason
 from oarpy.client.jobs.selection import ids_in_brief
 from oarpy.client.rendering import RED, Column, JsonValue, Look, Table, json_text
 from oarpy.client.session import Session
@@ -14,29 +14,10 @@ from oarpy.model.errors import NotFound
 from oarpy.model.file_names import file_name
 from oarpy.store.jobs import job_listing, scope
 from oarpy.store.jobs.job_listing import ArrayProgress, FailedMember
-from oarpy.store.jobs.kill_requests import GAVE_WAY
 from oarpy.store.jobs.scope import JobScope
 
 MOST_SAMPLES = 20
 """Groups of which a file is looked into."""
-
-_CAUSES: Mapping[str, str] = {
-    "WALLTIME": "walltime",
-    "FRAG_JOB_REQUEST": "deleted",
-    GAVE_WAY: "cancelled as best-effort",
-    "NODE_LOST": "node lost",
-    "JOB_LOST": "lost",
-    "OUT_OF_MEMORY": "out of memory",
-    "PROLOGUE_ERROR": "prologue failed",
-    "EPILOGUE_ERROR": "epilogue failed",
-    "SERVER_PROLOGUE_LOST": "prologue failed",
-    "WORKING_DIRECTORY": "no such directory",
-    "OUTPUT_FILES": "output files cannot be written",
-    "USER_SHELL": "no shell of the user",
-    "DEADLINE_MISSED": "deadline missed",
-    "DEPENDENCY_WINDOW_MISSED": "dependency missed",
-}
-"""Kinds of events that say why a job failed; another one stands for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +47,12 @@ def grouped(members: Sequence[FailedMember], sample: Callable[[FailedMember], st
     """Return ``members`` by cause and node, with a ``sample`` of the first of each group."""
     groups: dict[tuple[str, str], list[FailedMember]] = {}
     for member in members:
-        groups.setdefault((cause(member), _node(member)), []).append(member)
+        groups.setdefault((_cause(member), _node(member)), []).append(member)
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     return [
         FailureGroup(what, node, tuple(some), sample(some[0]) if place < MOST_SAMPLES else "")
         for place, ((what, node), some) in enumerate(ordered)
     ]
-
-
-def cause(member: FailedMember) -> str:
-    """Return why a member failed, in the words of :data:`_CAUSES`, else by its exit code or signal."""
-    for kind in reversed(member.events if member.state == "Error" else ()):
-        if kind in _CAUSES:
-            return _CAUSES[kind]
-    if member.exit_status:
-        ended = exit_text(member.exit_status)
-        return f"exit code {ended}" if ended.isdigit() else f"signal {ended}"
-    return member.events[-1] if member.events else "unknown"
 
 
 def last_line(member: FailedMember) -> str:
@@ -94,6 +64,10 @@ def last_line(member: FailedMember) -> str:
     )
     path = named if named.startswith("/") else f"{member.directory}/{named}"
     return current().last_line(path)
+
+
+def _cause(member: FailedMember) -> str:
+    return end_reason(member.state, member.exit_status, member.events)
 
 
 def _node(member: FailedMember) -> str:
