@@ -1,6 +1,6 @@
 #!/bin/bash
-# Install what the tests use of Debian: PostgreSQL 15 beside the embedded server, sshd, a browser, Slurm, and the web
-# pages of OAR with the modules of Perl and PHP that they need. No service is started.
+# Install what the tests use of Debian: PostgreSQL 15 beside the embedded server, sshd, a browser, Slurm, MPI, and the
+# web pages of OAR with the modules of Perl and PHP that they need. No service is started.
 #
 # As an ordinary user, or without apt, it only says what is missing: the tests that need it are then skipped.
 set -euo pipefail
@@ -23,6 +23,9 @@ PATH=$PATH:/usr/sbin command -v munged >/dev/null || missing+=(munge)
 # unpacked, not installed: nobody needs a web server for it
 pages=/usr/local/lib/oar-web-status
 [ -e $pages/usr ] || missing+=(oar-web-status)
+# 15 MB to fetch, 75 MB on the disk
+command -v mpirun.openmpi >/dev/null || missing+=(openmpi-bin)
+command -v mpirun.mpich >/dev/null || missing+=(mpich)
 for shell in zsh fish groff; do command -v $shell >/dev/null || missing+=($shell); done
 [ ${#missing[@]} -gt 0 ] || exit 0
 

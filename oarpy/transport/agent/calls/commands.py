@@ -11,28 +11,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _SCRIPT = ".oarpy"
+PROFILE = ".profile"
+"""Name of what shells read after the profiles of the node and the user, which set PATH anew on many systems."""
+_PROFILE_TEXT = 'case ":$PATH:" in *":$OARPY_NODE/bin:"*) ;; *) PATH="$PATH:$OARPY_NODE/bin" ;; esac\n'
 _LONGEST_INTERPRETER = 120
 """Bytes of a script's first line that every kernel reads."""
 
 
 def install(directory: str, names: Sequence[str], text: str) -> None:
     """Write what is missing or differs, each file at once; raise ``OSError``. ``text`` is the script's program."""
+    os.makedirs(directory, mode=0o755, exist_ok=True)
+    _write(os.path.join(directory, PROFILE), _PROFILE_TEXT, 0o644)
     interpreter = sys.executable
     if not interpreter or len(interpreter) > _LONGEST_INTERPRETER or len(interpreter.split()) != 1:
         return  # no script can name it
-    os.makedirs(directory, mode=0o755, exist_ok=True)
-    script = os.path.join(directory, _SCRIPT)
-    content = f"#!{interpreter} -IS\n{text}".encode()
-    if _read(script) != content:
-        with _new(script) as hidden:
-            fd = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o755)
-            with open(fd, "wb") as file:
-                file.write(content)
+    _write(os.path.join(directory, _SCRIPT), f"#!{interpreter} -IS\n{text}", 0o755)
     for name in names:
         path = os.path.join(directory, name)
         if not os.path.islink(path) or os.readlink(path) != _SCRIPT:
             with _new(path) as hidden:
                 os.symlink(_SCRIPT, hidden)
+
+
+def _write(path: str, text: str, mode: int) -> None:
+    content = text.encode()
+    if _read(path) != content:
+        with _new(path) as hidden:
+            fd = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+            with open(fd, "wb") as file:
+                file.write(content)
 
 
 def _read(path: str) -> bytes:

@@ -7,6 +7,7 @@ import os
 import struct
 
 from oarpy.transport.agent.job.processes import MARK, NODE
+from oarpy.transport.agent.job.spawning import PROFILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,18 @@ _NO_RIGHTS_HERE = frozenset({errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
 
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _NODE_FILE_NAMES = ("OAR_NODEFILE", "OAR_NODE_FILE", "OAR_FILE_NODES", "OAR_RESOURCE_FILE")
+_AFTER_PROFILES = {"BASH_ENV": PROFILE, "ENV": PROFILE, "PROMPT_COMMAND": f'. "{PROFILE}"'}
+"""By which shells read what is to be behind their profiles: bash for scripts, sh at a terminal, bash at a terminal."""
+_STARTERS_OF_MPI = {
+    "OMPI_MCA_plm_rsh_agent": "oarsh",
+    "PRTE_MCA_plm_ssh_agent": "oarsh",
+    "HYDRA_LAUNCHER": "ssh",
+    "HYDRA_LAUNCHER_EXEC": "oarsh",
+    "I_MPI_HYDRA_BOOTSTRAP": "ssh",
+    "I_MPI_HYDRA_BOOTSTRAP_EXEC": "oarsh",
+}
+"""What has ``mpirun`` of Open MPI, MPICH and Intel MPI reach the other nodes of a job."""
+_HOST_FILES_OF_MPI = ("OMPI_MCA_orte_default_hostfile", "HYDRA_HOST_FILE")
 _DIRECTORY_NAMES = ("OAR_WORKDIR", "OAR_O_WORKDIR", "OAR_WORKING_DIRECTORY")
 
 
@@ -144,6 +157,10 @@ def job_environment(
         "SHELL": spec.shell or account.shell,
         **spec.environment,
     }
+    inherited = environment.get(_NODE_FILE_NAMES[0])
+    for name in _HOST_FILES_OF_MPI:
+        if inherited and environment.get(name) == inherited:
+            del environment[name]  # of the job that submitted this one
     environment.pop("SHLVL", None)
     environment.pop("OLDPWD", None)
     job, walltime, directory = str(spec.job), spec.walltime, spec.directory
@@ -177,8 +194,18 @@ def job_environment(
     environment.pop("OAR_GRID_NODEFILE", None)
     if spec.grid_hosts:
         environment["OAR_GRID_NODEFILE"] = grid_file(state, key)
+    for name, value in _defaults(state, key, spec).items():
+        environment.setdefault(name, value)
     environment.update(spec.variables)
     environment["PATH"] = _with_last(environment.get("PATH", ""), state.commands)
     environment[MARK] = mark
     environment[NODE] = state.root
     return environment
+
+
+def _defaults(state: StateDir, key: str, spec: JobSpec) -> dict[str, str]:
+    """Return the variables of a job that its user may set otherwise."""
+    if len(set(spec.nodes)) <= 1:
+        return _AFTER_PROFILES
+    hosts = dict.fromkeys(_HOST_FILES_OF_MPI, node_file(state, key))
+    return {**_AFTER_PROFILES, **_STARTERS_OF_MPI, **hosts}

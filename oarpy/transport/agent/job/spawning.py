@@ -38,6 +38,8 @@ _OWN = frozenset(_OWN_WORDS.split())
 _STARTUP = frozenset({"BASH_ENV", "BASHOPTS", "EXECIGNORE", "SHELLOPTS", "SSH2_CLIENT", "SSH_CLIENT"})
 """Variables which make bash read a file first (some builds: when it seems to be started by sshd) or act differently."""
 _FUNCTION = "BASH_FUNC_"
+PROFILE = "$OARPY_NODE/bin/.profile"
+"""What shells of jobs read, as variables name it to them: it has the commands of the node in the search path."""
 
 
 def plain_command(command: str, shell: str, environment: dict[str, str]) -> tuple[str, list[str]] | None:
@@ -48,7 +50,8 @@ def plain_command(command: str, shell: str, environment: dict[str, str]) -> tupl
     if os.path.basename(shell) not in _SHELLS or not _PLAIN.fullmatch(command):
         return None
     words = command.split()
-    if words[0] in _OWN or not _STARTUP.isdisjoint(environment) or not _may_execute(shell):
+    read = any(environment[name] != PROFILE for name in _STARTUP.intersection(environment))
+    if words[0] in _OWN or read or not _may_execute(shell):
         return None
     if _FUNCTION in " ".join(environment):
         return None
