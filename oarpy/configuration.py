@@ -243,6 +243,7 @@ class Modules:
     energy: PositiveSeconds = 10.0
     restart_delay: Seconds = 0.2
     restart_delay_limit: Seconds = 30.0
+    watchdog: Seconds = 40.0
 
 
 @dataclass(frozen=True, slots=True)

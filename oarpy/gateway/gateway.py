@@ -27,6 +27,7 @@ from oarpy.gateway.pool import Member, WorkerPool
 from oarpy.gateway.shares import Shares
 from oarpy.gateway.worker import Worker
 from oarpy.model.errors import OarpyError
+from oarpy.modules.loop.watchdog import SignsOfLife
 from oarpy.wire.openings import Knock
 
 log = structlog.get_logger()
@@ -37,6 +38,7 @@ _OWN_FILES = 32
 """Files that the gateway has open for itself, and a few for what it does in passing."""
 
 _NO_MORE_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_IDLE_PERIOD = 2.0
 _SWEEP_PERIOD = 0.25
 """Seconds between two looks for what is late."""
 
@@ -60,6 +62,7 @@ class Gateway:
         self._shares = Shares(configuration.gateway)
         self._pool = WorkerPool(configuration.gateway, self._fork)
         self._figures = Figures(gateway_file(configuration))
+        self._signs = SignsOfLife()
         self._listening = False
         self._accept_at = 0.0
         self._stopping = False
@@ -96,9 +99,11 @@ class Gateway:
     def _turn(self) -> None:
         """Do what is due, wait for something to happen and handle it; no handler waits."""
         now = time.monotonic()
+        self._signs.give()
         self._keep(now)
         pending = len(self._intake) or self._pool.busy or self._calls.pending or not self._listening
-        for key, _ in self._selector.select(_SWEEP_PERIOD if pending else 2.0):
+        idle = min(_IDLE_PERIOD, self._signs.period or _IDLE_PERIOD)
+        for key, _ in self._selector.select(_SWEEP_PERIOD if pending else idle):
             if key.fileobj is self._listener.socket:
                 self._accept(now)
             elif isinstance(key.data, Client):

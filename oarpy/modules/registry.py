@@ -11,6 +11,7 @@ from oarpy.model.errors import NotFound
 from oarpy.modules.loop.logging import configure_logging
 from oarpy.modules.loop.module import Loop, Module
 from oarpy.modules.loop.parent import die_with_supervisor
+from oarpy.modules.loop.watchdog import SignsOfLife
 from oarpy.store.database import database_dsn
 
 
@@ -153,5 +154,6 @@ def run_module(make: Callable[[Configuration], Module], configuration: Configura
         if loop.once() is None:
             sys.stdout.write(f"the module {module.name} runs already and was told to work now\n")
     else:
+        SignsOfLife().give_always()
         loop.forever()
     return 0

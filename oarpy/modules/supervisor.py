@@ -16,6 +16,7 @@ from oarpy.configuration import Configuration
 from oarpy.model.errors import OarpyError
 from oarpy.modules.loop.logging import configure_logging
 from oarpy.modules.loop.parent import PARENT_VARIABLE
+from oarpy.modules.loop.watchdog import SignsOfLife, Watch
 from oarpy.modules.registry import PROGRAMS, enabled_modules, module_command, module_environment, program_of
 from oarpy.postgres import embedded_server
 
@@ -24,6 +25,8 @@ log = structlog.get_logger()
 _HEALTHY_AFTER = 10.0
 _DATABASE_CHECK_PERIOD = 0.5
 _STOP_TIMEOUT = 10.0
+_STARTING = 20.0
+"""Seconds more that a process has for its first sign of life."""
 
 
 @dataclass(slots=True)
@@ -34,6 +37,8 @@ class _Child:
     program: tuple[str, ...]
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
+    heard: float = 0.0
+    """When it gave its last sign of life, 0 before the first."""
     delay: float = 0.0
     not_before: float = 0.0
 
@@ -47,6 +52,9 @@ class ModuleSupervisor:
         if configuration.gateway.socket:
             self._children.append(_Child("gateway", (PROGRAMS["gateway"],)))
         self._directory = None if configuration.database.url else Path(configuration.database.directory)
+        self._signs = SignsOfLife()
+        limit = configuration.modules.watchdog
+        self._watch = Watch(limit) if limit else None
         self._stopping = False
         self._check_database_at = 0.0
         self._database_delay = 0.0
@@ -62,17 +70,39 @@ class ModuleSupervisor:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        self._signs.give_always()
         try:
             while not self._stopping:
                 self._keep_database()
+                self._end_silent(time.monotonic())
                 wait = min([self._keep(child) for child in self._children], default=1.0)
-                select.select([reader], [], [], max(min(wait, _DATABASE_CHECK_PERIOD), 0.01))
+                heard = [reader, *([self._watch] if self._watch else ())]
+                select.select(heard, [], [], max(min(wait, _DATABASE_CHECK_PERIOD), 0.01))
                 _empty(reader)
         finally:
             signal.set_wakeup_fd(-1)
             os.close(reader)
             os.close(writer)
             self._end_children()
+            if self._watch is not None:
+                self._watch.close()
+
+    def _end_silent(self, now: float) -> None:
+        """Kill what has given no sign of life for too long; it is started again as if it had died."""
+        if self._watch is None:
+            return
+        alive = set(self._watch.signs())
+        overslept = self._watch.overslept(now)
+        for child in self._children:
+            if child.process is None:
+                continue
+            if overslept or child.process.pid in alive:
+                child.heard = now
+            silent = now - (child.heard or child.started + _STARTING)
+            if silent > self._configuration.modules.watchdog:
+                log.error("module gives no sign of life: killed", module=child.name, pid=child.process.pid)
+                child.process.kill()
+                child.heard = now
 
     def _keep_database(self) -> None:
         """See that the embedded database runs; try again ever later when it cannot be started."""
@@ -121,7 +151,8 @@ class ModuleSupervisor:
 
     def _start(self, child: _Child, now: float) -> None:
         environment = {**os.environ, **module_environment(self._configuration), PARENT_VARIABLE: str(os.getpid())}
-        child.started = now
+        environment.update(self._watch.environment() if self._watch else {})
+        child.started, child.heard = now, 0.0
         try:
             child.process = subprocess.Popen(
                 module_command(*child.program),

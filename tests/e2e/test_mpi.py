@@ -108,9 +108,7 @@ def test_scripts_that_read_a_profile_have_the_nodes_commands(
     assert outcome(cluster, user, home, script).split() == [str(folder), f"{folder}/oarstat", f"{folder}/oarsh", "0"]
 
 
-def test_shells_at_a_terminal_have_the_nodes_commands(
-    cluster: SshCluster, user: pwd.struct_passwd, home: Path
-) -> None:
+def test_shells_at_a_terminal_have_the_nodes_commands(cluster: SshCluster, user: pwd.struct_passwd, home: Path) -> None:
     words = user_command(user.pw_uid, "oarsub", "-I", "-l", "/nodes=2")
     with TerminalSession(words, outside(cluster), directory=str(home)) as session:
         session.type("shopt login_shell; command -v oarsh; echo $((40 + 2))\n")

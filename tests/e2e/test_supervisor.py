@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from oarpy.local_cluster.sandbox import Sandbox
+from oarpy.local_cluster.sandbox import Sandbox, command
+from oarpy.modules.loop.watchdog import Watch
 from oarpy.modules.registry import MODULES
 from oarpy.postgres import embedded_server
 from tests.harness.waiting import until
@@ -24,7 +27,10 @@ RUNNING = {*MODULES, "negotiator"}
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """A database and a configuration; each test starts its own server."""
-    made = Sandbox(tmp_path_factory.mktemp("cluster"), {"modules": {"restart_delay": 0.1, "restart_delay_limit": 2.0}})
+    made = Sandbox(
+        tmp_path_factory.mktemp("cluster"),
+        {"modules": {"restart_delay": 0.1, "restart_delay_limit": 2.0, "watchdog": 4.0}},
+    )
     made.create()
     yield made
     made.stop()
@@ -87,6 +93,38 @@ def test_a_module_that_keeps_dying_is_started_ever_more_rarely(server: Sandbox) 
     until(lambda: "monitor" in modules(server), "it is started all the same")
     lines = [line for line in log(server).splitlines() if "module ended" in line and "monitor" in line]
     assert [float(line.partition("restart_in=")[2].split()[0]) for line in lines] == [0.1, 0.2, 0.4, 0.8]
+
+
+@pytest.mark.parametrize("name", ["metascheduler", "automaton"])
+def test_a_module_that_was_stopped_is_killed_and_started_again(server: Sandbox, name: str) -> None:
+    before = {name: pid for pid, name in everywhere(server).items()}
+    os.kill(before[name], signal.SIGSTOP)
+    until(lambda: before[name] not in everywhere(server), f"{name} is killed")
+    until(lambda: modules(server).get(name, before[name]) != before[name], f"{name} works again")
+    assert f"event='module gives no sign of life: killed' module='{name}' pid={before[name]}" in log(server)
+    others = {other: pid for other, pid in before.items() if other != name}
+    assert others.items() <= modules(server).items()
+
+
+def test_a_gateway_that_was_stopped_is_killed_and_started_again(server: Sandbox) -> None:
+    listens = re.compile("event='gateway listens'.* pid=([0-9]+)")
+    until(lambda: listens.search(log(server)), "the gateway listens")
+    (pid,) = listens.findall(log(server))
+    os.kill(int(pid), signal.SIGSTOP)
+    until(lambda: f"gives no sign of life: killed' module='gateway' pid={pid}" in log(server), "the gateway is killed")
+    until(lambda: len(listens.findall(log(server))) == 2, "another gateway listens")
+
+
+def test_a_module_gives_the_signs_that_systemd_takes(cluster: Sandbox) -> None:
+    """It runs as a unit of its own; what it starts is not to give any."""
+    watch = Watch(1.0)
+    environment = {**cluster.environment(), **watch.environment()}
+    with subprocess.Popen([command("oarpy"), "run", "monitor"], env=environment) as module:
+        until(lambda: module.pid in watch.signs(), "it gives a sign")
+        until(lambda: module.pid in watch.signs(), "it gives another")
+        module.send_signal(signal.SIGSTOP)
+        module.kill()
+    watch.close()
 
 
 def test_modules_die_with_a_killed_supervisor_and_the_database_does_not(server: Sandbox) -> None:
