@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from oarpy.client.boundary import run
-from oarpy.client.rendering import json_text, say, write
+from oarpy.client.rendering import json_text, say, warn, write
 from oarpy.client.submission.command_line import OarsubCommand
 from oarpy.grid.submission.grid_options import GridOptions
 from oarpy.model.errors import AdmissionRefused, UsageError
@@ -149,6 +149,8 @@ def _submit(options: GridOptions, timeout: float, *, as_json: bool, verbose: boo
         raise UsageError(f"--answer-timeout {timeout:g}", hint="less than a day")
     with open_session("oargridsub") as session:
         submitted = grid_submission.submit(session, options)
+        if absent := grid_submission.absent_broker(session):
+            warn(absent)
         if submitted.waits:
             if not as_json:
                 say(submission_texts.waiting_line(submitted.ids[0]))

@@ -15,10 +15,11 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.array import ListDumper
 
 from oarpy.configuration import Configuration
-from oarpy.model.errors import Unreachable
+from oarpy.model.errors import Unreachable, UsageError
 
 _NUMBERS = ({int}, {float})
 _UTF8 = "utf-8"
+_NO_ENCODING = "SQL_ASCII"
 
 
 class PlainListDumper(ListDumper):
@@ -58,7 +59,7 @@ def connect(dsn: str, name: str, *, timeout: int = 5) -> Connection:
     """Open a connection in autocommit mode, known to the server as ``oarpy <name>``.
 
     ``dsn`` may name several hosts; what it says of keepalives wins. Raises :class:`Unreachable` when the server does
-    not answer within ``timeout`` seconds.
+    not answer within ``timeout`` seconds, and :class:`UsageError` for a database that does not know its characters.
     """
     try:
         full = make_conninfo(
@@ -69,6 +70,13 @@ def connect(dsn: str, name: str, *, timeout: int = 5) -> Connection:
         )
     except psycopg.OperationalError as error:
         raise Unreachable(f"the database cannot be reached: {_first_line(error)}", hint="is the server up?") from error
+    if connection.info.parameter_status("server_encoding") == _NO_ENCODING:
+        name = connection.info.dbname
+        connection.close()
+        raise UsageError(
+            f"the database '{name}' has the encoding {_NO_ENCODING}: nobody knows what its bytes mean",
+            hint="make one with another: createdb --encoding UTF8 --locale C.UTF-8 --template template0",
+        )
     connection.adapters.register_dumper(list, PlainListDumper)
     return connection
 
@@ -172,14 +180,17 @@ def _first_line(error: Exception) -> str:
 
 
 def _lost(connection: Connection) -> bool:
-    """Say whether the server has closed the connection: what is readable on an idle one is its end, or a notice."""
+    """Say whether the server has closed the connection: what is readable on an idle one is its end, or a notice.
+
+    A server that is stopped says so before it closes. So what is readable is not the end, and yet no answer will come.
+    """
     if connection.closed:
         return True
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     try:
         if poll.poll(0):
-            connection.pgconn.consume_input()
+            connection.execute("")
     except psycopg.Error:
         return True
     return connection.closed

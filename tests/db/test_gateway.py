@@ -389,6 +389,18 @@ def test_a_lost_database_is_said_in_one_line_and_found_again(
         assert running.run("oarqueue").status == 0
 
 
+def test_the_first_command_after_a_restart_of_the_database_succeeds(
+    environment: dict[str, str], connection: Connection
+) -> None:
+    """A server that is stopped tells its clients so before it closes: their connections look alive."""
+    with gateway(environment, workers=1) as running:
+        assert running.run("oarqueue").status == 0
+        ended = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'oarpy gateway'"
+        assert (True,) in connection.execute(ended).fetchall()
+        again = running.run("oarqueue")
+        assert (again.status, again.err) == (0, "")
+
+
 def test_a_reader_that_leaves_is_no_error_worth_a_word(running: GatewayProcess, connection: Connection) -> None:
     connection.execute("INSERT INTO submissions DEFAULT VALUES")
     connection.execute(

@@ -109,6 +109,21 @@ def test_one_cluster_refuses(connection: Connection, oarsub: Submitter, cluster_
     assert err == f"oargridsub: {line}\n"
 
 
+def test_without_a_broker_it_is_said_what_to_do(
+    connection: Connection, oarsub: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OARPY_GRID_ENABLED")
+    result = oarsub("-l", "/core=1", "date", command="oargridsub")
+    assert result.status == 0
+    assert result.err == (
+        "Warning: no broker runs here, and nothing happens to grid jobs until one does"
+        " (an admin sets grid.enabled = true and restarts the server)\n"
+    )
+    connection.execute("UPDATE grid_clusters SET active = false")
+    refused = oarsub("-l", "/core=1", "date", command="oargridsub")
+    assert (refused.status, "grid.enabled = true" in refused.err) == (3, True)
+
+
 def test_nobody_answers(connection: Connection, oarsub: Submitter) -> None:
     result = oarsub("--answer-timeout", "0", PARTS, command="oargridsub")
     (job,) = broker_jobs.of_everybody(connection)

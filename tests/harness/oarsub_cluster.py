@@ -91,10 +91,11 @@ def submitter(
 
 
 def settings() -> dict[str, str]:
-    """Return the settings under which the user who runs the tests may submit and is an admin."""
+    """Return the settings under which the user who runs the tests may submit and is an admin; there is a broker."""
     from oarpy.client.session import user_name
 
-    return {"OARPY_SUBMISSION_REFUSED_USERS": "oar", "OARPY_SUBMISSION_ADMINS": user_name(os.getuid())}
+    who = {"OARPY_SUBMISSION_REFUSED_USERS": "oar", "OARPY_SUBMISSION_ADMINS": user_name(os.getuid())}
+    return {**who, "OARPY_GRID_ENABLED": "true"}
 
 
 def process(environment: Mapping[str, str], *arguments: str, cwd: Any = None) -> Result:

@@ -17,6 +17,8 @@ from oarpy.store.database import Connection
 from oarpy.store.grid import broker_jobs, clusters
 from oarpy.store.grid.broker_jobs import GridJobRow, NewGridJob
 from oarpy.store.grid.clusters import GridClusterRow
+from oarpy.store.notifications import leadership_key
+from oarpy.store.platform import nodes
 
 _POLL = 1.0
 """Seconds between two looks when no notification arrives."""
@@ -47,7 +49,8 @@ def usable(job: NewGridJob, known: list[GridClusterRow]) -> list[GridClusterRow]
     """Return the clusters among those known that a job may go to; errors as :func:`read_draft`."""
     active = [cluster for cluster in known if cluster.active]
     if not active:
-        raise AdmissionRefused("no cluster takes grid jobs here", hint="an admin adds some: oargridctl clusters add")
+        hint = "an admin enables a broker (grid.enabled = true) and adds clusters: oargridctl clusters add"
+        raise AdmissionRefused("no cluster takes grid jobs here", hint=hint)
     asked = dict.fromkeys(one.cluster for one in job.components if one.cluster is not None)
     for name in asked:
         if name not in {cluster.name for cluster in known}:
@@ -70,6 +73,16 @@ def submit(session: Session, options: GridOptions) -> SubmittedGridJobs:
         _check_waiting(session, drafted.copies)
         ids = broker_jobs.insert(session.connection, drafted.job, drafted.copies)
     return SubmittedGridJobs(tuple(ids), waits=drafted.job.kind == "named")
+
+
+def absent_broker(session: Session) -> str:
+    """Return what to say of jobs for which no broker is there; empty when there is one."""
+    if session.configuration.grid.enabled or nodes.is_led(session.connection, leadership_key("mapper")):
+        return ""
+    return (
+        "Warning: no broker runs here, and nothing happens to grid jobs until one does"
+        " (an admin sets grid.enabled = true and restarts the server)"
+    )
 
 
 def _check_waiting(session: Session, more: int) -> None:
