@@ -171,6 +171,8 @@ _ACCOUNT = """
     SELECT count(*) FROM marked
 """
 
+# Triggers let nobody else change the sums.
+_COUNTING = "SELECT set_config('oarpy.counting', 'on', true)"
 _UNACCOUNTED = "SELECT job_id FROM jobs WHERE ended_at IS NOT NULL AND NOT accounted ORDER BY job_id LIMIT %s"
 
 # Kept exactly, rounded once, where it is shown.
@@ -215,7 +217,10 @@ class ConsumptionRow:
 
 
 def account(connection: Connection, window: int, limit: int) -> int:
-    """Add up to ``limit`` ended jobs to the sums of aligned windows of ``window`` seconds; return how many."""
+    """Add up to ``limit`` ended jobs to the sums of aligned windows of ``window`` seconds; return how many.
+
+    Called within a transaction.
+    """
     if not refusals_of(connection).any:
         return sum(_account(connection, None, window, limit))
     jobs = [row[0] for row in connection.execute(_UNACCOUNTED, [limit])]
@@ -230,6 +235,7 @@ def _account_some(connection: Connection, jobs: Sequence[int], window: int, limi
 
 def _account(connection: Connection, jobs: list[int] | None, window: int, limit: int) -> list[int]:
     """Add ``jobs`` (None: any); return how many were added, as a list of one number."""
+    connection.execute(_COUNTING)
     row = connection.execute(
         _ACCOUNT, {"window": window, "limit": limit, "jobs": jobs, "gave_way": GAVE_WAY}
     ).fetchone()

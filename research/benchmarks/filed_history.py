@@ -84,6 +84,7 @@ _ROWS = (
     SELECT month, count(*), min(job_id), max(job_id) FROM oar_past.jobs WHERE month = %(month)s GROUP BY month
     """,
 )
+_COUNTING = "SELECT set_config('oarpy.counting', 'on', true)"
 _LAST = """
     SELECT setval('jobs_job_id_seq', (SELECT max(last_job) FROM past_months)),
            setval(pg_get_serial_sequence('submissions', 'submission_id'), %(last)s),
@@ -116,6 +117,7 @@ def file_jobs(dsn: str, jobs: int) -> int:
                 for table in filed_tables(connection):
                     if table.name in _TABLES:
                         months.make_partition(connection, table, month)
+                connection.execute(_COUNTING)
                 for statement in _ROWS:
                     connection.execute(statement, values)
         connection.execute(_LAST, {"last": submission + jobs // SIZE})

@@ -86,7 +86,7 @@ CHANGES = {
         " WHERE job_id = {waiting}",
         "submitted_at": "submitted_at = submitted_at - interval '1 hour' WHERE job_id = {waiting}",
         "suspended_at": "suspended_at = suspended_at - interval '1 hour' WHERE job_id = {suspended}",
-        "suspended_time": "suspended_time = '1 hour' WHERE job_id = {running}",
+        "suspended_time": "suspended_time = '50 seconds' WHERE job_id = {running}",
         "types": "types = '{{besteffort}}' WHERE job_id = {waiting}",
         "user_name": "user_name = 'zoe' WHERE job_id = {waiting}",
         "walltime": "walltime = '3 hours' WHERE job_id = {running}",

@@ -29,7 +29,12 @@ CHANGES: dict[str, tuple[LiteralString, ...]] = {
         "DELETE FROM admission_rule_versions",
     ),
     "quota_changes": ("UPDATE quota_changes SET content = '{}'", "DELETE FROM quota_changes"),
-    "accounting": ("UPDATE accounting SET consumption = 0", "DELETE FROM accounting"),
+    "accounting": (
+        "UPDATE accounting SET consumption = 0",
+        "UPDATE accounting SET consumption = consumption + 1",
+        "DELETE FROM accounting",
+    ),
+    "job_days": ("UPDATE job_days SET jobs = jobs + 1", "DELETE FROM job_days"),
     "assigned_resources": (
         "UPDATE assigned_resources SET during = '{[2020-01-01,2020-01-02)}'",
         "DELETE FROM assigned_resources",
@@ -249,7 +254,7 @@ def test_sums_of_days_are_compared_with_the_jobs_the_filed_ones_too(connection: 
     assert shell("oarpy", "db", "check").status == 0
     shell.done("oaraccounting", "--reinitialize")
     rewrite(connection, "DELETE FROM accounting WHERE consumption_type = 'ASKED'")
-    connection.execute("UPDATE accounting SET consumption = consumption + 1")
+    rewrite(connection, "UPDATE accounting SET consumption = consumption + 1")
     assert check(shell)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from psycopg.errors import CheckViolation, ExclusionViolation
 from psycopg.sql import SQL, Identifier
 
+from oarpy.store.grid import clusters
 from oarpy.store.platform import properties
 from tests.harness.hand_written import Connection, add_job, add_resource, insert, move, one, rewrite
 from tests.harness.small_cluster import SmallCluster
@@ -222,3 +223,24 @@ def test_an_accepted_reservation_does_not_move_onto_another(connection: Connecti
             " WHERE job_id = %s",
             [first, second],
         )
+
+
+def test_a_job_stood_still_for_no_longer_than_it_is_since_it_began(connection: Connection, job: int) -> None:
+    move(connection, job, "toLaunch", "Launching", "Running")
+    with pytest.raises(CheckViolation, match="cannot have stood still for"):
+        update_job(connection, job, "suspended_time", "10 years")
+    with pytest.raises(CheckViolation, match="cannot have stood still for"):
+        add_job(connection, suspended_time="2 hours")
+    update_job(connection, job, "started_at", datetime.now(UTC) - timedelta(hours=3))
+    update_job(connection, job, "suspended_time", "2 hours")
+    # by a clock that is behind, it ended before it began
+    update_job(connection, job, "started_at", datetime.now(UTC))
+    hours = one(connection, "SELECT core_hours FROM oar_report.jobs WHERE job_id = %s", job)
+    assert hours == 0
+
+
+@pytest.mark.parametrize("number", [-1, 2**63 - 1])
+def test_numbers_of_events_are_those_that_a_door_takes(connection: Connection, number: int) -> None:
+    clusters.put(connection, "north", "oarpy", ["oargriddoor"])
+    with pytest.raises(CheckViolation, match="grid_clusters_last_event_check"):
+        connection.execute("UPDATE grid_clusters SET last_event = %s", [number])

@@ -13,7 +13,8 @@ CROSS JOIN LATERAL (
     WHERE a.month = j.month AND a.job_id = j.job_id AND r.type = 'default'
 ) held
 CROSS JOIN LATERAL (
-    SELECT extract(epoch FROM j.ended_at - j.started_at - j.suspended_time)::double precision AS seconds
+    SELECT extract(epoch FROM greatest(j.ended_at - j.started_at - j.suspended_time, interval '0'))::double precision
+           AS seconds
 ) ran
 CROSS JOIN LATERAL (
     SELECT max(m.amount)::bigint AS bytes FROM oar_all.assigned_amounts m

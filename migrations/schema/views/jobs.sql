@@ -6,7 +6,8 @@ SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, 
        extract(epoch FROM coalesce(j.ended_at, now()) - j.started_at)::double precision AS run_seconds,
        extract(epoch FROM j.walltime)::double precision AS walltime_seconds,
        held.nodes, held.resources, held.cores,
-       (held.cores * extract(epoch FROM coalesce(j.ended_at, now()) - j.started_at - stood.still) / 3600)::double precision
+       (held.cores * CASE WHEN j.started_at IS NOT NULL THEN extract(epoch FROM greatest(
+           coalesce(j.ended_at, now()) - j.started_at - stood.still, interval '0')) END / 3600)::double precision
            AS core_hours,
        (held.cores * extract(epoch FROM j.walltime) / 3600)::double precision AS asked_core_hours,
        extract(epoch FROM stood.still)::double precision AS suspended_seconds

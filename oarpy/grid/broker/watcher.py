@@ -253,13 +253,14 @@ def _change_job(connection: Connection, job: GridJobRow, part: GridPartRow, even
 def _events(row: GridClusterRow) -> Errand[object]:
     """Have a cluster tell its events after the last one that it told. A cluster that was restored has none so late.
 
-    Slurm forgets its jobs soon; its numbers are instants, which do not go back.
+    Slurm forgets its jobs soon; its numbers are instants, and it tells all again when asked for what is to come.
     """
     after = row.last_event
 
     def ask(cluster: Cluster) -> _NewEvents:
         if row.kind != "oarpy" or not after:
-            return _NewEvents(list(cluster.ask(Events(after))))
+            told = list(cluster.ask(Events(after)))
+            return _NewEvents(told, anew=bool(told) and told[0].number <= after)
         told = list(cluster.ask(Events(after - 1)))
         if told:
             return _NewEvents([event for event in told if event.number > after])

@@ -41,6 +41,13 @@ def test_what_may_still_change_is_not_told() -> None:
     assert [event.part for event in part_events([*ended, *ending], 1013, told[0].number)] == []
 
 
+def test_after_a_number_that_is_to_come_all_is_told_again() -> None:
+    ended = read_jobs(printed(7, "COMPLETED", end="1010"))
+    told = part_events(ended, 1013, 0)
+    assert part_events(ended, 1013, 2**62) == told
+    assert part_events(ended, 1013, told[-1].number) == []
+
+
 def test_a_queue_is_counted_in_the_order_of_priority() -> None:
     running, waiting = read_jobs(printed(7, "RUNNING", end="1100") + printed(8, "PENDING"))
     plan = queue_plan([waiting, running], 2, 1050)

@@ -28,6 +28,8 @@ _ENDS: Mapping[str, PartEventKind] = {
     "BOOT_FAIL": "lost",
     "PREEMPTED": "evicted",
 }
+_KINDS_AND_JOBS = 20
+"""Bits of an event's number below its instant."""
 _SETTLED = 2
 """Seconds after which nothing that happened before is still unknown: Slurm's times are whole seconds."""
 
@@ -125,8 +127,11 @@ _ENDLESS = 3650 * 86400.0
 def part_events(jobs: Iterable[SlurmJob], now: float, after: int) -> list[PartEvent]:
     """Return what happened to parts, in the order of their numbers: those of the instant, the job and the kind.
 
-    Only what is past for some seconds is told, so that nothing comes later with a lower number.
+    Only what is past for some seconds is told, so that nothing comes later with a lower number. A number that is to
+    come was told by nobody: all is told again.
     """
+    if after >= int(now + 1) << _KINDS_AND_JOBS:
+        after = 0
     jobs = list(jobs)
     told = min((job.end for job in jobs if job.state == "COMPLETING"), default=inf)
     told = min(told, now - _SETTLED)
@@ -163,4 +168,4 @@ def _end(job: SlurmJob, mark: PartMark) -> tuple[PartEventKind, int | None, str]
 
 
 def _number(job: SlurmJob, at: float, kind: int) -> int:
-    return int(at) << 20 | job.id % (1 << 19) << 1 | kind
+    return int(at) << _KINDS_AND_JOBS | job.id % (1 << _KINDS_AND_JOBS - 1) << 1 | kind

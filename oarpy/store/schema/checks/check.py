@@ -87,13 +87,13 @@ def _differences(connection: Connection) -> Iterator[str]:
 def _is_ours(thing: Any, name: str | None, kind: str, reflected: bool, compare_to: Any) -> bool:
     """Tell Alembic what to compare: all but what an admin may add without being told that the schema is wrong.
 
-    That is columns of ``resources`` (properties) and indexes.
+    That is columns of ``resources`` (properties), indexes, and tables of the site's own.
     """
     if not reflected or compare_to is not None:
         return True
     if kind == "column":
         return str(thing.table.name) != "resources"
-    return kind != "index" and name != "alembic_version"
+    return kind not in ("index", "table")
 
 
 def _named(step: tuple[Any, ...]) -> str:

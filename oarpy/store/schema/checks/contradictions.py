@@ -15,6 +15,7 @@ from sqlalchemy import Connection, text
 from oarpy.model.errors import OarpyError
 from oarpy.model.job_types import TYPES, read_types, split_word
 from oarpy.store.negotiation import applications, row_faults
+from oarpy.store.schema.checks import grid_contradictions
 
 _HOLDING = "('toAckReservation', 'toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing', 'toError')"
 _ON_NODES = "('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming')"
@@ -236,6 +237,16 @@ _QUERIES = (
     FROM ghosts g, unnest(g.resources) AS part, generate_series(lower(part), upper(part) - 1) AS n
     WHERE NOT EXISTS (SELECT FROM resources r WHERE r.resource_id = n) GROUP BY job_id ORDER BY job_id
     """,
+    # A node's clock may be some way off: what it said of an end may be before what the database saw.
+    """
+    SELECT format('job %s (%s) stood still for %s, longer than it has run', job_id, state, suspended_time),
+           format('BEGIN; SET LOCAL oarpy.rewrite_history = on;'
+                  ' UPDATE jobs SET suspended_time = ''0'' WHERE job_id = %s; COMMIT', job_id)
+    FROM jobs
+    WHERE suspended_time > interval '0'
+      AND suspended_time > coalesce(ended_at, now()) - coalesce(started_at, now()) + interval '5 minutes'
+    ORDER BY job_id
+    """,
     # Logs and answers
     """
     SELECT format('job %s is %s, the log of its states says %s', job_id, j.state, coalesce(l.state, 'nothing')),
@@ -264,7 +275,7 @@ _TYPES = "SELECT job_id, types FROM jobs WHERE is_live(state) AND types <> '{}' 
 
 def contradictions(connection: Connection) -> Iterator[str]:
     """Say what contradicts itself, one line each with what mends it."""
-    for query in _QUERIES:
+    for query in (*_QUERIES, *grid_contradictions.QUERIES):
         for wrong, mended in connection.exec_driver_sql(query, execution_options={"no_parameters": True}):
             yield f"{wrong}: {mended}"
     for row in applications.live(cast("psycopg.Connection[Any]", connection.connection.driver_connection)):

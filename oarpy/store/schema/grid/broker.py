@@ -19,6 +19,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, INTERVAL, JSONB
 
 from oarpy.store.schema.columns import CLOCK, INSTANT, column, rule, table
 
+LAST_EVENT = 2**62
+"""The highest number that a door takes."""
 _LONGER_THAN_NOTHING = "EXTRACT(epoch FROM walltime) > 0"
 
 grid_transitions = table(
@@ -52,7 +54,13 @@ grid_clusters = table(
     column("heard_at", INSTANT, "when it last answered", optional=True),
     column("silent_since", INSTANT, "since when it does not answer; NULL while it does", optional=True),
     column("message", Text, "why it does not answer, or refuses", default=""),
-    column("last_event", BigInteger, "number of the last event of it that was taken in", default=0),
+    column(
+        "last_event",
+        BigInteger,
+        "number of the last event of it that was taken in",
+        default=0,
+        check=f"last_event BETWEEN 0 AND {LAST_EVENT}",
+    ),
     column("users", ARRAY(Text), "users whose jobs may go there; NULL: everybody's", optional=True),
     column(
         "told_speed",
