@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,6 +77,24 @@ def test_quotas_and_weights(cluster: SmallCluster, shell: Shell, tmp_path: Any) 
     waits = {one["name"]: one["difference"] for one in large["groups"] if one["kind"] == "user"}
     assert waits["bob"] > 0
     assert "size_weight=9" in large["changes"]
+
+
+def test_rules_that_read_tables_are_tried_and_refusals_have_their_reason(
+    cluster: SmallCluster, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OARPY_SUBMISSION_RULE_TABLES", "teams")
+    cluster.sql("CREATE TABLE teams (member text, team text)")
+    cluster.sql("INSERT INTO teams VALUES ('ann', 'red')")
+    for place, user in enumerate(("ann", "bob", "bob")):
+        add(cluster, Past(60 * place, 60, ("/core=1,walltime=0:1:0",), user, start=60 * place))
+    (tmp_path / "10_teams.py").write_text(
+        "if not site.query('SELECT team FROM teams WHERE member = $1', job.user):\n    refuse('in no team')\n"
+        "if site.cores('/nodes=1') != 2 or site.held(user='nobody').jobs:\n    refuse('sizes')\n"
+    )
+    found = trial(shell, "--rules", str(tmp_path))
+    assert (found["refused"], found["reasons"]) == (2, [["in no team", 2]])
+    text = shell.done("oaradmin", "policy", "try", "--days", days(), "--rules", str(tmp_path))
+    assert "refused, 2 of them: in no team\n" in text
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,15 @@ def add_rule(connection: Connection, text: str, name: str = "mine", priority: in
         ("print(site.held(user=job.user).cores, site.held().jobs)", "0 0"),
         ("note(site.query('SELECT count(*) AS n FROM queues')[0]['n'] > 2)", "True"),
         ("note(settings('semester', 'none'))", "autumn"),
+        (
+            "long = site.now() - site.now().replace(year=2020)\n"
+            "row = site.query('SELECT $1::timestamptz AS at, $2::interval AS long, $3::date AS day,'\n"
+            "    ' $1 < now() + $2 AS soon, $4 * 2 AS half', site.now(), long, site.now().date(),\n"
+            "    site.query('SELECT 0.25 AS part FROM queues')[0]['part'])[0]\n"
+            "note(row['at'] == site.now() and row['long'] == long and row['day'] == site.now().date()\n"
+            "    and row['soon'] and str(row['half']) == '0.50')",
+            "True",
+        ),
     ],
 )
 def test_a_rule_asks(
@@ -41,6 +50,23 @@ def test_a_rule_asks(
     result = oarsub("-l", "/nodes=1", "date")
     assert (result.status, result.err) == (0, "")
     assert said in result.out.splitlines()[0]
+
+
+RENAMED = """
+job.properties = job.properties.replace("speedy", "core")
+if job.queue == "old":
+    job.queue = "default"
+"""
+
+
+def test_a_rule_may_rename_what_there_was(connection: Connection, oarsub: Submitter) -> None:
+    add_rule(connection, RENAMED, priority=1)
+    assert oarsub("-p", "speedy > 0", "-q", "old", "date").status == 0
+    refused = oarsub("-p", "speed > 0", "date")
+    assert refused.err.startswith("oarsub: filter 'speed > 0': unknown property 'speed'")
+    add_rule(connection, "refuse('nobody')", name="nobody", priority=2)
+    assert oarsub("-p", "speed > 0", "date").err == refused.err
+    assert "nobody" in oarsub("-p", "core > 0", "date").err
 
 
 @pytest.mark.parametrize(

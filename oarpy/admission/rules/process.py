@@ -27,7 +27,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from functools import partial
 from typing import Any, NoReturn, cast
 
@@ -288,11 +289,40 @@ def _answer(site: Site, asked: _Question) -> tuple[str, Any]:
     try:
         if asked.question not in QUESTIONS:
             raise AttributeError(f"a site has no '{asked.question[:60]}', only {', '.join(sorted(QUESTIONS))}")
-        return "", getattr(site, asked.question)(*asked.arguments, **asked.named)
+        named = {name: _read(value) for name, value in asked.named.items()}
+        return "", getattr(site, asked.question)(*map(_read, asked.arguments), **named)
     except (KeyboardInterrupt, Unreachable):
         raise
     except BaseException as error:
         return type(error).__name__, str(error)
+
+
+_KINDS: Mapping[str, tuple[type, Callable[[Any], object], Callable[[Any], object]]] = {
+    "instant": (datetime, datetime.isoformat, datetime.fromisoformat),
+    "day": (date, date.isoformat, date.fromisoformat),
+    "seconds": (timedelta, timedelta.total_seconds, lambda seconds: timedelta(seconds=seconds)),
+    "number": (Decimal, str, Decimal),
+}
+"""Values that JSON has not, and a rule may have from an answer: how each is written, and read; an instant is a day."""
+
+
+def _written(value: object) -> object:
+    """Return what JSON has not as an object of one key, its kind; a set, or the like, as a list."""
+    for kind, (known, write, _) in _KINDS.items():
+        if isinstance(value, known):
+            return {kind: write(value)}
+    return list(cast("Iterable[object]", value))
+
+
+def _read(value: object) -> object:
+    """Return a value as it was before it was written."""
+    if isinstance(value, list):
+        return [_read(one) for one in value]
+    if isinstance(value, dict) and len(value) == 1:
+        ((kind, text),) = value.items()
+        if kind in _KINDS:
+            return _KINDS[kind][2](text)
+    return value
 
 
 def _encoded(run: RulesRun) -> bytes:
@@ -315,7 +345,7 @@ class _AskedSite:
 
     def _ask(self, name: str, *arguments: object, **named: object) -> Any:
         question = {"question": name, "arguments": arguments, "named": named}
-        self._channel.send(MESSAGE, json.dumps(question, default=list).encode())
+        self._channel.send(MESSAGE, json.dumps(question, default=_written).encode())
         failed, answer = pickle.loads(self._channel.receive(_LARGEST)[1])
         if failed:
             _fail(failed, answer)

@@ -11,16 +11,16 @@ from pathlib import Path
 from oarpy.admission.rules.default_rules import read_rule
 from oarpy.admission.rules.process import RuleSet
 from oarpy.admission.rules.rules import Rule, check_syntax
-from oarpy.admission.rules.site import FixedSite, JobInfo, QueueInfo
+from oarpy.admission.rules.site import FixedSite, Holding, JobInfo, QueueInfo
 from oarpy.client.past.workload import PastWorkload
 from oarpy.client.session import Session
-from oarpy.client.submission.site import rule_limits, rule_settings
+from oarpy.client.submission.site import DatabaseSite, rule_limits
 from oarpy.client.submission.submission import filled_in
 from oarpy.model.errors import OarpyError, UsageError
 from oarpy.model.submission import Submission
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, WaitingJob, conditions
 from oarpy.simulation.traces.past import LiveJobs, PastJob, RefusedJob
-from oarpy.store.jobs import history, submissions
+from oarpy.store.jobs import history
 from oarpy.store.past.reading import with_past
 
 _FILE = re.compile(r"([0-9]{1,6})_([A-Za-z0-9_.-]+)\.py")
@@ -45,18 +45,68 @@ def read_rules(folder: Path) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
+class SiteOfThen(DatabaseSite):
+    """The site at an instant of a replay. What the database has of today only is of today: tables, and sizes."""
+
+    def __init__(self, session: Session, submission: Submission, now: float, live: LiveJobs) -> None:
+        super().__init__(session, datetime.fromtimestamp(now).astimezone())
+        self._user, self._groups = submission.user, submission.groups
+        waiting = (_info(job, "Waiting") for job in live.waiting)
+        self._live = FixedSite(jobs=(*waiting, *(_info(job, "Running") for job in live.holding)))
+        self._holding = live.holding
+
+    def groups(self, user: str) -> Collection[str]:
+        """Return the groups that the submitter had, of others those that they have."""
+        return self._groups if user == self._user else super().groups(user)
+
+    def job(self, job_id: int) -> JobInfo | None:
+        """Return a job that was live then."""
+        return self._live.job(job_id)
+
+    def containers(self, name: str) -> Collection[JobInfo]:
+        """Return the jobs typed ``container=name`` that were live then."""
+        return self._live.containers(name)
+
+    def count_jobs(
+        self,
+        *,
+        user: str | None = None,
+        queue: str | None = None,
+        project: str | None = None,
+        job_type: str | None = None,
+        states: Iterable[str] | None = None,
+        reservation: bool | None = None,
+    ) -> int:
+        """Count the jobs that were live then and satisfy every condition given."""
+        return self._live.count_jobs(
+            user=user, queue=queue, project=project, job_type=job_type, states=states, reservation=reservation
+        )
+
+    def held(self, *, user: str | None = None, queue: str | None = None, project: str | None = None) -> Holding:
+        """Return what the jobs that satisfy every condition given held then."""
+        jobs = [
+            job
+            for job in self._holding
+            if user in (None, job.user) and queue in (None, job.queue) and project in (None, job.project)
+        ]
+        return Holding(len(jobs), sum(len(job.resources) for job in jobs))
+
+    def queue(self, name: str) -> QueueInfo | None:
+        """Return the queue called ``name``, active: whether it was then is not known."""
+        row = super().queue(name)
+        return None if row is None else QueueInfo(row.name, row.priority)
+
+
 class AdmissionAnew:
     """Admits each past submission by other rules. Members of an array share one answer, as they did."""
 
     def __init__(self, session: Session, past: PastWorkload, rules: Iterable[Rule]) -> None:
         connection = session.connection
         self._limits = session.configuration.submission
-        self._settings = rule_settings(session.configuration)
+        self._session = session
         self._rules = RuleSet(rules)
         with with_past(connection):
             self._records = history.records(connection, {job.submission for job in past.jobs})
-        self._queues = tuple(QueueInfo(row.name, row.priority) for row in submissions.queues(connection).values())
-        self._columns = submissions.properties(connection)
         self._resolve: Callable[[Collection[WaitingJob]], None] = lambda jobs: past.reader.resolve(
             connection, conditions(jobs)
         )
@@ -78,21 +128,11 @@ class AdmissionAnew:
             return None
         try:
             submission = Submission.from_record(record)
-            site, limits = self._site(submission, now, live), self._limits
+            site, limits = SiteOfThen(self._session, submission, now, live), self._limits
             admitted, _ = self._rules.run(submission, site, limits=rule_limits(limits))
             return filled_in(admitted, limits)
         except OarpyError as error:
             return RefusedJob(error.message)
-
-    def _site(self, submission: Submission, now: float, live: LiveJobs) -> FixedSite:
-        return FixedSite(
-            at=datetime.fromtimestamp(now).astimezone(),
-            settings=self._settings,
-            members={submission.user: submission.groups},
-            queues=self._queues,
-            columns=self._columns,
-            jobs=(*(_info(job, "Waiting") for job in live.waiting), *(_info(job, "Running") for job in live.holding)),
-        )
 
     def _changed(self, past: PastJob, asked: Submission) -> PastJob:
         ways = tuple(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -26,6 +27,9 @@ from oarpy.simulation.reports.history_report import compared
 from oarpy.simulation.reports.metrics import bounded_slowdown
 from oarpy.simulation.traces.past import PastJob
 
+_MOST_REASONS = 5
+"""Reasons of refusals that are told."""
+
 
 @dataclass(frozen=True, slots=True)
 class GroupWaits:
@@ -47,7 +51,10 @@ class GroupWaits:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """What a trial found: groups, who would lose most first; jobs that changed rules refuse or that never start."""
+    """What a trial found: groups, who would lose most first; jobs that changed rules refuse or that never start.
+
+    ``reasons`` of refusals come with how many jobs each is told, the most frequent first.
+    """
 
     since: datetime
     days: float
@@ -56,6 +63,7 @@ class TrialResult:
     groups: tuple[GroupWaits, ...]
     refused: int
     never_started: int
+    reasons: tuple[tuple[str, int], ...] = ()
 
 
 def try_policy(
@@ -79,6 +87,7 @@ def try_policy(
         raise UsageError(f"no job of the last {days:g} days has run and ended", hint="--days gives more")
     before = replay_once(session, past, PolicyChange(), sys.stderr)
     after = replay_once(altered, other, change, sys.stderr)
+    refused = {job: why for job, why in after.outcome.refused.items() if job not in before.outcome.refused}
     runs = {job.job.id: run for job, run in compared(past.jobs, after.outcome)}
     pairs = [(job, run, runs[job.job.id]) for job, run in compared(past.jobs, before.outcome) if job.job.id in runs]
     return TrialResult(
@@ -87,8 +96,9 @@ def try_policy(
         len(pairs),
         _named(change, weights),
         (*_groups("queue", pairs), *_groups("user", pairs)),
-        len(after.outcome.refused.keys() - before.outcome.refused.keys()),
+        len(refused),
         len(after.outcome.not_started.keys() - before.outcome.not_started.keys()),
+        tuple(Counter(refused.values()).most_common(_MOST_REASONS)),
     )
 
 
@@ -162,7 +172,8 @@ _TITLES = ("", "name", "jobs", "wait now", "changed", "difference", "slowdown no
 def table(found: TrialResult) -> str:
     """Return the result as text, durations as h:m:s."""
     columns = tuple(Column(title) for title in _TITLES)
-    return f"{_headline(found)}\n\n{Table(columns, tuple(map(_cells, found.groups))).text()}"
+    lines = "\n".join([_headline(found), *_refusals(found)])
+    return f"{lines}\n\n{Table(columns, tuple(map(_cells, found.groups))).text()}"
 
 
 def page(found: TrialResult) -> str:
@@ -170,13 +181,19 @@ def page(found: TrialResult) -> str:
     environment = Environment(loader=PackageLoader("oarpy.client.past"), autoescape=select_autoescape())
     largest = max((abs(one.difference) for one in found.groups), default=0) or 1
     rows = [(_cells(one), one.difference > 0, 100 * abs(one.difference) / largest) for one in found.groups]
-    return environment.get_template("policy_trial.html").render(headline=_headline(found), titles=_TITLES, rows=rows)
+    return environment.get_template("policy_trial.html").render(
+        headline=_headline(found), reasons=_refusals(found), titles=_TITLES, rows=rows
+    )
 
 
 def _headline(found: TrialResult) -> str:
     changes = ", ".join(found.changes) or "nothing changed"
     lost = f"; {found.refused} more refused, {found.never_started} more that never start"
     return f"{found.jobs} jobs since {found.since:%Y-%m-%d %H:%M} UTC with {changes}{lost}"
+
+
+def _refusals(found: TrialResult) -> list[str]:
+    return [f"refused, {jobs} of them: {reason}" for reason, jobs in found.reasons]
 
 
 def _cells(one: GroupWaits) -> tuple[str, ...]:

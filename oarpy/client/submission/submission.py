@@ -9,7 +9,7 @@ from datetime import datetime
 
 from oarpy import configuration as settings
 from oarpy.admission.rules.process import RuleSet
-from oarpy.admission.rules.rules import AdmissionTrace, Rule
+from oarpy.admission.rules.rules import AdmissionTrace, RefusedByRule, Rule
 from oarpy.client.jobs.selection import one_array, one_job, parse_one
 from oarpy.client.session import Session
 from oarpy.client.submission import job_keys
@@ -236,16 +236,28 @@ def admit(session: Session, options: Options, arguments: Sequence[str], environm
     """Check what ``options`` ask for, let the rules change it, check again. Raises as :func:`submit`."""
     caller = submitter(session, environment, arguments)
     site = DatabaseSite(session, caller.now)
-    asked, warnings = drafted(session, options, caller, site)
-    ruled = enabled_rules(session).run(asked, site, limits=rule_limits(session.configuration.submission))
-    return admitted(session, site, asked, warnings, *ruled)
-
-
-def drafted(session: Session, options: Options, caller: Submitter, site: DatabaseSite) -> tuple[Submission, list[str]]:
-    """Return what ``options`` ask for, before the rules, and warnings. Raises :class:`OarpyError`."""
     asked, warnings = draft(options, caller, session.configuration.submission)
-    _check_against_cluster(asked, site, session)
-    return asked, warnings
+    return admitted(session, site, asked, warnings, *_ruled(session, site, asked))
+
+
+def _ruled(session: Session, site: DatabaseSite, asked: Submission) -> tuple[Submission, AdmissionTrace]:
+    """Return what the rules make of a submission. Raises as :func:`submit`."""
+    try:
+        return enabled_rules(session).run(asked, site, limits=rule_limits(session.configuration.submission))
+    except RefusedByRule as refusal:
+        raise cause(refusal, asked, site, session) from None
+
+
+def cause(refusal: RefusedByRule, asked: Submission, site: DatabaseSite, session: Session) -> OarpyError:
+    """Return what made a rule refuse: names in ``asked`` that the cluster does not know, or the rule itself.
+
+    Rules come before the check of names, because they may replace old ones.
+    """
+    try:
+        _check_against_cluster(asked, site, session)
+    except OarpyError as error:
+        return error
+    return refusal
 
 
 def admitted(
@@ -282,8 +294,7 @@ def readmitted(session: Session, record: Mapping[str, object], changes: Mapping[
     site = DatabaseSite(session, datetime.now().astimezone())
     asked = Submission.from_record(dict(record))
     asked = asked.changed(groups=tuple(site.groups(asked.user)), **changes)
-    _check_against_cluster(asked, site, session)
-    ruled, trace = enabled_rules(session).run(asked, site, limits=rule_limits(limits))
+    ruled, trace = _ruled(session, site, asked)
     submission = filled_in(ruled, limits)
     _check(submission, site, session)
     return Admitted(submission, asked, needed_resources(session, submission), (), trace)
@@ -303,21 +314,21 @@ def _check(submission: Submission, site: DatabaseSite, session: Session) -> None
 def _blamed(
     error: OarpyError, asked: Submission, trace: AdmissionTrace, check: Callable[[Submission], None]
 ) -> OarpyError:
-    """Return ``error`` with the name of the rule after which ``check`` raises it, if there is one."""
-    if _fails(check, asked):
-        return error
+    """Return what is wrong with what was asked, else ``error`` with the name of the rule after which there is one."""
+    if wrong := _fault(check, asked):
+        return wrong
     for rule, changed in trace.replayed(asked):
-        if _fails(check, changed):
+        if _fault(check, changed):
             return type(error)(f"{error.message}, set by admission rule {rule}", hint="tell the administrators")
     return error
 
 
-def _fails(check: Callable[[Submission], None], submission: Submission) -> bool:
+def _fault(check: Callable[[Submission], None], submission: Submission) -> OarpyError | None:
     try:
         check(submission)
-    except OarpyError:
-        return True
-    return False
+    except OarpyError as error:
+        return error
+    return None
 
 
 def _check_against_cluster(asked: Submission, site: DatabaseSite, session: Session) -> None:

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from oarpy.admission.rules.rules import RefusedByRule
 from oarpy.client.session import Session
 from oarpy.client.submission import job_keys
 from oarpy.client.submission.batch.batch_site import BatchSite
 from oarpy.client.submission.batch.lines import Batch, BatchLine
+from oarpy.client.submission.draft import draft
 from oarpy.client.submission.feasibility import KnownNeeds
 from oarpy.client.submission.site import rule_limits
 from oarpy.client.submission.submission import (
@@ -17,7 +19,7 @@ from oarpy.client.submission.submission import (
     Submitted,
     admitted,
     as_submitted,
-    drafted,
+    cause,
     enabled_rules,
     message,
     require_no_launcher,
@@ -49,7 +51,7 @@ def submit_batch(session: Session, batch: Batch, environment: Mapping[str, str])
     """
     faults, total = batch.faults, len(batch.lines) + len(batch.faults)
     site = BatchSite(session, datetime.now().astimezone())
-    lines = _drafted(session, batch, environment, site)
+    lines = _drafted(session, batch, environment)
     _check_size(session, [asked for _, asked, _ in lines])
     found = _admitted(session, lines, site, faults)
     pairs = _key_pairs(found, environment, faults)
@@ -61,13 +63,13 @@ def submit_batch(session: Session, batch: Batch, environment: Mapping[str, str])
 _Drafted = tuple[BatchLine, Submission, Sequence[str]]
 
 
-def _drafted(session: Session, batch: Batch, environment: Mapping[str, str], site: BatchSite) -> list[_Drafted]:
+def _drafted(session: Session, batch: Batch, environment: Mapping[str, str]) -> list[_Drafted]:
     """Return what each line asks for, and warnings, before the rules."""
-    caller = submitter(session, environment, ())
+    caller, limits = submitter(session, environment, ()), session.configuration.submission
     lines: list[_Drafted] = []
     for line in batch.lines:
         try:
-            asked, warnings = drafted(session, line.options, replace(caller, arguments=line.words), site)
+            asked, warnings = draft(line.options, replace(caller, arguments=line.words), limits)
             require_no_launcher(asked)
         except OarpyError as error:
             batch.faults[line.number] = error
@@ -92,8 +94,8 @@ def _admitted(
     found = []
     for (line, asked, warnings), outcome in zip(lines, outcomes, strict=True):
         try:
-            if isinstance(outcome, OarpyError):
-                raise outcome
+            if isinstance(outcome, RefusedByRule):
+                raise cause(outcome, asked, site, session)
             one = admitted(session, site, asked, warnings, *outcome, needs.of)
         except OarpyError as error:
             faults[line.number] = error

@@ -19,8 +19,10 @@ from itertools import groupby
 
 import psycopg
 
+from oarpy.admission.rules.rules import RefusedByRule
 from oarpy.client.session import Session
 from oarpy.client.submission.batch.batch_site import BatchSite
+from oarpy.client.submission.draft import draft
 from oarpy.client.submission.feasibility import KnownNeeds, Need
 from oarpy.client.submission.options import Options
 from oarpy.client.submission.site import DatabaseSite, rule_limits
@@ -28,7 +30,7 @@ from oarpy.client.submission.submission import (
     Admitted,
     admit,
     admitted,
-    drafted,
+    cause,
     enabled_rules,
     store,
     submitter,
@@ -111,17 +113,17 @@ def _admitted_each(
     """
     needs = KnownNeeds(session)
     found: list[Admitted | OarpyError] = []
-    drafts = _drafts(session, asked, site)
-    lines = [draft for draft in drafts if not isinstance(draft, OarpyError)]
+    drafts = _drafts(session, asked)
+    lines = [one for one in drafts if not isinstance(one, OarpyError)]
     limits = rule_limits(session.configuration.submission)
     outcomes = enabled_rules(session).run_each([line for line, _ in lines], site, limits=limits)
-    for draft in drafts:
+    for wanted in drafts:
         try:
-            if isinstance(draft, OarpyError):
-                raise draft
-            if isinstance(outcome := next(outcomes), OarpyError):
-                raise outcome
-            one = admitted(session, site, *draft, *outcome, needs.of if counted else _not_counted)
+            if isinstance(wanted, OarpyError):
+                raise wanted
+            if isinstance(outcome := next(outcomes), RefusedByRule):
+                raise cause(outcome, wanted[0], site, session)
+            one = admitted(session, site, *wanted, *outcome, needs.of if counted else _not_counted)
             grants.check(grant, needs, one.submission)
         except REFUSALS as error:
             found.append(error)
@@ -132,23 +134,21 @@ def _admitted_each(
     return found
 
 
-def _drafts(
-    session: Session, asked: Sequence[_Asked], site: DatabaseSite
-) -> list[tuple[Submission, list[str]] | OarpyError]:
+def _drafts(session: Session, asked: Sequence[_Asked]) -> list[tuple[Submission, list[str]] | OarpyError]:
     """Return what each asks for before the rules, and warnings; it is worked out once a kind."""
-    caller = submitter(session, {}, ())
+    caller, limits = submitter(session, {}, ()), session.configuration.submission
     known: dict[Hashable, tuple[Submission, list[str]] | OarpyError] = {}
     found: list[tuple[Submission, list[str]] | OarpyError] = []
     for one in asked:
         if one.kind not in known:
             try:
-                known[one.kind] = drafted(session, one.options(), replace(caller, arguments=one.typed), site)
+                known[one.kind] = draft(one.options(), replace(caller, arguments=one.typed), limits)
             except REFUSALS as error:
                 known[one.kind] = error
-        draft = known[one.kind]
-        if not isinstance(draft, OarpyError):
-            draft = draft[0].changed(environment=one.environment), draft[1]
-        found.append(draft)
+        wanted = known[one.kind]
+        if not isinstance(wanted, OarpyError):
+            wanted = wanted[0].changed(environment=one.environment), wanted[1]
+        found.append(wanted)
     return found
 
 
