@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import msgspec
+
 from oarpy.client.rendering import JsonValue
 from oarpy.configuration import Configuration
 
@@ -18,17 +20,17 @@ class Setting:
     """One value; ``origin`` is ``default``, a file's path or an environment variable's name."""
 
     key: str
-    value: str | int | float | bool | tuple[str, ...]
+    value: JsonValue
     origin: str
 
     def row(self) -> tuple[str, str, str]:
         """Return the cells of the setting in a table."""
-        value = ",".join(self.value) if isinstance(self.value, tuple) else self.value
+        value = ",".join(map(str, self.value)) if isinstance(self.value, list) else self.value
         return self.key, str(value), self.origin
 
     def as_json(self) -> JsonValue:
         """Return the setting as JSON, its key left out."""
-        return {"value": list(self.value) if isinstance(self.value, tuple) else self.value, "origin": self.origin}
+        return {"value": self.value, "origin": self.origin}
 
 
 def settings(configuration: Configuration) -> tuple[Setting, ...]:
@@ -36,9 +38,17 @@ def settings(configuration: Configuration) -> tuple[Setting, ...]:
     found = []
     for key, origin in configuration.origins.items():
         section, _, name = key.partition(".")
-        value = getattr(getattr(configuration, section), name)
-        found.append(Setting(key, mask_password(value) if isinstance(value, str) else value, origin))
+        value = configuration.site[name] if section == "site" else getattr(getattr(configuration, section), name)
+        found.append(Setting(key, _without_passwords(msgspec.to_builtins(value)), origin))
     return tuple(found)
+
+
+def _without_passwords(value: JsonValue) -> JsonValue:
+    if isinstance(value, str):
+        return mask_password(value)
+    if isinstance(value, list | tuple):
+        return [_without_passwords(one) for one in value]
+    return {key: _without_passwords(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
 def mask_password(text: str) -> str:

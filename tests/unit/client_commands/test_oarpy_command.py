@@ -106,7 +106,10 @@ def test_config_show_tells_origins_and_hides_passwords(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "config.toml"
-    file.write_text('[database]\nurl = "postgresql://ann:se:cret@db/oarpy"\n[scheduler]\nsecurity_time = 7\n')
+    file.write_text(
+        '[database]\nurl = "postgresql://ann:se:cret@db/oarpy"\n[scheduler]\nsecurity_time = 7\n'
+        '[site]\nteams = ["red", 7]\nsince = 2026-01-01\nledger = "host=l password=secret"\n'
+    )
     monkeypatch.setenv("OARPY_CONFIG", str(file))
     monkeypatch.setenv("OARPY_LOG_LEVEL", "debug")
     assert execute(app, "oarpy", ["config", "show"]) == 0
@@ -115,15 +118,18 @@ def test_config_show_tells_origins_and_hides_passwords(
     assert ["database.url", "postgresql://ann:***@db/oarpy", str(file)] in cells
     assert ["scheduler.security_time", "7", str(file)] in cells
     assert ["log.level", "debug", "OARPY_LOG_LEVEL"] in cells
+    assert ["site.teams", "red,7", str(file)] in cells
+    assert ["site.ledger", "host=l", "password=***", str(file)] in cells
     assert ["log.format", "text", "default"] in cells
     assert execute(app, "oarpy", ["config", "check"]) == 0
-    assert capsys.readouterr().out == f"the configuration is right ({file}; 3 settings differ from their defaults)\n"
+    assert capsys.readouterr().out == f"the configuration is right ({file}; 6 settings differ from their defaults)\n"
     assert execute(app, "oarpy", ["config", "show", "--json"]) == 0
     out = capsys.readouterr().out
     assert "cret" not in out
     answer = json.loads(out)
     assert answer["log.level"] == {"value": "debug", "origin": "OARPY_LOG_LEVEL"}
     assert answer["submission.refused_users"] == {"value": ["root", "oar"], "origin": "default"}
+    assert answer["site.since"] == {"value": "2026-01-01", "origin": str(file)}
     assert len(answer) == len(lines) - 2, "less the titles"
 
 
