@@ -171,9 +171,9 @@ def _read(folder: Path) -> _Record | None:
     except FileNotFoundError:
         return None
     except PermissionError as error:
-        raise Unreachable(
-            f"the server is away: no gateway answers, and its database in {folder} is for the server alone",
-            hint="try again in a moment",
+        raise NotAllowed(
+            f"the database in {folder} is for its owner alone",
+            hint="its owner, or root, runs this; who only reads has a role of their own (oarpy db analyst)",
         ) from error
     except (OSError, ValueError, TypeError) as error:
         raise OarpyError(f"{folder}/server.json cannot be read: {error}") from error

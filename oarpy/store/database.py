@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import select
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
@@ -15,7 +17,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.array import ListDumper
 
 from oarpy.configuration import Configuration
-from oarpy.model.errors import Unreachable, UsageError
+from oarpy.model.errors import NotAllowed, Unreachable, UsageError
 
 _NUMBERS = ({int}, {float})
 _UTF8 = "utf-8"
@@ -51,6 +53,11 @@ _RESET = "CLOSE ALL; UNLISTEN *; RESET ALL; DISCARD TEMP; DISCARD SEQUENCES; SEL
 _LIMITS = """
     SELECT set_config('statement_timeout', %s, false), set_config('idle_in_transaction_session_timeout', %s, false)
 """
+_GATEWAY_SECONDS = 3.0
+_REFUSED = re.compile(
+    r"FATAL:.*(authentication failed|role \".*\" does not exist|no pg_hba.conf entry|permission denied for database)"
+)
+"""How PostgreSQL turns somebody away who reached it: the errors of connecting have no codes."""
 _NO_RESOURCES = "53"
 """Class of the error codes of PostgreSQL for a full disk, no memory and too many connections."""
 
@@ -69,6 +76,11 @@ def connect(dsn: str, name: str, *, timeout: int = 5) -> Connection:
             full, autocommit=True, application_name=f"oarpy {name}", connect_timeout=timeout
         )
     except psycopg.OperationalError as error:
+        if _REFUSED.search(str(error)):
+            raise Unreachable(
+                f"the database does not let you in: {_first_line(error)}",
+                hint="who owns it, or the server's account, runs this; who only reads has a role (oarpy db analyst)",
+            ) from error
         raise Unreachable(f"the database cannot be reached: {_first_line(error)}", hint="is the server up?") from error
     if connection.info.parameter_status("server_encoding") == _NO_ENCODING:
         name = connection.info.dbname
@@ -92,7 +104,23 @@ def database_dsn(configuration: Configuration) -> str:
         return configuration.database.url
     from oarpy.postgres.embedded_server import dsn
 
-    return dsn(configuration.database.directory)
+    try:
+        return dsn(configuration.database.directory)
+    except NotAllowed:
+        path = configuration.gateway.socket
+        if not path or _answers(path):
+            raise
+        what = f"no gateway answers, and its database in {configuration.database.directory} is for the server alone"
+        raise Unreachable(f"the server is away: {what}", hint="try again in a moment") from None
+
+
+def _answers(path: str) -> bool:
+    """Tell whether somebody takes connections to the socket of the gateway."""
+    with socket.socket(socket.AF_UNIX) as one, suppress(OSError):
+        one.settimeout(_GATEWAY_SECONDS)
+        one.connect(path)
+        return True
+    return False
 
 
 class KeptConnection:

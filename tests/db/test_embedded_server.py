@@ -8,6 +8,7 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -21,9 +22,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from oarpy import configuration
+from oarpy.configuration import Configuration
 from oarpy.model.errors import NotAllowed, OarpyError, Unreachable, UsageError
 from oarpy.postgres import binaries, embedded_server
 from oarpy.postgres.processes import postmaster
+from oarpy.store.database import connect, database_dsn
 
 pytestmark = pytest.mark.db
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become other users")
@@ -313,17 +317,32 @@ def test_ordinary_user_has_a_server_of_their_own(place: Path, postgres_version: 
 
 
 @as_root
-def test_other_users_are_kept_out(folder: Path, running: str) -> None:
+def test_other_users_are_kept_out(place: Path, folder: Path, running: str) -> None:
     def knock() -> str:
         with psycopg.connect(running) as connection:
             return str(connection.execute("SELECT 1").fetchone())
 
     assert as_user("daemon", knock).startswith("ERROR: OperationalError")
-    away = as_user("daemon", lambda: embedded_server.dsn(folder))
-    assert away.startswith("ERROR: Unreachable")
-    assert "the server is away: no gateway answers" in away
+    socket_path = place / "gateway.sock"
+
+    def ask(gateway: str = "") -> str:
+        settings = Configuration(
+            database=configuration.Database(directory=str(folder)), gateway=configuration.GatewaySettings(gateway)
+        )
+        return as_user("daemon", lambda: database_dsn(settings))
+
+    assert "NotAllowed" in (alone := ask())
+    assert "is for its owner alone" in alone
+    assert "the server is away: no gateway answers" in ask(str(socket_path))
+    with socket.socket(socket.AF_UNIX) as gateway:
+        gateway.bind(str(socket_path))
+        socket_path.chmod(0o777)
+        gateway.listen()
+        assert ask(str(socket_path)) == alone
     # even through an open door the kernel's word counts
     (folder / "socket").chmod(0o777)
-    for socket in (folder / "socket").glob(".s.PGSQL.*"):
-        socket.chmod(0o777)
+    for one in (folder / "socket").glob(".s.PGSQL.*"):
+        one.chmod(0o777)
     assert "Peer authentication failed" in as_user("daemon", knock)
+    refused = as_user("daemon", lambda: str(connect(running, "tests")))
+    assert "the database does not let you in: " in refused

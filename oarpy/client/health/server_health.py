@@ -36,7 +36,7 @@ def settings(configuration: Configuration) -> Iterator[Finding]:
     for key in ("nodes.key_file", "mail.templates"):
         section, _, name = key.partition(".")
         path = getattr(getattr(configuration, section), name)
-        if path and not os.access(path, os.R_OK):
+        if path and _is_unreadable(path):
             yield Finding("configuration", f"{key} '{path}' cannot be read", "correct the path or its rights")
     if configuration.energy.enabled and not configuration.energy.active:
         what = "energy.enabled without both energy.sleep_command and energy.wake_command"
@@ -44,6 +44,13 @@ def settings(configuration: Configuration) -> Iterator[Finding]:
     if configuration.web.listen and find_spec("uvicorn") is None:
         yield Finding("configuration", "web.listen is set and the web is not installed", "install the extra 'web'")
     yield from _secrets(configuration)
+
+
+def _is_unreadable(path: str) -> bool:
+    """Tell whether the server cannot read a file, as far as the caller can know: what is hidden from them may be."""
+    if os.access(path, os.R_OK):
+        return False
+    return os.geteuid() == 0 or (not os.path.exists(path) and os.access(os.path.dirname(path), os.X_OK))
 
 
 def _secrets(configuration: Configuration) -> Iterator[Finding]:
@@ -74,7 +81,7 @@ def disks(configuration: Configuration) -> Iterator[Finding]:
 
 
 def _there(path: Path) -> Path:
-    return next(one for one in (path, *path.parents) if one.exists())
+    return next(one for one in (path, *path.parents) if os.path.exists(one))
 
 
 def _room(name: str, folder: Path) -> Iterator[Finding]:
