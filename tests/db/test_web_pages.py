@@ -270,7 +270,40 @@ def test_a_waiting_job_shows_the_interval_that_it_was_told(client: TestClient, c
         [job],
     )
     text = get(client, f"/jobs/{job}", token(connection, ANN))
-    assert re.search(r"Expected start: .* to .*, 90 % \(of 300 past starts", text)
+    ((earliest, latest),) = connection.execute(
+        "SELECT extract(epoch FROM earliest_start)::int, extract(epoch FROM latest_start)::int FROM first_predictions"
+    ).fetchall()
+    # as the browser writes them, in the reader's time zone
+    assert re.search(
+        rf'data-at="{earliest - 1}|{earliest}".*to.*data-at="{latest - 1}|{latest}".*of 300 past starts', text
+    )
+    ((planned,),) = connection.execute("SELECT extract(epoch FROM start_time)::int FROM gantt_predictions").fetchall()
+    assert re.search(f'predicted</span> <time[^>]* data-at="({planned}|{planned - 1})" data-long', text)
+
+
+def test_dates_within_sentences_are_in_the_readers_time_too(
+    client: TestClient, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_nodes(connection, "n1")
+    job = add_job(connection, "Waiting", user=ANN)
+    connection.execute(
+        "INSERT INTO gantt_predictions (job_id, verdict, reason) VALUES (%s, 'resources_busy', %s)",
+        [job, "<busy> until 1900000000 or 2031-05-01 12:00:00"],
+    )
+    who = token(connection, ANN)
+    exact = datetime(2031, 5, 1, 12).astimezone().timestamp()  # the server's
+    for path in (f"/jobs/{job}", "/jobs"):
+        text = get(client, path, who)
+        assert "&lt;busy&gt; until <time" in text
+        assert 'data-at="1900000000" data-exact>' in text
+        assert f'data-at="{exact:.0f}" data-exact>2031-05-01 12:00:00</time>' in text
+
+
+def test_karma_is_said_to_rank_where_it_does(client: TestClient, connection: Connection) -> None:
+    who = token(connection, ANN)
+    assert "lowest karma" not in get(client, "/queues", who)
+    connection.execute("UPDATE queues SET policy = 'fairshare' WHERE queue_name = 'default'")
+    assert "who has the lowest karma is served first in default<" in get(client, "/queues", who)
 
 
 def test_nodes_that_are_drained_under_a_job_need_a_look(client: TestClient, connection: Connection) -> None:

@@ -12,7 +12,6 @@ from oarpy.client.jobs.explanation import explain
 from oarpy.client.jobs.explanation_report import text as explanation_text
 from oarpy.client.jobs.views.efficiency import size
 from oarpy.client.platform.tokens import Scope
-from oarpy.client.rendering import local_date
 from oarpy.client.session import Session
 from oarpy.model.errors import NotAllowed, NotFound, OarpyError
 from oarpy.model.states import FINAL_STATES, JobState
@@ -78,8 +77,10 @@ def job(request: Request, identity: Reader, job_id: int) -> Response:
         exit="" if row.exit_status is None else f"exit {exit_words(row.exit_status)}",
         actions=_actions(row, identity) if private else (),
         wanted=description.wanted_resources(found),
-        predicted="" if predicted is None else local_date(predicted),
-        expected=description.expected_sentence(found.told, now) if predicted is not None and found.told else "",
+        predicted=predicted,
+        expected=found.told if predicted is not None else None,
+        few=description.few_starts(found.told.starts) if found.told else "",
+        now=now,
         ran=None if row.started is None else (row.ended or now) - row.started,
         walltime=walltime,
         dependencies=found.dependencies,

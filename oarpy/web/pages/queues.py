@@ -25,8 +25,9 @@ def queues(request: Request, identity: Reader) -> Response:
         found = [(queue, loads.get(queue.name, _EMPTY)) for queue in all_queues(session.connection)]
         shared = shares.shares(session.connection)
         days = shares.window(session.connection) / 86400
+    fair = [queue.name for queue, _ in found if queue.active and queue.policy == "fairshare"]
     by_kind = [
         (title, kind, [one for one in shared if one.kind == kind])
         for title, kind in (("Users", "user"), ("Projects", "project"))
     ]
-    return page(request, identity, "queues.html", queues=found, shares=by_kind, window=f"{days:g} days")
+    return page(request, identity, "queues.html", queues=found, shares=by_kind, window=f"{days:g} days", fair=fair)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import socket
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -12,10 +13,11 @@ from urllib.parse import quote, unquote
 import msgspec
 from fastapi import Request
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from oarpy import __version__
+from oarpy.client.rendering import dated
 from oarpy.web.api import PREFIX
 from oarpy.web.identity import CSRF_FIELD, Identity, is_https
 
@@ -140,6 +142,27 @@ def _iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def _in_readers_time(text: str) -> Markup:
+    """Return a sentence whose dates, which are in the server's time zone, the page shows in the reader's.
+
+    >>> print(_in_readers_time("a <b> from 1975-01-01 00:00:00 on, and 0-0"))  # doctest: +ELLIPSIS
+    a &lt;b&gt; from <time datetime="197..." data-at="1..." data-exact>1975-01-01 00:00:00</time> on, and 0-0
+    """
+    parts, end = [], 0
+    for found in _DATE.finditer(text := dated(text)):
+        try:
+            at = datetime.fromisoformat(found[0]).astimezone().timestamp()
+        except ValueError:  # no date of the calendar
+            continue
+        parts += [escape(text[end : found.start()]), _TIME.format(_iso(at), int(at), found[0])]
+        end = found.end()
+    return Markup("").join([*parts, escape(text[end:])])
+
+
+_DATE = re.compile(r"\b(?:19[7-9]\d|2\d{3})-[01]\d-[0-3]\d [0-2]\d:[0-5]\d(?::[0-5]\d)?\b")
+_TIME = Markup('<time datetime="{}" data-at="{}" data-exact>{}</time>')
+
+
 def duration(seconds: float | None) -> str:
     """Return ``h:mm:ss``, with days from two of them on.
 
@@ -159,4 +182,10 @@ def _number(value: float) -> str:
     return f"{value:,}".replace(",", " ")
 
 
-_FILTERS: Mapping[str, object] = {"date": _date, "iso": _iso, "duration": duration, "number": _number}
+_FILTERS: Mapping[str, object] = {
+    "date": _date,
+    "iso": _iso,
+    "duration": duration,
+    "number": _number,
+    "readers": _in_readers_time,
+}
