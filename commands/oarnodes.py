@@ -74,7 +74,7 @@ def oarnodes(
         raise UsageError("-s, -l, -j, -e, -p, -P, -S and --maintenance exclude each other")
     seen = look(color)
     from oarpy.client.past import then
-    from oarpy.client.past.periods import parse_date
+    from oarpy.client.past.periods import parse_date, parse_past_date
     from oarpy.client.platform import maintenance, nodes
     from oarpy.client.platform.resource_selection import find
     from oarpy.client.session import open_session
@@ -83,7 +83,9 @@ def oarnodes(
     with open_session("oarnodes") as session:
         found = find(session, resources or (), hosts or (), condition)
         if at is not None:
-            text = then.nodes(session, parse_date(at), frozenset(one.resource_id for one in found), as_json=as_json)
+            text = then.nodes(
+                session, parse_past_date(at), frozenset(one.resource_id for one in found), as_json=as_json
+            )
         elif state:
             text = nodes.states(session, found, seen, as_json=as_json)
         elif properties or all_properties:

@@ -252,11 +252,11 @@ def _show_jobs(
 def _show_then(session: Session, question: Question, view: StatusView, at: str) -> None:
     """Print jobs as they were."""
     from oarpy.client.past import then
-    from oarpy.client.past.periods import parse_date
+    from oarpy.client.past.periods import parse_past_date
 
     if view.full or view.events or view.properties or view.arrays or view.compact or view.graph:
         raise UsageError("--at shows a line a job, -s or -J", hint="leave -f, -e, -p, -c, --graph and --array out")
-    moment = parse_date(at)
+    moment = parse_past_date(at)
     if view.state:
         write(then.states(session, moment, question))
     elif view.as_json:
@@ -269,7 +269,7 @@ def _show_past_verdict(why: str | None, at: str | None, before: str | None, *, a
     """Say why a job waited at a date, or why another was started before it."""
     from oarpy.client.jobs.selection import one_job, parse_one
     from oarpy.client.past import precedence, then
-    from oarpy.client.past.periods import parse_date
+    from oarpy.client.past.periods import parse_past_date
     from oarpy.client.rendering import json_text
 
     if why is None or (at is not None and before is not None):
@@ -277,7 +277,7 @@ def _show_past_verdict(why: str | None, at: str | None, before: str | None, *, a
     with open_session("oarstat") as session:
         job = one_job(session, parse_one(why))
         if at is not None:
-            write(then.why(session, job, parse_date(at), as_json=as_json))
+            write(then.why(session, job, parse_past_date(at), as_json=as_json))
             return
         found = precedence.precedence(session, job, one_job(session, parse_one(before or "")))
     write(json_text(precedence.record(found)) if as_json else precedence.text(found))
@@ -415,7 +415,7 @@ def _show_efficiency(
 
 def _show_period(gantt: str | None, accounting: str | None, user: str | None, at: str | None, *, as_json: bool) -> None:
     from oarpy.client.past import period_reports, then
-    from oarpy.client.past.periods import parse_date, parse_period
+    from oarpy.client.past.periods import parse_past_date, parse_period
 
     if accounting is not None and at is not None:
         raise UsageError("--accounting and --at exclude each other", hint="its second date says until when it counts")
@@ -426,7 +426,7 @@ def _show_period(gantt: str | None, accounting: str | None, user: str | None, at
         period = asked or period_reports.to_come(session)
         whose = session.user if user == OWN else user
         if at is not None:
-            write(then.gantt(session, parse_date(at), period, whose, as_json=as_json))
+            write(then.gantt(session, parse_past_date(at), period, whose, as_json=as_json))
             return
         show = period_reports.gantt if gantt is not None else period_reports.accounting
         write(show(session, period, whose, as_json=as_json))

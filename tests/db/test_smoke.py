@@ -23,7 +23,7 @@ USES = [
     ("oarstat", "--efficiency"),
     ("oarstat", "--efficiency", "--by", "day", "-J"),
     ("oarstat", "--why", str(WAITING)),
-    ("oarstat", "--why", str(WAITING), "--at", "+1h"),
+    ("oarstat", "--why", str(WAITING), "--at", "now"),
     ("oarstat", "--why", str(WAITING), "--before", str(RUNNING)),
     ("oarstat", "--at", "now"),
     ("oarstat", "--at", "now", "--gantt", "-1h, +1h"),

@@ -61,6 +61,13 @@ def test_each_instant_is_told_as_it_was(connection: Connection, oarsub: Submitte
         assert nodes(oarsub, "--at", at) == resources
 
 
+def test_a_date_to_come_is_refused(connection: Connection, oarsub: Submitter) -> None:
+    job = oarsub.job_id("-l", "/nodes=1,walltime=1:0:0", "date")
+    for words in (("oarstat",), ("oarstat", "--why", str(job)), ("oarstat", "--gantt", "-1h, +1h"), ("oarnodes",)):
+        refused = oarsub(*words[1:], "--at", "+1h", command=words[0])
+        assert (refused.status, "is to come, and --at shows what was" in refused.err) == (2, True), words
+
+
 def test_a_message_does_not_tell_what_came_later(connection: Connection, oarsub: Submitter) -> None:
     job = oarsub.job_id("-l", "/nodes=1,walltime=1:0:0", "date")
     decide(connection)

@@ -16,6 +16,17 @@ def parse_date(text: str) -> datetime:
     return _in_range(read_date(text, _now()), text)
 
 
+def parse_past_date(text: str) -> datetime:
+    """Return a date that was; raise :class:`UsageError` for one that is to come."""
+    moment = parse_date(text)
+    if moment > _now():
+        raise UsageError(
+            f"{moment.astimezone():%Y-%m-%d %H:%M:%S} is to come, and --at shows what was",
+            hint="oarstat --gantt 'now, +1d' shows what is planned",
+        )
+    return moment
+
+
 def parse_period(text: str) -> tuple[datetime, datetime]:
     """Return the two moments of ``d1, d2``; raise :class:`UsageError` unless the first is before the second."""
     parts = text.split(",")
