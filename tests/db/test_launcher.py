@@ -184,7 +184,7 @@ def test_a_node_that_forgot_everything_does_not_run_a_claimed_job(cluster: Small
     cluster.settle()
     assert cluster.node("n1").starts == []
     assert cluster.state(job) == "Error"
-    assert cluster.events(job) == ["NODE_LOST"]
+    assert cluster.events(job) == ["START_UNKNOWN"]
 
 
 def test_a_running_job_that_its_node_forgot_is_lost(cluster: SmallCluster) -> None:

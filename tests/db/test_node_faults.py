@@ -160,6 +160,16 @@ def test_who_can_go_nowhere_else_is_told_why(cluster: SmallCluster, request_text
     assert cluster.job(job, "message") == "not started: as the test wants"
 
 
+def test_what_a_node_without_memory_may_have_run_is_not_run_again(cluster: SmallCluster) -> None:
+    cluster.node("n1").refusal = cluster.node("n2").refusal = "INCARNATION"
+    job = cluster.submit("/nodes=1", types=("idempotent",))
+    cluster.settle()
+    assert cluster.state(job) == "Error"
+    assert cluster.job(job, "message") == "not known whether it started: as the test wants"
+    assert cluster.events(job) == ["START_UNKNOWN"]
+    assert cluster.sql("SELECT count(*) FROM jobs") == [(1,)]
+
+
 def test_what_was_to_be_launched_there_waits_again(cluster: SmallCluster) -> None:
     cluster.settle()
     job = cluster.submit("/nodes=2")

@@ -25,6 +25,7 @@ _CAUSES: Mapping[str, str] = {
     GAVE_WAY: "cancelled as best-effort",
     "NODE_LOST": "node lost",
     "JOB_LOST": "lost",
+    "START_UNKNOWN": "not known whether it started",
     "OUT_OF_MEMORY": "out of memory",
     "PROLOGUE_ERROR": "prologue failed",
     "EPILOGUE_ERROR": "epilogue failed",

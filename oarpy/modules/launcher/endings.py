@@ -17,11 +17,14 @@ KILLED = "killed"
 UNABLE = frozenset({"STATE_DIRECTORY", "SUPERVISOR"})
 """Faults of a node, which it can tell the end of: it cannot write its directory, or start a process. Nothing ran."""
 
-_NODES_FAULT = frozenset({"INCARNATION", "FORGOTTEN"})
-"""Refusals that are the node's fault too; but it may have run the job before."""
-
 NODE_LOST, REQUEUED = "NODE_LOST", "REQUEUED"
 """Types of the events of a job that a node lost, and of one that waits again because a node could not begin it."""
+
+_SAID = {
+    "INCARNATION": ("START_UNKNOWN", "not known whether it started"),
+    "FORGOTTEN": (NODE_LOST, "not started again"),
+}
+"""Event and words for refusals after which a job may have run. Of one that may still run, nobody makes another."""
 
 LEFT = "CPUSET_CLEAN_ERROR"
 """Type of the event of processes that resist SIGKILL."""
@@ -81,9 +84,10 @@ def end_of_refusal(report: Refused, now: float, *, again: bool) -> End:
     """Return the end of a job that its node will not start; ``again``: it may wait for another try."""
     if report.reason in UNABLE:
         return end_of_unable(report.key.job, report.detail or report.reason, now, again=again)
-    event = NODE_LOST if report.reason in _NODES_FAULT else report.reason
-    message = f"not started: {report.detail or report.reason}"
-    return End(report.key.job, JobState.ERROR, None, None, now, event, message[:500])
+    event, said = _SAID.get(report.reason, (report.reason, "not started"))
+    return End(
+        report.key.job, JobState.ERROR, None, None, now, event, f"{said}: {report.detail or report.reason}"[:500]
+    )
 
 
 def end_of_unable(job: int, detail: str, now: float, *, again: bool) -> End:
