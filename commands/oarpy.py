@@ -182,6 +182,42 @@ def database_analyst(
     write(json_text({"role": name, "created": created}) if as_json else text)
 
 
+@database.command("dump")
+def database_dump(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What to write; only you may read it.")],
+    as_json: Json = False,
+) -> None:
+    """Write the whole database, and the roles of analysts, to a file; the server may go on meanwhile."""
+    from oarpy.client import dumps
+    from oarpy.configuration import load
+
+    facts = dumps.dump(load(), file)
+    if as_json:
+        write(json_text({"file": str(file), "revision": facts.revision, "postgresql": facts.postgresql}))
+    else:
+        write(f"{file}: revision {facts.revision} of PostgreSQL {facts.postgresql}, {len(facts.analysts)} analysts\n")
+
+
+@database.command("restore")
+def database_restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="From oarpy db dump, or from pg_dump.")],
+    replace: Annotated[bool, typer.Option("--replace", help="Put it in place of all that the database has.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Restore a dump, whole or not at all, and bring it to this version; exit status 1 when something is wrong then."""
+    from oarpy.client import dumps
+    from oarpy.configuration import load
+
+    done = dumps.restore(load(), file, replace=replace)
+    if as_json:
+        write(json_text({"revisions": done.revisions, "analysts": done.analysts, "problems": done.problems}))
+    else:
+        write("".join(f"schema revision {revision} applied\n" for revision in done.revisions))
+        write("".join(f"role {name} renewed\n" for name in done.analysts))
+        write("".join(f"{problem}\n" for problem in done.problems) or "restored; the database is as it should be\n")
+    raise typer.Exit(1 if done.problems else 0)
+
+
 @database.command("query")
 def database_query(
     statement: Annotated[str, typer.Argument(metavar="SQL", help="One query; nothing can be changed by it.")],

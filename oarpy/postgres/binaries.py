@@ -54,6 +54,21 @@ def binaries(version: str | None, account: ServerAccount) -> Path:
     return _copied(package) / "pginstall" / "bin"
 
 
+def client_programs(version: int, account: ServerAccount) -> Path:
+    """Return the directory of ``pg_dump``, ``pg_restore`` and ``psql`` for a server of that major version, or newer.
+
+    The oldest that serves is taken, as dumps for an older server may be read by it. Raises :class:`OarpyError`.
+    """
+    installed = {int(path.parent.parent.name): path.parent for path in _DEBIAN.glob("[0-9]*/bin/pg_dump")}
+    bundled = bundled_version()
+    fitting = sorted(number for number in {*installed, *([int(bundled)] if bundled else [])} if number >= version)
+    if fitting:
+        return installed.get(fitting[0]) or binaries(str(fitting[0]), account)
+    if (found := shutil.which("pg_dump")) and shutil.which("psql", path=os.path.dirname(found)):
+        return Path(found).parent
+    raise OarpyError(f"there is no pg_dump of PostgreSQL {version}", hint=f"apt install postgresql-client-{version}")
+
+
 def _package_directory() -> Path:
     # find_spec of a top-level package does not run it: importing it would create folders and register exit handlers
     spec = importlib.util.find_spec(_PACKAGE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import NamedTuple
 
 import psycopg
 from psycopg.sql import SQL, Identifier, Literal
@@ -56,6 +57,41 @@ def make_analyst(connection: Connection, name: str, schema: str, password: str |
         reason = str(error).splitlines()[0]
         raise NotAllowed(f"no role was made: {reason}", hint="an account with CREATEROLE may") from error
     return known is None
+
+
+class Analyst(NamedTuple):
+    """A role that reads the views: the schema it finds without its name, and the hash of its password, if known."""
+
+    name: str
+    schema: str
+    password: str | None
+
+
+# Hashes are for superusers alone.
+_ANALYSTS = """
+    SELECT r.rolname, coalesce((
+               SELECT substr(one, 13) FROM pg_db_role_setting s, unnest(s.setconfig) one
+               WHERE s.setrole = r.oid AND one LIKE 'search\\_path=%%'
+                 AND s.setdatabase = (SELECT oid FROM pg_database WHERE datname = current_database()) LIMIT 1), ''), {}
+    FROM pg_roles r JOIN pg_auth_members m ON m.member = r.oid
+    WHERE m.roleid = to_regrole(%s) AND NOT r.rolsuper AND r.rolcanlogin ORDER BY 1
+"""
+
+
+def analysts(connection: Connection) -> list[Analyst]:
+    """Return the analysts of this database, with the hashes of their passwords where the caller may read them."""
+    may = connection.execute("SELECT has_table_privilege('pg_authid', 'SELECT')").fetchone() == (True,)
+    hashed = SQL("(SELECT a.rolpassword FROM pg_authid a WHERE a.oid = r.oid)" if may else "NULL")
+    rows = connection.execute(SQL(_ANALYSTS).format(hashed), [GROUP]).fetchall()
+    return [Analyst(*row) for row in rows if row[1] in SCHEMAS]
+
+
+def restore_analyst(connection: Connection, analyst: Analyst) -> None:
+    """Make an analyst again, as :func:`make_analyst`; one that is new on this server gets its password."""
+    new = make_analyst(connection, analyst.name, analyst.schema, None)
+    if new and analyst.password:
+        # a hash is taken as it is
+        connection.execute(SQL("ALTER ROLE {} PASSWORD {}").format(Identifier(analyst.name), Literal(analyst.password)))
 
 
 def _make_group(connection: Connection) -> None:

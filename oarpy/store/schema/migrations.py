@@ -77,6 +77,11 @@ def head() -> str:
     return _script().get_current_head() or ""
 
 
+def known() -> tuple[str, ...]:
+    """Return the revisions that this version of oarpy knows."""
+    return tuple(step.revision for step in _script().walk_revisions())
+
+
 @contextmanager
 def connected(dsn: str) -> Iterator[Connection]:
     """An SQLAlchemy connection with a transaction that ends with the block."""
@@ -126,7 +131,7 @@ def revision_of(connection: Connection) -> str | None:
 
 
 def _must_know(revision: str) -> None:
-    if revision not in {step.revision for step in _script().walk_revisions()}:
+    if revision not in known():
         raise OarpyError(
             f"the schema is at revision {revision}, which this oarpy does not know",
             hint="it belongs to another version: upgrade with that one first",
