@@ -17,7 +17,7 @@ from oarpy.postgres import embedded_server
 from oarpy.store import notifications
 from oarpy.store.analytics import recount, roles
 from oarpy.store.database import Connection, connect, database_dsn, reachable
-from oarpy.store.platform import admission_rules, nodes
+from oarpy.store.platform import admission_rules
 
 SIGNATURE = "oarpy db upgrade"
 """Who a rule version is by when nobody but the installation wrote it."""
@@ -70,7 +70,7 @@ def _is_served(directory: str) -> bool:
     """Tell whether modules of a server work on the database of a folder."""
     try:
         with reachable(), connect(embedded_server.dsn(directory), "db stop") as connection:
-            return nodes.is_led(connection, notifications.leadership_key("automaton"))
+            return notifications.is_led(connection, "automaton")
     except OarpyError:
         return False
 
@@ -120,7 +120,7 @@ def downgrade(dsn: str, revision: str) -> tuple[str, ...]:
     from oarpy.store.schema import migrations
 
     with reachable(), connect(dsn, "db downgrade") as connection:
-        if nodes.is_led(connection, notifications.leadership_key("automaton")):
+        if notifications.is_led(connection, "automaton"):
             raise OarpyError("a server works on this database", hint="stop it, on every machine, then try again")
         return migrations.downgrade(dsn, revision)
 

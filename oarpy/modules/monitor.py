@@ -43,7 +43,7 @@ class Monitor:
             back = nodes.recover(connection)
             suspected: list[str] = []
             lost: list[int] = []
-            led = nodes.is_led(connection, notifications.leadership_key("launcher"))
+            led = notifications.is_led(connection, "launcher")
             if led:
                 suspected = nodes.suspect(connection, self._timeout)
                 lost = self._end_stranded(connection, now)

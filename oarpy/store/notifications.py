@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
 import zlib
 
 import psycopg
 
+from oarpy.model.errors import Unreachable
 from oarpy.store.database import Connection
 
 EVENTS = "oarpy_events"
@@ -75,14 +77,73 @@ def report(connection: Connection, module: str, outcome: str, pid: int, host: st
     )
 
 
-def leadership_key(module: str) -> tuple[int, int]:
-    """Return the advisory lock that the one active instance of ``module`` holds."""
-    return 0x0A8, zlib.crc32(module.encode()) & 0x7FFFFFFF
+_BITS = 62
+# Ours are locks of sessions whose role has the rights of the tables' owner; superusers have them. Others may lock too.
+_HOLDERS = """
+    FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)
+    WHERE l.locktype = 'advisory' AND l.granted
+      AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+_OURS = "pg_has_role(a.usesysid, (SELECT relowner FROM pg_class WHERE oid = 'leads'::regclass), 'USAGE') IS TRUE"
+_OF_THE_LEAD = """
+    ((l.objsubid = 1
+      AND (l.classid::bigint << 32 | l.objid::bigint) = (SELECT lock FROM leads WHERE module = %(module)s))
+     OR (l.objsubid = 2 AND l.classid::bigint = %(class)s AND l.objid::bigint = %(number)s))
+"""
+_LEADER = f"SELECT l.pid {_HOLDERS} AND {_OF_THE_LEAD} AND {_OURS} LIMIT 1"
+_STRANGERS = f"SELECT DISTINCT a.usename::text, l.pid {_HOLDERS} AND NOT {_OURS} ORDER BY 2"
+_KNOWN = "INSERT INTO leads (module, lock) VALUES (%s, %s) ON CONFLICT (module) DO NOTHING"
+_LOCK = "SELECT lock FROM leads WHERE module = %s FOR UPDATE"
+_RENEW = "UPDATE leads SET lock = %s WHERE module = %s"
+
+
+def leader(connection: Connection, module: str) -> int | None:
+    """Return the process of PostgreSQL of the session that leads ``module``, None when nobody does.
+
+    Modules of older versions lead by a lock that is the same everywhere.
+    """
+    values = {"module": module, "class": 0x0A8, "number": zlib.crc32(module.encode()) & 0x7FFFFFFF}
+    try:
+        row = connection.execute(_LEADER, values).fetchone()
+    except psycopg.errors.UndefinedTable as error:
+        raise Unreachable("the database is not ready: it has no table leads", hint="run 'oarpy db upgrade'") from error
+    return None if row is None else row[0]
+
+
+def is_led(connection: Connection, module: str) -> bool:
+    """Tell whether an instance of ``module`` leads."""
+    return leader(connection, module) is not None
+
+
+def strangers(connection: Connection) -> list[tuple[str, int]]:
+    """Return role and process of those who hold advisory locks here without being the server."""
+    return connection.execute(_STRANGERS).fetchall()
 
 
 def try_lead(connection: Connection, module: str) -> bool:
-    """Take the cluster-wide lock of ``module`` if nobody has it; it goes with the connection."""
-    row = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", leadership_key(module)).fetchone()
+    """Take the cluster-wide lock of ``module`` if nobody has it; it goes with the connection.
+
+    Its number is in a table that the server alone changes. PostgreSQL shows everybody the numbers of locks that are
+    held, so another role may take it when its holder is gone. Then it gets another number. Whoever takes it, or changes
+    the number, holds the row meanwhile: two never lead.
+    """
+    if (found := leader(connection, module)) is not None:
+        return found == connection.info.backend_pid
+    with connection.transaction():
+        connection.execute(_KNOWN, [module, secrets.randbits(_BITS)])
+        row = connection.execute(_LOCK, [module]).fetchone()
+        assert row is not None
+        if _taken(connection, row[0]):
+            return True
+        if leader(connection, module) is not None:
+            return False
+        number = secrets.randbits(_BITS)
+        connection.execute(_RENEW, [number, module])
+        return _taken(connection, number)
+
+
+def _taken(connection: Connection, number: int) -> bool:
+    row = connection.execute("SELECT pg_try_advisory_lock(%s)", [number]).fetchone()
     return bool(row and row[0])
 
 

@@ -18,7 +18,7 @@ from oarpy.modules.accounting import file_away
 from oarpy.postgres import embedded_server
 from oarpy.postgres.account import account
 from oarpy.postgres.binaries import client_programs
-from oarpy.store import notifications
+from oarpy.store.database import connect
 from oarpy.store.schema import migrations
 from oarpy.store.schema.checks.check import check
 from tests.harness.past_jobs import MARCH, MONTH, NOW, ended
@@ -75,6 +75,7 @@ def filled(dsn: str, connection: Connection, shell: Shell) -> str:
     file_away(connection, NOW, MONTH)
     connection.execute("CREATE TABLE teams (name text); INSERT INTO teams VALUES ('red')")
     shell.done("oarpy", "db", "analyst", ROLE, "--compat")
+    connection.execute(SQL("GRANT EXECUTE ON FUNCTION lo_create(oid) TO {}").format(Identifier(ROLE)))
     connection.execute(SQL("ALTER ROLE {} PASSWORD 'open'").format(Identifier(ROLE)))
     connection.execute(SQL("SET SESSION AUTHORIZATION {}").format(Identifier(ROLE)))
     connection.execute("SET default_transaction_read_only = off")
@@ -159,9 +160,8 @@ def test_nobody_restores_under_a_server_that_runs(
     filled: str, shell: Shell, connection: Connection, tmp_path: Path
 ) -> None:
     shell.done("oarpy", "db", "dump", str(tmp_path / "one"))
-    notifications.try_lead(connection, "automaton")
-    refused = shell("oarpy", "db", "restore", str(tmp_path / "one"), "--replace")
-    assert (refused.status, "stop oarpy server" in refused.err) == (5, True)
-    connection.execute("SELECT pg_advisory_unlock_all()")
+    with connect(filled, "automaton"):
+        refused = shell("oarpy", "db", "restore", str(tmp_path / "one"), "--replace")
+        assert (refused.status, "stop oarpy server" in refused.err) == (5, True)
     away = shell("oarpy", "db", "dump", str(tmp_path / "nowhere" / "one"))
     assert (away.status, "cannot write" in away.err) == (2, True)

@@ -7,15 +7,20 @@ import pwd
 import signal
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
+from oarpy.postgres import embedded_server
 from oarpy.store import notifications
+from oarpy.store.database import connect
 from oarpy.store.schema import migrations
 from tests.harness.hand_written import Connection, add_job, add_resource
 from tests.harness.waiting import DEADLINE, until
@@ -36,12 +41,7 @@ def running(environment: dict[str, str], name: str) -> Iterator[subprocess.Popen
 
 def leader(connection: Connection, name: str) -> int | None:
     """The server process of the session that leads."""
-    row = connection.execute(
-        "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = %s AND objid = %s"
-        " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
-        list(notifications.leadership_key(name)),
-    ).fetchone()
-    return row[0] if row else None
+    return notifications.leader(connection, name)
 
 
 def sessions(connection: Connection, name: str) -> int:
@@ -237,3 +237,47 @@ def test_a_module_waits_for_a_database_that_is_not_ready(empty_dsn: str, cluster
         with psycopg.connect(empty_dsn, autocommit=True) as connection:
             until(lambda: leader(connection, "canceller"), "it leads")
         assert process.poll() is None
+
+
+@pytest.fixture
+def open_server(fast_directory: Path, postgres_version: str) -> Iterator[str]:
+    """The database of a server that lets a role ``stranger`` in."""
+    folder = fast_directory / f"open-{os.getpid()}"
+    dsn = embedded_server.start(folder, version=postgres_version, settings={"fsync": "off", "max_connections": "20"})
+    data = embedded_server.data_directory(folder)
+    assert data is not None
+    rules = data / "pg_hba.conf"
+    rules.write_text(f"local all stranger trust\n{rules.read_text(encoding='utf-8')}", encoding="utf-8")
+    migrations.upgrade(dsn)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE ROLE stranger LOGIN")
+        connection.execute("SELECT pg_reload_conf()")
+    yield dsn
+    embedded_server.remove(folder)
+
+
+def test_who_takes_the_lock_of_a_module_does_not_keep_it_from_leading(open_server: str) -> None:
+    """The number of a lock that is held is no secret."""
+
+    def let_in() -> psycopg.Connection[Any] | None:
+        try:
+            return psycopg.connect(make_conninfo(open_server, user="stranger"), autocommit=True)
+        except psycopg.OperationalError:
+            return None
+
+    with connect(open_server, "one") as one, connect(open_server, "other") as other:
+        stranger = until(let_in, "a server that has read its rules")
+        assert notifications.try_lead(one, "launcher")
+        assert not notifications.try_lead(other, "launcher")
+        ((number,),) = one.execute("SELECT lock FROM leads WHERE module = 'launcher'").fetchall()
+        one.execute("SELECT pg_advisory_unlock_all()")
+        with stranger:
+            stranger.execute("SELECT pg_advisory_lock_shared(%s)", [number])
+            stranger.execute("SELECT pg_advisory_lock(%s, %s)", [0x0A8, zlib.crc32(b"launcher") & 0x7FFFFFFF])
+            assert not notifications.is_led(one, "launcher")
+            assert [name for name, _ in notifications.strangers(one)] == ["stranger"]
+            assert notifications.try_lead(other, "launcher")
+            assert notifications.leader(one, "launcher") == other.info.backend_pid
+            assert not notifications.try_lead(one, "launcher")
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                stranger.execute("UPDATE leads SET lock = 1")

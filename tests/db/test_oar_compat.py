@@ -97,9 +97,17 @@ def test_an_analyst_sees_what_they_typed_themselves(analyst: Connection) -> None
         "CREATE TABLE oar_report.mine (x integer)",
         "CREATE VIEW public.mine AS SELECT 1",
         "DELETE FROM public.jobs",
+        "SELECT pg_advisory_lock(1)",
+        "SELECT pg_try_advisory_xact_lock(1, 2)",
+        "SELECT pg_sleep(1)",
+        "SELECT pg_notify('oarpy_events', 'x')",
+        "SELECT lo_create(0)",
+        "SELECT lo_from_bytea(0, 'x')",
+        "CREATE TEMPORARY TABLE mine (x integer)",
     ],
 )
 def test_an_analyst_changes_nothing(analyst: Connection, statement: str) -> None:
+    analyst.execute("SET default_transaction_read_only = off")
     with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.ObjectNotInPrerequisiteState)):
         analyst.execute(statement)
 
@@ -122,7 +130,14 @@ def test_a_password_is_kept_as_a_hash(connection: Connection, shell: Shell, tmp_
         " JOIN pg_database d ON d.oid = s.setdatabase WHERE rolname = %s AND datname = current_database()",
         ROLE,
     )
-    assert settings == (["search_path=oar_compat", "default_transaction_read_only=on"],)
+    assert settings == (
+        [
+            "search_path=oar_compat",
+            "default_transaction_read_only=on",
+            "statement_timeout=10min",
+            "idle_in_transaction_session_timeout=10min",
+        ],
+    )
 
 
 def test_jobs_have_the_names_and_forms_of_oar(connection: Connection) -> None:

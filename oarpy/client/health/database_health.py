@@ -11,6 +11,7 @@ from oarpy.configuration import Configuration
 from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.registry import enabled_modules
 from oarpy.store.database import Connection, database_dsn
+from oarpy.store.notifications import strangers
 from oarpy.store.platform import health
 
 CLOCK_SECONDS = 1.0
@@ -65,6 +66,9 @@ def schema(connection: Connection, configuration: Configuration) -> Iterator[Fin
 def modules(connection: Connection, configuration: Configuration) -> Iterator[Finding]:
     """Yield modules that do not run, or run and do nothing."""
     states = {name: health.module(connection, name) for name in enabled_modules(configuration)}
+    for role, process in strangers(connection):
+        what = f"role {role} holds a lock that is the server's (process {process} of PostgreSQL)"
+        yield Finding("modules", what, f"SELECT pg_terminate_backend({process}); a superuser: oarpy db analyst {role}")
     if not any(state.led for state in states.values()):
         yield Finding("modules", "no module runs", "start oarpy server (with systemd: systemctl start oarpy-server)")
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import NamedTuple
+from typing import LiteralString, NamedTuple
 
 import psycopg
 from psycopg.sql import SQL, Identifier, Literal
@@ -28,11 +28,27 @@ _RIGHTS = (
     "GRANT SELECT ON ALL TABLES IN SCHEMA {schemas} TO {group}",
     "ALTER DEFAULT PRIVILEGES IN SCHEMA {schemas} GRANT SELECT ON TABLES TO {group}",
 )
+_MOST_SESSIONS = 10
+_LONGEST_STATEMENT = "10min"
 _MEMBER = (
     "GRANT {group} TO {name}",
     "ALTER ROLE {name} IN DATABASE {database} SET search_path = {path}",
     "ALTER ROLE {name} IN DATABASE {database} SET default_transaction_read_only = on",
+    "ALTER ROLE {name} IN DATABASE {database} SET statement_timeout = {longest}",
+    "ALTER ROLE {name} IN DATABASE {database} SET idle_in_transaction_session_timeout = {longest}",
+    "ALTER ROLE {name} CONNECTION LIMIT {sessions}",
 )
+_NO_TEMPORARY = ("REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC, {group}",)
+# Locks that the server waits for, sleep, notices to its modules, and large objects, which dumps would stumble over.
+_DISTURBING = r"^(pg_(try_)?advisory_|pg_sleep|pg_notify$|lo_|lowrite$|loread$)"
+_EXECUTABLE = """
+    SELECT p.oid::regprocedure::text, (SELECT relowner FROM pg_class WHERE oid = 'public.jobs'::regclass)::regrole::text
+    FROM pg_proc p
+    WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.proname ~ %s AND EXISTS (
+        SELECT FROM aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+        WHERE a.grantee IN (0, to_regrole(%s)) AND a.privilege_type = 'EXECUTE')
+    ORDER BY 1
+"""
 
 
 def make_analyst(connection: Connection, name: str, schema: str, password: str | None) -> bool:
@@ -94,18 +110,36 @@ def restore_analyst(connection: Connection, analyst: Analyst) -> None:
         connection.execute(SQL("ALTER ROLE {} PASSWORD {}").format(Identifier(analyst.name), Literal(analyst.password)))
 
 
+def close(connection: Connection) -> list[str]:
+    """Take from everybody but the server what would disturb it; return the functions that others may still call.
+
+    These belong to PostgreSQL's superuser, who alone can do so. A role that has been given one by hand keeps it.
+    """
+    for function, owner in _executable(connection):
+        # of who may not, PostgreSQL warns, and does nothing
+        connection.execute(SQL("GRANT EXECUTE ON FUNCTION {} TO {}").format(SQL(function), SQL(owner)))
+        connection.execute(SQL("REVOKE EXECUTE ON FUNCTION {} FROM PUBLIC").format(SQL(function)))
+    return [function for function, _ in _executable(connection)]
+
+
+def _executable(connection: Connection) -> list[tuple[LiteralString, LiteralString]]:
+    return connection.execute(_EXECUTABLE, [_DISTURBING, GROUP]).fetchall()
+
+
 def _make_group(connection: Connection) -> None:
     if not connection.execute(_GROUP_EXISTS, [GROUP]).fetchall():
         # another database of the server may just be doing the same
         with suppress(psycopg.errors.UniqueViolation, psycopg.errors.DuplicateObject), connection.transaction():
             connection.execute(SQL("CREATE ROLE {} NOLOGIN").format(Identifier(GROUP)))
-    _run(connection, _RIGHTS)
+    _run(connection, (*_RIGHTS, *_NO_TEMPORARY))
+    close(connection)
 
 
 def _run(connection: Connection, statements: tuple[str, ...], **names: Identifier) -> None:
     row = connection.execute(_DATABASE).fetchone()
     assert row is not None
-    given = {"database": Identifier(row[0]), "group": Identifier(GROUP), **names}
+    limits = {"longest": Literal(_LONGEST_STATEMENT), "sessions": Literal(_MOST_SESSIONS)}
+    given = {"database": Identifier(row[0]), "group": Identifier(GROUP), **limits, **names}
     schemas = SQL(", ").join(map(Identifier, SCHEMAS))
     for statement in statements:
         connection.execute(SQL(statement).format(schemas=schemas, **given))

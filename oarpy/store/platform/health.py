@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from oarpy.store.database import Connection
-from oarpy.store.notifications import leadership_key
-from oarpy.store.platform.nodes import NodeRow, is_led
+from oarpy.store.notifications import is_led
+from oarpy.store.platform.nodes import NodeRow
 
 
 class ServerState(NamedTuple):
@@ -91,7 +91,7 @@ def server(connection: Connection) -> ServerState:
 def module(connection: Connection, name: str) -> ModuleState:
     """Return how a module is."""
     row = connection.execute(_SILENT, [name]).fetchone()
-    return ModuleState(is_led(connection, leadership_key(name)), row[0] if row else None)
+    return ModuleState(is_led(connection, name), row[0] if row else None)
 
 
 def late_jobs(connection: Connection, limits: Mapping[str, float], overdue: float) -> list[LateJobs]:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from oarpy.store.database import Connection
-from oarpy.store.notifications import leadership_key
-from oarpy.store.platform.nodes import is_led
+from oarpy.store.notifications import is_led
 
 
 class PassFigures(NamedTuple):
@@ -120,7 +119,7 @@ def nodes(connection: Connection) -> list[NodeFigures]:
 def beats(connection: Connection, modules: Sequence[str]) -> list[BeatFigures]:
     """Return when each of these modules reported, and whether it is led."""
     reported = {row[0]: row[1] for row in connection.execute(_BEATS)}
-    return [BeatFigures(name, reported.get(name), is_led(connection, leadership_key(name))) for name in modules]
+    return [BeatFigures(name, reported.get(name), is_led(connection, name)) for name in modules]
 
 
 def database(connection: Connection) -> DatabaseFigures:

@@ -319,12 +319,6 @@ _OVERDUE = """
       AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id)
 """
 
-_LAUNCHER_LEADS = """
-    SELECT EXISTS (SELECT FROM pg_locks
-                   WHERE locktype = 'advisory' AND granted AND classid = %s AND objid = %s
-                     AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
-"""
-
 
 def nodes(connection: Connection, hosts: Sequence[str] = ()) -> list[NodeRow]:
     """Return every node that should have a channel; ``hosts`` should, with or without resources."""
@@ -415,9 +409,3 @@ def kill_overdue(connection: Connection, slack: float) -> int:
     asked = kill_requests.ask_once(connection, connection.execute(_OVERDUE, {"slack": slack}).fetchall(), "monitor")
     events.log_request(connection, asked, "monitor", "FRAG_JOB_REQUEST")
     return len(asked)
-
-
-def is_led(connection: Connection, key: tuple[int, int]) -> bool:
-    """Tell whether somebody holds this leadership lock (see ``notifications.leadership_key``)."""
-    row = connection.execute(_LAUNCHER_LEADS, list(key)).fetchone()
-    return bool(row and row[0])

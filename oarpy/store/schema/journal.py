@@ -179,6 +179,13 @@ module_runs = table(
     column("host", Text, "its machine"),
 )
 
+leads = table(
+    "leads",
+    "what the instance of a module that leads has locked",
+    column("module", Text, "name of the module", key=True),
+    column("lock", BigInteger, "number of its advisory lock; another one once a stranger holds it"),
+)
+
 past_months = table(
     "past_months",
     "the months that ended jobs were filed in; schema oar_past has their rows",
