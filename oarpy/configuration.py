@@ -341,7 +341,7 @@ class WebSettings:
     root_path: str = ""
     host_names: tuple[str, ...] = ()
     proxy_users: tuple[str, ...] = ("www-data", "nginx", "apache", "http", "caddy", "haproxy", "traefik")
-    proxy_addresses: tuple[str, ...] = ("127.0.0.1", "::1")
+    proxy_addresses: tuple[str, ...] = ()
     connections: Positive = 8
     time_limit: PositiveSeconds = 15.0
     most_connections: Positive = 1000

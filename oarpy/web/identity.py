@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
@@ -102,7 +103,7 @@ def csrf_token(secret: str) -> str:
 
 def _identity(request: Request) -> Identity:
     address = client_address(request)
-    secret, source = _secret(request)
+    secret, source = secret_of(request)
     if secret:
         return _of_token(request, secret, source, address)
     uid = _peer(request)
@@ -115,7 +116,8 @@ def _identity(request: Request) -> Identity:
         raise Unauthenticated(f"user id {uid} has no account on this machine") from None
 
 
-def _secret(request: Request) -> tuple[str, str]:
+def secret_of(request: Request) -> tuple[str, str]:
+    """Return the secret that a request carries, empty without one, and whether it is of a token or of a session."""
     word, _, value = request.headers.get("authorization", "").partition(" ")
     if word.lower() == "bearer" and value.strip():
         return value.strip(), "token"
@@ -200,11 +202,12 @@ def _is_known_proxy(request: Request) -> bool:
 
 
 def client_address(request: Request) -> str:
-    """Return from where the request comes: what a known proxy says last, else who connected."""
+    """Return from where the request comes: the address that a known proxy says last, else who connected."""
     host = request.client.host if request.client else ""
-    forwarded = request.headers.get("x-forwarded-for", "")
+    forwarded = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
     if forwarded and _is_known_proxy(request):
-        return forwarded.rpartition(",")[2].strip()[:100]
+        with suppress(ValueError):
+            return str(ip_address(forwarded))
     return host
 
 

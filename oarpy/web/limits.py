@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oarpy.configuration import WebSettings
-from oarpy.web.identity import client_address
+from oarpy.web.identity import client_address, secret_of
 
 _CLIENTS = 10_000
 """Clients that are remembered; the one heard of longest ago is forgotten first."""
@@ -40,7 +40,7 @@ class RequestLimits:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        secret = _secret(scope)
+        secret = _proof(scope)
         # a guess is no client of its own: who guesses counts by address
         client = secret if secret in self._proved else client_address(Request(scope)).encode()
         if not self._may(client, time.monotonic()):
@@ -95,9 +95,9 @@ class RequestLimits:
         return left >= 1
 
 
-def _secret(scope: Scope) -> bytes:
-    headers = dict(scope["headers"])
-    return hashlib.sha256(headers.get(b"authorization") or headers.get(b"cookie") or b"").digest()
+def _proof(scope: Scope) -> bytes:
+    """Return what stands for the token of a request, however its header is written, or the cookies beside it."""
+    return hashlib.sha256(" ".join(secret_of(Request(scope))).encode("utf-8", "surrogatepass")).digest()
 
 
 def _refuse(status: int, code: str, message: str) -> JSONResponse:

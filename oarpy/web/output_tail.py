@@ -5,12 +5,21 @@ from __future__ import annotations
 import os
 import pwd
 import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from oarpy.model.errors import NotAllowed, NotFound, OarpyError
+from oarpy.transport.wakeup import readable
 
 KEPT = 16_384
 """Bytes of the end that are read, unless told otherwise."""
+
+_LONGEST_SIZE = 32
+"""Bytes of the line that says how long the file is."""
 
 _PATIENCE = 3.0
 """Seconds for the file system of the user to answer."""
@@ -46,6 +55,33 @@ class Tail:
         return self.size > self.kept
 
 
+class _Turns:
+    """Lets each user have so many outputs read at once: who makes them last keeps nobody else waiting."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._taken: Counter[str] = Counter()
+
+    @contextmanager
+    def of(self, user: str) -> Iterator[None]:
+        """Take a turn of a user; raise :class:`OarpyError` when all are taken."""
+        with self._lock:
+            if self._taken[user] >= self._most:
+                raise OarpyError(f"{self._most} outputs of '{user}' are being read", hint="try again in a moment")
+            self._taken[user] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._taken[user] -= 1
+                if not self._taken[user]:
+                    del self._taken[user]
+
+
+_TURNS = _Turns(2)
+
+
 def tail(path: str, user: str, largest: int = KEPT) -> Tail:
     """Read at most ``largest`` bytes from the end of ``path`` as ``user``.
 
@@ -58,28 +94,53 @@ def tail(path: str, user: str, largest: int = KEPT) -> Tail:
         raise NotAllowed(f"user '{user}' has no account on this server") from None
     if os.geteuid() not in (0, account.pw_uid):
         raise NotAllowed("the web server runs as another user and may not read it", hint="an admin may let it")
+    with _TURNS.of(user):
+        status, said = _read(path, account, largest)
+    size, newline, end = said.partition(b"\n")
+    if status or not newline or not size.isdigit():
+        kind, message = _PROBLEMS.get(status, _UNREADABLE)
+        raise kind(message, hint="it may be on the node, or not there yet")
+    end = end[:largest]
+    text = end.decode("utf-8", "replace").replace("\0", "\ufffd")
+    return Tail(path, text, int(size), len(end))
+
+
+def _read(path: str, account: pwd.struct_passwd, largest: int) -> tuple[int, bytes]:
+    """Return the exit status of the child and what it said, no more than was asked for: then it is killed.
+
+    Its user may reach the descriptors of a process of theirs, and write there without end.
+    """
     become = os.geteuid() != account.pw_uid
+    most, until = largest + _LONGEST_SIZE, time.monotonic() + _PATIENCE
     try:
-        done = subprocess.run(
+        child = subprocess.Popen(
             ["/bin/sh", "-c", _READ, "sh", path, str(largest)],
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
             cwd="/",
             env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
             start_new_session=True,
-            timeout=_PATIENCE,
-            check=False,
             user=account.pw_uid if become else None,
             group=account.pw_gid if become else None,
-            extra_groups=os.getgrouplist(user, account.pw_gid) if become else None,
+            extra_groups=os.getgrouplist(account.pw_name, account.pw_gid) if become else None,
         )
-    except subprocess.TimeoutExpired:
-        raise OarpyError("its file system does not answer", hint="try again later") from None
     except (OSError, ValueError) as error:
         raise NotFound(f"it cannot be read: {error}") from None
-    size, newline, end = done.stdout.partition(b"\n")
-    if done.returncode or not newline or not size.isdigit():
-        kind, message = _PROBLEMS.get(done.returncode, _UNREADABLE)
-        raise kind(message, hint="it may be on the node, or not there yet")
-    text = end.decode("utf-8", "replace").replace("\0", "\ufffd")
-    return Tail(path, text, int(size), len(end))
+    assert child.stdout is not None
+    said, whole = b"", False
+    try:
+        while len(said) < most and not whole:
+            if not readable([child.stdout.fileno()], max(until - time.monotonic(), 0)):
+                raise OarpyError("its file system does not answer", hint="try again later")
+            more = os.read(child.stdout.fileno(), most - len(said))
+            said, whole = said + more, not more
+        return child.wait(max(until - time.monotonic(), 0.1)) if whole else 0, said
+    except subprocess.TimeoutExpired:
+        raise OarpyError("its file system does not answer", hint="try again later") from None
+    finally:
+        child.kill()
+        child.stdout.close()
+        with suppress(subprocess.TimeoutExpired):  # one that waits for a dead file system goes when it can
+            child.wait(0.05)

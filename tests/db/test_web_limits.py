@@ -14,6 +14,9 @@ from tests.harness.web_client import ANN, Connection, token, web_client, web_set
 
 pytestmark = pytest.mark.db
 
+HOST = "203.0.113.7"
+"""Where the client of the tests is."""
+
 
 def add_action(client: TestClient) -> None:
     """Give the application an action that says who did it."""
@@ -86,6 +89,26 @@ def test_guesses_of_tokens_count_together(dsn: str, connection: Connection) -> N
         guesses = ({"Authorization": f"Bearer oarpy_{n}", "X-Forwarded-For": str(n)} for n in range(20))
         assert [client.get("/api/v1/whoami", headers=guess).status_code for guess in guesses][-1] == 429
         assert client.get("/api/v1/whoami", headers=header).status_code == 200, "who has proved to be somebody goes on"
+
+
+def test_a_token_counts_once_however_its_header_is_written(dsn: str, connection: Connection) -> None:
+    secret = token(connection, ANN)["Authorization"].removeprefix("Bearer ")
+    with web_client(web_settings(dsn, requests_per_minute=30)) as client:
+        forms = [f"{word}{' ' * space}{secret}" for word in ("Bearer", "bearer", "BEARER") for space in range(1, 6)]
+        answers = [client.get("/api/v1/whoami", headers={"Authorization": form}).status_code for form in forms]
+        assert answers[0] == 200
+        assert answers[-1] == 429
+
+
+def test_who_connects_says_nothing_of_an_address_unless_it_is_a_known_proxy(dsn: str, connection: Connection) -> None:
+    assert web_settings(dsn).web.proxy_addresses == (), "any program of this machine comes from 127.0.0.1"
+    header = token(connection, ANN)
+    for settings, addresses in (({}, {HOST}), ({"proxy_addresses": (HOST,)}, {"192.0.2.7"})):
+        with web_client(web_settings(dsn, **settings)) as client:
+            for said in ("192.0.2.7", "192.0.2.1, 192.0.2.7"):
+                client.post("/api/v1/jobs", json={}, headers={**header, "X-Forwarded-For": said})
+        found = {row[0] for row in connection.execute("DELETE FROM web_actions RETURNING address")}
+        assert found == addresses
 
 
 def test_a_body_without_a_length_is_bounded(dsn: str, connection: Connection) -> None:

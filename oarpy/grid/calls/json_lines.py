@@ -6,6 +6,7 @@ A line in is ``{"call": "cancel", "key": "k1", "part": "7.1", "reason": ""}``. A
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -98,12 +99,20 @@ _HEADS = msgspec.json.Decoder(_EventHead)
 _EVENTS = msgspec.json.Decoder(AnyEvent)
 
 
+def _named_once(pairs: list[tuple[str, object]]) -> None:
+    """Raise :class:`ValueError` for an object with a key twice: of two values, readers take either."""
+    if len(dict(pairs)) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"Object has the key `{next(name for name in names if names.count(name) > 1)}` twice")
+
+
 def read_call(line: bytes) -> AnyCall:
     """Read a line. Raises :class:`UsageError` for one that is not exactly a call."""
     try:
         call: AnyCall = _CALLS.decode(line)
         if not call.key:
             raise ValueError("Object missing required field `key`")
+        json.loads(line, object_pairs_hook=_named_once)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"no call: {str(error)[:300]}", hint="docs/guides/grid-door.md has the calls") from None
     return call

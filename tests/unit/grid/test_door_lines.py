@@ -190,3 +190,12 @@ def test_what_is_no_object_is_refused(line: bytes) -> None:
 def test_a_refused_line_is_answered_under_its_key() -> None:
     assert key_of(b'{"key": "k7", "call": 3}') == "k7"
     assert key_of(b'{"key": 7}') == ""
+
+
+@pytest.mark.parametrize("line", [b'{"call": "cancel", "key": "k", "part": "a", "part": "b"}', None])
+def test_a_key_stands_once_in_an_object(line: bytes | None) -> None:
+    """Of two values, what reads a line before us may take the other one."""
+    if line is None:
+        line = json.dumps(PREPARE).encode().replace(b'"walltime":', b'"walltime": 1, "walltime":', 1)
+    with pytest.raises(UsageError, match=r"no call: Object has the key `(part|walltime)` twice"):
+        read_call(line)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.model.errors import NotAllowed, NotFound
+from oarpy.model.errors import NotAllowed, NotFound, OarpyError
+from oarpy.web import output_tail
 from oarpy.web.output_tail import KEPT, tail
 from tests.harness.passable_folder import passable_folder
 
@@ -51,3 +52,22 @@ def test_root_reads_for_a_user_what_the_user_may_read() -> None:
         for path in (secret, link):
             with pytest.raises(NotAllowed, match="its owner may not read it"):
                 tail(str(path), OTHER)
+
+
+def test_no_more_is_read_than_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever gets hold of the descriptor may write there without end."""
+    (tmp_path / "out").write_text("short")
+    monkeypatch.setattr(output_tail, "_READ", "echo 5; exec yes")
+    found = tail(str(tmp_path / "out"), ME, 100)
+    assert len(found.text) == 100
+    assert found.text.startswith("y")
+
+
+def test_a_user_has_two_outputs_read_at_once(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("short")
+    with output_tail._TURNS.of(ME), output_tail._TURNS.of(ME):
+        with pytest.raises(OarpyError, match=r"2 outputs of .* are being read"):
+            tail(str(tmp_path / "out"), ME)
+        with output_tail._TURNS.of("another"):
+            pass
+    assert tail(str(tmp_path / "out"), ME).text == "short"
