@@ -341,6 +341,19 @@ def test_signals_go_to_all_nodes_and_are_noted(cluster: SmallCluster) -> None:
     assert cluster.sql("SELECT done FROM signal_requests") == [(True,)]
 
 
+def test_a_signal_of_a_job_that_is_over_is_not_looked_for_again(cluster: SmallCluster) -> None:
+    job = cluster.submit("/nodes=1")
+    cluster.settle()
+    cluster.nodes.lose("n1")
+    cluster.sql("INSERT INTO signal_requests (job_id, signal) VALUES (%s, 12)", job)
+    cluster.end(job)
+    cluster.reconnect("n1")
+    cluster.settle()
+    assert cluster.state(job) == "Terminated"
+    assert cluster.sent(Signal) == []
+    assert cluster.sql("SELECT done FROM signal_requests") == [(True,)]
+
+
 def test_a_signal_waits_for_the_nodes_that_cannot_be_reached(cluster: SmallCluster) -> None:
     job = cluster.submit("/nodes=2")
     cluster.settle()

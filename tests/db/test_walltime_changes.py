@@ -170,6 +170,19 @@ def test_what_was_said_into_a_dead_channel_is_said_again(cluster: SmallCluster) 
     assert len(cluster.sent(ChangeWalltime)) == told
 
 
+def test_no_node_is_to_be_told_of_a_job_that_is_over(cluster: SmallCluster) -> None:
+    job = cluster.submit("/nodes=1,walltime=1:0:0")
+    cluster.settle()
+    cluster.node(cluster.hosts(job)[0]).deaf = True
+    ask(cluster, job, "+0:30:0")
+    cluster.settle()
+    cluster.node(cluster.hosts(job)[0]).deaf = False
+    cluster.end(job)
+    cluster.settle()
+    assert cluster.state(job) == "Terminated"
+    assert cluster.sql("SELECT node_told FROM walltime_changes") == [(True,)]
+
+
 def test_a_walltime_changed_by_hand_reaches_the_node_and_the_gantt(cluster: SmallCluster) -> None:
     job = cluster.submit("/nodes=2")
     cluster.settle()

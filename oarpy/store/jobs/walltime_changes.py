@@ -203,7 +203,11 @@ def told(connection: Connection, answers: Sequence[tuple[int, int, int]]) -> Non
     if answers:
         jobs, attempts, seconds = ([answer[place] for answer in answers] for place in range(3))
         connection.execute(_TOLD, [jobs, attempts, seconds])
-        connection.execute(_TELL_NO_MORE)
+
+
+def tell_no_more(connection: Connection) -> None:
+    """Note that no node is to be told of jobs that are over."""
+    connection.execute(_TELL_NO_MORE)
 
 
 def _change(row: tuple[Any, ...]) -> PendingChange:

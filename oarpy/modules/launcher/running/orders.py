@@ -61,9 +61,7 @@ class Signalling(Part):
         """
         wanted = execution.signals(connection)
         self.signalled = {one.request: self.signalled.get(one.request, set()) for one in wanted}
-        if not wanted:
-            return
-        live = execution.live_among(connection, [one.job for one in wanted])
+        live = execution.live_among(connection, [one.job for one in wanted]) if wanted else []
         nodes = {row.id: row.nodes for row in self.sent.placed(live)}
         sent = [one for one in wanted if one.job in nodes and self._send(one, nodes[one.job], channels)]
         with connection.transaction():
@@ -115,6 +113,7 @@ class Walltimes(Part):
         rows = walltime_changes.untold(connection)
         if not rows:
             self.said.clear()
+            walltime_changes.tell_no_more(connection)
             return
         moment = time.monotonic()
         placed = [(row.job, self.hosts.of(row.types, () if row.head is None else (row.head,))) for row in rows]
