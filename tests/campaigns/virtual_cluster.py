@@ -1,0 +1,463 @@
+"""A cluster in one process and in virtual time: the real modules, a real database, nodes in memory.
+
+::
+
+    module --statement--> Session --.            .--> FakeNode
+                                     >-- faults --<
+    launcher --message---> Wire ----'            '--> delayed, in order for each node
+
+Each module is a process of its own as far as it can tell: it has a session, is killed after any statement or message,
+and comes back as a new object. What every session and node does goes into one history, whose digest tells whether two
+runs were the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import zlib
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import psycopg
+
+from oarpy import configuration
+from oarpy.client.session import Session as UserSession
+from oarpy.configuration import Configuration
+from oarpy.modules.accounting import Accounting
+from oarpy.modules.automaton import REACTIONS
+from oarpy.modules.canceller import Canceller
+from oarpy.modules.launcher import Launcher
+from oarpy.modules.loop.module import Module, run
+from oarpy.modules.metascheduler.metascheduler import Metascheduler
+from oarpy.modules.monitor import Monitor
+from oarpy.store import notifications
+from oarpy.store.refusals import is_refusal
+from oarpy.transport.base import Transport
+from oarpy.transport.inbox import Inbox
+from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode
+from oarpy.wire.jobs import JobKey, JobSpec
+from oarpy.wire.messages import ChannelLost, Command, Ready, Report
+from tests.harness import virtual_time
+from tests.harness.fake_transport import FakeTransport
+from tests.harness.small_cluster import with_settings
+from tests.harness.virtual_time import SECOND, Clock, Session
+
+MODULES = ("metascheduler", "launcher", "canceller", "monitor", "accounting")
+NODES, CORES = ("n1", "n2", "n3", "n4"), 2
+SETTINGS = with_settings(
+    scheduler={"security_time": 1},
+    nodes={"lost_timeout": 240.0},
+    jobs={"users_may_suspend": True},
+    walltime={"enabled": True},
+    modules={"accounting_window": 3600, "launcher": 120.0, "canceller": 120.0, "monitor": 60.0},
+)
+AGAIN = 99
+"""The exit code with which an idempotent job asks to be run again."""
+_TICK = SECOND // 1000
+"""What every transaction takes, at least."""
+
+
+class Killed(BaseException):
+    """The process was killed where it stood."""
+
+
+class Wrong(AssertionError):
+    """Something that must never be."""
+
+
+@dataclass(slots=True)
+class Doom:
+    """After how many statements and messages a process is struck, and how: killed, or only its session ``cut``."""
+
+    left: int
+    cut: bool = False
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a run was made of."""
+
+    kills: int = 0
+    cuts: int = 0
+    steps: int = 0
+    statements: int = 0
+    messages: int = 0
+    heard: int = 0
+    """Reports that reached a launcher."""
+    seen: Counter[str] = field(default_factory=Counter)
+
+
+class Process:
+    """A module or a command, its session, and what is going to happen to it."""
+
+    def __init__(self, cluster: VirtualCluster, name: str, make: Callable[[], Module] | None = None) -> None:
+        self.name = name
+        self.doom: Doom | None = None
+        self.due = 0
+        """When its loop runs it again, though it hears nothing."""
+        self._cluster = cluster
+        self._make = make
+        self._session: Session | None = None
+        self.module = make() if make else None
+
+    @property
+    def session(self) -> Session:
+        """The session, opened when there is none; a module leads then."""
+        if self._session is None or self._session.closed:
+            self._session = virtual_time.connect(self._cluster.dsn, self)
+            if self.module is not None:
+                doom, self.doom = self.doom, None
+                assert notifications.try_lead(self._session, self.name)
+                self.doom = doom
+        return self._session
+
+    def die(self) -> None:
+        """End at once; a new process of the kind takes the place."""
+        if self._session is not None:
+            self._session.break_off()
+        self._session = self.doom = None
+        if self._make is not None:
+            self.module = self._make()
+
+    def lose_session(self) -> None:
+        """Let the session be cut: the process lives."""
+        if self._session is not None:
+            self._session.break_off()
+        self._session = self.doom = None
+
+    # What its session tells
+
+    def begins(self) -> int:
+        """Let some time pass before a transaction."""
+        self._cluster.pass_time(_TICK)
+        return self._cluster.clock.now
+
+    def before(self, what: str) -> None:
+        """Be struck before COMMIT."""
+        if what == "COMMIT":
+            self.point(what)
+
+    def after(self, what: str) -> None:
+        """Write a statement into the history, and be struck after it."""
+        self._cluster.counts.statements += 1
+        self._cluster.note(f"{self.name} {zlib.crc32(what.encode()):08x}")
+        self.point(what)
+
+    def point(self, what: str) -> None:
+        """Be killed, or have the session cut, if it is time."""
+        if self.doom is None:
+            return
+        self.doom.left -= 1
+        if self.doom.left > 0:
+            return
+        if not self.doom.cut:
+            self.doom = None
+            self._cluster.counts.kills += 1
+            self._cluster.note(f"{self.name} is killed at {what[:60]}")
+            raise Killed
+        if what != "message":
+            self.doom = None
+            self._cluster.counts.cuts += 1
+            self._cluster.note(f"{self.name} loses its session at {what[:60]}")
+            self.lose_session()
+            raise psycopg.OperationalError("the session was cut")
+
+
+class Wire:
+    """A launcher's way to the nodes: commands and reports take their time, and keep their order for each node."""
+
+    def __init__(self, cluster: VirtualCluster, inbox: Inbox) -> None:
+        self.inbox = inbox
+        self._cluster = cluster
+        cluster.wire = self
+
+    def connect(self, node: NodeAddress) -> None:
+        """Begin to open a channel."""
+        self._cluster.connect(node)
+
+    def connected(self, name: str) -> bool:
+        """Tell whether the greeting of a node has arrived."""
+        return name in self._cluster.opened
+
+    def send(self, name: str, command: Command) -> bool:
+        """Put a command on its way."""
+        if name not in self._cluster.opened:
+            return False
+        self._cluster.send(name, command)
+        self._cluster.processes["launcher"].point("message")
+        return True
+
+    def disconnect(self, name: str) -> None:
+        """Close a channel."""
+        self._cluster.cut_channel(name)
+        self._cluster.nodes.disconnect(name)
+
+    def close(self) -> None:
+        """Close all."""
+        self._cluster.close_channels()
+
+
+class VirtualCluster:
+    """The cluster. Its own session, ``control``, is nobody's: what it looks at is what users could see."""
+
+    def __init__(self, dsn: str, chance: random.Random, settings: Configuration = SETTINGS) -> None:
+        self.dsn = dsn
+        self.clock = Clock()
+        self.chance = chance
+        self.settings = settings
+        self.counts = Counts()
+        self.history: list[str] = []
+        self._digest = hashlib.sha256()
+        self.nodes = FakeTransport(Inbox(), self._starts, self.clock.time)
+        self.wire: Wire | None = None
+        self.opened: set[str] = set()
+        self._out: dict[str, deque[tuple[int, Command]]] = {name: deque() for name in NODES}
+        self._back: dict[str, deque[tuple[int, Report]]] = {name: deque() for name in NODES}
+        self.on_start: Callable[[JobSpec], None] = lambda spec: None
+        self.began: Counter[JobKey] = Counter()
+        self.ended: dict[JobKey, int | None] = {}
+        """How each program ended that did so by itself."""
+        self.disturbed: set[int] = set()
+        """Jobs whose programs a node lost."""
+        self.control = virtual_time.connect(dsn)
+        self._ear = notifications.Ear(self.control, notifications.EVENTS)
+        self._add_nodes()
+        makes: dict[str, Callable[[], Module]] = {
+            "metascheduler": lambda: Metascheduler(settings),
+            "launcher": lambda: Launcher(settings, self._wire_up),
+            "canceller": lambda: Canceller(settings),
+            "monitor": lambda: Monitor(settings),
+            "accounting": lambda: Accounting(settings),
+        }
+        self.processes = {name: Process(self, name, makes[name]) for name in MODULES}
+        self.command = Process(self, "command")
+
+    def _add_nodes(self) -> None:
+        self.control.execute(
+            "INSERT INTO nodes (network_address, transport) SELECT unnest(%s::text[]), 'local'", [[*NODES]]
+        )
+        self.control.execute(
+            "INSERT INTO resources (network_address, host, cpu, core)"
+            " SELECT name, name, place, place * 100 + core"
+            " FROM unnest(%s::text[]) WITH ORDINALITY AS node (name, place), generate_series(1, %s) AS core"
+            " ORDER BY place, core",
+            [[*NODES], CORES],
+        )
+
+    def _wire_up(self, mode: NodeMode, settings: configuration.Nodes, inbox: Inbox, config: ChannelConfig) -> Transport:
+        return Wire(self, inbox)
+
+    def close(self) -> None:
+        """Give sessions and descriptors back."""
+        for process in (*self.processes.values(), self.command):
+            process.lose_session()
+        self.control.close()
+        self.nodes.inbox.close()
+
+    # History
+
+    def note(self, line: str) -> None:
+        """Add a line to the history."""
+        line = f"{self.clock.now} {line}"
+        self.history.append(line)
+        self._digest.update(line.encode() + b"\n")
+
+    def digest(self) -> str:
+        """Return the digest of the history so far."""
+        return self._digest.hexdigest()
+
+    def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """Return what a user could read now."""
+        return self.control.execute(query, values).fetchall()
+
+    # Processes
+
+    def run(self, name: str, doom: Doom | None = None) -> bool:
+        """Run a module once, as its loop does; tell whether it is to run again at once."""
+        process, again = self.processes[name], True
+        process.doom = doom
+        self.counts.seen[name] += 1
+        assert process.module is not None
+        try:
+            outcome = run(process.module, process.session, self.clock.datetime())
+            self.note(f"{name}: {outcome.word}")
+            again = outcome.again
+            process.due = self.clock.now + int(process.module.period * SECOND)
+            if outcome.wake_at is not None:
+                process.due = min(process.due, int(outcome.wake_at * SECOND))
+        except Killed:
+            if name == "launcher":
+                self.close_channels()
+            process.die()
+        except psycopg.OperationalError as error:
+            self.note(f"{name}: {type(error).__name__}")
+        except psycopg.Error as error:
+            kind = "refused" if is_refusal(error) else "failed"
+            raise Wrong(f"{name}: {kind} by the database: {error}") from error
+        process.doom = None
+        return again
+
+    def act(self, user: str, what: Callable[[UserSession], Any], doom: Doom | None = None) -> tuple[bool, Any]:
+        """Let a user run a command; return whether there was an answer, and it."""
+        process = self.command
+        process.doom = doom
+        try:
+            found = what(UserSession(process.session, self.settings, user, 1000, is_admin=False))
+        except Killed:
+            process.die()
+            return False, None
+        except psycopg.OperationalError:
+            return False, None
+        finally:
+            process.doom = None
+        return True, found
+
+    def woken(self) -> set[str]:
+        """Return the modules that the automaton would tell to run, for what was announced since the last time."""
+        self.control.execute("SELECT")  # the server passes on what it has before it answers
+        heard = self._ear.drain()
+        return {name for payload in heard for name in REACTIONS.get(payload, ()) if name in self.processes}
+
+    # Time and messages
+
+    def pass_time(self, duration: int) -> None:
+        """Let time pass, with all that happens meanwhile: programs end, messages arrive."""
+        until = self.clock.now + duration
+        while (found := self._next_event()) is not None and found[0] <= until:
+            self.clock.now = max(self.clock.now, found[0])
+            found[1]()
+        self.clock.now = max(self.clock.now, until)
+
+    def next_event(self) -> int | None:
+        """Return when something happens by itself."""
+        found = self._next_event()
+        return None if found is None else found[0]
+
+    def _next_event(self) -> tuple[int, Callable[[], None]] | None:
+        first: tuple[int, Callable[[], None]] | None = None
+        for name in NODES:
+            if self._out[name] and (first is None or self._out[name][0][0] < first[0]):
+                first = (self._out[name][0][0], partial(self._arrive, name))
+            if self._back[name] and (first is None or self._back[name][0][0] < first[0]):
+                first = (self._back[name][0][0], partial(self._report, name))
+            for key, job in self.nodes.node(name).jobs.items():
+                if job.spec is None or job.started is None or job.ended is not None or job.suspended is not None:
+                    continue
+                seconds, status = map(int, job.spec.command.split()[1:])
+                status = 0 if status == AGAIN and key.job % 3 == 0 else status  # a chain of copies has an end
+                over = seconds >= job.walltime > 0
+                at = int((job.started.start + min(seconds, job.walltime or seconds)) * SECOND)
+                if first is None or at < first[0]:
+                    first = (at, partial(self._end, name, key, None if over else status))
+        return first
+
+    def end(self, name: str, key: JobKey, status: int | None) -> None:
+        """Let a program end now; None: its walltime is over."""
+        self._end(name, key, status)
+
+    def _end(self, name: str, key: JobKey, status: int | None) -> None:
+        if status is None:
+            self.nodes.finish(name, key, 15, "walltime")
+        else:
+            self.ended[key] = status << 8
+            self.nodes.finish(name, key, status << 8)
+        self.note(f"{key} ends on {name} with {status}")
+        self._collect()
+
+    def _starts(self, spec: JobSpec) -> None:
+        self.began[spec.key] += 1
+        self.note(f"{spec.key} starts")
+        self.on_start(spec)
+
+    def _delay(self) -> int:
+        draw = self.chance.random()
+        if draw < 0.7:
+            return self.chance.randrange(1, 30_000)
+        return self.chance.randrange(1, 2 * SECOND if draw < 0.95 else 60 * SECOND)
+
+    def connect(self, node: NodeAddress) -> None:
+        """Open a channel: the greeting of the node is on its way."""
+        self.cut_channel(node.name)
+        self.nodes.connect(node)
+        self._collect()
+
+    def send(self, name: str, command: Command) -> None:
+        """Put a command on its way, now and then twice."""
+        self.counts.messages += 1
+        queue = self._out[name]
+        for _ in range(2 if self.chance.random() < 0.03 else 1):
+            queue.append((max(self.clock.now + self._delay(), queue[-1][0] if queue else 0), command))
+
+    def _arrive(self, name: str) -> None:
+        _, command = self._out[name].popleft()
+        self.note(f"{name} hears {type(command).__name__} {_keys(command)}")
+        self.nodes.send(name, command)
+        self._collect()
+
+    def _collect(self) -> None:
+        """Put what nodes said on its way."""
+        for name, report in self.nodes.inbox.drain():
+            queue = self._back[name]
+            for _ in range(2 if self.chance.random() < 0.03 and not isinstance(report, Ready) else 1):
+                queue.append((max(self.clock.now + self._delay(), queue[-1][0] if queue else 0), report))
+            if len(queue) > 1 and self.chance.random() < 0.1 and _apart(queue[-1][1], queue[-2][1]):
+                (earlier, first), (later, second) = queue[-2], queue[-1]
+                queue[-2], queue[-1] = (earlier, second), (later, first)
+
+    def _report(self, name: str) -> None:
+        _, report = self._back[name].popleft()
+        self.counts.messages += 1
+        self.note(f"{name} says {type(report).__name__} {getattr(report, 'key', '')}")
+        if isinstance(report, Ready):
+            self.opened.add(name)
+        elif isinstance(report, ChannelLost):
+            self.opened.discard(name)
+        if self.wire is not None:
+            self.counts.heard += 1
+            self.wire.inbox.put(name, [report])
+
+    def cut_channel(self, name: str) -> None:
+        """Let what is on its way to a node arrive in part, and nothing of what it said."""
+        self.opened.discard(name)
+        queue, self._out[name] = self._out[name], deque()
+        for _, command in [*queue][: self.chance.randint(0, len(queue))]:
+            self.nodes.send(name, command)
+        self.nodes.inbox.drain()
+        self._back[name].clear()
+
+    def close_channels(self) -> None:
+        """Close all channels: their launcher is gone."""
+        for name in NODES:
+            self.cut_channel(name)
+        self.nodes.close()
+        self.wire = None
+
+    def lose(self, name: str) -> None:
+        """Cut a channel, which the launcher hears of."""
+        if self.nodes.node(name).connected:
+            self.cut_channel(name)
+            self.nodes.lose(name)
+            self._collect()
+
+    def reboot(self, name: str, *, keep_state: bool) -> None:
+        """Crash a node."""
+        node = self.nodes.node(name)
+        self.disturbed |= {key.job for key, job in node.jobs.items() if job.ended is None}
+        self.lose(name)
+        self.nodes.reboot(name, keep_state)
+        self.nodes.inbox.drain()
+
+
+def _keys(command: Command) -> str:
+    jobs = getattr(command, "jobs", ())
+    return " ".join(str(job.key if isinstance(job, JobSpec) else job) for job in jobs)
+
+
+def _apart(first: Report, second: Report) -> bool:
+    """Tell whether two reports are about different jobs, so that their order says nothing."""
+    one, other = getattr(first, "key", None), getattr(second, "key", None)
+    return isinstance(one, JobKey) and isinstance(other, JobKey) and one.job != other.job

@@ -1,0 +1,193 @@
+"""One clock for Python and PostgreSQL that moves only when it is told to, and sessions whose statements are watched.
+
+::
+
+    time.time, time.monotonic, datetime.now --> Clock <-- now(), clock_timestamp(), defaults, views, triggers
+
+A database of this kind is made from the schema with functions of the clock that come before the server's own. What is
+read of the clock inside a transaction is as in a real server: ``now()`` stands still, ``clock_timestamp()`` goes on.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, tzinfo
+from typing import Any, Protocol
+from unittest.mock import patch
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+from psycopg.pq import TransactionStatus
+
+from oarpy.modules.launcher import recalling
+from oarpy.store.database import PlainListDumper
+from oarpy.store.schema import migrations
+
+SECOND = 1_000_000
+"""In microseconds, as all instants and durations of the clock."""
+BEGIN = int(datetime(2030, 1, 1, 9, 0, tzinfo=UTC).timestamp()) * SECOND
+
+_OPTIONS = (
+    "-c search_path=public,sim,pg_catalog -c timezone=UTC -c synchronous_commit=off -c deadlock_timeout=1h"
+    " -c max_parallel_workers_per_gather=0"
+)
+_FUNCTIONS = """
+CREATE SCHEMA sim;
+CREATE SEQUENCE sim.clock;
+CREATE FUNCTION sim.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+    AS $$ SELECT pg_catalog.to_timestamp(0) + last_value * interval '1 microsecond' FROM sim.clock $$;
+CREATE FUNCTION sim.statement_timestamp() RETURNS timestamptz LANGUAGE sql STABLE
+    AS $$ SELECT pg_catalog.to_timestamp(0) + last_value * interval '1 microsecond' FROM sim.clock $$;
+CREATE FUNCTION sim.now() RETURNS timestamptz LANGUAGE sql STABLE
+    AS $$ SELECT coalesce(nullif(pg_catalog.current_setting('sim.begun', true), '')::timestamptz, pg_catalog.now()) $$;
+"""
+
+
+class Clock:
+    """What time it is. ``jumped`` is by how much the wall clock was set forward, which no monotonic clock saw."""
+
+    def __init__(self) -> None:
+        self.now = BEGIN
+        self.jumped = 0
+
+    def time(self) -> float:
+        """Return seconds since the epoch."""
+        return self.now / SECOND
+
+    def monotonic(self) -> float:
+        """Return seconds that have really passed since some instant."""
+        return (self.now - self.jumped - BEGIN) / SECOND + 1000.0
+
+    def datetime(self) -> datetime:
+        """Return the instant as modules are told."""
+        return datetime.fromtimestamp(self.now / SECOND, UTC)
+
+    def advance(self, duration: int) -> None:
+        """Let time pass."""
+        self.now += duration
+
+    def jump(self, duration: int) -> None:
+        """Set the wall clock forward."""
+        self.now += duration
+        self.jumped += duration
+
+    @contextmanager
+    def rules(self) -> Iterator[None]:
+        """Let Python read this clock inside the block."""
+
+        class Dates(datetime):
+            @classmethod
+            def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+                return datetime.fromtimestamp(clock.now / SECOND, tz)
+
+        clock = self
+        with (
+            patch.object(time, "time", self.time),
+            patch.object(time, "monotonic", self.monotonic),
+            patch.object(recalling, "datetime", Dates),
+        ):
+            yield
+
+
+class Watch(Protocol):
+    """What a session asks around all it does; any of these may raise, and the session is as a real one then."""
+
+    def begins(self) -> int:
+        """A transaction begins, or a statement outside of one; return the instant."""
+
+    def before(self, what: str) -> None:
+        """A statement, or COMMIT, is about to be sent."""
+
+    def after(self, what: str) -> None:
+        """It was done."""
+
+
+class _Cursor(psycopg.Cursor[tuple[Any, ...]]):
+    def execute(self, query: Any, params: Any = None, **options: Any) -> _Cursor:
+        session = self.connection
+        assert isinstance(session, Session)
+        text = query if isinstance(query, str) else query.as_string(None)
+        with session.watched(text):
+            super().execute(query, params, **options)
+        return self
+
+
+class Session(psycopg.Connection[tuple[Any, ...]]):
+    """A connection to a database with the clock; ``watch`` sees each of its statements."""
+
+    watch: Watch | None = None
+
+    @contextmanager
+    def watched(self, text: str) -> Iterator[None]:
+        """Tell of a statement."""
+        if self.watch is None:
+            yield
+            return
+        if self.info.transaction_status is TransactionStatus.IDLE:
+            self._set_clock(self.watch.begins())
+        self.watch.before(text)
+        yield
+        self.watch.after(text)
+
+    @contextmanager
+    def transaction(
+        self, savepoint_name: str | None = None, force_rollback: bool = False
+    ) -> Iterator[psycopg.Transaction]:
+        """Open a transaction, and tell of its COMMIT if it is no part of another."""
+        watch = self.watch if self.info.transaction_status is TransactionStatus.IDLE else None
+        if watch is not None:
+            self._set_clock(watch.begins())
+        with super().transaction(savepoint_name, force_rollback) as opened:
+            yield opened
+            if watch is not None:
+                watch.before("COMMIT")
+        if watch is not None:
+            watch.after("COMMIT")
+
+    def break_off(self) -> None:
+        """End as when the client is killed. What the server undoes then is undone when this returns."""
+        if not self.closed:
+            self.pgconn.exec_(b"ROLLBACK")
+            self.pgconn.exec_(b"SELECT pg_advisory_unlock_all()")
+            self.close()
+
+    def _set_clock(self, instant: int) -> None:
+        begun = datetime.fromtimestamp(instant / SECOND, UTC).isoformat()
+        self.pgconn.exec_(f"SELECT set_config('sim.begun', '{begun}', false), setval('sim.clock', {instant})".encode())
+
+
+def connect(dsn: str, watch: Watch | None = None) -> Session:
+    """Open a session as modules do."""
+    session = Session.connect(dsn, autocommit=True, cursor_factory=_Cursor)
+    session.adapters.register_dumper(list, PlainListDumper)
+    session.watch = watch
+    return session
+
+
+def make_template(server: str) -> str:
+    """Make a database with the present schema whose defaults, views and functions read the clock; return its name."""
+    name = f"virtual_{uuid.uuid4().hex}"
+    with psycopg.connect(server, dbname="postgres", autocommit=True) as maintenance:
+        maintenance.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name)))
+    dsn = make_conninfo(server, dbname=name, options=_OPTIONS)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(_FUNCTIONS)
+    migrations.upgrade(dsn)
+    return name
+
+
+@contextmanager
+def database(server: str, template: str) -> Iterator[str]:
+    """Make a database from a template, and return its DSN; it is dropped at the end."""
+    name = f"virtual_{uuid.uuid4().hex}"
+    with psycopg.connect(server, dbname="postgres", autocommit=True) as maintenance:
+        create = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
+        maintenance.execute(create.format(sql.Identifier(name), sql.Identifier(template)))
+        try:
+            yield make_conninfo(server, dbname=name, options=_OPTIONS)
+        finally:
+            maintenance.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
