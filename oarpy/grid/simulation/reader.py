@@ -12,15 +12,16 @@ from msgspec import UNSET, UnsetType
 from oarpy.grid.core.broker_state import DeadlineRules, GridCluster, ReallocationRules
 from oarpy.grid.simulation.fields import DeadlinesEntry, GridClusterEntry, GridFile, GridJobEntry, ReallocationEntry
 from oarpy.grid.simulation.scenario import GridJob, GridScenario
+from oarpy.grid.simulation.system_of_file import QUEUES, system_of
 from oarpy.model.typed_values import Misfit, from_json, from_values, refuse, shown
 
-_MOST_NAMED = 1_000_000
+MOST_NAMED = 1_000_000
 """Most processors of a cluster whose planner names each, and components of a job that may find room."""
-_MOST_COUNTED = 10**15
+MOST_COUNTED = 10**15
 """Most processors of a cluster that only counts them."""
 
 _LARGEST, _PRECISION = sys.float_info.max, sys.float_info.epsilon
-_LONGEST = 1e15
+LONGEST = 1e15
 """Most seconds of a file, all walltimes together included: what is larger is added without its last seconds."""
 _MOST_PASSES = 100_000_000
 """Passes up to the last submission, and for the longest walltime behind it."""
@@ -31,14 +32,14 @@ Value = TypeVar("Value")
 def read_grid(text: str) -> GridScenario:
     """Read the text of a file. Raises :class:`UsageError` that names the cluster or job, the key and the value."""
     try:
-        file = from_json(text, GridFile)
+        file = _file(text)
     except Misfit as misfit:
         raise misfit.error("file") from None
     if not file.clusters:
         refuse("file", "clusters", [], "names no cluster", "give at least one")
     if not file.jobs:
         refuse("file", "jobs", [], "names no job", "give at least one")
-    most = _MOST_COUNTED if file.engine == "counting" else _MOST_NAMED
+    most = MOST_COUNTED if file.engine == "counting" else MOST_NAMED
     entries = [_cluster(place, values, most) for place, values in enumerate(file.clusters, 1)]
     clusters: dict[str, GridCluster] = {}
     for entry in entries:
@@ -64,14 +65,22 @@ def read_grid(text: str) -> GridScenario:
     )
 
 
-def _entry(owner: str, values: Any, kind: type[Value]) -> Value:
+def _file(text: str) -> GridFile:
+    """Read the whole file, which may name its system."""
+    if system_of(text, default="") != QUEUES:
+        return from_json(text, GridFile)
+    document = from_json(text, dict[str, Any])
+    return from_values({key: value for key, value in document.items() if key != "system"}, GridFile)
+
+
+def read_entry(owner: str, values: Any, kind: type[Value]) -> Value:
     try:
         return from_values(values, kind)
     except Misfit as misfit:
         raise misfit.error(owner) from None
 
 
-def _check(
+def check_number(
     owner: str,
     key: str,
     value: float | UnsetType | None,
@@ -91,7 +100,7 @@ def _check(
         refuse(owner, key, value, f"is not above {above:g}", f"give a number above {above:g}")
 
 
-def _check_count(owner: str, key: str, value: int | UnsetType, most: int | None = None) -> None:
+def check_count(owner: str, key: str, value: int | UnsetType, most: int | None = None) -> None:
     if value is UNSET:
         return
     if value < 1:
@@ -100,7 +109,7 @@ def _check_count(owner: str, key: str, value: int | UnsetType, most: int | None 
         refuse(owner, key, value, "is too large", f"give a number from 1 to {most}")
 
 
-def _owner(what: str, key: str, place: int, values: Any) -> str:
+def owner_of(what: str, key: str, place: int, values: Any) -> str:
     """Return how errors call an object: by its name if it has one, else by its place."""
     name = values.get(key) if isinstance(values, dict) else None
     return f"{what} {shown(name)}" if type(name) in (int, str) and name != "" else f"{what} at place {place}"
@@ -108,24 +117,24 @@ def _owner(what: str, key: str, place: int, values: Any) -> str:
 
 def _cluster(place: int, values: Any, most: int) -> GridClusterEntry:
     """Read a cluster, which has ``most`` processors at most."""
-    owner = _owner("cluster", "name", place, values)
-    entry = _entry(owner, values, GridClusterEntry)
+    owner = owner_of("cluster", "name", place, values)
+    entry = read_entry(owner, values, GridClusterEntry)
     if not entry.name:
         refuse(owner, "name", entry.name, "is no name of a cluster", "give each cluster a name")
-    _check_count(owner, "procs", entry.procs, most)
-    _check(owner, "speed", entry.speed, above=0)
+    check_count(owner, "procs", entry.procs, most)
+    check_number(owner, "speed", entry.speed, above=0)
     return entry
 
 
 def _job(place: int, values: Any, clusters: Mapping[str, GridCluster]) -> GridJob:
-    owner = _owner("job", "id", place, values)
-    entry = _entry(owner, values, GridJobEntry)
-    _check_count(owner, "procs", entry.procs)
-    _check_count(owner, "components", entry.components)
-    _check(owner, "run", entry.run, above=0, most=_LONGEST)
-    _check(owner, "walltime", entry.walltime, above=0, most=_LONGEST)
-    _check(owner, "submit", entry.submit, most=_LONGEST)
-    _check(owner, "deadline", entry.deadline, most=_LONGEST)
+    owner = owner_of("job", "id", place, values)
+    entry = read_entry(owner, values, GridJobEntry)
+    check_count(owner, "procs", entry.procs)
+    check_count(owner, "components", entry.components)
+    check_number(owner, "run", entry.run, above=0, most=LONGEST)
+    check_number(owner, "walltime", entry.walltime, above=0, most=LONGEST)
+    check_number(owner, "submit", entry.submit, most=LONGEST)
+    check_number(owner, "deadline", entry.deadline, most=LONGEST)
     _check_kind(owner, entry)
     _check_size(owner, entry, clusters)
     return GridJob(
@@ -161,7 +170,7 @@ def _check_size(owner: str, entry: GridJobEntry, clusters: Mapping[str, GridClus
     """
     if entry.components is not UNSET:
         if entry.components <= sum(one.procs // entry.procs for one in clusters.values()):
-            _check_count(owner, "components", entry.components, _MOST_NAMED)
+            check_count(owner, "components", entry.components, MOST_NAMED)
         return
     if entry.cluster is not UNSET and entry.cluster not in clusters:
         refuse(owner, "cluster", entry.cluster, "is no cluster", f"known: {', '.join(clusters)}")
@@ -174,9 +183,9 @@ def _check_size(owner: str, entry: GridJobEntry, clusters: Mapping[str, GridClus
 def _check_times(clusters: Sequence[GridCluster], jobs: Sequence[GridJob], rules: ReallocationEntry) -> None:
     """Raise :class:`UsageError` for a speed or a period with which times cannot be added up, or nobody sees the end."""
     slowest = min(clusters, key=lambda cluster: cluster.speed)
-    if sum(job.walltime for job in jobs) > _LONGEST * slowest.speed:
+    if sum(job.walltime for job in jobs) > LONGEST * slowest.speed:
         advice = "give a higher speed, or shorter walltimes"
-        problem = f"makes more than {_LONGEST:g} seconds of all walltimes"
+        problem = f"makes more than {LONGEST:g} seconds of all walltimes"
         refuse(f"cluster {shown(slowest.name)}", "speed", slowest.speed, problem, advice)
     last = max(job.deadline if job.components else job.submit for job in jobs)
     span = last - min(job.submit for job in jobs) + max(job.walltime for job in jobs) / slowest.speed
@@ -190,18 +199,18 @@ def _check_times(clusters: Sequence[GridCluster], jobs: Sequence[GridJob], rules
 
 
 def _deadlines(entry: DeadlinesEntry) -> DeadlineRules:
-    _check("deadlines", "lp", entry.lp, above=0)
+    check_number("deadlines", "lp", entry.lp, above=0)
     if entry.lp > 1:
         refuse("deadlines", "lp", entry.lp, "is above 1", "give a number above 0, at most 1")
-    _check("deadlines", "tries", entry.tries, least=0, most=inf)
-    _check("deadlines", "wait", entry.wait, least=0)
+    check_number("deadlines", "tries", entry.tries, least=0, most=inf)
+    check_number("deadlines", "wait", entry.wait, least=0)
     wait = inf if entry.wait is None else float(entry.wait)
     return DeadlineRules(float(entry.lp), entry.tries, wait, entry.evict_at)
 
 
 def _reallocation(entry: ReallocationEntry) -> ReallocationRules:
-    _check("reallocation", "period", entry.period, above=0)
-    _check("reallocation", "threshold", entry.threshold, least=0)
-    _check("reallocation", "age_limit", entry.age_limit, least=0)
+    check_number("reallocation", "period", entry.period, above=0)
+    check_number("reallocation", "threshold", entry.threshold, least=0)
+    check_number("reallocation", "age_limit", entry.age_limit, least=0)
     limit = inf if entry.age_limit is None else float(entry.age_limit)
     return ReallocationRules(entry.mapping, entry.algorithm, entry.heuristic, float(entry.threshold), limit, entry.seed)

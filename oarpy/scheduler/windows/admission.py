@@ -189,3 +189,20 @@ class _Question(Generic[Request, Hold]):
 
     def _hold(self, job: WindowJob[Request], start: float) -> Hold:
         return self._timeline.hold(job.request, start, start + job.time)
+
+
+def replanned(
+    timeline: Timeline[Request, Hold], queue: Iterable[WindowJob[Request]], now: float
+) -> dict[JobId, float] | None:
+    """Return each job's earliest place inside its window, in the order of the queue; None if one gets none.
+
+    The timeline has what runs, and nothing else; afterwards it is of no more use.
+    """
+    starts: dict[JobId, float] = {}
+    for job in queue:
+        start = timeline.earliest(job.request, job.time, *job.window(now))
+        if start == inf:
+            return None
+        starts[job.id] = start
+        timeline.hold(job.request, start, start + job.time)
+    return starts

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from math import inf
+from dataclasses import dataclass, replace
+from math import inf, nextafter
 from typing import Generic, Literal, TypeVar
 
 from oarpy.profiles.planned import JobId, id_order
@@ -38,6 +38,13 @@ class WindowJob(Generic[Request]):
     def slack(self, now: float) -> float:
         """Return how many seconds its start may still be put off."""
         return self.deadline - max(self.ready, now) - self.time
+
+    def fixed_at(self, start: float) -> WindowJob[Request]:
+        """Return the same job with no room to move."""
+        deadline = start + self.time
+        while deadline - self.time < start:  # the sum was rounded down
+            deadline = nextafter(deadline, inf)
+        return replace(self, ready=start, deadline=deadline)
 
 
 def in_order(

@@ -1,0 +1,211 @@
+"""What systems with planned starts have in common: one instant after the other, begins, ends, what was really used.
+
+At one instant ends come first, in the order in which they began; then arrivals, in file order; then what is planned to
+begin. Jobs are told by their places in the file.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from heapq import heappush
+from itertools import count
+from math import inf
+from statistics import fmean
+from typing import Any, Generic, TypeVar
+
+from oarpy.grid.simulation.promised.fields import ClusterEntry, JobEntry, Number
+from oarpy.simulation.event_loop import Happening, events
+
+Job = TypeVar("Job", bound=JobEntry)
+Cluster = TypeVar("Cluster", bound=ClusterEntry)
+
+
+class Kind(IntEnum):
+    """What happens first within one instant."""
+
+    END = 0
+    ARRIVAL = 1
+    BEGIN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class PromisedScenario(Generic[Cluster, Job]):
+    """Clusters, jobs, and the rules of their system. Utilisation is measured from one instant to another."""
+
+    system: str
+    clusters: Sequence[Cluster]
+    jobs: Sequence[Job]
+    measure: tuple[Number, Number] | None
+    rules: Any
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """A job, or the tasks of a part that began together; ``held`` are its processors by cluster."""
+
+    job: int
+    held: Mapping[str, int]
+    start: float
+    planned_end: float
+    end: float
+    tasks: int = 1
+
+
+@dataclass(slots=True)
+class Course:
+    """What became of a job so far: ``state`` is final once it is over."""
+
+    state: str = "Submitted"
+    moves: int = 0
+    left: int = 1
+    """Tasks that are not over."""
+    runs: list[Run] = field(default_factory=list)
+
+
+class PromisedWorld(ABC, Generic[Cluster, Job]):
+    """Virtual time in which every accepted job has a planned start."""
+
+    def __init__(self, scenario: PromisedScenario[Cluster, Job]) -> None:
+        self.scenario = scenario
+        self.jobs, self.clusters = scenario.jobs, {one.name: one for one in scenario.clusters}
+        self.names = list(self.clusters)
+        self.agenda: list[Happening] = []
+        self.courses = [Course() for _ in self.jobs]
+        self.running: dict[str, dict[Run, None]] = {name: {} for name in self.clusters}
+        self.changed: set[int] = set()
+        """Jobs whose planned start or parts changed in the last event."""
+        self.last: tuple[str, int] = ("", 0)
+        """The last event and its job."""
+        self._left = len(self.jobs)
+        self._began = count()
+
+    def events(self, until: float = inf) -> Iterator[Happening]:
+        """Let things happen one by one."""
+        order = sorted(range(len(self.jobs)), key=lambda number: (self.arrival(number), number))
+        return events(self, ((self.arrival(number), Kind.ARRIVAL, number) for number in order), until)
+
+    def over(self) -> bool:
+        """Tell whether every job is over."""
+        return not self._left
+
+    def handle(self, happening: Happening) -> bool:
+        """Let something happen; a begin that was planned otherwise meanwhile does not."""
+        now, kind, what = happening
+        changed: set[int] = set()
+        self.changed = changed
+        if kind == Kind.END:
+            self._end(what[1], now)
+            self.last = "end", what[1].job
+        elif kind == Kind.ARRIVAL:
+            self.courses[what].state = "Waiting"
+            self.arrive(what, now)
+            self.last = "arrival", what
+        else:
+            if not self.begin(what[0], self.names[what[1]], now):
+                return False
+            self.last = "begin", what[0]
+        return True
+
+    def arrival(self, number: int) -> float:
+        """Return when a job arrives."""
+        return self.jobs[number].submit
+
+    @abstractmethod
+    def arrive(self, number: int, now: float) -> None:
+        """Give a job that arrives its planned start, or refuse it."""
+
+    @abstractmethod
+    def begin(self, number: int, cluster: str, now: float) -> bool:
+        """Begin what of a job is planned for now on a cluster; return whether anything is."""
+
+    @abstractmethod
+    def ended_early(self, run: Run, now: float) -> None:
+        """Plan anew after something ended before its planned end."""
+
+    @abstractmethod
+    def entry(self, number: int) -> dict[str, Any]:
+        """Return what became of a job so far as an object of JSON."""
+
+    @abstractmethod
+    def metrics(self) -> dict[str, Any]:
+        """Return what a whole run is judged by."""
+
+    def note_begin(self, number: int, cluster: str, start: float) -> None:
+        """Note that something of a job is planned to begin."""
+        heappush(self.agenda, (start, Kind.BEGIN, (number, self.names.index(cluster))))
+
+    def start(self, run: Run) -> None:
+        """Let something run."""
+        course = self.courses[run.job]
+        course.state = "Running"
+        course.runs.append(run)
+        for name in run.held:
+            self.running[name][run] = None
+        heappush(self.agenda, (run.end, Kind.END, (next(self._began), run)))
+
+    def finish(self, number: int, state: str) -> None:
+        """Let a job be over."""
+        self.courses[number].state = state
+        self._left -= 1
+
+    def _end(self, run: Run, now: float) -> None:
+        course = self.courses[run.job]
+        course.left -= run.tasks
+        for name in run.held:
+            del self.running[name][run]
+        if not course.left:
+            self.finish(run.job, "Terminated")
+        if now < run.planned_end:
+            self.ended_early(run, now)
+
+    def held(self, cluster: str, now: float) -> list[tuple[float, int]]:
+        """Return until when what runs on a cluster holds how many processors."""
+        return [(run.planned_end, run.held[cluster]) for run in self.running[cluster] if run.planned_end > now]
+
+    def moved(self, number: int, count_it: bool = True) -> None:
+        """Note that the planned start or the parts of a job changed."""
+        self.changed.add(number)
+        if count_it:
+            self.courses[number].moves += 1
+
+    # What a run is judged by
+
+    def runs(self) -> Iterator[Run]:
+        """Yield all that ran."""
+        for course in self.courses:
+            yield from course.runs
+
+    def last_end(self, number: int) -> float:
+        """Return when a job that is over ended."""
+        return max(run.end for run in self.courses[number].runs)
+
+    def utilisation(self, names: Iterable[str] | None = None) -> float | None:
+        """Return which part (%) of the processors was really used, of all clusters or of some."""
+        some = set(self.names if names is None else names)
+        if self.scenario.measure is None:
+            begin: float = min(job.submit for job in self.jobs)
+            end = max((run.end for run in self.runs()), default=begin)
+        else:
+            begin, end = self.scenario.measure
+        whole = sum(self.clusters[name].procs for name in some) * (end - begin)
+        used = sum(
+            procs * max(0, min(run.end, end) - max(run.start, begin))
+            for run in self.runs()
+            for name, procs in run.held.items()
+            if name in some
+        )
+        return percent(used, whole)
+
+
+def percent(part: float, whole: float) -> float | None:
+    """Return a part in %, None of nothing."""
+    return 100 * part / whole if whole else None
+
+
+def mean(values: Iterable[float]) -> float | None:
+    """Return the mean, None of nothing."""
+    found = list(values)
+    return fmean(found) if found else None
