@@ -373,12 +373,22 @@ def several_clusters() -> None:
 @grid.command("simulate")
 def grid_simulate(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Clusters and jobs (JSON).")],
+    steps: Annotated[
+        int | None, typer.Option("--steps", metavar="N", min=0, help="Stop after N events, and print the state then.")
+    ] = None,
+    until: Annotated[
+        float | None, typer.Option("--until", metavar="T", help="Stop after the last event up to second T.")
+    ] = None,
+    log: Annotated[
+        str | None, typer.Option("--log", metavar="FILE", help="Write a line of JSON for each event to FILE.")
+    ] = None,
     _as_json: Annotated[bool, typer.Option("-J", "--json", help="Accepted: the output is always JSON.")] = False,
 ) -> None:
     """Simulate several clusters with one broker, without a database: one JSON object a line for each file."""
     from oarpy.grid.simulation.command import run_grid
+    from oarpy.grid.simulation.stepping import Stop
 
-    raise typer.Exit(run_grid(files, sys.stdout, sys.stderr))
+    raise typer.Exit(run_grid(files, sys.stdout, sys.stderr, Stop(steps, until), log))
 
 
 @grid.command("replay")

@@ -143,7 +143,21 @@ class GridRun:
         """Run until every job is over; what would happen after ``until`` does not."""
         for _ in self.events(until):
             pass
+        return self.outcome
+
+    @property
+    def outcome(self) -> GridOutcome:
+        """What became of all jobs so far."""
         return GridOutcome(self._courses, self._moves, self._moved)
+
+    def waiting(self, now: float) -> dict[int, tuple[str, float]]:
+        """Return in which queue jobs wait, and when each would end if all took their walltimes."""
+        found: dict[int, tuple[str, float]] = {}
+        for name, queue in self._queues.items():
+            numbers = [number for number, cluster in self._waits.items() if cluster == name]
+            ends = queue.completions([self._queued(number, name) for number in numbers], now)
+            found |= {number: (name, end) for number, end in zip(numbers, ends, strict=True)}
+        return found
 
     def events(self, until: float = inf) -> Iterator[Happening]:
         """Let things happen one by one, until every job is over or the instant ``until`` is."""

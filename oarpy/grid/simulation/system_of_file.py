@@ -8,7 +8,7 @@ from oarpy.model.typed_values import refuse
 
 QUEUES = "queues"
 """The system of files that name none: clusters with queues, and jobs that a broker gives to one of them."""
-_SYSTEMS = (QUEUES, "windows", "flexco")
+_SYSTEMS = (QUEUES, "windows", "flexco", "offers", "bags")
 
 
 class _SystemAlone(msgspec.Struct):

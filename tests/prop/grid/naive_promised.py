@@ -328,6 +328,3 @@ class NaiveFlexco(NaiveWorld):
 
 def _or(value: float | None, other: float) -> float:
     return other if value is None else value
-
-
-NAIVE_WORLDS: dict[str, type[NaiveWindows] | type[NaiveFlexco]] = {"windows": NaiveWindows, "flexco": NaiveFlexco}

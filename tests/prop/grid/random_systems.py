@@ -72,5 +72,51 @@ def _flexco_rules(dice: Random) -> Json:
     return {"operation": dice.choice(["rigid", "shift", "remap", "remap"])}
 
 
-_JOBS: dict[str, Callable[[Random, Json, list[Json]], None]] = {"windows": _window, "flexco": _parallel}
-_RULES: dict[str, Callable[[Random], Json]] = {"windows": _window_rules, "flexco": _flexco_rules}
+def _bag(dice: Random, job: Json, clusters: list[Json]) -> None:
+    if dice.random() < 0.4:
+        _local(dice, job, clusters)
+        return
+    job["tasks"] = dice.randint(1, 12)
+    if dice.random() < 0.3:
+        job["procs"] = dice.randint(1, max(one["procs"] for one in clusters))
+
+
+def _dated_bag(dice: Random, job: Json, clusters: list[Json]) -> None:
+    _bag(dice, job, clusters)
+    job["deadline"] = job.get("submit", 0) + dice.randint(1, 60)
+
+
+def _undated_bag(dice: Random, job: Json, clusters: list[Json]) -> None:
+    _bag(dice, job, clusters)
+    for one in clusters:
+        one.setdefault("estimates", dice.choice(["walltime", "predicted"]))
+    if "cluster" not in job and dice.random() < 0.6:
+        job["predicted"] = min(job["run"], job.get("walltime", job["run"])) * dice.choice([1, 1.5, 2])
+        job["profiling"] = dice.choice([0, 1, 3])
+
+
+def _shares(dice: Random) -> Json:
+    return {"shares": sorted({100, dice.randint(1, 99), dice.randint(1, 99)})} if dice.random() < 0.3 else {}
+
+
+def _offers_rules(dice: Random) -> Json:
+    return {"policy": dice.choice(["plb", "nolb", "dplb", "dplbv2", "slots"]), **_shares(dice)}
+
+
+def _bags_rules(dice: Random) -> Json:
+    rules = {"policy": dice.choice(["plb", "nolb", "dplb"]), "coordinated": dice.random() < 0.7}
+    return {**rules, **_shares(dice)}
+
+
+_JOBS: dict[str, Callable[[Random, Json, list[Json]], None]] = {
+    "windows": _window,
+    "flexco": _parallel,
+    "offers": _dated_bag,
+    "bags": _undated_bag,
+}
+_RULES: dict[str, Callable[[Random], Json]] = {
+    "windows": _window_rules,
+    "flexco": _flexco_rules,
+    "offers": _offers_rules,
+    "bags": _bags_rules,
+}

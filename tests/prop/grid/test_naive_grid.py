@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oarpy.grid.simulation.command import outcome_entry
 from oarpy.grid.simulation.grid_run import GridRun
+from oarpy.grid.simulation.queues_run import outcome_entry
 from oarpy.grid.simulation.reader import read_grid
 from tests.prop.grid.naive_grid import NaiveGrid
 

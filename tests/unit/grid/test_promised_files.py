@@ -16,6 +16,10 @@ WINDOWS: dict[str, Any] = {"system": "windows", "clusters": [{"name": "m", "proc
 META = {"id": 1, "procs": 6, "run": 10}
 TWO = [{"name": "A", "procs": 4}, {"name": "B", "procs": 4}]
 FLEXCO: dict[str, Any] = {"system": "flexco", "clusters": TWO, "jobs": [META]}
+BAG = {"id": 1, "tasks": 4, "run": 10}
+DATED = {**BAG, "deadline": 30}
+OFFERS: dict[str, Any] = {"system": "offers", "clusters": TWO, "jobs": [DATED]}
+BAGS: dict[str, Any] = {"system": "bags", "clusters": TWO, "jobs": [BAG]}
 
 
 def simulated(folder: Path, file: object) -> tuple[int, str, str]:
@@ -25,7 +29,7 @@ def simulated(folder: Path, file: object) -> tuple[int, str, str]:
     return run_grid([str(path)], out, err), out.getvalue(), err.getvalue().removeprefix(f"{path}: ")
 
 
-@pytest.mark.parametrize("file", [WINDOWS, FLEXCO, {**WINDOWS, "measure": [0, 5]}])
+@pytest.mark.parametrize("file", [WINDOWS, FLEXCO, OFFERS, BAGS, {**WINDOWS, "measure": [0, 5]}])
 def test_what_is_wrong_below_is_right_without_it(tmp_path: Path, file: object) -> None:
     status, out, err = simulated(tmp_path, file)
     assert (status, err, out.count("\n")) == (0, "", 1)
@@ -59,6 +63,20 @@ def test_what_is_wrong_below_is_right_without_it(tmp_path: Path, file: object) -
         ({**FLEXCO, "jobs": [{**META, "cluster": "A"}]}, "job 1: key 'procs': 6"),
         ({**FLEXCO, "jobs": [{**META, "procs": 1, "cluster": "A", "overhead": 0}]}, "job 1: key 'overhead'"),
         ({**FLEXCO, "flexco": {"operation": "jump"}}, "flexco: key 'operation'"),
+        ({**OFFERS, "jobs": [{**DATED, "deadline": 0}]}, "job 1: key 'deadline': 0"),
+        ({**OFFERS, "jobs": [{**DATED, "tasks": 0}]}, "job 1: key 'tasks'"),
+        ({**OFFERS, "jobs": [{**DATED, "procs": 5}]}, "job 1: key 'procs': 5"),
+        ({**OFFERS, "jobs": [{**DATED, "cluster": "A", "procs": 1}]}, "job 1: key 'tasks': 4"),
+        ({**OFFERS, "jobs": [{"id": 1, "run": 1, "deadline": 5}]}, "job 1: key 'tasks'"),
+        ({**OFFERS, "jobs": [{"id": 1, "run": 1, "deadline": 5, "cluster": "A"}]}, "job 1: key 'procs'"),
+        ({**OFFERS, "offers": {"shares": [10]}}, "job 1: key 'tasks': 4"),
+        ({**OFFERS, "offers": {"shares": [0]}}, "offers: key 'shares'"),
+        ({**OFFERS, "offers": {"policy": "best"}}, "offers: key 'policy'"),
+        ({**OFFERS, "clusters": [{**TWO[0], "estimates": "predicted"}]}, "cluster 'A': key 'estimates'"),
+        ({**BAGS, "jobs": [{**BAG, "predicted": 9}]}, "job 1: key 'predicted': 9"),
+        ({**BAGS, "jobs": [{**BAG, "deadline": 9}]}, "job 1: key 'deadline': unknown key"),
+        ({**BAGS, "bags": {"policy": "dplbv2"}}, "bags: key 'policy'"),
+        ({**BAGS, "bags": {"bound": 0}}, "bags: key 'bound'"),
     ],
 )
 def test_a_file_that_is_no_scenario_gets_a_line(tmp_path: Path, file: object, words: str) -> None:

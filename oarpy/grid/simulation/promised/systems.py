@@ -7,8 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from oarpy.grid.simulation.promised import fields
+from oarpy.grid.simulation.promised.bags import BagsWorld
 from oarpy.grid.simulation.promised.flexco import FlexcoWorld
-from oarpy.grid.simulation.promised.reader import FileKinds, check_flexco_job, check_window_job, read_promised
+from oarpy.grid.simulation.promised.offers import OffersWorld
+from oarpy.grid.simulation.promised.reader import (
+    FileKinds,
+    check_bags_job,
+    check_flexco_job,
+    check_offers_job,
+    check_window_job,
+    read_promised,
+)
 from oarpy.grid.simulation.promised.windows import WindowsWorld
 from oarpy.grid.simulation.promised.world import PromisedScenario, PromisedWorld
 
@@ -27,6 +36,12 @@ SYSTEMS: Mapping[str, System] = {
     ),
     "flexco": System(
         FileKinds(fields.FlexcoFile, fields.ClusterEntry, fields.FlexcoJobEntry, check_flexco_job), FlexcoWorld
+    ),
+    "offers": System(
+        FileKinds(fields.OffersFile, fields.ClusterEntry, fields.OffersJobEntry, check_offers_job), OffersWorld
+    ),
+    "bags": System(
+        FileKinds(fields.BagsFile, fields.EstimatingClusterEntry, fields.BagsJobEntry, check_bags_job), BagsWorld
     ),
 }
 

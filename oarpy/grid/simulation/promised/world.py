@@ -17,6 +17,7 @@ from statistics import fmean
 from typing import Any, Generic, TypeVar
 
 from oarpy.grid.simulation.promised.fields import ClusterEntry, JobEntry, Number
+from oarpy.grid.simulation.stepping import Told
 from oarpy.simulation.event_loop import Happening, events
 
 Job = TypeVar("Job", bound=JobEntry)
@@ -146,6 +147,20 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
             self.running[name][run] = None
         heappush(self.agenda, (run.end, Kind.END, (next(self._began), run)))
 
+    def told(self, happening: Happening) -> Told:
+        """Return what the last event was."""
+        event, own = self.last
+        others = [self.jobs[number].id for number in sorted(self.changed) if number != own]
+        return Told(event, self.jobs[own].id, others)
+
+    def state(self) -> dict[str, Any]:
+        """Return jobs as they are after the last event."""
+        return {"jobs": [self.entry(number) for number in range(len(self.jobs))]}
+
+    def outcome(self) -> dict[str, Any]:
+        """Return what became of all jobs, and what the run is judged by."""
+        return {**self.state(), "metrics": self.metrics()}
+
     def finish(self, number: int, state: str) -> None:
         """Let a job be over."""
         self.courses[number].state = state
@@ -170,6 +185,13 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
         self.changed.add(number)
         if count_it:
             self.courses[number].moves += 1
+
+    def spans(self, number: int) -> list[tuple[float, float]]:
+        """Return from when to when what of a job has begun runs: as planned as long as it runs."""
+        return [
+            (run.start, run.planned_end if run in self.running[next(iter(run.held))] else run.end)
+            for run in self.courses[number].runs
+        ]
 
     # What a run is judged by
 

@@ -1,0 +1,201 @@
+"""The system ``bags``: bags without deadlines, whose completions the broker knows and tells all clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+from msgspec import UNSET
+
+from oarpy.grid.core.bags.composition import ClusterOffer, Strengths, compose
+from oarpy.grid.simulation.promised.fields import BagsJobEntry, BagsRules, EstimatingClusterEntry
+from oarpy.grid.simulation.promised.world import PromisedScenario, PromisedWorld, Run, mean
+from oarpy.profiles.profile import CountedHold, Profile
+from oarpy.scheduler.bags.advancing import PlannedTask, advance
+from oarpy.scheduler.bags.offers import offers_beside
+from oarpy.scheduler.bags.tasks import Tasks, place
+
+_MOST_TASKS = 1 << 32
+"""A task's id is its job's place in the file, times this, and its number."""
+
+Task = PlannedTask[int, CountedHold]
+
+
+class BagsWorld(PromisedWorld[EstimatingClusterEntry, BagsJobEntry]):
+    """Everybody is placed beside all that is held; an early end lets others come forward, as their bags need it."""
+
+    def __init__(self, scenario: PromisedScenario[EstimatingClusterEntry, BagsJobEntry]) -> None:
+        self._profiled = any(one.estimates == "predicted" for one in scenario.clusters)
+        super().__init__(scenario)
+        self._rules: BagsRules = scenario.rules
+        self._profiles = {name: Profile(one.procs) for name, one in self.clusters.items()}
+        self._waiting: dict[str, list[Task]] = {name: [] for name in self.clusters}
+        self._here: dict[int, dict[str, float]] = {}
+        """Completions of the parts of bags, as the broker knows them."""
+        self._completions: dict[int, float] = {}
+        self._promise: dict[int, float] = {}
+        self._counts: dict[int, dict[str, int]] = {}
+        for course, job in zip(self.courses, self.jobs, strict=True):
+            course.left = job.count
+
+    def arrival(self, number: int) -> float:
+        """Return when a job arrives; bags are profiled first where run times are predicted."""
+        job = self.jobs[number]
+        return job.submit + (job.profiling or 0) if self._profiled and job.cluster is UNSET else job.submit
+
+    def arrive(self, number: int, now: float) -> None:
+        """Place a job or the tasks of a bag beside all that is held."""
+        job = self.jobs[number]
+        for profile in self._profiles.values():
+            profile.forget(now)
+        if job.cluster is not UNSET:
+            self._counts[number] = {job.cluster: 1}
+        else:
+            self._compose(number, now)
+        ends = {name: self._place(number, name, first, count, now) for name, count, first in self._numbered(number)}
+        self._promise[number] = max(ends.values())
+        if job.cluster is UNSET:
+            self._here[number] = ends
+            self._completions[number] = max(ends.values())
+
+    def _compose(self, number: int, now: float) -> None:
+        job = self.jobs[number]
+        offers = [
+            ClusterOffer(name, one.tasks, one.end)
+            for name, cluster in self.clusters.items()
+            if cluster.procs >= job.size
+            for one in offers_beside(
+                self._profiles[name], Tasks(job.count, job.size, self._time(number, name)), self._rules.shares, now
+            )
+        ]
+        power = {name: one.procs * Fraction(str(one.speed)) for name, one in self.clusters.items()}
+        found = compose(self._rules.policy, job.count, None, offers, Strengths(power))
+        assert found.parts  # the reader has seen to it that shares suffice
+        by_name = {part.provider: part.tasks for part in found.parts}
+        self._counts[number] = {name: by_name[name] for name in self.names if name in by_name}
+
+    def _numbered(self, number: int) -> Iterable[tuple[str, int, int]]:
+        """Yield the parts of a job: cluster, how many tasks, and the number of the first."""
+        first = 0
+        for name, count in self._counts[number].items():
+            yield name, count, first
+            first += count
+
+    def _place(self, number: int, name: str, first: int, count: int, now: float) -> float:
+        """Place so many tasks, and return the last end."""
+        job, profile, time = self.jobs[number], self._profiles[name], self._time(number, name)
+        groups, holds = place(profile, Tasks(count, job.size, time), now)
+        for hold in holds:
+            profile.give_back(hold)
+        bag = number if job.cluster is UNSET else None
+        task = number * _MOST_TASKS + first
+        for group in groups:
+            self.note_begin(number, name, group.start)
+            for _ in range(group.tasks):
+                hold = profile.hold(job.size, group.start, group.start + time)
+                self._waiting[name].append(PlannedTask(task, job.size, group.start, time, hold, bag))
+                task += 1
+        return groups[-1].start + time
+
+    def begin(self, number: int, cluster: str, now: float) -> bool:
+        """Begin the tasks of a part whose start is now."""
+        due = [task for task in self._waiting[cluster] if _job(task) == number and task.start == now]
+        if not due:
+            return False
+        gone = {task.id for task in due}
+        self._waiting[cluster] = [task for task in self._waiting[cluster] if task.id not in gone]
+        job, speed = self.jobs[number], self.clusters[cluster].speed
+        held = {cluster: len(due) * job.size}
+        self.start(Run(number, held, now, due[0].end, now + job.length / speed, len(due)))
+        return True
+
+    def ended_early(self, run: Run, now: float) -> None:
+        """Let others come forward on the cluster, and tell all clusters what that makes of completions."""
+        ((name, procs),) = run.held.items()
+        profile, waiting = self._profiles[name], self._waiting[name]
+        profile.give_back(CountedHold(procs, now, run.planned_end))
+        profile.forget(now)
+        before = {task.id: task.start for task in waiting}
+        begun = self._begun(name, {task.bag for task in waiting if task.bag is not None})
+        found = advance(profile, waiting, begun, self._completions, now, self._rules.coordinated)
+        for task in waiting:
+            if task.start != before[task.id]:
+                self.note_begin(_job(task), name, task.start)
+                self.moved(_job(task))
+        if self._rules.coordinated:
+            for bag, end in found.changed.items():
+                self._here[bag][name] = end
+                self._completions[bag] = max(self._here[bag].values())
+
+    def _begun(self, name: str, bags: Iterable[Any]) -> dict[int, float]:
+        """Return the latest end of the tasks of each bag on a cluster that run, as planned, or are over."""
+        found: dict[int, float] = {}
+        for bag in bags:
+            ends = [
+                run.planned_end if run in self.running[name] else run.end
+                for run in self.courses[bag].runs
+                if name in run.held
+            ]
+            if ends:
+                found[bag] = max(ends)
+        return found
+
+    def _time(self, number: int, name: str) -> float:
+        job, cluster = self.jobs[number], self.clusters[name]
+        predicted = cluster.estimates == "predicted" and job.predicted is not UNSET
+        return (job.predicted if predicted and job.predicted is not UNSET else job.planned) / cluster.speed
+
+    def entry(self, number: int) -> dict[str, Any]:
+        """Return what became of a job."""
+        spans = self.spans(number)
+        spans += [(task.start, task.end) for tasks in self._waiting.values() for task in tasks if _job(task) == number]
+        starts, ends = [start for start, _ in spans], [end for _, end in spans]
+        return {
+            "id": self.jobs[number].id,
+            "state": self.courses[number].state,
+            "parts": self._counts.get(number),
+            "promise": self._promise.get(number),
+            "start": min(starts, default=None),
+            "end": max(ends, default=None),
+            "last_start": max(starts, default=None),
+            "first_end": min(ends, default=None),
+        }
+
+    def metrics(self) -> dict[str, Any]:
+        """Return responses, slowdowns, and what became of bags on several clusters."""
+        every = range(len(self.jobs))
+        bags = [number for number in every if self.jobs[number].cluster is UNSET]
+        single = [number for number in bags if len(self._counts[number]) == 1]
+        multi = [number for number in bags if len(self._counts[number]) > 1]
+        return {
+            "response": mean(map(self._response, every)),
+            "slowdown": mean(map(self._slowdown, every)),
+            "response_single": mean(map(self._response, single)),
+            "response_multi": mean(map(self._response, multi)),
+            "slowdown_single": mean(map(self._slowdown, single)),
+            "slowdown_multi": mean(map(self._slowdown, multi)),
+            "stretch": mean(
+                (self.last_end(number) - min(run.start for run in self.courses[number].runs)) / self._bounded(number)
+                for number in multi
+            ),
+            "gap": mean(self.last_end(number) - min(run.end for run in self.courses[number].runs) for number in multi),
+            "clusters_per_bag": mean(len(self._counts[number]) for number in bags),
+            "broken": sum(self.last_end(number) > self._promise[number] for number in bags),
+            "utilisation": self.utilisation(),
+            "by_cluster": {name: self.utilisation([name]) for name in self.names},
+        }
+
+    def _response(self, number: int) -> float:
+        return self.last_end(number) - self.jobs[number].submit
+
+    def _slowdown(self, number: int) -> float:
+        return self._response(number) / self._bounded(number)
+
+    def _bounded(self, number: int) -> float:
+        return max(self.jobs[number].length, self._rules.bound)
+
+
+def _job(task: Task) -> int:
+    assert isinstance(task.id, int)
+    return task.id // _MOST_TASKS

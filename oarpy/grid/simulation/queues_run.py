@@ -1,0 +1,136 @@
+"""The system ``queues`` event by event: who waits where, and what becomes of all jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
+from typing import Any
+
+from oarpy.grid.simulation.grid_run import GridOutcome, GridRun, JobCourse, Kind
+from oarpy.grid.simulation.metrics import judge
+from oarpy.grid.simulation.scenario import GridJob, GridScenario
+from oarpy.grid.simulation.stepping import Told
+from oarpy.simulation.event_loop import Happening
+
+_Place = tuple[tuple[str, ...], float | None]
+"""Clusters of a job, and its start, or of one that waits its predicted end."""
+
+
+class QueuesRun:
+    """A run of clusters with queues and their broker."""
+
+    def __init__(self, scenario: GridScenario) -> None:
+        self._scenario = scenario
+        self._run = GridRun(scenario)
+        self._now = -inf
+        self._arrived: set[int] = set()
+        self._places: dict[int, _Place] = {}
+
+    def events(self, until: float = inf) -> Iterator[Happening]:
+        """Let things happen one by one, up to an instant."""
+        for happening in self._run.events(until):
+            self._now = happening[0]
+            if happening[1] == Kind.ARRIVAL:
+                self._arrived.add(happening[2])
+            yield happening
+
+    def told(self, happening: Happening) -> Told:
+        """Return what the last event was."""
+        _, kind, what = happening
+        jobs = self._scenario.jobs
+        own = None if kind == Kind.PASS else what[1] if kind in (Kind.END, Kind.TRY) else what
+        before, self._places = self._places, self._placed()
+        changed = [
+            jobs[number].id
+            for number, place in sorted(self._places.items())
+            if number != own and place != before.get(number, place)
+        ]
+        return Told(Kind(kind).name.lower(), None if own is None else jobs[own].id, changed)
+
+    def _placed(self) -> dict[int, _Place]:
+        """Return where jobs that have arrived are, or wait, and when they start or will end."""
+        courses = self._run.outcome.courses
+        found: dict[int, _Place] = {}
+        for number in self._arrived:
+            course = courses[number]
+            if course.clusters:
+                job = self._scenario.jobs[number]
+                start = job.deadline if job.components else course.start
+                found[number] = course.clusters, None if start is None else start + self._planned(job, course.clusters)
+        for number, (cluster, end) in self._run.waiting(self._now).items():
+            found[number] = (cluster,), end
+        return found
+
+    def _planned(self, job: GridJob, clusters: Sequence[str]) -> float:
+        speeds = {one.name: one.speed for one in self._scenario.clusters}
+        return job.walltime / min(speeds[name] for name in clusters)
+
+    def state(self) -> Mapping[str, Any]:
+        """Return jobs as they are after the last event, and the moves so far."""
+        outcome = self._run.outcome
+        waiting = self._run.waiting(self._now)
+        jobs = [
+            self._entry(number, job, outcome.courses[number], waiting.get(number))
+            for number, job in enumerate(self._scenario.jobs)
+        ]
+        return {"jobs": jobs, "moves": moves_entry(self._scenario, outcome)}
+
+    def _entry(self, number: int, job: GridJob, course: JobCourse, waits: tuple[str, float] | None) -> dict[str, Any]:
+        found = course_entry(job, course, self._scenario.jobs)
+        if course.state:
+            return found
+        if number not in self._arrived:
+            return {**found, "state": "Submitted"}
+        if waits is not None:
+            cluster, end = waits
+            begin = end - self._planned(job, (cluster,))
+            return {**found, "state": "Waiting", "clusters": [cluster], "start": begin, "end": end}
+        start = course.start
+        if start is None and course.clusters:
+            start = job.deadline
+        last = None if start is None else start + self._planned(job, course.clusters)
+        state = "Waiting" if course.start is None else "Running"
+        return {**found, "state": state, "start": start, "end": last}
+
+    def outcome(self) -> Mapping[str, Any]:
+        """Return what became of all jobs."""
+        return outcome_entry(self._scenario, self._run.outcome)
+
+
+def outcome_entry(scenario: GridScenario, outcome: GridOutcome) -> dict[str, Any]:
+    """Return what became of a scenario as an object of JSON."""
+    pairs = zip(scenario.jobs, outcome.courses, strict=True)
+    return {
+        "jobs": [course_entry(job, course, scenario.jobs) for job, course in pairs],
+        "moves": moves_entry(scenario, outcome),
+        "metrics": judge(scenario, outcome).entry(),
+    }
+
+
+def moves_entry(scenario: GridScenario, outcome: GridOutcome) -> list[dict[str, Any]]:
+    """Return the moves of jobs from queue to queue."""
+    return [
+        {
+            "at": move.at,
+            "job": scenario.jobs[move.job].id,
+            "from": move.source,
+            "to": move.target,
+            "old": move.old,
+            "new": move.new,
+        }
+        for move in outcome.moves
+    ]
+
+
+def course_entry(job: GridJob, course: JobCourse, jobs: Sequence[GridJob]) -> dict[str, Any]:
+    """Return what became of a job so far."""
+    return {
+        "id": job.id,
+        "state": course.state,
+        "clusters": list(course.clusters),
+        "claimed": course.claimed,
+        "start": course.start,
+        "end": course.end,
+        "tries": list(course.tries),
+        "killed": [jobs[number].id for number in course.killed],
+    }
