@@ -73,6 +73,8 @@ def scenario_of(snapshot: Snapshot) -> Json:
         "rested": sorted(snapshot.rested),
         "local_dates": snapshot.show_instant is local_instant,
     }
+    if snapshot.exclusive_levels:
+        written["exclusive_levels"] = list(snapshot.exclusive_levels)
     if snapshot.quota_horizon < inf:
         written["quota_horizon"] = snapshot.quota_horizon
     return written

@@ -48,13 +48,13 @@ class Roles:
         return self.profile.shares(other.profile) or other.inside in self.containers
 
 
-_PLAIN = Roles()
+PLAIN = Roles()
 
 
 def roles_of(job: WaitingJob | HoldingJob) -> Roles:
     """Return what the types of ``job`` mean to the planner."""
     if not job.types:
-        return _PLAIN
+        return PLAIN
     return _common(job.types) or _own(job.types, job.id, job.user, job.name)
 
 

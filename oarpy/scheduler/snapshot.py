@@ -34,6 +34,11 @@ class Alternative:
     walltime: float
     consumes: tuple[Consumption, ...] = ()
 
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels that its groups name."""
+        return tuple(dict.fromkeys(level.name for group in self.groups for level in group.levels))
+
 
 @dataclass(frozen=True, slots=True)
 class JobPart:
@@ -92,7 +97,8 @@ class HoldingJob:
     ``given_back`` are the resources, not among them, that it does not hold while it is suspended, but from ``resumes``
     on (None: not foreseen). It keeps the consumables of both. ``resuming``: it wants them back as soon as possible.
     ``checkpoint`` is how many seconds it takes from now on to write its state, 0 when it cannot. A revocable ``part``
-    of a job holds beside it, as a best-effort job whose checkpoint is the notice that it is given.
+    of a job holds beside it, as a best-effort job whose checkpoint is the notice that it is given. ``levels`` are those
+    that its request names: of the exclusive ones it has whole blocks.
     """
 
     id: int
@@ -111,6 +117,7 @@ class HoldingJob:
     resuming: bool = False
     checkpoint: float = 0
     part: JobPart | None = None
+    levels: tuple[str, ...] = ()
 
     @property
     def besteffort(self) -> bool:
@@ -395,6 +402,8 @@ class Snapshot:
 
     Of the waiting jobs, those that are parts of running ones are the last.
 
+    A block of one of the ``exclusive_levels`` goes to one job that asks for that level at a time.
+
     A running best-effort job keeps its resources for ``besteffort_minimum_life`` seconds, whoever needs them.
 
     What follows ``show_instant`` is for decisions that are no placements. ``asleep`` are resources that count as Alive
@@ -432,6 +441,7 @@ class Snapshot:
     rested: frozenset[str] = frozenset()
     negotiation: Negotiation | None = None
     explained: bool = True
+    exclusive_levels: tuple[str, ...] = ()
 
     @property
     def usable(self) -> int:

@@ -249,6 +249,8 @@ def _set(case: Case, words: Sequence[str]) -> None:
     if "policy" in options:
         policy: PolicyName = options.pop("policy")  # type: ignore[assignment]
         case.snapshot["policy"] = policy
+    if "exclusive_levels" in options:
+        case.snapshot["exclusive_levels"] = tuple(options.pop("exclusive_levels").split(","))
     case.lead = int(options.pop("besteffort_kill_before_reservation", case.lead))
     if "keep_alive" in options:
         case.keep = int(options.pop("keep_alive"))
@@ -339,6 +341,7 @@ def _running(case: Case, words: Sequence[str]) -> None:
             types=types,
             consumes=parse_request(f"/core=1,{amounts}").consumes if amounts else (),
             checkpoint=checkpoint,
+            levels=tuple(options.pop("levels", "").split()),
             **options,  # type: ignore[arg-type]
         )
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from oarpy.scheduler.gantt.exclusive_levels import Blocks
 from oarpy.scheduler.gantt.gantt import Claim, bits_held
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.order.quotas import Job
@@ -64,11 +65,15 @@ def holders(probe: Probe, claim: Claim | None) -> tuple[Holder, ...]:
     snapshot = probe.snapshot
     victims = frozenset(probe.decision.victims)
     roles = roles_of(probe.job)
-    found = []
+    found, blocks = [], Blocks(snapshot.platform, snapshot.exclusive_levels)
     for one in _everybody(probe):
         until = one.claim.end + snapshot.security_time
         in_the_way = one.job.id in victims if victims else until == claim.start
-        if in_the_way and not roles_of(one.job).admits(roles) and (shared := (one.claim.bits & claim.bits).bit_count()):
+        if not in_the_way or roles_of(one.job).admits(roles):
+            continue
+        both = one.claim.bits & claim.bits
+        both |= blocks.common(claim.levels, claim.bits, blocks.known(one.claim.levels), one.claim.bits)
+        if shared := both.bit_count():
             found.append(Holder(one.number, shared, until, one.running))
     return tuple(sorted(found, key=lambda holder: (-holder.resources, holder.job)))
 
@@ -97,10 +102,11 @@ def _everybody(probe: Probe) -> Iterator[_Holding]:
     snapshot = probe.snapshot
     for job in snapshot.holding:
         if job.end > snapshot.now:
-            claim = Claim(job.start, job.walltime, bits_held(snapshot.platform, job))
+            claim = Claim(job.start, job.walltime, bits_held(snapshot.platform, job), levels=job.levels)
             yield _Holding(job, claim, job.start <= snapshot.now)
             if job.resumes is not None:
-                yield _Holding(job, Claim(job.resumes, job.end - job.resumes, job.given_back), running=False)
+                again = Claim(job.resumes, job.end - job.resumes, job.given_back, levels=job.levels)
+                yield _Holding(job, again, running=False)
     claims = probe.claims()
     for waiting in snapshot.waiting:
         if waiting.id in claims and waiting.id != probe.job.id:

@@ -117,7 +117,10 @@ class Explainer:
         """Name the outages without which the job could start now beside what holds resources already."""
         for option in (answer.found.option,) if answer.found else demand.options:
             end, usable = self._now + self._search.hold(option), option.matcher.usable
-            views, gone = self.baseline.views(demand.roles, option.consumes), self._snapshot.out(self._now, end)
+            views, gone = (
+                self.baseline.views(demand.roles, option.consumes, option.levels),
+                self._snapshot.out(self._now, end),
+            )
             if not views or not gone & usable:
                 continue
             free = views[0].common(self._now, end) | gone & ~self._held(demand, end)
@@ -152,7 +155,7 @@ class Explainer:
     def _fits_beside(self, demand: Demand, answer: Answer) -> bool:
         """Tell whether the job could start now beside what holds resources already, were it alone in the queue."""
         for option in (answer.found.option,) if answer.found else demand.options:
-            views = self.baseline.views(demand.roles, option.consumes)
+            views = self.baseline.views(demand.roles, option.consumes, option.levels)
             if option.consumes:
                 if self._search.fits(views, option, self._now):
                     return True
@@ -281,12 +284,12 @@ class Explainer:
         freed = _freed(answer)
         if freed is None or answer.found is None:
             return ""
-        bits = answer.found.claim.bits
+        claim = answer.found.claim
         texts = []
         security = self._security(demand, answer)
-        if over := self.baseline.released(freed, bits, demand.roles):
+        if over := self.baseline.released(freed, claim, demand.roles):
             texts.append(f"{_named('job', self._snapshot.whose(over))} should be over{security}")
-        if not demand.job.besteffort and (young := self.baseline.unprotected(freed, bits, demand.roles)):
+        if not demand.job.besteffort and (young := self.baseline.unprotected(freed, claim, demand.roles)):
             texts.append(f"{_named('best-effort job', self._snapshot.whose(young))} may be cancelled")
         return f", when {' and '.join(texts)}" if texts else security
 

@@ -188,4 +188,5 @@ def _holding(job: WaitingJob, placed: Placement, now: float) -> HoldingJob:
         types=job.types,
         bits=placed.bits,
         consumes=way.consumes,
+        levels=way.levels,
     )

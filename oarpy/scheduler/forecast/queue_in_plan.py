@@ -145,7 +145,12 @@ class QueueInPlan:
         if inquiry is None or inquiry.answer.found is None:
             return None
         found = inquiry.answer.found
-        alone = inquiry.demand.limits is None and not found.claim.consumes and not needs_others(job)
+        alone = (
+            inquiry.demand.limits is None
+            and not found.claim.consumes
+            and not found.claim.levels
+            and not needs_others(job)
+        )
         if self._lasting and alone:
             self._places[job.id] = _EarliestPlace(job, found)
         return found

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from oarpy.model.job_types import read_types
 from oarpy.model.request import Consumption, Group
+from oarpy.scheduler.gantt.exclusive_levels import Blocks
 from oarpy.scheduler.job_roles import Roles
 from oarpy.scheduler.order.quotas import Limits
 from oarpy.scheduler.resources.block_requirements import Gauge, Gauges
@@ -31,6 +32,7 @@ class CompiledAlternative:
     """One alternative of a job: how to match it, and for how long (seconds, security time not counted).
 
     ``gauge`` says how to count the blocks that have enough of what it ``consumes``, None when they cannot be counted.
+    ``levels`` are the exclusive levels that it asks for.
     """
 
     index: int
@@ -38,6 +40,7 @@ class CompiledAlternative:
     matcher: RequestMatcher
     consumes: tuple[Consumption, ...] = ()
     gauge: Gauge | None = field(default=None, compare=False)
+    levels: tuple[str, ...] = ()
 
 
 class Demand(Struct, frozen=True):
@@ -99,6 +102,7 @@ class CompiledRequests:
         self._returning = snapshot.returning
         self._capacities = Capacities(snapshot.consumables, snapshot.platform)
         self._matchers = matchers
+        self._blocks = Blocks(snapshot.platform, snapshot.exclusive_levels)
         self._gauges = Gauges(snapshot.platform, matchers, self._capacities)
         self._on_alive: Known = {}
         self._on_reservable: Known = {}
@@ -147,7 +151,9 @@ class CompiledRequests:
                 matcher = known[key] = self._matcher(job, way, usable, whole_nodes, masks or self._masks)
             consumes = way.consumes if matcher.groups else ()
             gauge = self._gauges.of(matcher, consumes) if consumes else None
-            options.append(CompiledAlternative(rank, way.walltime, matcher, consumes, gauge))
+            options.append(
+                CompiledAlternative(rank, way.walltime, matcher, consumes, gauge, self._blocks.asked(way.groups))
+            )
         return tuple(options)
 
     def _matcher(

@@ -5,6 +5,7 @@
     Gantt -- whole     the platform: a Space, with its timeline and what partners hold
           -- inside    a Space for each container name, open where a container holds resources
           -- stocks    what is taken of consumables
+          -- levels    the blocks of each exclusive level that jobs have
           -- ledger    the sums that quotas limit
 
 A job is looked for in one Space and entered in all of these (:meth:`Gantt.enter`).
@@ -19,15 +20,16 @@ from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
 from math import inf
-from operator import and_
+from operator import and_, or_
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from oarpy.model.request import Consumption
 from oarpy.scheduler.gantt.amount_timeline import Stocks, StockView
+from oarpy.scheduler.gantt.exclusive_levels import Blocks, ExclusiveLevel
 from oarpy.scheduler.gantt.known_lower_bounds import Bounds
 from oarpy.scheduler.gantt.sharing import Line, Space, Views
-from oarpy.scheduler.job_roles import EXCLUSIVE, Profile, Roles, roles_of
+from oarpy.scheduler.job_roles import EXCLUSIVE, PLAIN, Profile, Roles, roles_of
 from oarpy.scheduler.order.quotas import Amount, Ledger, Limits
 from oarpy.scheduler.resources.consumables import Capacities
 from oarpy.scheduler.resources.matching import RequestMatcher
@@ -38,10 +40,19 @@ NOTHING = Amount(0, 0)
 
 
 class Kept(Struct, frozen=True):
-    """What stays with those who have it: resources, and the amounts that go with some of them until an instant."""
+    """What stays with those who have it: resources, and the amounts that go with some of them until an instant.
+
+    ``levels`` are the blocks that stay with them besides, for jobs that ask for that exclusive level.
+    """
 
     bits: int
     amounts: tuple[tuple[float, int, tuple[Consumption, ...]], ...] = ()
+    levels: tuple[tuple[str, int], ...] = ()
+
+    def asking(self, levels: tuple[str, ...]) -> Kept:
+        """Return what stays with them when a job asks for ``levels``."""
+        blocks = [held for level, held in self.levels if level in levels]
+        return structs.replace(self, bits=reduce(or_, blocks, self.bits)) if blocks else self
 
     def common(self, begin: float, end: float) -> int:
         """Return all other resources, at any time."""
@@ -58,12 +69,16 @@ class Kept(Struct, frozen=True):
 
 
 class Claim(Struct, frozen=True):
-    """Resources of a job for a time: what is entered into the Gantt. ``walltime`` has no security time in it."""
+    """Resources of a job for a time: what is entered into the Gantt. ``walltime`` has no security time in it.
+
+    ``levels`` are the exclusive levels that it asked for.
+    """
 
     start: float
     walltime: float
     bits: int
     consumes: tuple[Consumption, ...] = ()
+    levels: tuple[str, ...] = ()
 
     @property
     def end(self) -> float:
@@ -91,6 +106,9 @@ class Gantt:
         self.inside: dict[str, Space] = {}
         self.ledger = Ledger(snapshot.quotas, snapshot.quota_horizon)
         self.stocks = Stocks(Capacities(snapshot.consumables, snapshot.platform), snapshot.now)
+        self.blocks = Blocks(snapshot.platform, snapshot.exclusive_levels)
+        everything = self._platform.everything
+        self._levels = {level: ExclusiveLevel(snapshot.now, everything) for level in self.blocks.levels}
         self.bounds = Bounds()
         """What is known about the timeline of the platform for jobs that share with nobody."""
         self._shared_bounds: dict[int, Bounds] = {}
@@ -121,6 +139,7 @@ class Gantt:
         twin.inside = {name: space.copy() for name, space in self.inside.items()}
         twin.ledger = self.ledger.copy()
         twin.stocks = self.stocks.copy()
+        twin._levels = {name: level.copy() for name, level in self._levels.items()}
         return twin
 
     def beside(self, kept: Kept) -> Gantt:
@@ -153,14 +172,20 @@ class Gantt:
         begins = self.whole.exclusive.begins
         return len(begins) + 1 - bisect_right(begins, self.now)
 
-    def views(self, roles: Roles, consumes: tuple[Consumption, ...] = ()) -> Views:
-        """Return the views a job of these roles is placed on; empty when its container does not exist."""
+    def views(self, roles: Roles, consumes: tuple[Consumption, ...] = (), levels: tuple[str, ...] = ()) -> Views:
+        """Return the views a job of these roles is placed on; empty when its container does not exist.
+
+        It asks for the exclusive ``levels``.
+        """
         space = self.whole if roles.inside is None else self.inside.get(roles.inside)
         if space is None:
             return ()
         views = space.views(roles.profile)
         if self._kept is not None and views:
-            views = views[0], *views[1:], self._kept
+            views = views[0], *views[1:], self._kept.asking(levels)
+        for level in levels:
+            if views:
+                views = views[0], *views[1:], self._levels[level].line(roles)
         return (views[0], *views[1:], StockView(self.stocks, consumes)) if consumes and views else views
 
     def free_slots(self, roles: Roles) -> tuple[list[float], list[int]]:
@@ -184,10 +209,12 @@ class Gantt:
                 bits = bits_held(self._platform, job)
                 back = job.given_back if job.resumes is not None else 0
                 self._releases.setdefault(job.end + self._security, []).append((job, bits | back))
-                self.enter(job, Claim(job.start, job.walltime, bits), everywhere=True)
+                levels = self.blocks.known(job.levels)
+                self.enter(job, Claim(job.start, job.walltime, bits, levels=levels), everywhere=True)
                 self._consume(job, self._consumed_until.get(job.id, job.start), job.end + self._security)
                 if job.resumes is not None:
-                    self.enter(job, Claim(job.resumes, job.end - job.resumes, job.given_back), everywhere=True)
+                    again = Claim(job.resumes, job.end - job.resumes, job.given_back, levels=levels)
+                    self.enter(job, again, everywhere=True)
 
     def _consume(self, job: HoldingJob, begin: float, end: float) -> None:
         """Let a job that holds resources have its amounts during [begin, end), while it is suspended too."""
@@ -208,19 +235,35 @@ class Gantt:
             self.whole.take(job.start, until, bits, roles.profile, found=False)
             if roles.inside is not None:
                 self._space(roles.inside).take(job.start, until, bits, roles.profile, found=False)
+            for level in self.blocks.known(job.levels):
+                self._levels[level].take(job.start, until, self.blocks.touched(level, bits), roles)
             self._consume(job, job.start, until)
             self._consumed_until[job.id] = until
 
-    def released(self, instant: float, bits: int, roles: Roles) -> list[int]:
-        """Return the jobs entered by :meth:`hold` whose hold on some of ``bits`` ends then.
+    def released(self, instant: float, claim: Claim, roles: Roles) -> list[int]:
+        """Return the jobs entered by :meth:`hold` whose hold on some of what is claimed ends then.
 
         Those that share with a job of ``roles`` are left out.
         """
-        return _in_the_way(self._releases.get(instant, ()), bits, roles)
+        return self._in_the_way(self._releases.get(instant, ()), claim, roles)
 
-    def unprotected(self, instant: float, bits: int, roles: Roles) -> list[int]:
+    def unprotected(self, instant: float, claim: Claim, roles: Roles) -> list[int]:
         """Return the same of those entered by :meth:`protect`, which do not end then, but may be cancelled."""
-        return _in_the_way(self._unprotected.get(instant, ()), bits, roles)
+        return self._in_the_way(self._unprotected.get(instant, ()), claim, roles)
+
+    def _in_the_way(self, holds: Iterable[tuple[HoldingJob, int]], claim: Claim, roles: Roles) -> list[int]:
+        """Return the jobs that hold some of what is claimed, or its blocks, and do not share with a job of ``roles``.
+
+        Ascending and each once: in which order, and into how many copies of a Gantt they were entered means nothing.
+        """
+        return sorted(
+            {
+                job.id
+                for job, held in holds
+                if (held & claim.bits or self.blocks.common(claim.levels, claim.bits, job.levels, held))
+                and not roles_of(job).admits(roles)
+            }
+        )
 
     def has_container(self, name: str) -> bool:
         """Tell whether a piece of this container was entered."""
@@ -236,6 +279,7 @@ class Gantt:
         self._close(twin.inside[name])
         twin.ledger = Ledger(())
         twin.stocks = self.stocks.emptied()
+        twin._levels = {name: level.emptied() for name, level in self._levels.items()}
         return twin
 
     def enter(self, job: WaitingJob | HoldingJob, claim: Claim, *, everywhere: bool = False) -> None:
@@ -253,6 +297,8 @@ class Gantt:
             self._space(roles.inside).take(begin, end, claim.bits, roles.profile, found=not everywhere)
         for name in roles.containers:
             self._space(name).open(begin, claim.end, claim.bits)
+        for level in claim.levels:
+            self._levels[level].take(begin, end, self.blocks.touched(level, claim.bits), roles)
         if claim.consumes:
             if roles.inside is not None and not everywhere:
                 # amounts change only where the timeline of the platform has a boundary
@@ -263,7 +309,11 @@ class Gantt:
 
     def give_back(self, claim: Claim) -> None:
         """Take back :meth:`enter` of a plain job: one that shares with nobody, outside containers, without quotas."""
-        self.whole.exclusive.add(claim.start, claim.end + self._security, claim.bits)
+        end = claim.end + self._security
+        self.whole.exclusive.add(claim.start, end, claim.bits)
+        for level in claim.levels:
+            blocks = self.blocks.touched(level, claim.bits)
+            self._levels[level].give_back(claim.start, end, blocks, PLAIN)
         self.bounds, self._shared_bounds = Bounds(), {}
         self.barred = {}
 
@@ -294,14 +344,6 @@ class Gantt:
         for outage in self._outages:
             if outage.end > self.now:
                 space.close(max(outage.begin, self.now), outage.end, outage.bits)
-
-
-def _in_the_way(holds: Iterable[tuple[HoldingJob, int]], bits: int, roles: Roles) -> list[int]:
-    """Return the jobs that hold some of ``bits`` and do not share with a job of ``roles``.
-
-    Ascending and each once: in which order, and into how many copies of a Gantt they were entered means nothing.
-    """
-    return sorted({job.id for job, held in holds if held & bits and not roles_of(job).admits(roles)})
 
 
 def bits_held(platform: Platform, job: HoldingJob) -> int:

@@ -137,7 +137,7 @@ class Search:
             latest = demand.before(option)
             if latest is not None and start >= latest:
                 continue
-            claim = self._claim(gantt.views(demand.roles, option.consumes), option, start)
+            claim = self._claim(gantt.views(demand.roles, option.consumes, option.levels), option, start)
             if claim is None:
                 continue
             fitted = start
@@ -150,7 +150,7 @@ class Search:
     def put_off(self, gantt: Gantt, demand: Demand, found: Found, start: float) -> Answer | None:
         """Return what was found on the same resources from ``start`` on, None when that cannot be."""
         claim, latest = replace(found.claim, start=start), demand.before(found.option)
-        views, end = gantt.views(demand.roles, claim.consumes), start + self.hold(found.option)
+        views, end = gantt.views(demand.roles, claim.consumes, claim.levels), start + self.hold(found.option)
         if latest is not None and start >= latest:
             return None
         if any(claim.bits & ~view.common(start, end) for view in views) or self._excess(gantt, demand, claim):
@@ -169,7 +169,7 @@ class Search:
         self, gantt: Gantt, demand: Demand, option: CompiledAlternative, start: float, latest: float | None
     ) -> tuple[Claim | None, _First | None]:
         """Return the first placement of one alternative before ``latest``, and the first that resources allow."""
-        views = gantt.views(demand.roles, option.consumes)
+        views = gantt.views(demand.roles, option.consumes, option.levels)
         kind = self._kind(gantt, views, demand, option)
         leaps: Leaps | None = None
         if demand.limits is not None and not option.matcher.fixed:
@@ -274,7 +274,7 @@ class Search:
             return None
         if fit[0] > bound and start <= max(bound, gantt.now):
             bounds.note(option.matcher, hold, fit[0], option.consumes)
-        return Claim(fit[0], option.walltime, fit[1], option.consumes)
+        return Claim(fit[0], option.walltime, fit[1], option.consumes, option.levels)
 
     def _claim(self, views: Views, option: CompiledAlternative, start: float) -> Claim | None:
         """Return the placement at exactly ``start`` that resources allow."""
@@ -282,7 +282,7 @@ class Search:
         for view in views:
             free &= view.common(start, start + option.walltime + self._security)
         bits = option.matcher.match(free)
-        return Claim(start, option.walltime, bits, option.consumes) if bits else None
+        return Claim(start, option.walltime, bits, option.consumes, option.levels) if bits else None
 
     def _excess(self, gantt: Gantt, demand: Demand, claim: Claim) -> Excess | None:
         """Return the quota that forbids ``claim``, and until when; None when none does."""

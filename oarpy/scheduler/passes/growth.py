@@ -36,7 +36,7 @@ class UntilEnd:
         """
         part = demand.job.part
         assert part is not None
-        views = self._schedule.gantt.views(demand.roles)
+        views = self._schedule.gantt.views(demand.roles, levels=demand.options[0].levels)
         changes = {instant for view in views for instant in view.begins if ready < instant < part.until}
         instants = [ready, *sorted(changes)] if ready < part.until else []
         best, first, last = Answer(None, None), 0, len(instants)

@@ -84,7 +84,7 @@ class Planner:
         self._policy = self._new_policy()
         self._opening = _openings(snapshot.waiting)
         able = [job for job in snapshot.holding if may_go(job, snapshot.now, snapshot.besteffort_minimum_life)]
-        self._yielding = Yielding(snapshot.platform, self.gantt.stocks.capacities, able)
+        self._yielding = Yielding(snapshot.platform, self.gantt.stocks.capacities, self.gantt.blocks, able)
         self._gone_at = {job.id: gone_at(job, self.now, snapshot.security_time) for job in able if job.checkpoint}
         """When those are gone that take their time, were they cancelled now."""
         self.begun: list[Stage] = []
@@ -376,7 +376,7 @@ class Planner:
 
     def _victims(self, demand: Demand, found: Found) -> set[int]:
         """Return the best-effort jobs that must go before the job begins."""
-        victims = set(self._yielding.on(found.claim.bits, demand.job))
+        victims = set(self._yielding.on(found.claim.bits, demand.job, found.claim.levels))
         if found.claim.consumes and not demand.job.besteffort:
             victims.update(self._yielding.for_amounts(self._excess(found.claim), victims | self.kill))
         return victims

@@ -157,7 +157,7 @@ class Probe:
         planner, job = self._planner, turn.job
         if turn.refusal or job.reservation is not None or planner.at_once(job):
             return False
-        readiness, views = planner.readiness(job), planner.gantt.views(roles_of(job), claim.consumes)
+        readiness, views = planner.readiness(job), planner.gantt.views(roles_of(job), claim.consumes, claim.levels)
         if readiness.refusal or readiness.waits_for or not views:
             return False
         for delay in range(DRIFT + 1):

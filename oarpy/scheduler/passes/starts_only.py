@@ -105,12 +105,11 @@ class _Hopes:
         if job.reservation is not None or roles.profile != EXCLUSIVE or roles.inside is not None:
             return True
         gantt, search, now = self._planner.gantt, self._planner.search, self._planner.now
-        views = gantt.views(roles)
         free = gantt.whole.exclusive.common(now, nextafter(now, inf))
         return any(
             option.matcher.may_fit(free)
             and gantt.bounds.earliest(option.matcher, search.hold(option)) <= now
-            and search.fits(views, option, now)
+            and search.fits(gantt.views(roles, levels=option.levels), option, now)
             for option in self._planner.options.alive(job)
         )
 

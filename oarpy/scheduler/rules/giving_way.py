@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from oarpy.scheduler.gantt.exclusive_levels import Blocks
 from oarpy.scheduler.gantt.gantt import Kept, bits_consumed_from, bits_held
 from oarpy.scheduler.job_roles import Profile, roles_of
 from oarpy.scheduler.resources.consumables import Capacities
@@ -45,8 +46,8 @@ def gone_at(job: HoldingJob, now: float, security: float) -> float:
 class Yielding:
     """The best-effort jobs of ``jobs``: those that may have to go."""
 
-    def __init__(self, platform: Platform, capacities: Capacities, jobs: Iterable[HoldingJob]) -> None:
-        self._platform, self._capacities = platform, capacities
+    def __init__(self, platform: Platform, capacities: Capacities, blocks: Blocks, jobs: Iterable[HoldingJob]) -> None:
+        self._platform, self._capacities, self._blocks = platform, capacities, blocks
         self._held = [(job, bits_held(platform, job)) for job in jobs if job.besteffort]
         self._kept: dict[Profile, Kept] = {}
 
@@ -62,23 +63,31 @@ class Yielding:
         """
         profile = roles_of(other).profile
         if profile not in self._kept:
-            bits = 0
+            bits, levels = 0, dict.fromkeys(self._blocks.levels, 0)
             for job, held in self._held:
-                bits |= 0 if roles_of(job).profile.shares(profile) else held
+                if not roles_of(job).profile.shares(profile):
+                    bits |= held
+                    for level in self._blocks.known(job.levels):
+                        levels[level] |= self._blocks.touched(level, held)
             amounts = tuple(
                 (job.end + security, bits_consumed_from(self._platform, job), job.consumes)
                 for job, _ in self._held
                 if job.consumes
             )
-            self._kept[profile] = Kept(bits, amounts)
+            self._kept[profile] = Kept(bits, amounts, tuple(levels.items()))
         return self._kept[profile]
 
-    def on(self, bits: int, other: WaitingJob | HoldingJob) -> list[int]:
-        """Return who is in the way of ``other`` on the resources ``bits``."""
+    def on(self, bits: int, other: WaitingJob | HoldingJob, levels: Collection[str] = ()) -> list[int]:
+        """Return who is in the way of ``other`` on the resources ``bits``; it asks for the exclusive ``levels``."""
         if other.besteffort:
             return []
         profile = roles_of(other).profile
-        return [job.id for job, held in self._held if held & bits and not roles_of(job).profile.shares(profile)]
+        return [
+            job.id
+            for job, held in self._held
+            if (held & bits or self._blocks.common(levels, bits, job.levels, held))
+            and not roles_of(job).profile.shares(profile)
+        ]
 
     def for_amounts(self, lacking: Mapping[Part, int], dying: Collection[int]) -> list[int]:
         """Return who has to go for amounts; ``lacking`` is what would be taken too much if all of these went.

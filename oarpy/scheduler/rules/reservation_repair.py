@@ -43,7 +43,8 @@ def shifted(snapshot: Snapshot, reservations: Sequence[WaitingJob]) -> dict[int,
         answer = search.at(gantt, demand, date)
         if date == snapshot.now and not job.besteffort:  # where idle resources do, nobody goes for it
             able = (one for one in holding.values() if may_go(one, snapshot.now, snapshot.besteffort_minimum_life))
-            kept = Yielding(snapshot.platform, gantt.stocks.capacities, able).kept_from(job, snapshot.security_time)
+            yielding = Yielding(snapshot.platform, gantt.stocks.capacities, gantt.blocks, able)
+            kept = yielding.kept_from(job, snapshot.security_time)
             beside = search.at(gantt.beside(kept), demand, date)
             answer = beside if beside.found else answer
         if answer.found is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from oarpy.model.job_types import read_types
 from oarpy.model.request import Consumption
+from oarpy.scheduler.gantt.exclusive_levels import Blocks
 from oarpy.scheduler.gantt.gantt import bits_consumed_from
 from oarpy.scheduler.job_roles import Roles, roles_of
 from oarpy.scheduler.resources.consumables import Capacities
@@ -67,6 +68,7 @@ def promised(reservation: Reservation, now: float) -> HoldingJob | None:
         name=job.name,
         types=job.types,
         consumes=job.alternatives[0].consumes,
+        levels=job.alternatives[0].levels,
     )
 
 
@@ -122,6 +124,7 @@ class _Dates:
     def __init__(self, snapshot: Snapshot, dying: Collection[int]) -> None:
         self._snapshot, self._now, self._dying = snapshot, snapshot.now, set(dying)
         self._capacities = Capacities(snapshot.consumables, snapshot.platform)
+        self._blocks = Blocks(snapshot.platform, snapshot.exclusive_levels)
         self._reserved = {one.job.id: one for one in snapshot.reservations}
         self._running = [job for job in snapshot.holding if job.id not in self._reserved]
         self._live = {job.id for job in snapshot.holding} | {job.id for job in snapshot.waiting}
@@ -156,8 +159,8 @@ class _Dates:
         if one.job.besteffort:
             return []
         platform, consumes = self._snapshot.platform, one.job.alternatives[0].consumes
-        yielding, bits = Yielding(platform, self._capacities, staying), platform.bits_of(one.resources)
-        found = set(yielding.on(bits, one.job))
+        yielding, bits = Yielding(platform, self._capacities, self._blocks, staying), platform.bits_of(one.resources)
+        found = set(yielding.on(bits, one.job, self._blocks.asked(one.job.alternatives[0].groups)))
         if consumes:
             firm = [(bits_consumed_from(platform, job), job.consumes) for job in staying if not job.besteffort]
             lacking = self._capacities.excess(bits, consumes, firm)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
+from oarpy.scheduler.gantt.exclusive_levels import Blocks
 from oarpy.scheduler.gantt.gantt import Claim, Gantt, bits_held
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.resources.consumables import Capacities
@@ -69,7 +70,7 @@ def _earliest(snapshot: Snapshot, job: HoldingJob) -> float | None:
     known = {one.name for one in snapshot.consumables}
     consumes = tuple(one for one in job.consumes if one.name in known)
     bits, rest, roles = job.given_back | bits_held(snapshot.platform, job), job.end - snapshot.now, roles_of(job)
-    views, limits = gantt.views(roles, consumes), gantt.limits(asking, roles)
+    views, limits = gantt.views(roles, consumes, gantt.blocks.known(job.levels)), gantt.limits(asking, roles)
     if not views or bits & ~snapshot.platform.alive:
         return None
     for start in _dates(snapshot, views[0].begins, (one.begins for one in views[1:])):
@@ -93,4 +94,6 @@ def _dates(snapshot: Snapshot, begins: Iterable[float], others: Iterable[Iterabl
 def _victims(snapshot: Snapshot, job: HoldingJob) -> tuple[int, ...]:
     """Return the best-effort jobs on what the job gave back; of amounts it kept its own."""
     able = [one for one in snapshot.holding if may_go(one, snapshot.now, snapshot.besteffort_minimum_life)]
-    return tuple(Yielding(snapshot.platform, Capacities((), snapshot.platform), able).on(job.given_back, job))
+    blocks = Blocks(snapshot.platform, snapshot.exclusive_levels)
+    yielding = Yielding(snapshot.platform, Capacities((), snapshot.platform), blocks, able)
+    return tuple(yielding.on(job.given_back, job, blocks.known(job.levels)))

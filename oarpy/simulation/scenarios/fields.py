@@ -80,6 +80,7 @@ class RunningEntry(Struct, forbid_unknown_fields=True):
     given_back: tuple[int, ...] = ()
     resuming: bool = False
     checkpoint: Number = 0
+    levels: tuple[Word, ...] = ()
 
 
 class RequestEntry(Struct, forbid_unknown_fields=True):
@@ -238,6 +239,7 @@ class ScenarioFile(Struct, forbid_unknown_fields=True):
     policy: PolicyName = "conservative"
     hierarchy: tuple[Word, ...] | UnsetType = UNSET
     queues: tuple[QueueEntry, ...] | UnsetType = UNSET
+    exclusive_levels: tuple[Word, ...] = ()
     quotas: tuple[QuotaEntry, ...] = ()
     consumables: tuple[ConsumableEntry, ...] = ()
     running: tuple[RunningEntry, ...] = ()

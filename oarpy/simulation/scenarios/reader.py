@@ -110,6 +110,7 @@ def read_scenario(text: str, orders: Mapping[str, Order] = ORDERS) -> Snapshot:
         filter_errors=errors,
         consumables=consumables,
         reservations=reservations,
+        exclusive_levels=file.exclusive_levels,
     )
     return _with_site(snapshot, file)
 

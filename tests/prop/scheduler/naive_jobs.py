@@ -18,6 +18,10 @@ def asked(job: Job, option: int) -> dict[str, int]:
     return {name: int(amount) for name, _, amount in (part.partition("=") for part in parts)}
 
 
+def level_name(name: str) -> str:
+    return "network_address" if name == "nodes" else name
+
+
 def queue_of(job: Job) -> str:
     return str(job.get("queue", "default"))
 

@@ -19,6 +19,7 @@ from tests.prop.scheduler.naive_jobs import (
     exempt,
     inside,
     is_besteffort,
+    level_name,
     matches,
     opens,
     queue_of,
@@ -44,6 +45,7 @@ class Hold:
     ids: set[int]
     waiting: bool
     consumes: dict[str, int] = field(default_factory=dict)
+    levels: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -63,6 +65,7 @@ class Reference:
         self.security = scenario.get("security_time", 0)
         self.policy = scenario.get("policy", "conservative")
         self.levels = scenario.get("hierarchy")
+        self.exclusive = [level_name(name) for name in scenario.get("exclusive_levels", [])]
         self.queues = scenario.get("queues") or [
             {"name": "default", "priority": 3, "policy": "fifo"},
             {"name": "besteffort", "priority": 0, "policy": "fifo"},
@@ -89,7 +92,15 @@ class Reference:
             for job in self.running:
                 if is_besteffort(job) == besteffort and job["start"] + job["walltime"] > self.now:
                     self.holds.append(
-                        Hold(job, job["start"], job["walltime"], set(job["resources"]), False, job.get("consumes", {}))
+                        Hold(
+                            job,
+                            job["start"],
+                            job["walltime"],
+                            set(job["resources"]),
+                            False,
+                            job.get("consumes", {}),
+                            self.levels_of(job),
+                        )
                     )
             self.baseline = [hold for hold in self.holds if any(hold.job is job for job in self.running)]
             for priority in sorted({queue["priority"] for queue in self.queues}, reverse=True):
@@ -203,7 +214,13 @@ class Reference:
             for other in self.running
             if is_besteffort(other)
             and other["start"] <= self.now < other["start"] + other["walltime"]
-            and ids & set(other["resources"])
+            and (
+                ids & set(other["resources"])
+                or any(
+                    self.same_block(ident, set(other["resources"]), self.levels_of(job, option), self.levels_of(other))
+                    for ident in ids
+                )
+            )
             and not shares(job, other)
         }
         if self.policy != "easy" or not any(hold.job is job for hold in self.holds):
@@ -302,7 +319,15 @@ class Reference:
                 if is_besteffort(other) and other["start"] <= self.now < other["start"] + other["walltime"]:
                     ids = set(other["resources"])
                     self.spared[job["id"]].append(
-                        Hold(other, other["start"], other["walltime"], ids, False, other.get("consumes", {}))
+                        Hold(
+                            other,
+                            other["start"],
+                            other["walltime"],
+                            ids,
+                            False,
+                            other.get("consumes", {}),
+                            self.levels_of(other),
+                        )
                     )
         yield
         self.spared.clear()
@@ -323,7 +348,7 @@ class Reference:
 
     def enter(self, job: Job, option: int, start: int, ids: set[int]) -> None:
         walltime = job["requests"][option]["walltime"]
-        self.holds.append(Hold(job, start, walltime, ids, True, asked(job, option)))
+        self.holds.append(Hold(job, start, walltime, ids, True, asked(job, option), self.levels_of(job, option)))
 
     def earliest(self, job: Job, options: list[int], ready: int) -> tuple[int, int, set[int]] | None:
         best = None
@@ -356,7 +381,7 @@ class Reference:
             ident
             for ident in self.row
             if all(
-                self.free_at(job, ident, second) and self.enough_left(job, option, ident, second)
+                self.free_at(job, option, ident, second) and self.enough_left(job, option, ident, second)
                 for second in range(start, end)
             )
         }
@@ -367,9 +392,32 @@ class Reference:
             return set()
         return ids
 
-    def free_at(self, job: Job, ident: int, second: int) -> bool:
-        if any(ident in hold.ids and not shares(job, hold.job) for hold in self.spared[job["id"]]):
-            return False
+    def levels_of(self, job: Job, option: int | None = None) -> list[str]:
+        """The exclusive levels that an alternative, or a running job, asks for."""
+        if option is None:
+            return [name for name in self.exclusive if name in map(level_name, job.get("levels", []))]
+        masks = self.masks(job, option) or []
+        return [name for name in self.exclusive if any(name == level for levels, _ in masks for level, _ in levels)]
+
+    def same_block(self, ident: int, ids: set[int], mine: list[str], theirs: list[str]) -> bool:
+        def value(one: int, level: str) -> Any:
+            return one if level == "resource_id" else self.row[one].get(level)
+
+        return any(
+            value(ident, level) is not None and any(value(ident, level) == value(other, level) for other in ids)
+            for level in mine
+            if level in theirs
+        )
+
+    def free_at(self, job: Job, option: int, ident: int, second: int) -> bool:
+        mine = self.levels_of(job, option)
+        for hold in self.spared[job["id"]]:
+            if (ident in hold.ids or self.same_block(ident, hold.ids, mine, hold.levels)) and not shares(job, hold.job):
+                return False
+        for hold in self.holds:
+            may_share = shares(job, hold.job) or inside(job) in opens(hold.job)
+            if self.lasts(hold, second) and not may_share and self.same_block(ident, hold.ids, mine, hold.levels):
+                return False
         name = inside(job)
         if name is not None and not any(
             name in opens(hold.job) and ident in hold.ids and hold.start <= second < hold.start + hold.walltime
@@ -406,7 +454,7 @@ class Reference:
                     if all(capacity.get(block, 0) >= amount for block in self.blocks(name, {ident}))
                 ]
             levels = [tuple(part.split("=")) for part in group.strip("/").split("/")]
-            found.append(([("network_address" if name == "nodes" else name, count) for name, count in levels], ids))
+            found.append(([(level_name(name), count) for name, count in levels], ids))
         return found
 
     def match(self, job: Job, option: int, free: set[int], states: set[str]) -> set[int]:
@@ -603,7 +651,9 @@ class Reference:
         found = {begin}
         for hold in self.holds:
             end = hold.start + hold.walltime
-            found |= {hold.start, end, end + self.security}
+            found |= {hold.start, end + self.security}
+            if inside(job) in opens(hold.job):
+                found.add(end)
         for rule in self.quotas:
             for span in rule.get("valid") or ():
                 found |= {date for date in span if self.rules(job, date) != self.rules(job, date - 1)}

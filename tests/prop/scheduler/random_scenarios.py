@@ -28,6 +28,18 @@ REQUESTS = [
     "/core=1+/core=1",
     "/core=2+/nodes=1",
 ]
+_ON_LEVELS = [
+    *["/gpu=1/core=1"] * 3,
+    "/gpu=1",
+    "/gpu=2/core=1",
+    "/gpu=BEST/core=1",
+    "/gpu=BESTHALF",
+    "/switch=1/gpu=1/core=1",
+    "/nodes=1/gpu=1/core=1",
+    "/gpu=1/core=1+/gpu=1/core=1",
+    "/gpu=1/core=1+/core=1",
+    "{gpu = 1}/core=1",
+]
 _TYPES = [
     *["besteffort"] * 4,
     "container",
@@ -61,7 +73,20 @@ def random_scenario(random: Random) -> Json:
     }
     if queues:
         scenario["queues"] = queues
+    if random.random() < 0.4:
+        _make_exclusive(random, scenario)
     return scenario
+
+
+def _make_exclusive(random: Random, scenario: Json) -> None:
+    """Let levels be exclusive, and jobs ask for them."""
+    scenario["exclusive_levels"] = random.choice([["gpu"], ["gpu"], ["gpu", "switch"], ["nodes"], ["switch", "core"]])
+    for job in scenario["jobs"]:
+        for request in job["requests"]:
+            if random.random() < 0.5:
+                request["resources"] = random.choice(_ON_LEVELS)
+    for job in scenario["running"]:
+        job["levels"] = random.sample(["gpu", "nodes", "switch", "core"], random.randint(0, 2))
 
 
 def _rows(random: Random) -> list[Json]:

@@ -1,0 +1,104 @@
+"""Exclusive levels: a block of one goes to one job that asks for the level at a time.
+
+A job asks for a level that a group of its request names. While it holds any resource of a block, no other job that asks
+for the level gets one of that block; jobs that do not ask for it may. Here job 1 asked for ``/gpu=1/core=1``::
+
+    gpu       1 1 2 2
+    core 1    1 . . .        /gpu=1/core=1 gets core 3, of GPU 2
+                             /core=1 gets core 2
+
+Those who may share resources, by their types, may share blocks: timesharing, placeholders, and inner jobs with their
+container.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from oarpy.model.request import Group
+from oarpy.scheduler.gantt.wide_timeline import AnyTimeline, timeline_of
+from oarpy.scheduler.job_roles import Profile, Roles
+from oarpy.scheduler.resources.platform import Platform
+
+
+class Blocks:
+    """The blocks of the exclusive levels of a platform, by the properties that these are."""
+
+    def __init__(self, platform: Platform, levels: Iterable[str]) -> None:
+        self._aliases = platform.aliases
+        names = dict.fromkeys(self._aliases.get(level, level) for level in levels)
+        self._of = {name: tuple(block.bits for block in platform.blocks(name)) for name in names}
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The exclusive levels."""
+        return tuple(self._of)
+
+    def asked(self, groups: Iterable[Group]) -> tuple[str, ...]:
+        """Return the exclusive levels that a request asks for."""
+        return self.known(level.name for group in groups for level in group.levels) if self._of else ()
+
+    def known(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return those of ``names`` that are exclusive levels."""
+        if not self._of:
+            return ()
+        asked = {self._aliases.get(name, name) for name in names}
+        return tuple(name for name in self._of if name in asked)
+
+    def touched(self, level: str, bits: int) -> int:
+        """Return the resources of all blocks of ``level`` that have some of ``bits``."""
+        found = 0
+        for block in self._of[level]:
+            if block & bits:
+                found |= block
+        return found
+
+    def common(self, levels: Iterable[str], bits: int, others: Iterable[str], held: int) -> int:
+        """Return those of ``bits`` that lie in a block of ``held``, of a level that both ask for."""
+        found = 0
+        for level in self.known(set(levels) & set(self.known(others))):
+            found |= bits & self.touched(level, held)
+        return found
+
+
+class ExclusiveLevel:
+    """The blocks of one level that are left over time, for each kind of job that asks for it."""
+
+    def __init__(self, origin: float, everything: int) -> None:
+        self._origin, self._everything = origin, everything
+        self._holds: list[tuple[float, float, int, Roles]] = []
+        self._lines: dict[tuple[Profile, str | None], tuple[Roles, AnyTimeline]] = {}
+
+    def copy(self) -> ExclusiveLevel:
+        """Return an independent level of equal content."""
+        twin = self.emptied()
+        twin._holds = self._holds.copy()
+        twin._lines = {key: (roles, line.copy()) for key, (roles, line) in self._lines.items()}
+        return twin
+
+    def emptied(self) -> ExclusiveLevel:
+        """Return the same level with nothing held."""
+        return ExclusiveLevel(self._origin, self._everything)
+
+    def line(self, roles: Roles) -> AnyTimeline:
+        """Return what a job of these roles may have: the resources in no block of another job."""
+        key = roles.profile, roles.inside
+        if key not in self._lines:
+            line = timeline_of(self._origin, self._everything)
+            for begin, end, bits, holder in self._holds:
+                if not holder.admits(roles):
+                    line.remove(begin, end, bits)
+            self._lines[key] = roles, line
+        return self._lines[key][1]
+
+    def take(self, begin: float, end: float, bits: int, roles: Roles) -> None:
+        """Let a job of these roles have the blocks ``bits`` during [begin, end)."""
+        self._holds.append((begin, end, bits, roles))
+        for other, line in self._lines.values():
+            if not roles.admits(other):
+                line.remove(begin, end, bits)
+
+    def give_back(self, begin: float, end: float, bits: int, roles: Roles) -> None:
+        """Take back :meth:`take`."""
+        self._holds.remove((begin, end, bits, roles))
+        self._lines.clear()
