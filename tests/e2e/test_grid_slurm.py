@@ -34,7 +34,7 @@ class SlurmStage(ClusterStage):
     """A Slurm of two nodes on this machine."""
 
     def __init__(self, daemons: SlurmDaemons) -> None:
-        super().__init__(SlurmCluster("slurm", daemons.words))
+        super().__init__(SlurmCluster("slurm", daemons.words, as_root=True))
         self.daemons = daemons
         self.procs = daemons.procs
 
@@ -170,7 +170,7 @@ def test_what_is_left_to_the_host_outlives_the_connection(stage: SlurmStage, tmp
     with start_nodes(1, tmp_path) as sshd:
         begin = time.time() + 15
         words = ["ssh", *sshd.ssh_options(), "node1", *stage.daemons.words]
-        far = SlurmCluster("far", words, broker=stage.unique("broker"))
+        far = SlurmCluster("far", words, broker=stage.unique("broker"), as_root=True)
         asked = stage.request(2)
         far.ask(Prepare("lapsing", GridPart("lapsing", "claim", asked, "sleep 1", begin=begin + 600), 12, key="k1"))
         far.ask(Prepare("beginning", GridPart("beginning", "claim", asked, "sleep 1", begin=begin), 60, key="k2"))
@@ -193,7 +193,7 @@ def here(connection: Connection, dsn: str) -> Iterator[OarpyStage]:
 @pytest.fixture
 def grid(connection: Connection, here: OarpyStage, stage: SlurmStage) -> Iterator[SimulatedGrid]:
     """A broker of both clusters: oarpy comes first. Its database is new, and so are its parts to Slurm."""
-    slurm = SlurmCluster("slurm", stage.daemons.words, broker=stage.unique("broker"))
+    slurm = SlurmCluster("slurm", stage.daemons.words, broker=stage.unique("broker"), as_root=True)
     made = SimulatedGrid(connection, [here.cluster, slurm])  # type: ignore[list-item]
     yield made
     made.close()

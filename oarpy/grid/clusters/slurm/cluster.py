@@ -66,7 +66,8 @@ class SlurmCluster:
     """A :class:`~oarpy.grid.calls.table.Cluster`, a Slurm behind the command ``words`` (``ssh HOST``; none: here).
 
     Parts of ``broker`` are jobs of the account that the command enters as. Each command has ``seconds``.
-    ``refusal`` says why a user's parts are not made there; nothing if they are.
+    ``refusal`` says why a user's parts are not made there; nothing if they are. Where the command enters as root, only
+    root's parts are made: all run as the account of the command. ``as_root`` lets those of all users be root's.
     """
 
     def __init__(
@@ -77,10 +78,13 @@ class SlurmCluster:
         broker: str = "grid",
         seconds: float = 20,
         refusal: Callable[[str], str] = lambda user: "",
+        as_root: bool = False,
     ) -> None:
         self._name = name
         self._broker = broker
         self._refusal = refusal
+        self._as_root = as_root
+        self._uid: int | None = None
         self._host = SlurmHost(name, words, seconds)
 
     @property
@@ -215,8 +219,8 @@ class SlurmCluster:
     def _prepare(self, call: Prepare) -> PreparedPart:
         """Submit a held job, allocate processors, or put off the start of a job that waits."""
         key, transaction, part, ttl = call.key, call.transaction, call.part, call.ttl
-        if part.kind != "withdrawn" and (closed := self._refusal(part.request.user)):
-            raise CallRefused(closed)
+        if part.kind != "withdrawn":
+            self._check_user(part.request.user)
         listed = self._listed()
         known = listed.of(part.name)
         if known and known.mark and known.mark.key == key:
@@ -236,6 +240,20 @@ class SlurmCluster:
                 f"cluster {self._name!r} has no parts of kind 'reserved': Slurm reserves for its admins only"
             )
         return self._claim(listed, part, mark, ttl)
+
+    def _check_user(self, user: str) -> None:
+        """Raise :class:`CallRefused` for a user whose parts are not made there."""
+        if closed := self._refusal(user):
+            raise CallRefused(closed)
+        if self._as_root or user == "root":
+            return
+        if self._uid is None:
+            self._uid = int(self._host.run("id -u"))
+        if self._uid == 0:
+            raise CallRefused(
+                f"cluster {self._name!r} is entered as root, and jobs of {user!r} would be root's:"
+                " its admin gives the broker an account of its own there"
+            )
 
     def _claim(self, listed: _Listing, part: GridPart, mark: PartMark, ttl: float) -> PreparedPart:
         begin = listed.now if part.begin is None else part.begin
