@@ -224,6 +224,10 @@ class TellLoad(Command, word="load"):
     """Ask a node how loaded it is; answered by :class:`Load`."""
 
 
+class TellGpus(Command, word="gpus"):
+    """Ask a node how many graphics processors it has; answered by :class:`Gpus`."""
+
+
 class JobReport(Structure):
     """A job the agent knows: ``state`` is claimed (not started yet), running, suspended or ended."""
 
@@ -418,6 +422,12 @@ class Load(Report, word="load"):
     average: float = field(quantity)
     available_memory: int = field(count)
     uptime: int = field(count)
+
+
+class Gpus(Report, word="gpus"):
+    """Answer to :class:`TellGpus`: the number of graphics processors that compute."""
+
+    number: int = field(count)
 
 
 class Knocked(Report, word="knock"):

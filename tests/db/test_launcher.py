@@ -18,6 +18,7 @@ from oarpy.wire.messages import (
     Load,
     Signal,
     Start,
+    TellGpus,
     TellLoad,
     Terminate,
 )
@@ -104,6 +105,16 @@ def test_loads_are_asked_when_channels_open_then_once_a_minute_and_written_toget
     cluster.nodes.lose("n2")
     cluster.launch()
     assert cluster.sql(LOADS)[:2] == [("n1", 0.75, 4096, 160), ("n2", 7, 10, 3600)]
+
+
+def test_a_node_tells_of_its_gpus_whenever_its_channel_opens(cluster: SmallCluster) -> None:
+    cluster.node("n1").gpus = 4
+    cluster.submit(command="true")
+    cluster.settle()
+    gpus = "SELECT network_address, gpus FROM nodes ORDER BY 1"
+    assert cluster.sql(gpus) == [("n1", 4), ("n2", 0), ("n3", 0)]
+    cluster.settle()
+    assert sorted(node for node, _ in cluster.sent(TellGpus)) == ["n1", "n2", "n3"]
 
 
 def test_a_job_of_one_node_that_ends_by_itself_is_not_cleaned(cluster: SmallCluster) -> None:

@@ -42,7 +42,7 @@ def test_figures_of_the_database(shell: Shell, connection: Connection) -> None:
     add_job(connection, "Hold")
     connection.execute("UPDATE resources SET state = 'Suspected' WHERE network_address = 'n2'")
     connection.execute(
-        "UPDATE nodes SET load_average = 1.5, available_memory = 2, load_at = to_timestamp(7)"
+        "UPDATE nodes SET gpus = 4, load_average = 1.5, available_memory = 2, load_at = to_timestamp(7)"
         " WHERE network_address = 'n1'"
     )
     assert samples(shell.done("oarpy", "metrics"))["oarpy_longest_wait_seconds"] > 0
@@ -57,7 +57,8 @@ def test_figures_of_the_database(shell: Shell, connection: Connection) -> None:
     assert (found['oarpy_nodes{state="Alive"}'], found['oarpy_nodes{state="Suspected"}']) == (1, 1)
     assert found['oarpy_node_load1{node="n1"}'] == 1.5
     assert found['oarpy_node_memory_available_bytes{node="n1"}'] == 2 << 20
-    assert 'oarpy_node_load1{node="n2"}' not in found
+    assert found['oarpy_node_gpus{node="n1"}'] == 4
+    assert {'oarpy_node_load1{node="n2"}', 'oarpy_node_gpus{node="n2"}'}.isdisjoint(found)
     assert found['oarpy_module_up{module="launcher"}'] == 0
 
 

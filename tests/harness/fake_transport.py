@@ -21,6 +21,7 @@ from oarpy.wire.messages import (
     Command,
     Ended,
     Forget,
+    Gpus,
     JobOrder,
     JobReport,
     Kill,
@@ -45,6 +46,7 @@ from oarpy.wire.messages import (
     Started,
     Suspend,
     Suspended,
+    TellGpus,
     TellLoad,
     WalltimeChanged,
 )
@@ -99,6 +101,7 @@ class FakeNode:
     refusal: str = ""
     problem: str = ""
     load: Load = field(default_factory=lambda: Load(0.0, 1024, 60))
+    gpus: int = 0
     scripts: list[tuple[str, int]] = field(default_factory=list)
     script_outcomes: dict[str, str | None] = field(default_factory=dict)
     unreachable: str = ""
@@ -208,6 +211,8 @@ class FakeTransport:
             return [Checked(node.problem)]
         if isinstance(command, TellLoad):
             return [node.load]
+        if isinstance(command, TellGpus):
+            return [Gpus(node.gpus)]
         if isinstance(command, Recall):
             return [Recalled((*node.past.values(), *(_past(key, job) for key, job in node.jobs.items())))]
         if isinstance(command, RunScript):

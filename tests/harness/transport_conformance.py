@@ -16,6 +16,7 @@ from oarpy.wire.messages import (
     Cleaned,
     Ended,
     Forget,
+    Gpus,
     Kill,
     Load,
     Ping,
@@ -29,6 +30,7 @@ from oarpy.wire.messages import (
     Started,
     Suspend,
     Suspended,
+    TellGpus,
     TellLoad,
 )
 from tests.harness.transport_driver import Driver
@@ -121,6 +123,11 @@ class Conformance:
         load = driver.expect(Load)
         assert load.available_memory > 0
         assert load.uptime > 0
+
+    def test_gpus(self, driver: Driver) -> None:
+        driver.connect()
+        driver.send(TellGpus())
+        assert driver.expect(Gpus).number >= 0
 
     def test_suspend_and_resume(self, driver: Driver) -> None:
         driver.connect()

@@ -73,6 +73,7 @@ def _nodes(found: list[metrics.NodeFigures]) -> Iterator[Family]:
         ("oarpy_node_memory_available_bytes", "Memory that a new program on the node could have.", "memory"),
         ("oarpy_node_uptime_seconds", "Seconds since the node was started.", "uptime"),
         ("oarpy_node_told_timestamp_seconds", "When the node told its load, memory and uptime.", "told_at"),
+        ("oarpy_node_gpus", "Graphics processors that the node told of.", "gpus"),
     ):
         told = [(one.name, getattr(one, column)) for one in found]
         yield _table(name, meaning, [({"node": node}, value) for node, value in told if value is not None])

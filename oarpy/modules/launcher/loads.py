@@ -1,4 +1,4 @@
-"""How busy nodes are: each is asked once a minute, and what all answer is written down together."""
+"""How busy nodes are, and how many GPUs they have: what all answer is written down together."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import time
 
 from oarpy.modules.launcher.parts import Hears, Part, Round
 from oarpy.store.jobs.execution import Agenda
-from oarpy.store.platform.nodes import record_loads
-from oarpy.wire.messages import ChannelLost, Load, Ready, TellLoad
+from oarpy.store.platform.nodes import record_gpus, record_loads
+from oarpy.wire.messages import ChannelLost, Gpus, Load, Ready, TellGpus, TellLoad
 
 _LOAD_PERIOD = 60.0
 """Seconds between two questions for the load of a node."""
@@ -15,6 +15,8 @@ _LOAD_PERIOD = 60.0
 
 class NodeLoads(Part):
     """Asks nodes for their load: when the channel opens, then once a minute; writes the answers in one statement.
+
+    A node is asked for its GPUs when its channel opens, and only then.
 
     No round comes for that alone: those that the module makes anyhow are enough.
     """
@@ -26,10 +28,12 @@ class NodeLoads(Part):
         self._asked: set[str] = set()
         """Nodes that have not answered yet; nobody else is heard."""
         self._told: dict[str, Load] = {}
+        self._gpus: dict[str, int] = {}
+        """What nodes told of their GPUs that is not written yet."""
 
     def hears(self) -> Hears:
         """The method for each report that is heard here."""
-        return {Ready: self._open, ChannelLost: self._lose, Load: self._note}
+        return {Ready: self._open, ChannelLost: self._lose, Load: self._note, Gpus: self._note_gpus}
 
     def act(self, turn: Round, agenda: Agenda) -> None:
         """Write down what was told when all have answered, or have had a minute; ask who is to be asked."""
@@ -39,12 +43,18 @@ class NodeLoads(Part):
                 loads = [(node, told.average, told.available_memory, told.uptime) for node, told in self._told.items()]
                 record_loads(turn.connection, loads)
             self._told = {}
+        if self._gpus:
+            with turn.connection.transaction():
+                record_gpus(turn.connection, self._gpus)
+            self._gpus = {}
         if due:
             self._ask_at = time.monotonic() + _LOAD_PERIOD
             self._asked = set()
         wanted = turn.channels.names if due else self._opened
         if wanted:
             self._asked.update(node for node in wanted if turn.channels.send(node, TellLoad()))
+            for node in self._opened & self._asked:
+                turn.channels.send(node, TellGpus())
             self._opened = set()
 
     def _open(self, node: str, _report: Ready) -> None:
@@ -58,3 +68,6 @@ class NodeLoads(Part):
         if node in self._asked:
             self._asked.remove(node)
             self._told[node] = report
+
+    def _note_gpus(self, node: str, report: Gpus) -> None:
+        self._gpus[node] = report.number

@@ -29,6 +29,7 @@ class NodeFigures(NamedTuple):
     memory: int | None
     uptime: int | None
     told_at: float | None
+    gpus: int | None
 
 
 class BeatFigures(NamedTuple):
@@ -66,7 +67,7 @@ _NODE_STATES = """
 """
 _NODES = """
     SELECT network_address, channel, load_average, available_memory::bigint * 1048576, uptime,
-        extract(epoch FROM load_at)::float8
+        extract(epoch FROM load_at)::float8, gpus
     FROM nodes ORDER BY 1
 """
 _BEATS = "SELECT module, extract(epoch FROM at)::float8 FROM module_runs"

@@ -165,6 +165,11 @@ _LOADS = """
     WHERE n.network_address = l.node
 """
 
+_GPUS = """
+    UPDATE nodes n SET gpus = g.number FROM unnest(%s::text[], %s::integer[]) AS g(node, number)
+    WHERE n.network_address = g.node AND n.gpus IS DISTINCT FROM g.number
+"""
+
 # Jobs that ended while a node could not be reached, or left it, may have left processes there. By the index of each
 # resource's holders, however many there were before. Those killed while they were suspended held them earlier.
 _LEFT_BEHIND = """
@@ -346,6 +351,11 @@ def record_channels(connection: Connection, channels: Sequence[tuple[str, str, s
 def record_loads(connection: Connection, loads: Sequence[tuple[str, float, int, int]]) -> None:
     """Note (node, load average, available memory in MiB, uptime in seconds)."""
     connection.execute(_LOADS, [list(column) for column in zip(*loads, strict=True)])
+
+
+def record_gpus(connection: Connection, gpus: Mapping[str, int]) -> None:
+    """Note how many graphics processors nodes have."""
+    connection.execute(_GPUS, [list(gpus), list(gpus.values())])
 
 
 def left_behind(connection: Connection, node: str) -> list[tuple[int, int]]:

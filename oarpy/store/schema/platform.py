@@ -95,6 +95,7 @@ nodes = table(
     column("uptime", Integer, "seconds since it was started", optional=True),
     column("load_at", INSTANT, "when that was written", optional=True),
     column("recalled", Integer, "the generation for which it has told what the database lost", default=0),
+    column("gpus", Integer, "graphics processors that it told of, NULL before", optional=True),
 )
 
 node_away_logs = table(

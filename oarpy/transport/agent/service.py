@@ -22,6 +22,7 @@ from oarpy.transport.agent.job.supervisor_pool import SupervisorPool
 from oarpy.transport.agent.job.tombstones import Tombstones
 from oarpy.transport.agent.orders import Orders
 from oarpy.transport.agent.outbox import Outbox
+from oarpy.transport.agent.probe import gpus
 from oarpy.transport.agent.scripts.launchers import Launchers
 from oarpy.transport.agent.scripts.scripts import Scripts
 from oarpy.transport.agent.statedir import StateDir, StateError, boot_id
@@ -33,6 +34,7 @@ from oarpy.wire.messages import (
     AgentError,
     Check,
     Checked,
+    Gpus,
     JobReport,
     Knocked,
     Load,
@@ -41,6 +43,7 @@ from oarpy.wire.messages import (
     Ready,
     Refused,
     Start,
+    TellGpus,
     TellLoad,
     decode_command,
     encode_reports,
@@ -98,6 +101,7 @@ class Agent:
             Ping: self._on_ping,
             Check: self._on_check,
             TellLoad: self._on_tell_load,
+            TellGpus: self._on_tell_gpus,
         }
 
     def serve(self) -> None:
@@ -183,6 +187,9 @@ class Agent:
             uptime = float(line.read().split()[0])
         kibibytes = int(memory["MemAvailable"].split()[0])
         self._outbox.say(Load(os.getloadavg()[0], kibibytes // 1024, int(uptime)))
+
+    def _on_tell_gpus(self, _order: TellGpus) -> None:
+        self._outbox.say(Gpus(len(gpus("/"))))
 
     def _on_start(self, start: Start) -> None:
         fence = start.incarnation
