@@ -106,6 +106,8 @@ class JobTypes:
     alone: bool = True
     whole_nodes: bool = False
     negotiates: bool = False
+    kept: int = 0
+    """Seconds for which it keeps its resources after its program has ended."""
     dated: tuple[str, ...] = ()
     """The words that hold a date, as written."""
 
@@ -214,6 +216,12 @@ def _timesharing(argument: str | None) -> Mapping[str, Any]:
     return {"timesharing": Sharing("user" in words, "name" in words) if known else None}
 
 
+def _kept(argument: str | None) -> Mapping[str, Any]:
+    """Return the effect of ``kept=600``."""
+    return {"kept": int(argument)} if argument and re.fullmatch(_SECONDS, argument, re.ASCII) else {}
+
+
+_SECONDS = r"[1-9][0-9]{0,8}"
 _WORD = r"[A-Za-z0-9_.-]{1,63}"
 _STANDBY = r"(standby)?"
 
@@ -303,6 +311,15 @@ _TABLE = (
         shape=_STANDBY,
         means=_sets("runs_nothing", standby=True),
         interactive=False,
+    ),
+    JobType(
+        "kept",
+        "keeps its resources after its program has ended: so many seconds, at most until its walltime or oardel",
+        forms=("kept=SECONDS",),
+        shape=_SECONDS,
+        means=_kept,
+        interactive=False,
+        guide="#kept-jobs",
     ),
     JobType(
         "state",

@@ -66,7 +66,8 @@ class JobSpec(Structure):
     ``environment``. ``processors`` are those of the node that the job is confined to; none: it is not confined.
     ``memory`` is what the job may use on the node, in bytes; 0 means no limit. ``keep`` makes it an interactive job:
     instead of a command it waits so long for its shell, a leading step, and ends with that. ``private_key`` is its
-    SSH key. ``grid_hosts`` are those of all components of a job on several clusters.
+    SSH key. ``grid_hosts`` are those of all components of a job on several clusters. For ``kept`` seconds after the end
+    of its program the job stays on the node, until its walltime or its end is asked for.
     """
 
     job: int = field(job_number)
@@ -97,6 +98,7 @@ class JobSpec(Structure):
     keep: float = field(seconds, default=0.0)
     private_key: str = field(text, default="")
     grid_hosts: tuple[str, ...] = field(lines, default=())
+    kept: int = field(whole(), default=0)
 
     @property
     def key(self) -> JobKey:

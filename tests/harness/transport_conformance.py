@@ -124,6 +124,23 @@ class Conformance:
         assert load.available_memory > 0
         assert load.uptime > 0
 
+    def test_a_job_that_is_kept_stays_after_its_program(self, driver: Driver) -> None:
+        driver.connect()
+        driver.start(driver.spec(1, "echo done; exit 3", kept=600))
+        driver.started(1)
+        assert driver.said_until_pong() == []
+        ended = driver.kill(1)
+        assert (ended.reason, ended.status) == ("exited", 3 << 8)
+
+    def test_a_job_is_kept_no_longer_than_was_asked(self, driver: Driver) -> None:
+        driver.connect()
+        assert driver.run(driver.spec(1, "exit 3", kept=1)).status == 3 << 8
+
+    def test_the_walltime_of_a_kept_job_is_its_end(self, driver: Driver) -> None:
+        driver.connect()
+        ended = driver.run(driver.spec(1, "exit 3", kept=600, walltime=1))
+        assert (ended.reason, ended.status) == ("exited", 3 << 8)
+
     def test_gpus(self, driver: Driver) -> None:
         driver.connect()
         driver.send(TellGpus())

@@ -76,6 +76,7 @@ def specification(
         private_key=row.private_key,
         grid_hosts=() if row.grid_hosts is None else tuple(row.grid_hosts or _hosts(row.resources)),
         keep=settings.interactive_patience if row.kind == INTERACTIVE else 0.0,
+        kept=read_types(row.types).kept,
     )
 
 

@@ -34,6 +34,8 @@ from oarpy.model.job_types import NOT_OFFERED, TYPES, JobTypes, Sharing, Usable,
             JobTypes(placeholders=("p",), allowed=("q", "r"), alone=False),
         ),
         ("placeholder", JobTypes(alone=False)),
+        ("kept=600", JobTypes(kept=600)),
+        ("kept kept=0 kept=soon", JobTypes()),
     ],
 )
 def test_meaning(words: str, meant: JobTypes) -> None:

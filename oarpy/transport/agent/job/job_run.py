@@ -90,6 +90,7 @@ class JobRun:
         self._pipe = ""
         self._statuses: dict[int, int] = {}
         self._reason = "exited"
+        self._stays = False
         self._detail = ""
         self._by_node = False
         self._memory_kills = 0
@@ -135,6 +136,7 @@ class JobRun:
                 if self._early:
                     self._take_requests()
                 self._wait()
+                self._stay()
                 self._wait_for_steps()
         except LaunchFailure as failure:
             if self._kill_at is None:
@@ -300,6 +302,25 @@ class JobRun:
             if woken is not None and woken.si_signo == requests.LOOK:
                 self._take_requests()
 
+    def _stay(self) -> None:
+        """Stay on the node after the program has ended, if the job is kept: what ends it then changes nothing of that.
+
+        What the program has left running goes on meanwhile.
+        """
+        if self._kill_at is not None or not self._spec.kept:
+            return
+        self._tell_start()
+        self._stays, until = True, time.monotonic() + self._spec.kept
+        while self._kill_at is None:
+            processes.reap_children(self._statuses, self._usage)
+            walltime_at = None if self._suspended_at is not None else self._walltime_at
+            left = (until if walltime_at is None else min(until, walltime_at)) - time.monotonic()
+            if left <= 0:
+                return
+            woken = signal.sigtimedwait(WAKE, min(left, _LONGEST_WAIT))
+            if woken is not None and woken.si_signo == requests.LOOK:
+                self._take_requests()
+
     def _wait_for_steps(self) -> None:
         """Give the steps of a job that is being terminated the same time as its program."""
         while self._kill_at is not None and time.monotonic() < self._kill_at and self._steps():
@@ -388,7 +409,11 @@ class JobRun:
         if self._kill_at is not None:
             self._kill_at = min(self._kill_at, kill_at)
             return
-        self._reason, self._kill_at = reason, kill_at
+        self._kill_at = kill_at
+        if self._stays:
+            told = APPLICATION_DONE  # nobody is told that a program was killed which has ended
+        else:
+            self._reason = reason
         if told != APPLICATION_DONE:
             self._notice.tell(told, self._steps())
         if self._suspended_at is not None:
