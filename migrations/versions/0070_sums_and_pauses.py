@@ -1,6 +1,6 @@
 """Only the accounting changes its sums and days; pauses fit into their job; numbers of events are such.
 
-Revision ID: 0068
+Revision ID: 0070
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from alembic import op
 
 from oarpy.store.schema.statements import make
 
-revision = "0068"
-down_revision = "0067"
+revision = "0070"
+down_revision = "0069"
 
 _EVENTS = "grid_clusters_last_event_check"
 # A pause that is longer than its job is none. Clocks of nodes may be minutes off.

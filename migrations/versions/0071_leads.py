@@ -1,14 +1,14 @@
 """Modules lead by locks whose numbers the server alone knows how to change.
 
-Revision ID: 0069
+Revision ID: 0071
 """
 
 from __future__ import annotations
 
 from alembic import op
 
-revision = "0069"
-down_revision = "0068"
+revision = "0071"
+down_revision = "0070"
 
 _TABLE = """
 CREATE TABLE leads (
