@@ -17,8 +17,7 @@ from oarpy.store.database import Connection
 from oarpy.store.grid import broker_jobs, clusters
 from oarpy.store.grid.broker_jobs import GridJobRow, NewGridJob
 from oarpy.store.grid.clusters import GridClusterRow
-from oarpy.store.notifications import leadership_key
-from oarpy.store.platform import nodes
+from oarpy.store.notifications import is_led
 
 _POLL = 1.0
 """Seconds between two looks when no notification arrives."""
@@ -77,7 +76,7 @@ def submit(session: Session, options: GridOptions) -> SubmittedGridJobs:
 
 def absent_broker(session: Session) -> str:
     """Return what to say of jobs for which no broker is there; empty when there is one."""
-    if session.configuration.grid.enabled or nodes.is_led(session.connection, leadership_key("mapper")):
+    if session.configuration.grid.enabled or is_led(session.connection, "mapper"):
         return ""
     return (
         "Warning: no broker runs here, and nothing happens to grid jobs until one does"

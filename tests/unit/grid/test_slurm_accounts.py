@@ -8,7 +8,7 @@ import pytest
 
 from oarpy.grid.calls.parts import GridPart, PartRequest
 from oarpy.grid.calls.table import CallRefused, Prepare
-from oarpy.grid.providers.slurm_cluster import SlurmCluster
+from oarpy.grid.clusters.slurm.cluster import SlurmCluster
 
 
 def slurm(folder: Path, uid: int) -> SlurmCluster:
