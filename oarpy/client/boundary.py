@@ -13,10 +13,10 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperCommand, TyperGroup
 
 from oarpy import __version__
 from oarpy.frontend import standard_streams
@@ -100,23 +100,38 @@ def parser(app: typer.Typer) -> Parser:
     command = typer.main.get_command(app)
     assert isinstance(command, Parser)
     command.context_settings["help_option_names"] = ["-h", "--help"]
-    command.params.append(
-        TyperOption(
-            param_decls=["-V", "--version"],
-            is_flag=True,
+    command.params += declared(_version)
+    return command
+
+
+def declared(function: Callable[..., None]) -> list[Any]:
+    """Return the options that the parameters of ``function`` declare, as typer makes those of a command."""
+    app = typer.Typer(add_completion=False)
+    app.command()(function)
+    return list(typer.main.get_command(app).params)
+
+
+def _tell_version(context: typer.Context, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        sys.stdout.write(f"{context.find_root().info_name} of oarpy {__version__}\n")
+        raise typer.Exit
+
+
+def _version(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "-V",
+            "--version",
             is_eager=True,
             expose_value=False,
             callback=_tell_version,
             help="Print the version and stop.",
-        )
-    )
-    return command
-
-
-def _tell_version(context: typer.Context, _: object, wanted: object) -> None:
-    if wanted and not context.resilient_parsing:
-        sys.stdout.write(f"{context.find_root().info_name} of oarpy {__version__}\n")
-        raise typer.Exit
+        ),
+    ] = False,
+) -> None:
+    """Declare the option that every command has."""
 
 
 def _report(name: str, message: str, status: int) -> int:

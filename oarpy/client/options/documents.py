@@ -8,12 +8,14 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
-from typing import Any, TextIO
+from typing import Annotated, Any, TextIO
 from xml.etree import ElementTree
 
+import typer
 from typer import Context
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperCommand
 
+from oarpy.client.boundary import declared
 from oarpy.client.rendering import JsonValue
 from oarpy.model.errors import UsageError
 
@@ -81,11 +83,18 @@ def _perl(value: JsonValue, indent: str) -> str:
     return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-_FORMS: dict[str, tuple[tuple[str, str], str, Callable[[JsonValue], str]]] = {
-    "as_perl": (("-D", "--dumper"), "Print what -J prints, as Perl's Data::Dumper.", perl_text),
-    "as_xml": (("-X", "--xml"), "Print what -J prints, as XML.", xml_text),
-    "as_yaml": (("-Y", "--yaml"), "Print what -J prints, as YAML.", yaml_text),
-}
+_FORMS: dict[str, Callable[[JsonValue], str]] = {"as_perl": perl_text, "as_xml": xml_text, "as_yaml": yaml_text}
+
+
+def _options(
+    *,
+    as_perl: Annotated[
+        bool, typer.Option("-D", "--dumper", help="Print what -J prints, as Perl's Data::Dumper.")
+    ] = False,
+    as_xml: Annotated[bool, typer.Option("-X", "--xml", help="Print what -J prints, as XML.")] = False,
+    as_yaml: Annotated[bool, typer.Option("-Y", "--yaml", help="Print what -J prints, as YAML.")] = False,
+) -> None:
+    """Declare an option for each form."""
 
 
 class _Documents(io.StringIO):
@@ -126,10 +135,7 @@ class DocumentCommand(TyperCommand):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.params += [
-            TyperOption(param_decls=[name, *words], is_flag=True, default=False, help=help_text)
-            for name, (words, help_text, _) in _FORMS.items()
-        ]
+        self.params += declared(_options)
 
     def invoke(self, ctx: Context) -> Any:  # type: ignore[override]
         """Run the command as with ``-J`` when another form is asked for, and convert what it prints."""
@@ -139,7 +145,7 @@ class DocumentCommand(TyperCommand):
         if len(asked) > 1 or ctx.params["as_json"]:
             raise UsageError("-D, -J, -X and -Y exclude each other", hint="give one of them")
         ctx.params["as_json"] = True
-        with _Documents(sys.stdout, _FORMS[asked[0]][2]) as output, redirect_stdout(output):
+        with _Documents(sys.stdout, _FORMS[asked[0]]) as output, redirect_stdout(output):
             try:
                 return super().invoke(ctx)
             finally:
