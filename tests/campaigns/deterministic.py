@@ -5,7 +5,7 @@ monitor and accounting are the real ones, in one process, on a real PostgreSQL; 
 A seed draws what users do, what fails, which module runs next, and after which statement or message it is killed.
 After each step an oracle checks what users were told; at the end nothing may be stuck, doubled, lost or held.
 
-A seed that fails is made smaller by leaving out steps (``--shrink``). A smaller round is a test.
+A smaller round is a test.
 """
 
 from __future__ import annotations

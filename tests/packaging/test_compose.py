@@ -84,7 +84,9 @@ def test_the_image_gets_every_package_folder() -> None:
         if line.startswith("!")
     }
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    folders = set(project["tool"]["setuptools"]["package-dir"].values())
+    tools = project["tool"]["setuptools"]
+    scripts = {script.partition("/")[0] for script in tools["script-files"]}
+    folders = set(tools["package-dir"].values()) | scripts
     assert allowed == folders | {"pyproject.toml", "constraints.txt", "README.md", "LICENSE"}
     assert all(f"COPY {name} {name}\n" in (folder / "Dockerfile").read_text(encoding="utf-8") for name in folders)
 
