@@ -35,6 +35,7 @@ from oarpy.wire.messages import (
     Cleaned,
     Ended,
     Forget,
+    Gpus,
     JobReport,
     Knocked,
     LauncherEnded,
@@ -375,6 +376,7 @@ SAMPLE_REPORTS: list[Report] = [
     WalltimeChanged(_KEY, 60),
     Resized(_KEY, 1),
     Load(0.5, 1024, 60),
+    Gpus(8),
     Knocked("0123456789abcdef" * 2),
     AgentError("e"),
 ]

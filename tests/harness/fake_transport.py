@@ -54,6 +54,9 @@ from oarpy.wire.messages import (
 _EXIT = re.compile(r"(?:.*;\s*)?exit (\d+)\s*")
 _ENDLESS = re.compile(r".*\b(sleep|cat)\b.*")
 
+_SHORT = 10
+"""Seconds: a job that is kept for no longer ends with its program here, one of a walltime too."""
+
 Script = Callable[[JobSpec], int | None]
 """What becomes of a job at its start: its raw wait status, or None when it runs until a test ends it."""
 
@@ -72,6 +75,8 @@ class FakeJob:
     spec: JobSpec | None
     started: Started | None
     ended: Ended | None = None
+    kept_status: int | None = None
+    """Of a kept job whose program has ended: how."""
     suspended: Suspended | None = None
     walltime: int = 0
 
@@ -271,7 +276,9 @@ class FakeTransport:
         node.starts.append(spec)
         job = node.jobs[key] = FakeJob(spec, Started(key, self._clock()), walltime=spec.walltime)
         status = self._script(spec)
-        if status is not None:
+        if status is not None and spec.kept > _SHORT and not 0 < spec.walltime <= _SHORT:
+            job.kept_status = status
+        elif status is not None:
             job.ended = Ended(key, status, "exited", self._start_of(job), self._clock())
         return _story(job)
 
@@ -289,7 +296,8 @@ class FakeTransport:
         job = node.jobs.setdefault(key, FakeJob(None, None))
         if job.ended is None:
             status = None if job.started is None else 15
-            job.ended = Ended(key, status, "killed", self._start_of(job), self._clock())
+            status, reason = (status, "killed") if job.kept_status is None else (job.kept_status, "exited")
+            job.ended = Ended(key, status, reason, self._start_of(job), self._clock())
         return [job.ended]
 
     def _end(self, node: FakeNode, key: JobKey, status: int | None, reason: str) -> None:

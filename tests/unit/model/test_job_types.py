@@ -65,7 +65,7 @@ def test_wrong_dates_are_refused(words: list[str]) -> None:
 
 def test_every_type_is_well_formed_as_its_help_writes_it() -> None:
     examples = {"NAME": "a", "JOB_ID": "7", "DATE": "2026-01-01", "COUNT": "2", "FUNCTION": "f", "ARGUMENTS": "x"}
-    examples |= {"DAYS": "1", "HH:MM": "08:00", "HOURS": "4"}
+    examples |= {"DAYS": "1", "HH:MM": "08:00", "HOURS": "4", "SECONDS": "600"}
     for kind in TYPES.values():
         assert kind.help
         for spelling in kind.spellings:
