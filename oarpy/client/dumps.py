@@ -34,6 +34,7 @@ from oarpy.configuration import Configuration
 from oarpy.model.errors import NotAllowed, NotFound, OarpyError, UsageError
 from oarpy.postgres.account import account
 from oarpy.postgres.binaries import client_programs
+from oarpy.store import notifications
 from oarpy.store.analytics import roles
 from oarpy.store.analytics.roles import Analyst
 from oarpy.store.database import Connection, connect, database_dsn, reachable
@@ -44,11 +45,6 @@ _CUSTOM, _GZIP = b"PGDMP", b"\x1f\x8b"
 _HEAD = 60
 """Lines of a script before its first table."""
 
-# By its name, for the schema may be that of any version.
-_SERVED = """
-    SELECT EXISTS (SELECT FROM pg_stat_activity
-                   WHERE datname = current_database() AND application_name = 'oarpy automaton')
-"""
 # What the site has of its own in schema public is in the dump too.
 _EMPTY = """
 BEGIN;
@@ -149,7 +145,7 @@ def restore(configuration: Configuration, source: Path, *, replace: bool) -> Res
 
 def _require_free(connection: Connection, *, replace: bool) -> None:
     """Raise unless nobody works on the database, and what is there may go."""
-    if connection.execute(_SERVED).fetchone() == (True,):
+    if notifications.is_served(connection):
         raise NotAllowed("modules of a server work on the database", hint="stop oarpy server on every machine first")
     there = connection.execute("SELECT to_regclass('public.jobs') IS NOT NULL").fetchone()
     if there == (True,) and not replace:

@@ -70,7 +70,7 @@ def _is_served(directory: str) -> bool:
     """Tell whether modules of a server work on the database of a folder."""
     try:
         with reachable(), connect(embedded_server.dsn(directory), "db stop") as connection:
-            return notifications.is_led(connection, "automaton")
+            return notifications.is_served(connection)
     except OarpyError:
         return False
 
@@ -120,7 +120,7 @@ def downgrade(dsn: str, revision: str) -> tuple[str, ...]:
     from oarpy.store.schema import migrations
 
     with reachable(), connect(dsn, "db downgrade") as connection:
-        if notifications.is_led(connection, "automaton"):
+        if notifications.is_served(connection):
             raise OarpyError("a server works on this database", hint="stop it, on every machine, then try again")
         return migrations.downgrade(dsn, revision)
 

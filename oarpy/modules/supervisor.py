@@ -53,8 +53,7 @@ class ModuleSupervisor:
             self._children.append(_Child("gateway", (PROGRAMS["gateway"],)))
         self._directory = None if configuration.database.url else Path(configuration.database.directory)
         self._signs = SignsOfLife()
-        limit = configuration.modules.watchdog
-        self._watch = Watch(limit) if limit else None
+        self._watch: Watch | None = None
         self._stopping = False
         self._check_database_at = 0.0
         self._database_delay = 0.0
@@ -71,6 +70,8 @@ class ModuleSupervisor:
         reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         self._signs.give_always()
+        if limit := self._configuration.modules.watchdog:
+            self._watch = Watch(limit)
         try:
             while not self._stopping:
                 self._keep_database()

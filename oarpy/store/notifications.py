@@ -147,13 +147,21 @@ def _taken(connection: Connection, number: int) -> bool:
     return bool(row and row[0])
 
 
-_SCHEDULES = """
-    SELECT EXISTS (SELECT FROM pg_stat_activity
-                   WHERE datname = current_database() AND application_name = 'oarpy metascheduler')
+_CONNECTED = """
+    SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = %s),
+           to_regclass('public.leads') IS NOT NULL
 """
 
 
 def is_scheduled(connection: Connection) -> bool:
     """Tell whether a meta-scheduler is connected: without one no waiting job starts."""
-    row = connection.execute(_SCHEDULES).fetchone()
+    row = connection.execute(_CONNECTED, ["oarpy metascheduler"]).fetchone()
     return bool(row and row[0])
+
+
+def is_served(connection: Connection) -> bool:
+    """Tell whether modules of a server work on the database, of whatever version its schema is."""
+    row = connection.execute(_CONNECTED, ["oarpy automaton"]).fetchone()
+    assert row is not None
+    connected, leads = row
+    return bool(connected or (leads and is_led(connection, "automaton")))

@@ -254,7 +254,7 @@ def test_commands_are_written_once_and_mended(tmp_path: Path) -> None:
     folder = tmp_path / "bin"
     commands.install(str(folder), NAMES, command_script())
     made = {path: path.lstat().st_ino for path in folder.iterdir()}
-    assert {path.name for path in made} == {*NAMES, ".oarpy"}
+    assert {path.name for path in made} == {*NAMES, ".oarpy", ".profile"}
     commands.install(str(folder), NAMES, command_script())
     assert {path: path.lstat().st_ino for path in folder.iterdir()} == made
     (folder / ".oarpy").write_text("torn")
@@ -262,7 +262,7 @@ def test_commands_are_written_once_and_mended(tmp_path: Path) -> None:
     (folder / "oarsub").unlink()
     (folder / "oarsub").write_text("something else")
     commands.install(str(folder), NAMES, command_script())
-    assert {path.name for path in folder.iterdir()} == {*NAMES, ".oarpy"}
+    assert {path.name for path in folder.iterdir()} == {*NAMES, ".oarpy", ".profile"}
     assert stat.S_IMODE((folder / "oarsub").stat().st_mode) == 0o755
     done = subprocess.run([folder / "oarsub"], capture_output=True, text=True, check=False, env=NO_GATEWAY)
     assert (done.returncode, done.stdout) == (6, "")
