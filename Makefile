@@ -24,7 +24,7 @@ BENCHMARK_OPTIONS_simulation := --json $(RESULTS)/simulation.json
 .PHONY: help
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1 \2/' |
-	while read -r name what; do printf '%-10s %s\n' "$$name" "$$what"; done
+	while read -r name what; do printf '%-11s %s\n' "$$name" "$$what"; done
 
 .PHONY: demo
 demo: $(VENV)/.installed-embedded ## set up, then run jobs of every kind for real: database, nodes, jobs, accounting
@@ -42,6 +42,10 @@ test: $(VENV)/.installed-dev ## set up, then check everything and run every test
 .PHONY: test-quick
 test-quick: $(VENV)/.installed-dev ## the tests that need no database and no server, in less than a minute
 	@$(BIN)/python packaging/run_tests.py --quick </dev/null
+
+.PHONY: test-latest
+test-latest: $(VENV)/.installed-dev ## use the wheel with the newest versions of libraries, and with the lowest it takes
+	@$(BIN)/python packaging/test_latest.py </dev/null
 
 .PHONY: check
 check: $(VENV)/.installed-dev ## style, types, import contracts, lengths: no database, no test
