@@ -71,7 +71,7 @@ class Ranking:
         Raises :class:`BrokenOrder`.
         """
         # where two jobs never change places, the last one stands for all
-        moved = any(job.ranked is not None or job.nice for job in known)
+        moved = any(job.ranked is not None or job.nice for job in (*known, *fresh))
         fixed = self._orders.get(queue.order) in OF_THE_JOB_ALONE and not moved
         known = list(known[-1:] if fixed else known)
         if not fresh and len(known) <= 1:
