@@ -86,9 +86,9 @@ class DependentViews:
         ]
         for view in reversed(views):
             self._connection.execute(SQL("DROP VIEW {}").format(view.identifier()))
-        for view in views:
-            self._stored.pop((view.schema, view.name), None)
-            self._stored[view.schema, view.name] = view
+        # what is put away since before is not there now, so nothing of this reads it
+        there = {(view.schema, view.name): view for view in views}
+        self._stored = there | {key: view for key, view in self._stored.items() if key not in there}
 
     def forget(self, schema: str, *names: str) -> None:
         """Leave away the views of a schema that a revision takes back; all of them without names."""
