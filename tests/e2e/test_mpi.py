@@ -133,8 +133,8 @@ def test_mpirun_needs_no_option(
     if shutil.which(f"mpirun.{kind}") is None or find_library(library.partition(".")[0][3:]) is None:
         pytest.skip(f"no {kind} on this machine (Debian: openmpi-bin has 55 MB, mpich 21 MB)")
     program = f"{PYTHON} {home}/sum.py {library}"
-    # these nodes are one machine, which Open MPI does not expect of those that share memory
-    export = f"export HOME={home} OMPI_MCA_btl=tcp,self"
+    # these nodes are one machine, which Open MPI does not expect of those that share memory, be it for its topology
+    export = f"export HOME={home} OMPI_MCA_btl=tcp,self OMPI_MCA_rtc=^hwloc"
     written = outcome(cluster, user, home, f"#!{shell}\n{export}\nmpirun.{kind} -n 4 {program}\n", nodes=2)
     lines = sorted(line for line in written.splitlines() if " of " in line)
     assert lines == [f"{rank} of 4: 6 on node{1 + rank // 2}" for rank in range(4)], written
