@@ -34,7 +34,7 @@ _PLAIN_NOUNS = {
     inspect.BoolType: "true or false",
     inspect.DateTimeType: "a date",
 }
-_CONTAINERS = _OBJECTS | _LISTS | inspect.TupleType | inspect.DictType
+_CONTAINERS = _OBJECTS | _LISTS | inspect.TupleType | inspect.NamedTupleType | inspect.DictType
 
 
 class Misfit(Exception):
@@ -97,14 +97,18 @@ class Exact(Fraction):
         return str(self.numerator) if self.denominator == 1 else str(Decimal(self.numerator) / self.denominator)
 
 
-def from_exact_json(text: str, kind: type[Kind]) -> Kind:
+def from_exact_json(text: str, kind: type[Kind], *, pointed: bool = True) -> Kind:
     """Read JSON whose numbers of kind :class:`Exact` are exact, and whose objects have each key once. Raises as above.
 
-    A number that is longer, larger or smaller than anybody means is refused.
+    A number that is longer, larger or smaller than anybody means is refused. Unless ``pointed``, a whole number is
+    written without a point.
     """
     try:
         document = json.loads(
-            text, parse_float=_exact, parse_constant=_refuse_number, object_pairs_hook=_object_of_single_keys
+            text,
+            parse_float=_exact_or_whole if pointed else _exact,
+            parse_constant=_refuse_number,
+            object_pairs_hook=_object_of_single_keys,
         )
     except (ValueError, RecursionError) as error:
         raise UsageError(f"not JSON: {error}") from None
@@ -119,11 +123,16 @@ def from_exact_values(values: object, kind: type[Kind]) -> Kind:
         raise _misfit(error, values, kind) from None
 
 
-def _exact(text: str) -> Exact | int:
+def _exact(text: str) -> Exact:
     number = Decimal(text)
     if len(text) > _LONGEST_NUMBER or abs(number.adjusted()) > _LONGEST_NUMBER:
         _refuse_number(text)
-    return int(number) if number == int(number) else Exact(number)
+    return Exact(number)
+
+
+def _exact_or_whole(text: str) -> Exact | int:
+    number = _exact(text)
+    return number.numerator if number.denominator == 1 else number
 
 
 def _refuse_number(text: str) -> NoReturn:
@@ -184,9 +193,9 @@ def _inside(kind: inspect.Type, step: Any) -> inspect.Type:
     """Return the kind of what a key, a place or, as ``...``, an unnamed key leads to."""
     if isinstance(kind, inspect.UnionType):
         return next(_inside(one, step) for one in kind.types if isinstance(one, _CONTAINERS))
+    if isinstance(kind, inspect.NamedTupleType):
+        return kind.fields[int(step)].type
     if isinstance(kind, _OBJECTS):
-        if isinstance(step, int):  # a struct that is written as a list
-            return kind.fields[step].type
         return next(field.type for field in kind.fields if field.encode_name == step)
     if isinstance(kind, inspect.DictType):
         return kind.value_type
@@ -216,7 +225,9 @@ def _noun(kind: inspect.Type) -> str:
             return "a list with at least one entry" if kind.min_length else "a list"
         case inspect.TupleType():
             return f"a list of {len(kind.item_types)} entries"
-        case inspect.StructType(array_like=True):
+        case inspect.NamedTupleType():
             return f"a list [{', '.join(field.name for field in kind.fields)}]"
+        case inspect.CustomType(cls=cls) if issubclass(cls, Exact):
+            return "a number"
         case _:
             return "an object"

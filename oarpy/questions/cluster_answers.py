@@ -7,11 +7,14 @@ from math import inf
 from random import Random
 from typing import Any
 
+from msgspec import UNSET, UnsetType
+
 from oarpy.model.typed_values import refuse, shown
 from oarpy.processes.mapping import MAPPERS, Program
 from oarpy.processes.rates import steady_rate
 from oarpy.profiles.profile import Profile
 from oarpy.questions.fields import (
+    MOST,
     AdmitFile,
     AdvanceFile,
     MapFile,
@@ -75,6 +78,7 @@ def _check_admit(file: AdmitFile) -> None:
     lo, hi = _window_job(file.new).window(file.now)
     if hi < lo:
         refuse(owner, "deadline", file.new.deadline, f"leaves no start from {shown(lo)} on", "give a later deadline")
+    check_length(owner, "time", file.new.time, 4 * MOST / file.new.time)
 
 
 def _window_job(entry: NewEntry) -> WindowJob[int]:
@@ -159,7 +163,7 @@ def _begun(file: AdvanceFile) -> dict[int | str, float]:
     """Return the latest end of the running tasks of each bag."""
     found: dict[int | str, float] = {}
     for job in file.running:
-        if job.bag is not None:
+        if job.bag is not UNSET:
             found[job.bag] = max(found.get(job.bag, job.end), job.end)
     return found
 
@@ -176,8 +180,8 @@ def _check_advance(file: AdvanceFile) -> None:
         _check_bag(owner, job.bag, job.start + job.time, file.bags)
 
 
-def _check_bag(owner: str, bag: str | None, end: float, completions: Mapping[str, float]) -> None:
-    if bag is None:
+def _check_bag(owner: str, bag: str | UnsetType | None, end: float, completions: Mapping[str, float]) -> None:
+    if bag is None or bag is UNSET:
         return
     if bag not in completions:
         refuse(owner, "bag", bag, "has no completion in key 'bags'", "give one")
@@ -221,7 +225,7 @@ def answer_predict_frames(file: PredictFramesFile) -> Answer:
         refuse("file", "base", file.base, f"is no place of key 'low', which has {len(file.low)}", "count from 0")
     if not file.low[file.base]:
         refuse("file", "base", file.base, "is a frame of 0 seconds", "take another frame")
-    frames = len(file.low) if file.frames is None else file.frames
+    frames = len(file.low) if file.frames is UNSET else file.frames
     seconds = predicted_frames(file.low, file.base, file.full, frames)
     check_length("file", "low", file.low[file.base], seconds)
     return {"seconds": seconds}
@@ -233,5 +237,7 @@ def answer_predict_rate(file: PredictRateFile) -> Answer:
         if two.iterations <= one.iterations:
             problem = f"is not above the number before it, {one.iterations}"
             refuse(f"measured {place}", "iterations", two.iterations, problem, "give rising numbers")
+    for place, one in enumerate(file.measured, 1):
+        check_length(f"measured {place}", "seconds", one.seconds, one.iterations / one.seconds)
     found = steady_rate([(one.iterations, one.seconds) for one in file.measured], file.steady)
     return {"rate": found.rate, "iterations": found.iterations}

@@ -5,9 +5,9 @@ What kinds cannot say is checked by :mod:`oarpy.questions.possible_states` and w
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from oarpy.grid.core.bags.composition import BagPolicy
 from oarpy.grid.core.coallocation.early_end import Operation
@@ -30,7 +30,7 @@ class _Object(Struct, frozen=True, forbid_unknown_fields=True):
     """An object of a file."""
 
 
-class SpanEntry(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class SpanEntry(NamedTuple):
     """Processors that are held, as a list: [start, end, procs]."""
 
     start: Number
@@ -38,10 +38,13 @@ class SpanEntry(Struct, frozen=True, array_like=True, forbid_unknown_fields=True
     procs: Count
 
 
-class BagSpanEntry(SpanEntry, frozen=True, array_like=True, forbid_unknown_fields=True):
+class BagSpanEntry(NamedTuple):
     """The same, where a task of a bag may hold them: [start, end, procs, bag]."""
 
-    bag: str | None = None
+    start: Number
+    end: Number
+    procs: Count
+    bag: str | UnsetType = UNSET
 
 
 class RunningEntry(_Object, frozen=True):
@@ -114,7 +117,7 @@ class CoallocateFile(_Object, frozen=True):
     providers: Annotated[tuple[ProviderEntry, ...], Meta(min_length=1)]
     job: ParallelEntry
     now: Number = 0
-    first: str | None = None
+    first: str | UnsetType = UNSET
 
 
 class LocalEntry(_Object, frozen=True):
@@ -146,7 +149,7 @@ class MetajobEntry(_Object, frozen=True):
     parts: dict[str, Count]
     overhead: NotNegative = 0
     ready: Number | None = None
-    first: str | None = None
+    first: str | UnsetType = UNSET
     at_most: dict[str, Limit] = {}
 
 
@@ -284,10 +287,10 @@ class PredictFramesFile(_Object, frozen=True):
     low: Annotated[tuple[NotNegative, ...], Meta(min_length=1)]
     base: Limit
     full: NotNegative
-    frames: Count | None = None
+    frames: Count | UnsetType = UNSET
 
 
-class MeasuredEntry(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class MeasuredEntry(NamedTuple):
     """A run of a program, as a list: [iterations, seconds]."""
 
     iterations: Count

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 
+from msgspec import UNSET
+
 from oarpy.grid.core.bags.composition import ClusterOffer, Strengths, compose
 from oarpy.grid.core.coallocation.common_start import CommonPlace, CoProvider, ParallelRequest, common_place, in_turn
 from oarpy.grid.core.coallocation.early_end import Metajob, PlannedClusters
@@ -29,7 +31,7 @@ def answer_coallocate(file: CoallocateFile) -> Answer:
     """Tell when and where a parallel job can start."""
     names = check_names(one.name for one in file.providers)
     profiles = {one.name: _held_profile(place, one, file.now) for place, one in enumerate(file.providers, 1)}
-    first = names[0] if file.first is None else file.first
+    first = names[0] if file.first is UNSET else file.first
     check_known("file", "first", [first], names)
     check_known("job", "at_most", file.job.at_most, names)
     _check_lengths("job", file.job, file.providers)
@@ -103,7 +105,7 @@ def _metajob(
         id=job.id,
         request=_request(job),
         ready=-inf if job.ready is None else job.ready,
-        first=names[0] if job.first is None else job.first,
+        first=names[0] if job.first is UNSET else job.first,
         place=place,
         holds={name: profiles[name].hold(procs, place.start, place.end) for name, procs in place.parts.items()},
     )
@@ -125,7 +127,7 @@ def _checked_places(file: CompressFile, names: Sequence[str]) -> list[CommonPlac
     for place, job in enumerate(file.metajobs, 1):
         owner = ids.owner("metajobs", place, job.id)
         check_known(owner, "parts", job.parts, names)
-        check_known(owner, "first", [] if job.first is None else [job.first], names)
+        check_known(owner, "first", [] if job.first is UNSET else [job.first], names)
         check_known(owner, "at_most", job.at_most, names)
         if sum(job.parts.values()) != job.procs:
             refuse(owner, "parts", sum(job.parts.values()), f"do not add up to procs, {job.procs}", "mend one of them")

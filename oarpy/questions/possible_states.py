@@ -92,6 +92,6 @@ def check_names(names: Iterable[str]) -> list[str]:
 
 
 def check_length(owner: str, key: str, value: float, seconds: float) -> None:
-    """Refuse a value that makes times longer than can be told."""
+    """Refuse a value that makes times, or numbers of them, larger than can be told."""
     if not isfinite(seconds):
-        refuse(owner, key, value, "makes times too long", "give other numbers")
+        refuse(owner, key, value, "makes times too long, or numbers too large", "give other numbers")

@@ -45,8 +45,8 @@ def answer(text: str) -> Answer:
         document = from_json(text, dict[str, Any])
         asked = _row(QUESTIONS, document, "ask")
         question = asked if isinstance(asked, Question) else _row(asked, document, "predictor")
-        read = from_exact_json if question.exact else from_json
-        found: Answer = question.answer(read(text, question.file))
+        file = from_exact_json(text, question.file, pointed=False) if question.exact else from_json(text, question.file)
+        found: Answer = question.answer(file)
     except Misfit as misfit:
         raise misfit.error("file") from None
     return {key: _plain(value) for key, value in found.items()}
