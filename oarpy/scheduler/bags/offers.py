@@ -55,11 +55,14 @@ Plan = Mapping[JobId, Sequence[TaskGroup]]
 class DeadlinePlans(Generic[Hold]):
     """Plans of the jobs that wait on a cluster at an instant.
 
-    The timeline has what runs, and nothing else after each call.
+    The timeline has what runs, and nothing else after each call. Plans that are carried out have all groups of tasks
+    ``listed``; without that, those of very many tasks may lack some.
     """
 
-    def __init__(self, timeline: Processors[Hold], waiting: Iterable[DeadlineJob], now: float) -> None:
-        self._timeline, self._now = timeline, now
+    def __init__(
+        self, timeline: Processors[Hold], waiting: Iterable[DeadlineJob], now: float, listed: bool = False
+    ) -> None:
+        self._timeline, self._now, self._listed = timeline, now, listed
         self._queue = sorted(waiting, key=lambda job: job.order)
         self._deadlines = [job.deadline for job in self._queue]
         self._base: list[Sequence[TaskGroup]] | None = None
@@ -84,7 +87,7 @@ class DeadlinePlans(Generic[Hold]):
         groups: list[TaskGroup] = []
         for size, before in zip(sizes, (0, *sizes), strict=False):
             lo = groups[-1].start if groups else self._now
-            more, held = place(self._timeline, replace(tasks, count=size - before), lo)
+            more, held = place(self._timeline, replace(tasks, count=size - before), lo, self._listed)
             groups, holds = groups + more, holds + held
             found.append(groups)
         self._give_back(holds)
@@ -139,7 +142,7 @@ class DeadlinePlans(Generic[Hold]):
         holds: list[Hold] = []
         on_time = True
         for job in queue:
-            groups, held = place(self._timeline, job.tasks, max(job.ready, self._now))
+            groups, held = place(self._timeline, job.tasks, max(job.ready, self._now), self._listed)
             planned.append(groups)
             holds += held
             if last_end(groups, job.tasks.time) > job.deadline and not late:

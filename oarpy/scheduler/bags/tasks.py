@@ -35,11 +35,13 @@ class Tasks:
     time: float
 
 
-def place(timeline: Processors[Hold], tasks: Tasks, lo: float) -> tuple[list[TaskGroup], list[Hold]]:
+def place(
+    timeline: Processors[Hold], tasks: Tasks, lo: float, listed: bool = False
+) -> tuple[list[TaskGroup], list[Hold]]:
     """Place tasks one after the other from ``lo`` on, each at its earliest place; return their groups and holds.
 
-    When all that others hold is over, tasks follow each other on the same processors in rounds. Very many rounds are
-    one hold, and of their groups only those of the first rounds and of the last are returned.
+    When all that others hold is over, tasks follow each other on the same processors in rounds. Unless each group is
+    to be ``listed``, very many rounds are one hold, and only the groups of the first rounds and the last are returned.
     """
     procs, time = tasks.procs, tasks.time
     alone = max(timeline.ends(lo), default=lo)
@@ -48,7 +50,7 @@ def place(timeline: Processors[Hold], tasks: Tasks, lo: float) -> tuple[list[Tas
     holds: list[Hold] = []
     while left:
         start = timeline.earliest(procs, time, start)
-        if start >= alone and left > _FEW_ROUNDS * (timeline.free(start, time) // procs):
+        if not listed and start >= alone and left > _FEW_ROUNDS * (timeline.free(start, time) // procs):
             more, held = _rounds(timeline, Tasks(left, procs, time), start)
             return groups + more, holds + held
         here = min(left, timeline.free(start, time) // procs)

@@ -89,3 +89,15 @@ def test_a_file_may_name_the_system_of_queues(tmp_path: Path) -> None:
     file = {"clusters": TWO, "jobs": [{"id": 1, "procs": 1, "run": 1}]}
     assert simulated(tmp_path, {"system": "queues", **file})[1] == simulated(tmp_path, file)[1]
     assert "known: " in simulated(tmp_path, {"system": "queues", **file, "windows": {}})[2]
+
+
+@pytest.mark.parametrize("file", [OFFERS, BAGS])
+def test_each_of_very_many_tasks_runs(tmp_path: Path, file: dict[str, Any]) -> None:
+    """More rounds of tasks than are planned one by one where only their end is asked for."""
+    [bag] = file["jobs"]
+    one = [{"name": "A", "procs": 1}]
+    status, out, err = simulated(tmp_path, {**file, "clusters": one, "jobs": [{**bag, "tasks": 1500, "run": 1}]})
+    assert (status, err) == (0, "")
+    found = json.loads(out)
+    assert (found["jobs"][0]["state"], found["jobs"][0]["end"]) == ("Terminated", 1500)
+    assert found["metrics"]["utilisation"] == 100

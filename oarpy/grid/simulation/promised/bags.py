@@ -85,7 +85,7 @@ class BagsWorld(PromisedWorld[EstimatingClusterEntry, BagsJobEntry]):
     def _place(self, number: int, name: str, first: int, count: int, now: float) -> float:
         """Place so many tasks, and return the last end."""
         job, profile, time = self.jobs[number], self._profiles[name], self._time(number, name)
-        groups, holds = place(profile, Tasks(count, job.size, time), now)
+        groups, holds = place(profile, Tasks(count, job.size, time), now, listed=True)
         for hold in holds:
             profile.give_back(hold)
         bag = number if job.cluster is UNSET else None

@@ -147,7 +147,7 @@ class OffersWorld(PromisedWorld[ClusterEntry, OffersJobEntry]):
 
     def _plans(self, name: str, now: float) -> DeadlinePlans[CountedHold]:
         profile = Profile(self.clusters[name].procs, now, self.held(name, now))
-        return DeadlinePlans(profile, self._parts[name].values(), now)
+        return DeadlinePlans(profile, self._parts[name].values(), now, listed=True)
 
     def _full_profile(self, name: str, now: float) -> Profile:
         profile = Profile(self.clusters[name].procs, now, self.held(name, now))
