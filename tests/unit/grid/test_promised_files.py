@@ -64,6 +64,7 @@ def test_what_is_wrong_below_is_right_without_it(tmp_path: Path, file: object) -
         ({**FLEXCO, "jobs": [{**META, "procs": 1, "cluster": "A", "overhead": 0}]}, "job 1: key 'overhead'"),
         ({**FLEXCO, "flexco": {"operation": "jump"}}, "flexco: key 'operation'"),
         ({**OFFERS, "jobs": [{**DATED, "deadline": 0}]}, "job 1: key 'deadline': 0"),
+        ({**OFFERS, "offers": {"shares": []}}, "job 1: key 'tasks': 4"),
         ({**OFFERS, "jobs": [{**DATED, "tasks": 0}]}, "job 1: key 'tasks'"),
         ({**OFFERS, "jobs": [{**DATED, "procs": 5}]}, "job 1: key 'procs': 5"),
         ({**OFFERS, "jobs": [{**DATED, "cluster": "A", "procs": 1}]}, "job 1: key 'tasks': 4"),

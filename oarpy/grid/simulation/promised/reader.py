@@ -161,7 +161,7 @@ def check_offers_job(owner: str, job: OffersJobEntry, clusters: Clusters, rules:
     check_number(owner, "deadline", job.deadline, most=LONGEST)
     if job.deadline <= job.submit:
         refuse(owner, "deadline", job.deadline, f"is not above submit, {shown(job.submit)}", "give a later one")
-    _check_bag(owner, job, clusters, () if rules.policy == "slots" else rules.shares)
+    _check_bag(owner, job, clusters, (100,) if rules.policy == "slots" else rules.shares)
 
 
 def check_bags_job(owner: str, job: BagsJobEntry, clusters: Clusters, rules: Any) -> None:
@@ -183,5 +183,5 @@ def _check_bag(owner: str, job: Any, clusters: Clusters, shares: Sequence[int]) 
     check_count(owner, "tasks", job.tasks, _MOST)
     _check_size(owner, job, list(clusters.values()))
     able = sum(one.procs >= job.size for one in clusters.values())
-    if shares and able * -(-job.tasks * max(shares) // 100) < job.tasks:
+    if able * -(-job.tasks * max(shares, default=0) // 100) < job.tasks:
         refuse(owner, "tasks", job.tasks, "are more than shares let clusters offer", "give a share of 100")
