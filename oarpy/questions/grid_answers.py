@@ -24,13 +24,16 @@ from oarpy.questions.fields import (
     PlannedProviderEntry,
     ProviderEntry,
 )
-from oarpy.questions.possible_states import HeldMachine, Ids, check_known, check_length, check_names, check_span
+from oarpy.questions.possible_states import HeldMachine, Ids, check_known, check_length, check_name, check_span
 
 
 def answer_coallocate(file: CoallocateFile) -> Answer:
     """Tell when and where a parallel job can start."""
-    names = check_names(one.name for one in file.providers)
-    profiles = {one.name: _held_profile(place, one, file.now) for place, one in enumerate(file.providers, 1)}
+    profiles: dict[str, Profile] = {}
+    for place, one in enumerate(file.providers, 1):
+        check_name(place, one.name, profiles)
+        profiles[one.name] = _held_profile(place, one, file.now)
+    names = list(profiles)
     first = names[0] if file.first is UNSET else file.first
     check_known("file", "first", [first], names)
     check_known("job", "at_most", file.job.at_most, names)
@@ -76,7 +79,7 @@ def _place(found: CommonPlace) -> Answer:
 
 def answer_compress(file: CompressFile) -> Answer:
     """Tell who comes forward when a job ended early on a cluster of several."""
-    names = check_names(one.name for one in file.providers)
+    names = [one.name for one in file.providers]
     check_known("file", "provider", [file.provider], names)
     places = _checked_places(file, names)
     profiles = {
@@ -114,9 +117,11 @@ def _metajob(
 def _checked_places(file: CompressFile, names: Sequence[str]) -> list[CommonPlace]:
     """Return where metajobs are planned, if everything is as it can be."""
     ids = Ids()
-    machines = {one.name: HeldMachine(one.procs, file.now) for one in file.providers}
+    machines: dict[str, HeldMachine] = {}
     for place, one in enumerate(file.providers, 1):
-        machine, where = machines[one.name], f"providers {place}"
+        check_name(place, one.name, machines)
+        machine = machines[one.name] = HeldMachine(one.procs, file.now)
+        where = f"providers {place}"
         for number, held in enumerate(one.running, 1):
             check_span(f"{where}: running {number}", held.start, held.end)
             machine.run(f"{where}: running {number}", held.start, held.end, held.procs)

@@ -79,16 +79,12 @@ def check_known(owner: str, key: str, names: Iterable[str], known: Container[str
             refuse(owner, key, name, "is no provider of the file", "name one that is there")
 
 
-def check_names(names: Iterable[str]) -> list[str]:
-    """Return names of providers, each of which is there once."""
-    seen: list[str] = []
-    for place, name in enumerate(names, 1):
-        if not name:
-            refuse(f"providers {place}", "name", name, "is no name", "give each provider a name")
-        if name in seen:
-            refuse(f"providers {place}", "name", name, "is there twice", "give each provider its own name")
-        seen.append(name)
-    return seen
+def check_name(place: int, name: str, seen: Container[str]) -> None:
+    """Refuse the name of a provider that is empty, or one of those before it."""
+    if not name:
+        refuse(f"providers {place}", "name", name, "is no name", "give each provider a name")
+    if name in seen:
+        refuse(f"providers {place}", "name", name, "is there twice", "give each provider its own name")
 
 
 def check_length(owner: str, key: str, value: float, seconds: float) -> None:

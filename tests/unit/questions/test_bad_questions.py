@@ -99,6 +99,14 @@ def test_what_is_wrong_below_is_right_without_it(tmp_path: Path) -> None:
         ({**COALLOCATE, "providers": []}, "'providers'"),
         ({**COALLOCATE, "providers": [{"name": "", "procs": 4}]}, "providers 1: key 'name'"),
         ({**COALLOCATE, "providers": [{"name": "A", "procs": 4}] * 2}, "providers 2: key 'name': 'A' is there twice"),
+        (
+            {**COALLOCATE, "providers": [{"name": "A", "procs": 4, "holds": [[0, 5, 5]]}, {"name": "A", "procs": 4}]},
+            "providers 1: holds 1: key 'procs'",
+        ),
+        (
+            {**COMPRESS, "providers": [*COMPRESS["providers"], {"name": "A", "procs": 4}]},
+            "providers 2: key 'name': 'A'",
+        ),
         ({**COALLOCATE, "first": "B"}, "'first': 'B'"),
         ({**COALLOCATE, "first": None}, "'first': None"),
         ({**COALLOCATE, "job": {"procs": 1, "time": 1, "at_most": {"B": 1}}}, "job: key 'at_most': 'B'"),
