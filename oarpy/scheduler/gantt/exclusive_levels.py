@@ -7,13 +7,13 @@ for the level gets one of that block; jobs that do not ask for it may. Here job 
     core 1    1 . . .        /gpu=1/core=1 gets core 3, of GPU 2
                              /core=1 gets core 2
 
-Those who may share resources, by their types, may share blocks: timesharing, placeholders, and inner jobs with their
-container.
+Those who may share resources, by their types, may share blocks: timesharing, placeholders, and inner jobs with the
+containers around them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from oarpy.model.request import Group
 from oarpy.scheduler.gantt.wide_timeline import AnyTimeline, timeline_of
@@ -67,38 +67,50 @@ class ExclusiveLevel:
     def __init__(self, origin: float, everything: int) -> None:
         self._origin, self._everything = origin, everything
         self._holds: list[tuple[float, float, int, Roles]] = []
-        self._lines: dict[tuple[Profile, str | None], tuple[Roles, AnyTimeline]] = {}
+        self._lines: dict[tuple[Profile, frozenset[str]], AnyTimeline] = {}
 
     def copy(self) -> ExclusiveLevel:
         """Return an independent level of equal content."""
         twin = self.emptied()
         twin._holds = self._holds.copy()
-        twin._lines = {key: (roles, line.copy()) for key, (roles, line) in self._lines.items()}
+        twin._lines = {key: line.copy() for key, line in self._lines.items()}
         return twin
 
     def emptied(self) -> ExclusiveLevel:
         """Return the same level with nothing held."""
         return ExclusiveLevel(self._origin, self._everything)
 
-    def line(self, roles: Roles) -> AnyTimeline:
-        """Return what a job of these roles may have: the resources in no block of another job."""
-        key = roles.profile, roles.inside
+    def line(self, profile: Profile, around: frozenset[str]) -> AnyTimeline:
+        """Return what a job of this profile may have: the resources in no block of another job.
+
+        It lies in the containers ``around`` it, one in the other.
+        """
+        key = profile, around
         if key not in self._lines:
-            line = timeline_of(self._origin, self._everything)
+            line = self._lines[key] = timeline_of(self._origin, self._everything)
             for begin, end, bits, holder in self._holds:
-                if not holder.admits(roles):
+                if not _admits(holder, *key):
                     line.remove(begin, end, bits)
-            self._lines[key] = roles, line
-        return self._lines[key][1]
+        return self._lines[key]
+
+    def holds(self) -> Iterator[tuple[float, float, int]]:
+        """Yield who has blocks: from when until when, and which resources."""
+        for begin, end, bits, _ in self._holds:
+            yield begin, end, bits
 
     def take(self, begin: float, end: float, bits: int, roles: Roles) -> None:
         """Let a job of these roles have the blocks ``bits`` during [begin, end)."""
         self._holds.append((begin, end, bits, roles))
-        for other, line in self._lines.values():
-            if not roles.admits(other):
+        for key, line in self._lines.items():
+            if not _admits(roles, *key):
                 line.remove(begin, end, bits)
 
     def give_back(self, begin: float, end: float, bits: int, roles: Roles) -> None:
         """Take back :meth:`take`."""
         self._holds.remove((begin, end, bits, roles))
         self._lines.clear()
+
+
+def _admits(holder: Roles, profile: Profile, around: frozenset[str]) -> bool:
+    """Tell whether a holder lets a job have its blocks: one that shares with it, or lies in it."""
+    return holder.profile.shares(profile) or not around.isdisjoint(holder.containers)

@@ -14,7 +14,7 @@ A job is looked for in one Space and entered in all of these (:meth:`Gantt.enter
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import reduce
@@ -29,6 +29,7 @@ from oarpy.scheduler.gantt.amount_timeline import Stocks, StockView
 from oarpy.scheduler.gantt.exclusive_levels import Blocks, ExclusiveLevel
 from oarpy.scheduler.gantt.known_lower_bounds import Bounds
 from oarpy.scheduler.gantt.sharing import Line, Space, Views
+from oarpy.scheduler.gantt.wide_timeline import AnyTimeline
 from oarpy.scheduler.job_roles import EXCLUSIVE, PLAIN, Profile, Roles, roles_of
 from oarpy.scheduler.order.quotas import Amount, Ledger, Limits
 from oarpy.scheduler.resources.consumables import Capacities
@@ -109,6 +110,8 @@ class Gantt:
         self.blocks = Blocks(snapshot.platform, snapshot.exclusive_levels)
         everything = self._platform.everything
         self._levels = {level: ExclusiveLevel(snapshot.now, everything) for level in self.blocks.levels}
+        self._around: Mapping[str, frozenset[str]] = {}
+        """The containers that pieces of a container lie in, by its name; replaced when it changes."""
         self.bounds = Bounds()
         """What is known about the timeline of the platform for jobs that share with nobody."""
         self._shared_bounds: dict[int, Bounds] = {}
@@ -180,13 +183,26 @@ class Gantt:
         space = self.whole if roles.inside is None else self.inside.get(roles.inside)
         if space is None:
             return ()
+        if levels and roles.profile == EXCLUSIVE and space is self.whole and self._kept is None and not consumes:
+            return (self._narrowed(levels),)
         views = space.views(roles.profile)
         if self._kept is not None and views:
             views = views[0], *views[1:], self._kept.asking(levels)
         for level in levels:
             if views:
-                views = views[0], *views[1:], self._levels[level].line(roles)
+                line = self._levels[level].line(roles.profile, self._containers_around(roles.inside))
+                views = views[0], *views[1:], line
         return (views[0], *views[1:], StockView(self.stocks, consumes)) if consumes and views else views
+
+    def _narrowed(self, levels: tuple[str, ...]) -> AnyTimeline:
+        """Return what is free for jobs that share with nobody and ask for ``levels``, on one line."""
+        line = self.whole.narrowed.get(levels)
+        if line is None:
+            line = self.whole.narrowed[levels] = self.whole.exclusive.copy()
+            for level in levels:
+                for begin, end, bits in self._levels[level].holds():
+                    line.remove(begin, end, bits)
+        return line
 
     def free_slots(self, roles: Roles) -> tuple[list[float], list[int]]:
         """Return where periods begin, and what a job of these roles may have in each; the last one never ends."""
@@ -235,8 +251,7 @@ class Gantt:
             self.whole.take(job.start, until, bits, roles.profile, found=False)
             if roles.inside is not None:
                 self._space(roles.inside).take(job.start, until, bits, roles.profile, found=False)
-            for level in self.blocks.known(job.levels):
-                self._levels[level].take(job.start, until, self.blocks.touched(level, bits), roles)
+            self._take_blocks(self.blocks.known(job.levels), job.start, until, bits, roles)
             self._consume(job, job.start, until)
             self._consumed_until[job.id] = until
 
@@ -297,8 +312,10 @@ class Gantt:
             self._space(roles.inside).take(begin, end, claim.bits, roles.profile, found=not everywhere)
         for name in roles.containers:
             self._space(name).open(begin, claim.end, claim.bits)
-        for level in claim.levels:
-            self._levels[level].take(begin, end, self.blocks.touched(level, claim.bits), roles)
+            if roles.inside is not None:
+                self._around = {**self._around, name: self._around.get(name, frozenset()) | {roles.inside}}
+        inner = roles.inside is not None and not everywhere
+        self._take_blocks(claim.levels, begin, end, claim.bits, roles, inner=inner)
         if claim.consumes:
             if roles.inside is not None and not everywhere:
                 # amounts change only where the timeline of the platform has a boundary
@@ -307,6 +324,18 @@ class Gantt:
         if self.ledger.rules and (amount := self.amount(job, roles, claim)).resources:
             self.ledger.count(job, begin, end, amount)
 
+    def _take_blocks(
+        self, levels: Iterable[str], begin: float, end: float, bits: int, roles: Roles, *, inner: bool = False
+    ) -> None:
+        """Let a job have the blocks of exclusive ``levels`` of which it holds some of ``bits``.
+
+        ``bits`` were taken from the platform already, unless it is an ``inner`` job that has them from its container.
+        """
+        for level in levels:
+            blocks = self.blocks.touched(level, bits)
+            self._levels[level].take(begin, end, blocks, roles)
+            self.whole.narrow(begin, end, blocks if inner else blocks & ~bits, level)
+
     def give_back(self, claim: Claim) -> None:
         """Take back :meth:`enter` of a plain job: one that shares with nobody, outside containers, without quotas."""
         end = claim.end + self._security
@@ -314,6 +343,7 @@ class Gantt:
         for level in claim.levels:
             blocks = self.blocks.touched(level, claim.bits)
             self._levels[level].give_back(claim.start, end, blocks, PLAIN)
+        self.whole.narrowed = {}
         self.bounds, self._shared_bounds = Bounds(), {}
         self.barred = {}
 
@@ -331,6 +361,15 @@ class Gantt:
     def limits(self, job: WaitingJob, roles: Roles) -> Limits | None:
         """Return the quotas that apply to ``job``, if any."""
         return self.ledger.limits(job) if roles.counted else None
+
+    def _containers_around(self, inside: str | None) -> frozenset[str]:
+        """Return the name of the container that a job lies in, and of those that it lies in, and so on."""
+        found: set[str] = set()
+        names = set() if inside is None else {inside}
+        while names:
+            found |= names
+            names = set().union(*(self._around.get(name, ()) for name in names)) - found
+        return frozenset(found)
 
     def _space(self, name: str) -> Space:
         """Return the space inside containers of one name, made when the first job mentions it."""

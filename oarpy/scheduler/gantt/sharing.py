@@ -76,9 +76,12 @@ _Concerned: TypeAlias = tuple[Pieces | None, tuple[tuple[Pieces, bool], ...]]
 
 
 class Space:
-    """Free resources over time, for each of the ``profiles`` that jobs to place may have."""
+    """Free resources over time, for each of the ``profiles`` that jobs to place may have.
 
-    __slots__ = ("_known", "_lines", "_open", "everything", "exclusive")
+    ``narrowed`` is what is left for jobs that share with nobody and ask for exclusive levels, by these levels.
+    """
+
+    __slots__ = ("_known", "_lines", "_open", "everything", "exclusive", "narrowed")
 
     def __init__(
         self, origin: float, everything: int, profiles: Iterable[Profile] = (), *, closed: bool = False
@@ -88,6 +91,7 @@ class Space:
         self._lines = {profile: SharedLine(self.exclusive, Pieces()) for profile in profiles if profile != EXCLUSIVE}
         self._open = Timeline(origin, 0) if closed else None
         self._known: dict[tuple[Profile, bool], _Concerned] = {}
+        self.narrowed: dict[tuple[str, ...], AnyTimeline] = {}
 
     def copy(self) -> Space:
         """Return an independent space of equal content."""
@@ -97,6 +101,7 @@ class Space:
             profile: SharedLine(twin.exclusive, line.partners.copy()) for profile, line in self._lines.items()
         }
         twin._open = self._open and self._open.copy()
+        twin.narrowed = {levels: line.copy() for levels, line in self.narrowed.items()}
         return twin
 
     @property
@@ -117,6 +122,7 @@ class Space:
 
     def take(self, begin: float, end: float, bits: int, profile: Profile, *, found: bool) -> None:
         """Let a job of this profile hold ``bits`` during [begin, end); ``found`` in what its views say is free."""
+        self.narrow(begin, end, bits)
         own, others = self._concerned(profile, found)
         for partners, sharing in others:
             if sharing:
@@ -161,13 +167,31 @@ class Space:
     def close(self, begin: float, end: float, bits: int) -> None:
         """Take ``bits`` away during [begin, end), whoever shares with whom."""
         self.exclusive.remove(begin, end, bits)
+        self.narrow(begin, end, bits)
         for line in self._lines.values():
             line.partners.remove(begin, end, bits)
+
+    def narrow(self, begin: float, end: float, bits: int, level: str | None = None) -> None:
+        """Take ``bits`` away from those who ask for an exclusive ``level`` (None = for any)."""
+        for levels, line in self.narrowed.items():
+            if level is None or level in levels:
+                _remove(line, begin, end, bits)
 
     def open(self, begin: float, end: float, bits: int) -> None:
         """Add a piece: ``bits`` become part of the space during [begin, end)."""
         if self._open is not None:
             self._open.add(begin, end, bits)
+
+
+def _remove(line: AnyTimeline, begin: float, end: float, bits: int) -> None:
+    """Take ``bits`` away; it is quicker for those that are known to be free throughout."""
+    begin = max(begin, line.begins[0])
+    if isinstance(line, Timeline) and begin < end:
+        free = line.common(begin, end) & bits
+        line.remove(begin, end, free, all_free=True)
+        bits &= ~free
+    if bits:
+        line.remove(begin, end, bits)
 
 
 def _are_strangers(one: Profile, other: Profile) -> bool:

@@ -409,13 +409,22 @@ class Reference:
             if level in theirs
         )
 
+    def around(self, job: Job) -> set[str | None]:
+        """The containers that a job lies in, one in the other."""
+        found: set[str | None] = set()
+        names = {inside(job)} - {None}
+        while names:
+            found |= names
+            names = {inside(hold.job) for hold in self.holds if not found.isdisjoint(opens(hold.job))} - {None, *found}
+        return found
+
     def free_at(self, job: Job, option: int, ident: int, second: int) -> bool:
         mine = self.levels_of(job, option)
         for hold in self.spared[job["id"]]:
             if (ident in hold.ids or self.same_block(ident, hold.ids, mine, hold.levels)) and not shares(job, hold.job):
                 return False
         for hold in self.holds:
-            may_share = shares(job, hold.job) or inside(job) in opens(hold.job)
+            may_share = shares(job, hold.job) or not self.around(job).isdisjoint(opens(hold.job))
             if self.lasts(hold, second) and not may_share and self.same_block(ident, hold.ids, mine, hold.levels):
                 return False
         name = inside(job)
