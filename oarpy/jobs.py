@@ -91,8 +91,6 @@ class Job:
     def exit_code(self) -> int | None:
         """The exit code of the program; minus the number of the signal that killed it; None before its end."""
         status = self.description["exit_code"]
-        if isinstance(status, str):  # raw (code,signal,core)
-            status = int(status.partition(" ")[0]) if status else None
         return None if status is None else os.waitstatus_to_exitcode(status)
 
     def wait(self, timeout: float | None = None) -> str:
@@ -117,8 +115,8 @@ class Job:
 
     def efficiency(self) -> Document:
         """Return what the job used of what it held, as ``oarstat --efficiency --json`` tells it."""
-        found = _asked("oarstat", "--efficiency", str(self.id))
-        return dict(found[0] if isinstance(found, list) else found.get(str(self.id), found))
+        (found,) = _asked("oarstat", "--efficiency", str(self.id))
+        return dict(found)
 
     def cancel(self) -> None:
         """Delete the job. One that is over stays as it is."""
@@ -332,15 +330,15 @@ def _run_call(name: str) -> None:
     os.replace(draft, f"{name}.result")
 
 
-_LISTS = {"resources": "--resource", "types": "--type", "after": "--anterior"}
-_WORDS = {"reservation": "--reservation", "properties": "--property"}
+_WORDS = {"resources": "--resource", "types": "--type", "properties": "--property"}
+"""Options by names in the plural: most may be given several times."""
 
 
 def _words(options: Mapping[str, Any]) -> list[str]:
     """Return options as the words of ``oarsub``."""
     words = []
     for name, value in options.items():
-        word = _LISTS.get(name) or _WORDS.get(name) or f"--{name.replace('_', '-')}"
+        word = _WORDS.get(name, f"--{name.replace('_', '-')}")
         if value is None or value is False:
             continue
         if value is True:

@@ -10,13 +10,11 @@ import os
 import subprocess
 import sys
 import tempfile
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from packaging.requirements import Requirement
+from pins import PROJECT, ROOT, requirements
 
-ROOT = Path(__file__).resolve().parent.parent
 EXTRAS = ("embedded", "web")
 USE = (
     "oarsub --wait -l core=1,walltime=0:5:0 date && cat OAR.1.stdout && oarstat --full 1 && "
@@ -30,11 +28,11 @@ PAGE = (
 
 def lowest() -> Iterator[str]:
     """Yield each requirement of the product with its lowest version."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    lines = [*project["dependencies"], *(line for extra in EXTRAS for line in project["optional-dependencies"][extra])]
-    for requirement in map(Requirement, lines):
-        (version,) = (one.version for one in requirement.specifier if one.operator == ">=")
-        yield f"{requirement.name}=={version}"
+    for requirement in requirements(PROJECT):
+        marker = requirement.marker
+        if marker is None or any(marker.evaluate({"extra": extra}) for extra in EXTRAS):
+            (version,) = (one.version for one in requirement.specifier if one.operator == ">=")
+            yield f"{requirement.name}=={version}"
 
 
 def run(*words: str | Path, text: str | None = None, environment: dict[str, str] | None = None) -> str:

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from oarpy.local_cluster.sandbox import Sandbox, Settings, command, local_nodes
+from oarpy.local_cluster.sandbox import Sandbox, Settings, local_nodes
 from oarpy.model.errors import UsageError
 
 NODES = 4
@@ -93,15 +93,7 @@ def _page(sandbox: Sandbox) -> Iterator[str]:
     if not listen:
         yield "  its pages    need the extra: pip install 'oarpy-scheduler[web]'\n"
         return
-    with (sandbox.directory / "web.log").open("ab") as log:
-        web = subprocess.Popen(
-            [command("oarpy"), "web"],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=sandbox.environment(),
-            start_new_session=True,
-        )
+    web = sandbox.background("web.log", "oarpy", "web")
     try:
         token = sandbox.run("oartoken", "new", "--scope", "admin", "--label", "oarpy try").stdout.split()[-1]
         _wait_for_port(str(listen), web)

@@ -56,12 +56,16 @@ class Sandbox:
 
     def start(self) -> None:
         """Start ``oarpy server`` in the background; its log goes to ``server.log``."""
-        with (self.directory / "server.log").open("ab") as log:
-            self._server = subprocess.Popen(
-                [command("oarpy"), "server"],
+        self._server = self.background("server.log", "oarpy", "server")
+
+    def background(self, log: str, *words: str) -> subprocess.Popen[bytes]:
+        """Start a command in a session of its own; what it prints goes to the file ``log`` of the folder."""
+        with (self.directory / log).open("ab") as file:
+            return subprocess.Popen(
+                [command(words[0]), *words[1:]],
                 stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                stdout=file,
+                stderr=file,
                 env=self.environment(),
                 start_new_session=True,
             )

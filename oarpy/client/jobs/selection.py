@@ -36,7 +36,7 @@ _MOST_SHOWN = 12
 
 LAST = "last"
 _SELECTOR = re.compile(r"[0-9]|@|state:|user:|last\Z|OAR_JOB_ID=")
-_PRINTED = re.compile(r"OAR_(JOB|ARRAY)_ID=")
+_PRINTED = re.compile(r"\AOAR_(JOB|ARRAY)_ID=")
 """What stands before an id where ``oarsub`` prints it."""
 _RANGE = re.compile(r"([0-9]{1,19})-([0-9]{1,19})", re.ASCII)
 _HINT = "an id, 12-20, last, @name, state:Running or user:ann,bob"
@@ -193,7 +193,7 @@ def parse_ids(words: Sequence[str], what: str = "job") -> tuple[int, ...]:
 
 
 def _parse_id(word: str, what: str, hint: str = "a whole number above 0") -> int:
-    word = _PRINTED.sub("", word, count=1)
+    word = _PRINTED.sub("", word)
     if not (word.isascii() and word.isdigit()) or len(word) > 19 or not 0 < int(word) <= _LARGEST:
         raise UsageError(f"'{word[:60]}' is not a {what} id", hint=hint)
     return int(word)

@@ -14,9 +14,7 @@ from oarpy.grid.simulation.reader import read_grid
 from oarpy.grid.simulation.stepping import SteppedRun, Stop, plain, play
 from oarpy.grid.simulation.system_of_file import QUEUES, system_of
 from oarpy.model.errors import UsageError
-from oarpy.simulation.scenarios.input_file import text_of
-
-_NOT_A_SCENARIO = 2
+from oarpy.simulation.scenarios.input_file import answer_files, text_of
 
 
 def run_grid(paths: Sequence[str], out: TextIO, err: TextIO, stop: Stop | None = None, log: str | None = None) -> int:
@@ -28,19 +26,13 @@ def run_grid(paths: Sequence[str], out: TextIO, err: TextIO, stop: Stop | None =
     stop = Stop() if stop is None else stop
     if stop.until is not None and isnan(stop.until):
         raise UsageError("--until: no instant", hint="give seconds")
-    status = 0
     with nullcontext() if log is None else _opened(log) as lines:
-        for path in paths:
-            try:
-                run = run_of(text_of(path))
-            except UsageError as error:
-                err.write(f"{path}: {error}\n")
-                status = _NOT_A_SCENARIO
-                continue
-            found = play(run, stop, lines, path if len(paths) > 1 else None)
-            out.write(json.dumps(plain(found)) + "\n")
-            out.flush()
-    return status
+
+        def played(read: tuple[str, SteppedRun]) -> str:
+            path, run = read
+            return json.dumps(plain(play(run, stop, lines, path if len(paths) > 1 else None)))
+
+        return answer_files(paths, out, err, lambda path: (path, run_of(text_of(path))), played)
 
 
 def run_of(text: str) -> SteppedRun:

@@ -1,10 +1,37 @@
-"""The text of a file that a command is given."""
+"""The files that a command is given: their texts, and a line of answer for each."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TextIO, TypeVar
 
 from oarpy.model.errors import UsageError
+
+_UNREADABLE = 2
+
+Content = TypeVar("Content")
+
+
+def answer_files(
+    paths: Sequence[str], out: TextIO, err: TextIO, read: Callable[[str], Content], answer: Callable[[Content], str]
+) -> int:
+    """Write to ``out`` a line for each file: ``answer`` of what ``read`` makes of its path; return the exit status.
+
+    A file for which ``read`` raises :class:`UsageError` gets one line on ``err`` and the status 2; the others are still
+    answered.
+    """
+    status = 0
+    for path in paths:
+        try:
+            content = read(path)
+        except UsageError as error:
+            err.write(f"{path}: {error}\n")
+            status = _UNREADABLE
+            continue
+        out.write(f"{answer(content)}\n")
+        out.flush()
+    return status
 
 
 def text_of(path: Path | str) -> str:

@@ -9,14 +9,11 @@ from time import perf_counter
 from typing import TextIO
 
 from oarpy.cluster_state.trace import decisions_json, placement_json
-from oarpy.model.errors import UsageError
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.snapshot import Snapshot
-from oarpy.simulation.scenarios.input_file import text_of
+from oarpy.simulation.scenarios.input_file import answer_files, text_of
 from oarpy.simulation.scenarios.reader import read_scenario
-
-_NOT_A_SCENARIO = 2
 
 
 def run_plan(
@@ -34,19 +31,16 @@ def run_plan(
     ``timing`` each object tells the seconds of reading, planning and writing, with ``decisions`` all that was decided.
     ``orders`` are those that queues may name.
     """
-    status = 0
-    for path in paths:
+
+    def read(path: str) -> tuple[Snapshot, float]:
         started = perf_counter()
-        try:
-            snapshot = read_scenario(text_of(path), orders)
-        except UsageError as error:
-            err.write(f"{path}: {error}\n")
-            status = _NOT_A_SCENARIO
-            continue
-        read = perf_counter() - started
-        out.write(_planned(snapshot, orders, read if timing else None, decisions) + "\n")
-        out.flush()
-    return status
+        return read_scenario(text_of(path), orders), perf_counter() - started
+
+    def planned(content: tuple[Snapshot, float]) -> str:
+        snapshot, seconds = content
+        return _planned(snapshot, orders, seconds if timing else None, decisions)
+
+    return answer_files(paths, out, err, read, planned)
 
 
 def _planned(snapshot: Snapshot, orders: Mapping[str, Order], read: float | None, decisions: bool) -> str:
