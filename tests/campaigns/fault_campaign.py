@@ -427,10 +427,12 @@ _MORE = {
     "idempotent jobs that a fault ended and nobody submitted again": """
         SELECT job_id, message FROM jobs j WHERE state = 'Error' AND 'idempotent' = ANY (types)
             AND NOT EXISTS (SELECT FROM event_logs e WHERE e.job_id = j.job_id
-                AND e.type IN ('WORKING_DIRECTORY', 'OUTPUT_FILES', 'SUPERVISOR'))  -- a dead file system
+                AND e.type IN ('WORKING_DIRECTORY', 'OUTPUT_FILES', 'SUPERVISOR',  -- a dead file system
+                    'START_UNKNOWN'))  -- one that may still run where it was sent: see below
             AND NOT EXISTS (SELECT FROM jobs r WHERE r.resubmit_of = j.job_id)""",
     "other jobs that were submitted again": """
-        SELECT r.job_id FROM jobs r JOIN jobs j ON r.resubmit_of = j.job_id WHERE NOT 'idempotent' = ANY (j.types)""",
+        SELECT r.job_id FROM jobs r JOIN jobs j ON r.resubmit_of = j.job_id WHERE NOT 'idempotent' = ANY (j.types)
+            OR EXISTS (SELECT FROM event_logs e WHERE e.job_id = j.job_id AND e.type = 'START_UNKNOWN')""",
     "jobs that were submitted again twice": """
         SELECT resubmit_of FROM jobs WHERE resubmit_of IS NOT NULL GROUP BY 1 HAVING count(*) > 1""",
 }

@@ -272,7 +272,7 @@ class ClusterConformance:
         else:
             third = second
             ends = stage.cluster.ask(Estimate([first, second]))
-            assert ends[0] <= ends[1] < inf
+            assert ends[0] <= ends[1] < inf, ends
             self._wait_for_the_lapse(stage, transaction)
             stage.vacate(local)
         assert stage.event(first, "started").at <= stage.event(third, "started").at
