@@ -166,6 +166,28 @@ def test_what_slurm_cannot_do_is_refused(stage: SlurmStage) -> None:
     assert stage.idle() == stage.procs
 
 
+def test_a_frozen_part_that_slurm_never_planned_is_estimated_in_its_rank(stage: SlurmStage) -> None:
+    local = stage.busy()
+    free = int(stage.daemons.command("date", "+%s")) + LONG
+    first = stage.queued(stage.procs)
+    second = stage.queued(stage.procs)
+    transaction = stage.freeze(first)
+    until(lambda: _planned(stage, second), lambda: stage.daemons.command("squeue"))
+    ends = stage.cluster.ask(Estimate([first, second]))
+    assert ends[0] == pytest.approx(free + LONG, abs=30)
+    assert ends[0] <= ends[1]
+    stage.abort(transaction)
+    stage.vacate(local)
+
+
+def _planned(stage: SlurmStage, name: str) -> bool:
+    """Tell whether Slurm says when a part starts: as if what is frozen was not there."""
+    cluster = stage.cluster
+    assert isinstance(cluster, SlurmCluster)
+    job = cluster._listed().of(name)
+    return job is not None and job.start < float("inf")
+
+
 def test_what_is_left_to_the_host_outlives_the_connection(stage: SlurmStage, tmp_path: Path) -> None:
     with start_nodes(1, tmp_path) as sshd:
         begin = time.time() + 15

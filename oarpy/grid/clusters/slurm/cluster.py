@@ -205,6 +205,13 @@ class SlurmCluster:
             for one in call.requests
         ]
 
+    def _counted_start(self, job: SlurmJob) -> float:
+        """Return when a job would start by counting the queue in which it waits, infinite if it would never.
+
+        Slurm may not have planned it yet, and will not while it is frozen.
+        """
+        return self._plan(())[0].starts.get(job.id, inf)
+
     def _counted_part(self, job: SlurmJob | None, plan: QueuePlan, now: float) -> float:
         if job is None or job.mark is None:
             return now
@@ -268,7 +275,8 @@ class SlurmCluster:
         """Put off the start of a job for the ttl: unlike a hold this keeps its rank, and it ends by itself."""
         if job is None or job.mark is None or not _waits(job, listed.now):
             raise CallRefused(f"part {asked.part!r} does not wait on cluster {self._name!r}")
-        ect = "" if job.start == inf else str(job.start + job.mark.walltime)
+        start = self._counted_start(job) if job.start == inf else job.start
+        ect = "" if start == inf else str(start + job.mark.walltime)
         mark = replace(job.mark, transaction=asked.transaction, key=asked.key)
         frozen = replace(mark, state="frozen", at=listed.now + ttl, note=ect)
         self._host.run(scripts.set_mark(job.id, frozen, f"StartTime=now+{ceil(ttl)}"))
