@@ -79,7 +79,7 @@ def oarsh(
     status = job_steps.exit_status(raw)
     if collected is not None:
         said = {"stdout": collected.text(1), "stderr": collected.text(2)}
-        write(json_text({"job_id": found.row.id, "host": node.name, "status": status, **said}))
+        write(json_text({"job_id": found.launch.spec.job, "host": node.name, "status": status, **said}))
     raise typer.Exit(status)
 
 

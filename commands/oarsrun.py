@@ -76,7 +76,7 @@ def oarsrun(
             }
             for one in outcomes
         ]
-        write(json_text({"job_id": found.row.id, "status": status, "processes": processes}))
+        write(json_text({"job_id": found.launch.spec.job, "status": status, "processes": processes}))
     raise typer.Exit(status)
 
 

@@ -121,8 +121,8 @@ def connect(chosen: JobSelection | None, say: Say) -> tuple[int, int]:
         job = job_steps.running_job(session, _only_job(session) if chosen is None else one_job(session, chosen))
     with current().attached() as streams:
         status = _shell(job, streams, say, lead=False)
-    say(f"# Disconnected from OAR job {job.row.id}")
-    return job.row.id, status
+    say(f"# Disconnected from OAR job {job.launch.spec.job}")
+    return job.launch.spec.job, status
 
 
 def silent(line: str) -> None:
@@ -145,7 +145,7 @@ def _only_job(session: Session) -> int:
 
 
 def _shell(job: RunningJob, streams: Streams, say: Say, *, lead: bool) -> int:
-    say(f"# Connect to OAR job {job.row.id} via the node {job.nodes[0].name}")
+    say(f"# Connect to OAR job {job.launch.spec.job} via the node {job.nodes[0].name}")
     with job_steps.steps_of(job) as steps:
         terminal = job_steps.open_terminal(streams, current().environment)
         spec = job_steps.step_spec(job, job.nodes[0], "", terminal=terminal, lead=lead)

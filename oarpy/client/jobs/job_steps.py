@@ -18,7 +18,7 @@ from oarpy.model.states import JobState
 from oarpy.modules.launcher import addresses
 from oarpy.modules.launcher.specifications import JobHosts, specification
 from oarpy.store.jobs import execution, requests
-from oarpy.store.jobs.execution import LaunchRow
+from oarpy.store.jobs.execution import Launch
 from oarpy.store.jobs.scope import JobScope
 from oarpy.store.platform import nodes, site
 from oarpy.transport.local import PipeStream
@@ -38,7 +38,7 @@ _LAUNCH_LOOK = 0.05
 class RunningJob:
     """A job of the caller that runs now. ``nodes`` are those where it has something, the first one first."""
 
-    row: LaunchRow
+    launch: Launch
     environment: Mapping[str, str]
     nodes: tuple[NodeAddress, ...]
     instance: str
@@ -48,14 +48,14 @@ class RunningJob:
         """Return the node called ``host`` (its address, or the ``host`` of its resources); raise NotFound."""
         names = {
             str(resource["network_address"])
-            for resource in self.row.resources
+            for resource in self.launch.held
             if host in (resource.get("network_address"), resource.get("host"))
         }
         for node in self.nodes:
             if node.name == host or node.name in names:
                 return node
         listed = ", ".join(node.name for node in self.nodes[:10])
-        raise NotFound(f"'{host[:80]}' is not a node of job {self.row.id}", hint=f"its nodes: {listed}")
+        raise NotFound(f"'{host[:80]}' is not a node of job {self.launch.spec.job}", hint=f"its nodes: {listed}")
 
 
 def running_job(session: Session, job_id: int) -> RunningJob:
@@ -65,25 +65,25 @@ def running_job(session: Session, job_id: int) -> RunningJob:
     """
     connection = session.connection
     until = time.monotonic() + _LAUNCH_PATIENCE
-    while (row := _launched(session, job_id)) is None:
+    while (launch := _launched(session, job_id)) is None:
         if time.monotonic() > until:
             raise NotFound(f"job {job_id} does not run yet")
         time.sleep(_LAUNCH_LOOK)
     with connection.transaction():
-        if read_types(row.types).runs_nothing:
+        if read_types(launch.types).runs_nothing:
             raise OarpyError(f"job {job_id} is of type noop: it runs nothing on its nodes")
-        environment = execution.environments(connection, [row.submission])[row.submission]
-        names = dict.fromkeys(str(one["network_address"]) for one in row.resources if one["type"] == "default")
-        places = JobHosts(session.configuration.jobs).of(row.types, names)
+        environment = execution.environments(connection, [launch.submission])[launch.submission]
+        names = dict.fromkeys(str(one["network_address"]) for one in launch.held if one["type"] == "default")
+        places = JobHosts(session.configuration.jobs).of(launch.types, names)
         found = {node.name: node for node in nodes.named(connection, places)}
         instance = site.instance(connection)
     settings = session.configuration
     reached = tuple(addresses.node_address(found[name], settings.nodes) for name in places if name in found)
-    return RunningJob(row, environment, reached, instance, settings)
+    return RunningJob(launch, environment, reached, instance, settings)
 
 
-def _launched(session: Session, job_id: int) -> LaunchRow | None:
-    """Return the row of a job that runs, None while it is being launched.
+def _launched(session: Session, job_id: int) -> Launch | None:
+    """Return a job that runs, None while it is being launched.
 
     Its program may know before the database that it runs, and its launcher knows its hosts before it does.
     """
@@ -93,7 +93,7 @@ def _launched(session: Session, job_id: int) -> LaunchRow | None:
             raise NotFound(f"there is no job {job_id}", hint="oarstat lists the live ones")
         if handles[0].user != session.user:
             raise NotAllowed(f"job {job_id} belongs to '{handles[0].user}', not to '{session.user}'")
-        rows = execution.launch_rows(session.connection, [job_id], JobState.RUNNING)
+        rows = execution.launches(session.connection, [job_id], JobState.RUNNING)
     if not rows and handles[0].state not in (JobState.TO_LAUNCH, JobState.LAUNCHING):
         raise NotFound(f"job {job_id} does not run: it is {handles[0].state}")
     return rows[0] if rows else None
@@ -130,14 +130,14 @@ def step_spec(
     """Return what a step of ``job`` on ``node`` is; ``command`` is for the user's shell; empty: an interactive one."""
     return StepSpec(
         job=specification(
-            job.row,
+            job.launch,
             job.environment,
             job.settings.jobs,
             node.name,
             confined=addresses.confines(node, job.settings.nodes),
         ),
         command=command,
-        directory=job.row.directory if directory is None else directory,
+        directory=job.launch.spec.directory if directory is None else directory,
         variables=dict(variables or {}),
         terminal=terminal,
         head=node.name == job.nodes[0].name,

@@ -22,7 +22,7 @@ from oarpy.modules.launcher.scripts.hooks import Hooks
 from oarpy.modules.launcher.specifications import specification
 from oarpy.store.database import Connection
 from oarpy.store.jobs import execution, requeueing
-from oarpy.store.jobs.execution import Agenda, LaunchRow, LiveRow
+from oarpy.store.jobs.execution import Agenda, Launch, LiveRow
 from oarpy.wire.jobs import JobKey, JobSpec
 from oarpy.wire.messages import Clean, Cleaned, Ready
 
@@ -134,12 +134,12 @@ class Settling(Part):
         """Run the site's epilogues for jobs that left nothing on their nodes; return those that are over with that."""
         if not self._hooks or not clean:
             return [row.id for row in clean]
-        rows = execution.launch_rows(connection, [row.id for row in clean], JobState.FINISHING)
-        return self._hooks.concluded(connection, clean, {row.id: self._bare(row) for row in rows}, channels)
+        launches = execution.launches(connection, [row.id for row in clean], JobState.FINISHING)
+        return self._hooks.concluded(connection, clean, {one.spec.job: self._bare(one) for one in launches}, channels)
 
-    def _bare(self, row: LaunchRow) -> JobSpec:
+    def _bare(self, launch: Launch) -> JobSpec:
         """Return what a script of the site may know of a job: nothing that depends on the node or is its user's."""
-        return specification(row, {}, self._settings, "", confined=False)
+        return specification(launch, {}, self._settings, "", confined=False)
 
 
 def _is_over_on_no_node(row: LiveRow, now: float) -> bool:

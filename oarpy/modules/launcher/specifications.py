@@ -8,7 +8,7 @@ from functools import lru_cache
 from oarpy.configuration import JobSettings
 from oarpy.model.file_names import file_name
 from oarpy.model.job_types import INTERACTIVE, ON_A_HOST, read_types
-from oarpy.store.jobs.execution import LaunchRow
+from oarpy.store.jobs.execution import Launch
 from oarpy.wire.jobs import JobSpec
 
 
@@ -45,38 +45,27 @@ DEFAULT_TYPE = "default"
 
 
 def specification(
-    row: LaunchRow, environment: Mapping[str, str], settings: JobSettings, node: str, *, confined: bool
+    launch: Launch, environment: Mapping[str, str], settings: JobSettings, node: str, *, confined: bool
 ) -> JobSpec:
     """Return the specification of a job for one of its nodes; ``confined``: it keeps to its processors there."""
-    mine = [resource for resource in row.resources if resource["network_address"] == node]
-    return JobSpec(
-        job=row.id,
-        attempt=row.attempt,
-        user=row.user,
-        command=row.command,
-        directory=row.directory,
-        stdout=_named(row.stdout, row),
-        stderr=_named(row.stderr, row),
-        walltime=max(int(row.walltime), 1),
-        name=row.name,
-        project=row.project,
-        array_id=row.array_id,
-        array_index=row.array_index,
+    spec = launch.spec
+    mine = [resource for resource in launch.held if resource["network_address"] == node]
+    hosts = tuple(_hosts(launch.held))
+    return spec.replace(
+        stdout=_named(spec.stdout, spec),
+        stderr=_named(spec.stderr, spec),
         environment=dict(environment),
-        nodes=tuple(_hosts(row.resources)),
-        resources=tuple(map(_properties_line, row.resources)),
+        nodes=hosts,
+        resources=tuple(map(_properties_line, launch.held)),
         login_shell=settings.login_shell,
-        checkpoint=int(row.checkpoint),
-        checkpoint_signal=row.checkpoint_signal,
         kill_grace=settings.kill_grace,
-        allow_root=row.user == "root",
-        variables=_devices(mine) | _amounts(row),
-        memory=_memory(row, node),
+        allow_root=spec.user == "root",
+        variables=_devices(mine) | _amounts(launch),
+        memory=_memory(launch, node),
         processors=_numbers(mine, "cpuset") if confined else (),
-        private_key=row.private_key,
-        grid_hosts=() if row.grid_hosts is None else tuple(row.grid_hosts or _hosts(row.resources)),
-        keep=settings.interactive_patience if row.kind == INTERACTIVE else 0.0,
-        kept=read_types(row.types).kept,
+        grid_hosts=() if launch.part_hosts is None else launch.part_hosts or hosts,
+        keep=settings.interactive_patience if launch.kind == INTERACTIVE else 0.0,
+        kept=read_types(launch.types).kept,
     )
 
 
@@ -89,24 +78,24 @@ def _devices(resources: Iterable[Mapping[str, object]]) -> dict[str, str]:
     return dict.fromkeys(GPU_VARIABLES, ",".join(map(str, numbers))) if numbers else {}
 
 
-def _amounts(row: LaunchRow) -> dict[str, str]:
+def _amounts(launch: Launch) -> dict[str, str]:
     """Tell a job what it holds of each consumable on every block: ``OAR_AMOUNT_MEMORY`` in bytes."""
-    return {f"OAR_AMOUNT_{one.consumable.upper()}": str(one.amount) for one in row.amounts}
+    return {f"OAR_AMOUNT_{one.consumable.upper()}": str(one.amount) for one in launch.amounts}
 
 
 MEMORY = "memory"
 """The consumable that, in bytes, is what a job may use of the memory of a node."""
 
 
-def _memory(row: LaunchRow, node: str) -> int:
+def _memory(launch: Launch, node: str) -> int:
     """Add up what the job holds of memory on blocks that are on ``node`` alone; 0 when that is nothing."""
     nodes: dict[tuple[str, str], set[object]] = {}
-    for resource in row.resources:
-        for level in {one.level for one in row.amounts}:
+    for resource in launch.held:
+        for level in {one.level for one in launch.amounts}:
             nodes.setdefault((level, str(resource.get(level))), set()).add(resource["network_address"])
     return sum(
         one.amount
-        for one in row.amounts
+        for one in launch.amounts
         if one.consumable == MEMORY and one.unit == "bytes" and nodes.get((one.level, one.block)) == {node}
     )
 
@@ -141,5 +130,5 @@ def _text(value: object) -> str:
     return str(value).replace("\n", " ")
 
 
-def _named(pattern: str, row: LaunchRow) -> str:
-    return file_name(pattern, job=row.id, name=row.name, array=row.array_id, index=row.array_index)
+def _named(pattern: str, spec: JobSpec) -> str:
+    return file_name(pattern, job=spec.job, name=spec.name, array=spec.array_id, index=spec.array_index)

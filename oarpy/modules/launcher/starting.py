@@ -25,7 +25,7 @@ from oarpy.modules.launcher.scripts.hooks import Hooks
 from oarpy.modules.launcher.specifications import JobHosts, specification
 from oarpy.store.database import Connection
 from oarpy.store.jobs import execution
-from oarpy.store.jobs.execution import Agenda, LaunchRow, LiveRow
+from oarpy.store.jobs.execution import Agenda, Launch, LiveRow
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import Admit, Ended, Refused, Start, Started
 
@@ -37,7 +37,7 @@ _SHOWN = 20
 """Jobs that a line of the log names."""
 
 Submission = tuple[int, int]
-"""A version of a submission, as :class:`LaunchRow` names it."""
+"""A version of a submission, as :class:`Launch` names it."""
 
 
 class SentStarts(Part):
@@ -177,20 +177,20 @@ class Starting(Part):
     ) -> int:
         """Send jobs that are Launching to their first nodes; return how many."""
         sent = 0
-        rows = execution.launch_rows(connection, jobs)
+        launches = execution.launches(connection, jobs)
         if self._hooks:
-            rows = self._admitted(connection, rows)
-        environments = self._environments_of(connection, {row.submission for row in rows})
-        batches: dict[tuple[str, str], list[LaunchRow]] = {}
-        for row in rows:
-            batches.setdefault((places[row.id][0], row.incarnation), []).append(row)
-        for row in rows:
-            for node in places[row.id] if row.public_key else ():
-                channels.send(node, Admit((JobKey(row.id, row.attempt),), row.user, row.public_key, node))
+            launches = self._admitted(connection, launches)
+        environments = self._environments_of(connection, {one.submission for one in launches})
+        batches: dict[tuple[str, str], list[Launch]] = {}
+        for one in launches:
+            batches.setdefault((places[one.spec.job][0], one.incarnation), []).append(one)
+        for one in launches:
+            for node in places[one.spec.job] if one.public_key else ():
+                channels.send(node, Admit((one.spec.key,), one.spec.user, one.public_key, node))
         for (node, incarnation), batch in batches.items():
             specs = [
-                specification(row, environments[row.submission], self._settings, node, confined=channels.confines(node))
-                for row in batch
+                specification(one, environments[one.submission], self._settings, node, confined=channels.confines(node))
+                for one in batch
             ]
             if self._hooks:
                 specs = self._hooks.prepared([(spec, places[spec.job]) for spec in specs], channels)
@@ -199,16 +199,17 @@ class Starting(Part):
                 sent += len(specs)
         return sent
 
-    def _admitted(self, connection: Connection, rows: Sequence[LaunchRow]) -> list[LaunchRow]:
+    def _admitted(self, connection: Connection, launches: Sequence[Launch]) -> list[Launch]:
         """Have the server's prologue run; start what runs nothing, return the others that it let pass."""
         now = time.time()
-        passed, failed = self._hooks.pass_server(connection, [(row.id, row.attempt) for row in rows], now)
-        idle = [row.id for row in rows if row.id in passed and read_types(row.types).runs_nothing]
+        passed, failed = self._hooks.pass_server(connection, [one.spec.key for one in launches], now)
+        through = [one for one in launches if one.spec.job in passed]
+        idle = [one.spec.job for one in through if read_types(one.types).runs_nothing]
         if failed or idle:
             with connection.transaction():
                 execution.finish(connection, failed)
                 execution.started(connection, [(job, now) for job in idle])
-        return [row for row in rows if row.id in passed and not read_types(row.types).runs_nothing]
+        return [one for one in through if not read_types(one.types).runs_nothing]
 
     def _environments_of(
         self, connection: Connection, submissions: set[Submission]

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
@@ -19,6 +19,8 @@ from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent, log
 from oarpy.store.notifications import run_channel
 from oarpy.store.refusals import refusals_of, set_wise
+from oarpy.store.rows import read
+from oarpy.wire.jobs import JobSpec
 
 
 class HeldAmount(NamedTuple):
@@ -32,37 +34,24 @@ class HeldAmount(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchRow:
-    """Everything that starting a job takes. ``resources`` are (network address, properties) of its resources.
+class Launch:
+    """What nodes are told of a job as far as its row tells it (``spec``), and what the launcher makes the rest of.
 
-    ``submission`` is the id of its submission, with what changes whenever the row of that does. ``grid_hosts`` is None
-    unless it is the part of a broker: then the hosts of all components, as far as it was told.
+    ``submission`` is the id of its submission, with what changes whenever the row of that does. ``held`` are the
+    properties of its resources. ``part_hosts`` is None unless it is the part of a broker: then the hosts of all
+    components, as far as it was told.
     """
 
-    id: int
-    attempt: int
+    spec: JobSpec
     state: str
-    array_id: int
-    array_index: int
-    user: str
-    name: str
-    project: str
-    command: str
-    directory: str
-    stdout: str
-    stderr: str
     types: tuple[str, ...]
-    walltime: float
-    checkpoint: float
-    checkpoint_signal: int
     submission: tuple[int, int]
     incarnation: str
     kind: str
-    resources: tuple[dict[str, object], ...]
-    amounts: tuple[HeldAmount, ...] = ()
-    public_key: str = ""
-    private_key: str = ""
-    grid_hosts: Sequence[str] | None = None
+    held: tuple[Mapping[str, object], ...]
+    amounts: tuple[HeldAmount, ...]
+    public_key: str
+    part_hosts: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,19 +149,23 @@ _TO_LAUNCH = f"""
     ORDER BY j.job_id
 """  # noqa: S608 - a text of this file
 
-_LAUNCH_ROWS = f"""
-    SELECT j.job_id, j.attempt, j.state, j.array_id, j.array_index, j.user_name, j.job_name, j.project, j.command,
-           j.launching_directory, j.stdout_path, j.stderr_path, j.types, extract(epoch FROM j.walltime)::float8,
-           extract(epoch FROM j.checkpoint)::float8, j.checkpoint_signal,
-           ARRAY[j.submission_id, coalesce(s.xmin::text::bigint, 0)], j.incarnation, j.kind,
-           (SELECT jsonb_agg(to_jsonb(r) ORDER BY a.extension_id NULLS FIRST, r.network_address, r.resource_id)
-            FROM assigned_resources a JOIN resources r USING (resource_id)
-            WHERE a.job_id = j.job_id AND {_HAS}),
-           (SELECT jsonb_agg(jsonb_build_array(c.name, c.level, c.unit, m.block, m.amount) ORDER BY c.name, m.block)
-            FROM assigned_amounts m JOIN consumables c ON c.name = m.consumable
-            WHERE m.job_id = j.job_id AND upper_inf(m.during)),
-           coalesce(k.public_key, ''), coalesce(k.private_key, ''),
-           (SELECT p.hosts FROM door_parts p WHERE p.job_id = j.job_id)
+# What a field of JobSpec is called becomes that field: a node is told what is selected here by such a name.
+_LAUNCHES = f"""
+    SELECT j.job_id AS job, j.attempt, j.array_id, j.array_index, j.user_name AS user, j.job_name AS name, j.project,
+           j.command, j.launching_directory AS directory, j.stdout_path AS stdout, j.stderr_path AS stderr,
+           greatest(trunc(extract(epoch FROM j.walltime)), 1)::bigint AS walltime,
+           trunc(extract(epoch FROM j.checkpoint))::bigint AS checkpoint, j.checkpoint_signal,
+           coalesce(k.private_key, '') AS private_key,
+           j.state, j.types, ARRAY[j.submission_id, coalesce(s.xmin::text::bigint, 0)] AS submission, j.incarnation,
+           j.kind, coalesce(k.public_key, '') AS public_key,
+           coalesce((SELECT jsonb_agg(to_jsonb(r) ORDER BY a.extension_id NULLS FIRST, r.network_address, r.resource_id)
+                     FROM assigned_resources a JOIN resources r USING (resource_id)
+                     WHERE a.job_id = j.job_id AND {_HAS}), '[]') AS held,
+           coalesce((SELECT jsonb_agg(jsonb_build_array(c.name, c.level, c.unit, m.block, m.amount)
+                                      ORDER BY c.name, m.block)
+                     FROM assigned_amounts m JOIN consumables c ON c.name = m.consumable
+                     WHERE m.job_id = j.job_id AND upper_inf(m.during)), '[]') AS amounts,
+           (SELECT p.hosts FROM door_parts p WHERE p.job_id = j.job_id) AS part_hosts
     FROM jobs j LEFT JOIN submissions s USING (submission_id) LEFT JOIN job_keys k ON k.job_id = j.job_id
     WHERE j.job_id = ANY(%s)
     ORDER BY j.job_id
@@ -397,34 +390,22 @@ def claim(connection: Connection, jobs: Sequence[tuple[int, str]]) -> list[int]:
     ]
 
 
-def launch_rows(connection: Connection, jobs: Sequence[int], state: str = "Launching") -> list[LaunchRow]:
+def launches(connection: Connection, jobs: Sequence[int], state: str = "Launching") -> list[Launch]:
     """Return what starting these jobs takes; jobs that are not in ``state`` (any more) are left out."""
     if not jobs:
         return []
-    return [
-        LaunchRow(
-            *row[:12],
-            tuple(row[12]),
-            *row[13:16],
-            tuple(row[16]),
-            *row[17:19],
-            tuple(row[19] or ()),
-            _amounts(row[20]),
-            *row[21:],
-        )  # type: ignore[call-arg]
-        for row in connection.execute(_LAUNCH_ROWS, [list(jobs)]).fetchall()
-        if row[2] == state
-    ]
+    return [one for one in read(connection, _LAUNCHES, _launch, [list(jobs)]) if one.state == state]
 
 
-def _amounts(values: list[list[Any]] | None) -> tuple[HeldAmount, ...]:
-    return tuple(HeldAmount(*value) for value in values or ())
+def _launch(*, amounts: Sequence[Sequence[Any]], **columns: Any) -> Launch:
+    spec = JobSpec(**{name: columns.pop(name) for name in columns.keys() & JobSpec.CHECKS.keys()})
+    return Launch(spec, amounts=tuple(HeldAmount(*amount) for amount in amounts), **columns)
 
 
 def environments(
     connection: Connection, submissions: Collection[tuple[int, int]]
 ) -> dict[tuple[int, int], dict[str, str]]:
-    """Return the environment that each submission was made in; it is named as in :class:`LaunchRow`."""
+    """Return the environment that each submission was made in; it is named as in :class:`Launch`."""
     numbers = [number for number, _ in submissions]
     read: dict[int, dict[str, str]] = dict(connection.execute(_ENVIRONMENTS, [numbers]).fetchall())
     return {one: read.get(one[0], {}) for one in submissions}

@@ -12,19 +12,18 @@ from oarpy.client.jobs.job_steps import RunningJob
 from oarpy.client.jobs.parallel_steps import StepOutcome, StepPlace, labelled, parse_count, places, worst
 from oarpy.configuration import Configuration
 from oarpy.model.errors import UsageError
-from oarpy.store.jobs.execution import LaunchRow
+from oarpy.store.jobs.execution import Launch
 from oarpy.transport.node import NodeAddress
+from oarpy.wire.jobs import JobSpec
 
 NODES = (NodeAddress("n1", "/n1"), NodeAddress("n2", "/n2"))
-ROW = LaunchRow(
-    1, 1, "Running", 1, 1, "ann", "", "default", "", "/", "", "", (), 60.0, 0.0, 12, (1, 0), "", "PASSIVE", resources=()
-)
+LAUNCH = Launch(JobSpec(1, 1, "ann", "", "/"), "Running", (), (1, 0), "", "PASSIVE", (), (), "", None)
 
 
 def job(*cores: str, kind: str = "default") -> RunningJob:
     """A job with these cores, by node."""
     resources: tuple[dict[str, object], ...] = tuple({"network_address": node, "type": kind} for node in cores)
-    return RunningJob(replace(ROW, resources=resources), {}, NODES, "test", Configuration())
+    return RunningJob(replace(LAUNCH, held=resources), {}, NODES, "test", Configuration())
 
 
 def test_one_on_each_node() -> None:

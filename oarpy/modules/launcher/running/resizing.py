@@ -29,7 +29,7 @@ from oarpy.store import events
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent
 from oarpy.store.jobs import execution
-from oarpy.store.jobs.execution import Agenda, LaunchRow
+from oarpy.store.jobs.execution import Agenda, Launch
 from oarpy.store.negotiation import resizes
 from oarpy.store.negotiation.resizes import ResizeRow
 from oarpy.wire.jobs import JobKey, JobSpec
@@ -182,28 +182,28 @@ class Resizes(Part):
         rows: dict[int, list[ResizeRow]] = {}
         for one in opened:
             rows.setdefault(one.job, []).append(one)
-        jobs = execution.launch_rows(connection, list(rows), JobState.RUNNING)
-        return [self._change(job, *rows[job.id]) for job in jobs], [one.id for one in opened if one.over]
+        jobs = execution.launches(connection, list(rows), JobState.RUNNING)
+        return [self._change(job, *rows[job.spec.job]) for job in jobs], [one.id for one in opened if one.over]
 
-    def _change(self, row: LaunchRow, resize: ResizeRow, *later: ResizeRow) -> _Change:
+    def _change(self, job: Launch, resize: ResizeRow, *later: ResizeRow) -> _Change:
         to_come = {number for one in later if one.kind == _GRANT for number in one.resources}
-        held = [one for one in row.resources if one["resource_id"] not in to_come]
+        held = [one for one in job.held if one["resource_id"] not in to_come]
         rest = [one for one in held if one["resource_id"] not in resize.resources]
         kept = held if resize.kind == _GRANT else rest
-        before, after = self._places(row, rest if resize.kind == _GRANT else held), self._places(row, kept)
-        spec = specification(replace(row, resources=tuple(kept)), {}, self._settings, "", confined=False)
+        before, after = self._places(job, rest if resize.kind == _GRANT else held), self._places(job, kept)
+        spec = specification(replace(job, held=tuple(kept)), {}, self._settings, "", confined=False)
         return _Change(
             resize,
             spec,
-            row.public_key,
+            job.public_key,
             coming=[node for node in after if node not in before],
             going=[node for node in before if node not in after],
             staying=[node for node in after if node in before],
         )
 
-    def _places(self, row: LaunchRow, resources: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
+    def _places(self, job: Launch, resources: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
         nodes = dict.fromkeys(str(one["network_address"]) for one in resources if one["type"] == DEFAULT_TYPE)
-        return self._hosts.of(row.types, nodes)
+        return self._hosts.of(job.types, nodes)
 
     def _fails(self, change: _Change) -> bool:
         """Tell whether a node that comes cannot: it is away, or has said so. Nobody waits for it then."""

@@ -1,0 +1,42 @@
+"""Rows by name: what a statement selects becomes values whose fields have the names of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, LiteralString, TypeVar
+
+from psycopg import sql
+from psycopg.rows import BaseRowFactory
+
+from oarpy.store.database import Connection
+
+Kind = TypeVar("Kind")
+
+
+def read(
+    connection: Connection,
+    statement: LiteralString | sql.SQL | sql.Composed,
+    kind: Callable[..., Kind],
+    values: Sequence[object] | Mapping[str, object] = (),
+    *,
+    binary: bool = True,
+) -> list[Kind]:
+    """Return what ``statement`` selects, each row made by ``kind`` of its columns by name; an array is a tuple.
+
+    Raises TypeError when the statement selects what no field is called, or not what a field without default needs.
+    """
+    with connection.cursor(row_factory=_by_name(kind)) as cursor:
+        return cursor.execute(statement, values, binary=binary).fetchall()
+
+
+def _by_name(kind: Callable[..., Kind]) -> BaseRowFactory[Kind]:
+    def factory(cursor: Any) -> Callable[[Sequence[object]], Kind]:
+        names = [column.name for column in cursor.description or ()]
+
+        def made(row: Sequence[object]) -> Kind:
+            plain = [tuple(value) if type(value) is list else value for value in row]
+            return kind(**dict(zip(names, plain, strict=True)))
+
+        return made
+
+    return factory
