@@ -13,6 +13,7 @@ from oarpy.commands.history import app as history
 from oarpy.commands.oartoken import app as tokens
 from oarpy.commands.reproduce import app as reproduce
 
+from oarpy import installed_version
 from oarpy.client.boundary import run
 from oarpy.client.options.optional_values import PastDateCommand
 from oarpy.client.rendering import Column, JsonValue, Table, json_text, write
@@ -42,9 +43,7 @@ Json = Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")]
 @app.command()
 def version(as_json: Json = False) -> None:
     """Print the version."""
-    from importlib.metadata import version as installed
-
-    number = installed("oarpy-scheduler")
+    number = installed_version()
     write(json_text({"version": number}) if as_json else f"oarpy {number}\n")
 
 

@@ -15,7 +15,6 @@ import typer
 from oarpy.commands.completion import command_names, tree
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from oarpy import __version__
 from oarpy.client.boundary import Parser
 
 DOCS = Path(__file__).resolve().parent
@@ -36,7 +35,7 @@ def man_pages() -> dict[str, str]:
 def _page(name: str, said: dict[str, str]) -> str:
     (_, whole), *below = tree(name)
     lines = [
-        f'.TH {name.upper()} 1 "" "oarpy {__version__}" "oarpy"',
+        f'.TH {name.upper()} 1 "" "oarpy" "oarpy"',
         ".SH NAME",
         f"{name} \\- {escaped(_first_sentence(whole.help or ''))}",
         ".SH SYNOPSIS",

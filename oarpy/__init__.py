@@ -2,4 +2,9 @@
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+
+def installed_version() -> str:
+    """Return the version that is installed, such as 0.1.0.dev7; its build took it from git."""
+    from importlib.metadata import version
+
+    return version("oarpy-scheduler")

@@ -51,5 +51,5 @@ for list; do
     echo "installing $(grep -c == "$list") packages of $list into $folder ($("$folder/bin/python" --version))"
     install --requirement "$list"
 done
-# setuptools, which builds it, is in the first list
+# what builds it is in the first list
 install --no-build-isolation --editable .

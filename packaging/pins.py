@@ -25,8 +25,17 @@ PROGRAM, DEVELOPMENT = "constraints.txt", "constraints-dev.txt"
 TOOLS = "packaging/tools.txt"
 EXTRAS = {PROGRAM: "embedded", DEVELOPMENT: "dev"}
 """The extra of the project that each list makes complete; the second list leaves out what the first has."""
-BUILD = "setuptools"
-"""Builds the project, and is in no list of requirements of an installation."""
+
+
+def build_requirements() -> Iterator[str]:
+    """Yield what builds the project, and what that needs: no list of requirements of an installation has it."""
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]
+    todo = [Requirement(line) for line in build["requires"]]
+    while todo:
+        requirement = todo.pop()
+        if _applies(requirement, ""):
+            yield canonicalize_name(requirement.name)
+            todo += requirements(requirement.name)
 
 
 def requirements(name: str) -> list[Requirement]:
@@ -64,7 +73,7 @@ def lists() -> dict[str, list[str]]:
     """Return the lines of each list, with the versions of the environment that runs this."""
     names, found = {PROJECT}, {}
     for file, extra in EXTRAS.items():
-        more = {canonicalize_name(one.name) for _, one in needed(extra)} | {BUILD}
+        more = {canonicalize_name(one.name) for _, one in needed(extra)} | set(build_requirements())
         found[file] = sorted((_pin(name) for name in more - names), key=str.lower)
         names |= more
     return found

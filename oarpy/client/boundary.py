@@ -18,7 +18,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from oarpy import __version__
+from oarpy import installed_version
 from oarpy.frontend import standard_streams
 from oarpy.model.errors import NotAllowed, OarpyError, Unreachable
 
@@ -113,7 +113,7 @@ def declared(function: Callable[..., None]) -> list[Any]:
 
 def _tell_version(context: typer.Context, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
-        sys.stdout.write(f"{context.find_root().info_name} of oarpy {__version__}\n")
+        sys.stdout.write(f"{context.find_root().info_name} of oarpy {installed_version()}\n")
         raise typer.Exit
 
 

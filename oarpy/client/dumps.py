@@ -28,7 +28,7 @@ from pathlib import Path
 import msgspec
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from oarpy import __version__
+from oarpy import installed_version
 from oarpy.client import installation
 from oarpy.configuration import Configuration
 from oarpy.model.errors import NotAllowed, NotFound, OarpyError, UsageError
@@ -107,7 +107,7 @@ def dump(configuration: Configuration, target: Path) -> DumpFacts:
             words = ["--format=custom", "--no-blobs", f"--file={data}"]
             _run([str(client_programs(version, account()) / "pg_dump"), *words], dsn)
             at = datetime.now(UTC).isoformat(timespec="seconds")
-            facts = DumpFacts(revision, version, __version__, at, _checksum(data), analysts)
+            facts = DumpFacts(revision, version, installed_version(), at, _checksum(data), analysts)
             (Path(folder) / _FACTS).write_bytes(msgspec.json.encode(facts))
             with tarfile.open(draft, "w") as archive:
                 for name in (_FACTS, _DATABASE):

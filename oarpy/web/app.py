@@ -14,7 +14,6 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from oarpy import __version__
 from oarpy.configuration import Configuration
 from oarpy.model.errors import AdmissionRefused, NotAllowed, NotFound, OarpyError, Unreachable, UsageError
 from oarpy.web import api, oarapi
@@ -51,7 +50,7 @@ def application(configuration: Configuration) -> FastAPI:
 
     app = FastAPI(
         title="oarpy",
-        version=__version__,
+        version="1",  # of the interface, whose paths begin with it: /api/v1
         lifespan=lifespan,
         root_path=configuration.web.root_path,
         docs_url=None,  # FastAPI's own pages load scripts from elsewhere: oarpy.web.pages.operations is ours

@@ -17,6 +17,7 @@ from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.utils import parse_wheel_filename
 
 HERE = Path(__file__).resolve().parent
 NAME, EXTRAS = "oarpy-scheduler", ("web",)
@@ -46,7 +47,7 @@ def build(wheel: Path, folder: Path) -> Path:
         root = Path(draft) / "root"
         make_environment(root, wheel)
         place_documents(root)
-        describe(root)
+        describe(root, debian_version(wheel))
         run("chmod", "-R", "u+w,a+rX", str(root))
         (root / "etc/oarpy/config.toml").chmod(0o640)
         built = run("dpkg-deb", "--root-owner-group", "-Zzstd", "-z3", "--build", str(root), str(folder))
@@ -123,10 +124,18 @@ def place_documents(root: Path) -> None:
             (share / path).write_text(script, encoding="utf-8")
 
 
-def describe(root: Path) -> None:
+def debian_version(wheel: Path) -> str:
+    """Return the version of a wheel as Debian orders it: 0.1.0~dev7 comes before 0.1.0."""
+    _, version, *_ = parse_wheel_filename(wheel.name)
+    return str(version).replace(".dev", "~dev")
+
+
+def describe(root: Path, version: str) -> None:
     """Write what dpkg reads: the description, the scripts, and the one file of configuration."""
     (root / "etc/oarpy").mkdir(parents=True)
     shutil.copy(HERE / "config.toml", root / "etc/oarpy/config.toml")
+    # KiB of files and 1 KiB for each folder, as Debian's own tools count
+    size = sum(-(-entry.lstat().st_size // 1024) if entry.is_file() else 1 for entry in root.rglob("*"))
     control = root / "DEBIAN"
     control.mkdir()
     (control / "conffiles").write_text("/etc/oarpy/config.toml\n")
@@ -136,7 +145,8 @@ def describe(root: Path) -> None:
     major, minor = sys.version_info[:2]
     text = (HERE / "control").read_text(encoding="utf-8")
     values = {
-        "version": distribution(NAME).version,
+        "version": version,
+        "size": size,
         "architecture": run("dpkg", "--print-architecture").strip(),
         "python": f"python3 (>= {VERSION}), python3 (<< {major}.{minor + 1})",
     }

@@ -116,6 +116,10 @@ def test_the_package_is_installed_runs_a_job_and_leaves_the_database(copied: Pat
     build = [sys.executable, str(ROOT / "packaging/debian/build.py"), str(wheel), str(tmp_path)]
     built = subprocess.run(build, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
+    size = subprocess.run(
+        ["dpkg-deb", "--field", built.stdout.strip(), "Installed-Size"], capture_output=True, text=True
+    )
+    assert int(size.stdout) > 100_000
     script = tmp_path / "machine.sh"
     script.write_text(MACHINE.replace("INSTALL", commands("install")), encoding="utf-8")
     spaces = ["timeout", "500", "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from oarpy import __version__
+from oarpy import installed_version
 from oarpy.web.identity import Anybody, Reader
 from oarpy.web.seats import seats_of
 
@@ -16,7 +16,7 @@ router = APIRouter(tags=["service"])
 @router.get("/version")
 def version() -> dict[str, Any]:
     """Return the version of oarpy. Everybody may ask."""
-    return {"version": __version__}
+    return {"version": installed_version()}
 
 
 @router.get("/whoami")

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Depends, Path, Query, Request
 from pydantic import ValidationError
 
-from oarpy import __version__
+from oarpy import installed_version
 from oarpy.client.jobs import actions, job_views
 from oarpy.client.jobs.selection import JobSelection, parse_ids
 from oarpy.client.platform import nodes
@@ -82,7 +82,7 @@ Chosen = Annotated[JobFilter, Depends(_filter)]
 @router.get("/version")
 def version() -> dict[str, Any]:
     """Return the versions. Everybody may ask."""
-    return {"oar": "2.5.9", "oarpy": __version__, "api": "1.0", "apilib": "1.0", **_timezone()}
+    return {"oar": "2.5.9", "oarpy": installed_version(), "api": "1.0", "apilib": "1.0", **_timezone()}
 
 
 @router.get("/timezone")

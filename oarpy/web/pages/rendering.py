@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from oarpy import __version__
+from oarpy import installed_version
 from oarpy.client.rendering import dated
 from oarpy.web.api import PREFIX
 from oarpy.web.identity import CSRF_FIELD, Identity, is_https
@@ -64,7 +64,7 @@ def page(
         "navigation": NAVIGATION,
         "cluster": cluster_name(request),
         "theme": theme if theme in ("light", "dark") else "",
-        "version": __version__,
+        "version": installed_version(),
         "stream": STREAM,
         "stream_of": "",
         "said": said,
