@@ -163,10 +163,94 @@ def test_a_list_goes_on_after_a_key_whatever_comes_in_between(
     assert shown("/jobs?state=Hold")[0][0] == late
 
 
+def rows(text: str) -> dict[int, list[str]]:
+    """Return the cells of a list of jobs by job, without their marks."""
+    found = re.findall(r'<tr data-row="(\d+)".*?</tr>', text, re.DOTALL)
+    parts = re.findall(r'<tr data-row="\d+"(.*?)</tr>', text, re.DOTALL)
+    return {
+        int(job): [" ".join(re.sub("<[^>]+>", "", cell).split()) for cell in re.findall("<td.*?</td>", part, re.DOTALL)]
+        for job, part in zip(found, parts, strict=True)
+    }
+
+
+def test_the_list_says_how_large_each_job_is_and_why_it_waits_or_failed(
+    client: TestClient, connection: Connection
+) -> None:
+    cores = add_nodes(connection, "n1", "n2")
+    runs = add_job(connection, "Running", user=ANN, resources=cores[:3], walltime=timedelta(hours=2))
+    waits = add_job(connection, "Waiting", user=ANN, message="R=8,W=1:0:0,J=B", walltime=timedelta(minutes=90))
+    planned = add_job(connection, "Waiting", user=ANN, message="R=8,W=1:0:0,J=B")
+    reason = "word " * 60 + "end"
+    connection.execute(
+        "INSERT INTO gantt_predictions (job_id, verdict, reason, moldable_id, start_time, end_time, resources)"
+        " SELECT %s, 'resources_busy', %s, max(moldable_id), now(), now() + interval '1 hour',"
+        " int4multirange(int4range(%s, %s)) FROM moldable_descriptions",
+        [planned, reason, cores[1], cores[2] + 1],
+    )
+    failed = add_job(connection, "Terminated", user=ANN, resources=cores[3:], status=256)
+    listed = rows(get(client, "/jobs", token(connection, ANN)))
+    size = {job: (cells[6], cells[7], cells[11]) for job, cells in listed.items()}
+    assert size[runs] == ("2", "3", "2:00:00")
+    assert size[waits] == ("1", "8", "1:30:00")
+    assert size[planned] == ("2", "2", "1:00:00")
+    assert listed[planned][12] == reason
+    assert listed[failed][12] == "exit code 1"
+
+
+def test_members_of_arrays_are_named(client: TestClient, connection: Connection) -> None:
+    first = add_job(connection, "Waiting", user=ANN)
+    second = add_job(connection, "Waiting", user=ANN, array_id=first, array_index=2)
+    alone = add_job(connection, "Waiting", user=ANN)
+    listed = rows(get(client, "/jobs", token(connection, ANN)))
+    assert [listed[job][3] for job in (first, second, alone)] == [f"1 of array {first}", f"2 of array {first}", ""]
+
+
+def test_failures_and_own_jobs_are_a_click_away(client: TestClient, connection: Connection) -> None:
+    failed = add_job(connection, "Terminated", user=ANN, status=256)
+    broken = add_job(connection, "Error", user=BOB)
+    add_job(connection, "Terminated", user=ANN)
+    who = token(connection, ANN)
+    text = get(client, "/jobs?failed=yes", who)
+    assert set(rows(text)) == {failed, broken}
+    assert text.count('class="failed"') == 2
+    (mine,) = re.findall(r'href="([^"]+)">Mine<', text)
+    assert set(rows(get(client, mine.replace("&amp;", "&"), who))) == {failed}
+
+
+@pytest.mark.parametrize("sort", ["user", "-user", "walltime", "-walltime", "start", "-ran", "job", "name"])
+def test_a_sorted_list_goes_on_where_it_stopped(
+    client: TestClient, connection: Connection, monkeypatch: pytest.MonkeyPatch, sort: str
+) -> None:
+    for place in range(7):
+        hours = timedelta(hours=1 + place * 3 % 4)
+        user = (ANN, BOB)[place % 2]
+        if place < 4:
+            add_job(connection, "Waiting", user=user, walltime=hours, job_name=f"{place % 3}")
+        else:
+            add_job(connection, "Terminated", user=user, walltime=hours, seconds=float(place * 5 % 3 + 1))
+    who = token(connection, ANN)
+    whole = list(rows(get(client, f"/jobs?sort={sort}", who)))
+    assert len(whole) == 7
+    monkeypatch.setattr("oarpy.web.pages.jobs.PAGE", 3)
+    path, seen = f"/jobs?sort={sort}", []
+    while True:
+        text = get(client, path, who)
+        seen.append(list(rows(text)))
+        following = re.findall(r'rel="next" href="([^"]+)"', text)
+        if not following:
+            break
+        path = following[0].replace("&amp;", "&")
+    assert [job for page in seen for job in page] == whole
+    (back,) = re.findall(r'rel="prev" href="([^"]+)"', text)
+    assert list(rows(get(client, back.replace("&amp;", "&"), who))) == seen[-2]
+
+
 @pytest.mark.parametrize(
     "path",
     [
         "/jobs?state=Nothing",
+        "/jobs?sort=age",
+        "/jobs?failed=no",
         "/jobs?before=x",
         "/jobs?before=99999999999999999999",
         "/jobs?since=never",

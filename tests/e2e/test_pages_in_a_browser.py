@@ -154,6 +154,23 @@ def test_the_end_of_the_output_is_shown_to_its_owner(site: Site, page: Page) -> 
     assert output.inner_html().strip() == "&lt;b&gt;all-done&lt;/b&gt;"
 
 
+def test_an_output_that_grows_is_followed(site: Site, page: Page) -> None:
+    gate = site.cluster.directory / "more"
+    (job,) = site.cluster.job_ids(
+        "-l", "/core=1", f"echo first; while [ ! -e {gate} ]; do sleep 0.1; done; seq 500; echo last"
+    )
+    site.cluster.wait_for([job], ["Running"], DEADLINE)
+    page.goto(f"{site.address}/jobs/{job}/output")
+    output = page.get_by_label("Standard output")
+    output.get_by_text("first").wait_for()
+    page.evaluate("window.neverReloaded = true")
+    gate.touch()
+    page.get_by_text("last").wait_for()
+    assert page.evaluate("window.neverReloaded") is True
+    assert output.evaluate("text => text.scrollHeight - text.scrollTop - text.clientHeight") < 24
+    page.locator("[data-follow]").wait_for(state="detached")
+
+
 def test_the_gantt_draws_zooms_and_opens_a_part(site: Site, page: Page) -> None:
     jobs = site.cluster.job_ids("-l", "/nodes=1", "true")
     site.cluster.wait_for(jobs, ["Terminated"], DEADLINE)

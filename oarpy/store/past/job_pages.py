@@ -17,6 +17,7 @@ from sqlalchemy import (
     ColumnElement,
     Dialect,
     Double,
+    FromClause,
     Select,
     and_,
     cast,
@@ -30,6 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql.psycopg import dialect
 
+from oarpy.model.errors import NotFound
 from oarpy.model.states import FINAL_STATES
 from oarpy.store.database import Connection
 from oarpy.store.jobs.job_listing import ListedJob, events_of_error
@@ -40,6 +42,7 @@ from oarpy.store.schema.assignments import gantt_predictions as predictions
 from oarpy.store.schema.jobs import jobs
 from oarpy.store.schema.platform import resources
 from oarpy.store.schema.requests import kill_requests as kills
+from oarpy.store.schema.submissions import moldable_descriptions
 
 _DIALECT: Dialect = dialect()  # type: ignore[no-untyped-call]
 
@@ -50,6 +53,7 @@ class JobFilter:
 
     ``live`` leaves ended jobs out. ``begin`` and ``end``: jobs that had not ended at the one, nor were yet to be
     submitted at the other. ``since`` and ``until``: jobs submitted between them. ``name_part`` is a part of the name.
+    ``failed``: jobs in Error, and those whose command said so.
     """
 
     live: bool = True
@@ -66,11 +70,23 @@ class JobFilter:
     until: datetime | None = None
     begin: datetime | None = None
     end: datetime | None = None
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobOrder:
+    """What jobs are sorted by: one of :data:`SORTS`, and then by id."""
+
+    key: str = "job"
+    descending: bool = True
+
+
+NEWEST_FIRST = JobOrder()
 
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """Jobs, the newest first; ``before`` is the key of the page of older ones, ``after`` of newer ones, if any."""
+    """Jobs in their order; ``before`` is the key of the page that follows them, ``after`` of the one before, if any."""
 
     jobs: tuple[ListedJob, ...]
     before: int | None
@@ -81,13 +97,41 @@ def page(
     connection: Connection,
     chosen: JobFilter,
     *,
+    order: JobOrder = NEWEST_FIRST,
     before: int | None = None,
     after: int | None = None,
     limit: int,
     offset: int = 0,
 ) -> JobPage:
-    """Return the ``limit`` newest jobs, of those with ids below ``before``, or the oldest of those above ``after``."""
-    statement = select(*_columns()).select_from(
+    """Return the first ``limit`` jobs, of those that follow job ``before``, or the last of those ahead of ``after``.
+
+    Raises :class:`oarpy.model.errors.NotFound` for a key that is no job, where jobs are not in the order of their ids.
+    """
+    backwards = after is not None
+    key = after if backwards else before
+    falling = order.descending != backwards
+    value = SORTS[order.key]
+    with _reached(connection, chosen), connection.cursor(row_factory=class_row(ListedJob)) as cursor:
+        statement = select(*_columns()).select_from(_source()).where(*_conditions(chosen))
+        if key is not None:
+            statement = statement.where(
+                _beyond(value, None if order.key == "job" else _value(connection, value, key), key, falling)
+            )
+        sorting = (value.desc(), jobs.c.job_id.desc()) if falling else (value.asc(), jobs.c.job_id.asc())
+        # one job more than asked for tells whether there is another page
+        text, values = _compiled(statement.order_by(*sorting).limit(limit + 1).offset(offset))
+        found = cursor.execute(SQL(text), values).fetchall()
+    more, shown = len(found) > limit, found[:limit][::-1] if backwards else found[:limit]
+    following, ahead = (True, more) if backwards else (more, before is not None)
+    return JobPage(
+        tuple(shown),
+        shown[-1].job_id if shown and following else None,
+        shown[0].job_id if shown and ahead else None,
+    )
+
+
+def _source() -> FromClause:
+    return (
         jobs.outerjoin(predictions, predictions.c.job_id == jobs.c.job_id)
         .outerjoin(kills, and_(kills.c.job_id == jobs.c.job_id, kills.c.state != "done"))
         .outerjoin(
@@ -99,23 +143,23 @@ def page(
             ),
         )
     )
-    # one job more than asked for tells whether there is another page
-    order = jobs.c.job_id.desc() if after is None else jobs.c.job_id.asc()
-    statement = statement.where(*_conditions(chosen)).order_by(order).limit(limit + 1).offset(offset)
-    if before is not None:
-        statement = statement.where(jobs.c.job_id < before)
-    if after is not None:
-        statement = statement.where(jobs.c.job_id > after)
-    with _reached(connection, chosen), connection.cursor(row_factory=class_row(ListedJob)) as cursor:
-        text, values = _compiled(statement)
-        found = cursor.execute(SQL(text), values).fetchall()
-    more, shown = len(found) > limit, found[:limit] if after is None else found[:limit][::-1]
-    older, newer = (more, before is not None) if after is None else (True, more)
-    return JobPage(
-        tuple(shown),
-        shown[-1].job_id if shown and older else None,
-        shown[0].job_id if shown and newer else None,
-    )
+
+
+def _value(connection: Connection, column: ColumnElement[Any], job_id: int) -> Any:
+    """Return what a job has in the column that jobs are sorted by."""
+    text, values = _compiled(select(column).select_from(_source()).where(jobs.c.job_id == job_id))
+    row = connection.execute(SQL(text), values).fetchone()
+    if row is None:
+        raise NotFound(f"job {job_id}, after which the page begins, does not exist", hint="begin with the first page")
+    return row[0]
+
+
+def _beyond(column: ColumnElement[Any], value: Any, job_id: int, falling: bool) -> ColumnElement[bool]:
+    """Return the condition of jobs that come after ``job_id``, which has ``value`` in ``column`` (None: its id)."""
+    further = jobs.c.job_id < job_id if falling else jobs.c.job_id > job_id
+    if value is None:
+        return further
+    return or_(column < value if falling else column > value, and_(column == value, further))
 
 
 def count(connection: Connection, chosen: JobFilter) -> int:
@@ -156,6 +200,28 @@ def _epoch(moment: ColumnElement[Any]) -> ColumnElement[float]:
     return cast(extract("epoch", moment), Double)
 
 
+_first_walltimes = (
+    select(func.min(moldable_descriptions.c.walltime))
+    .where(moldable_descriptions.c.submission_id == jobs.c.submission_id, moldable_descriptions.c.position == 0)
+    .scalar_subquery()
+)
+SORTS: dict[str, ColumnElement[Any]] = {
+    "job": jobs.c.job_id,
+    "state": jobs.c.state,
+    "user": jobs.c.user_name,
+    "name": jobs.c.job_name,
+    "queue": jobs.c.queue_name,
+    "project": jobs.c.project,
+    "submitted": _epoch(jobs.c.submitted_at),
+    "start": func.coalesce(
+        _epoch(jobs.c.started_at), _epoch(predictions.c.start_time), literal_column("'Infinity'::float8")
+    ),
+    "ran": func.coalesce(_epoch(func.coalesce(jobs.c.ended_at, func.now()) - jobs.c.started_at), 0.0),
+    "walltime": _epoch(func.coalesce(jobs.c.walltime, _first_walltimes)),
+}
+"""What lists can be sorted by; a job that nothing is known of starts at the end of time."""
+
+
 def _conditions(chosen: JobFilter) -> list[ColumnElement[bool]]:
     several: Sequence[tuple[Sequence[Any], ColumnElement[Any]]] = (
         (chosen.ids, jobs.c.job_id),
@@ -183,6 +249,8 @@ def _conditions(chosen: JobFilter) -> list[ColumnElement[bool]]:
         conditions.append(or_(jobs.c.ended_at.is_(None), jobs.c.ended_at >= chosen.begin))
     if chosen.end is not None:
         conditions.append(jobs.c.submitted_at <= chosen.end)
+    if chosen.failed:
+        conditions.append(or_(jobs.c.state == "Error", and_(jobs.c.state == "Terminated", jobs.c.exit_status != 0)))
     return conditions or [literal(value=True)]
 
 

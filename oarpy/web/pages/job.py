@@ -117,7 +117,8 @@ def output(request: Request, identity: Reader, job_id: int) -> Response:
         "Standard error": description.output_file(row, "stderr"),
     }
     outputs = [_output(title, path, row.user) for title, path in paths.items() if path]
-    return page(request, identity, "output.html", job=job_id, outputs=outputs)
+    grows = row.started is not None and row.ended is None
+    return page(request, identity, "output.html", job=job_id, outputs=outputs, grows=grows)
 
 
 def find(session: Session, job_id: int) -> JobDetails:

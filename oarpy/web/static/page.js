@@ -1,6 +1,7 @@
 // What every page has: dates in the reader's time, parts that load later, questions before actions, keys.
 import "./theme.js";
 import "./live.js";
+import { followAll } from "./follow.js";
 
 function dates(within) {
   for (const one of within.querySelectorAll("time[data-at]")) {
@@ -22,15 +23,17 @@ async function load(part) {
     const answer = await fetch(part.dataset.load, { credentials: "same-origin" });
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     const found = fresh.querySelector("[data-part]") || fresh.querySelector("main");
-    if (found) { part.replaceChildren(...found.childNodes); dates(part); }
+    if (found) { part.replaceChildren(...found.childNodes); dates(part); followAll(part); }
   } catch { /* the link in it leads there too */ }
   part.removeAttribute("aria-busy");
 }
 
-function loadAll() { for (const part of document.querySelectorAll("[data-load]")) load(part); }
+// what follows an output renews itself
+function loadAll() { for (const part of document.querySelectorAll("[data-load]")) if (!part.querySelector("[data-follow]")) load(part); }
 
 dates(document);
 loadAll();
+followAll(document);
 window.addEventListener("oarpy:swapped", (event) => dates(event.detail));
 let again = null;
 window.addEventListener("oarpy:changed", () => {
