@@ -400,3 +400,21 @@ def test_nodes_that_are_drained_under_a_job_need_a_look(client: TestClient, conn
     text = client.get("/cluster", headers=who).text
     assert "drained, its jobs go on" in text
     assert "its fan" in text
+    # busy all the same, and told apart in the drawing
+    assert ">1 <small>of 3 cores" in text
+    assert [node[1] for node in client.get("/data/cells", headers=who).json()["nodes"]] == ["h", "ff"]
+
+
+def test_the_gantt_tells_drained_nodes_from_those_that_were_down(client: TestClient, connection: Connection) -> None:
+    add_nodes(connection, "n1", "n2")
+    connection.execute("UPDATE resources SET drain = true WHERE network_address = 'n1'")
+    for state in ("Suspected", "Alive"):
+        connection.execute("UPDATE resources SET state = %s WHERE network_address = 'n1'", [state])
+    connection.execute("UPDATE resources SET state = 'Absent' WHERE network_address = 'n2'")
+    connection.execute("UPDATE nodes SET away_reason = 'its fan' WHERE network_address = 'n1'")
+    now = int(datetime.now(UTC).timestamp())
+    path = f"/data/gantt?begin={now - 3600}&end={now + 3600}"
+    found = client.get(path, headers=token(connection, ANN)).json()["outages"]
+    states_ = {(first, state): (end, reason) for first, count, begin, end, state, reason in found}
+    assert set(states_) == {(0, "drained"), (0, "Suspected"), (2, "Absent")}
+    assert states_[0, "drained"] == (7200, "its fan")

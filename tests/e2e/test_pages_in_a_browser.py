@@ -7,6 +7,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -187,6 +188,39 @@ def test_the_gantt_draws_zooms_and_opens_a_part(site: Site, page: Page) -> None:
     page.locator("[data-gantt] canvas").focus()
     page.keyboard.press("ArrowDown")
     assert "job" in page.locator("[data-gantt] [aria-live]").inner_text()
+
+
+_NOTE_TEXTS = """
+    window.drawn = [];
+    const fillText = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+        window.drawn.push(text);
+        return fillText.call(this, text, ...rest);
+    };
+"""
+
+
+def test_a_narrow_gantt_has_dates_of_the_reader_and_names_of_nodes(site: Site, chromium: Browser) -> None:
+    narrow = chromium.new_context(viewport={"width": 400, "height": 800}, timezone_id="Asia/Tokyo", locale="en-GB")
+    with narrow as context:
+        page = context.new_page()
+        page.set_default_timeout(_PATIENCE)
+        page.add_init_script(_NOTE_TEXTS)
+        log_in(page, site.address, site.token("read"))
+        evening = int(datetime(2026, 1, 10, 18, tzinfo=UTC).timestamp())
+        page.goto(f"{site.address}/gantt?begin={evening}&end={evening + 6 * 3600}")
+        page.locator("[data-gantt][data-drawn]").wait_for()
+        drawn = page.evaluate("window.drawn")
+        assert {"06:00", "n1", "n2"} <= set(drawn)
+        assert [text for text in drawn if "Jan" in text and "11" in text]
+        # beside the cells of one node its name stays, where there is room for both
+        page.set_viewport_size({"width": 900, "height": 800})
+        page.locator("[data-gantt] canvas").click(position={"x": 12, "y": 80})
+        page.locator("[data-path] button").nth(1).wait_for()
+        page.evaluate("window.drawn = []; window.dispatchEvent(new Event('oarpy:theme'))")
+        drawn = page.evaluate("window.drawn")
+        assert [text for text in drawn if text in ("n1", "n2")] == ["n1"]
+        assert {"1", "2"} <= set(drawn)
 
 
 def test_a_token_opens_the_pages_and_nothing_else_does(site: Site, chromium: Browser) -> None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from oarpy.store.database import Connection
 
-# One letter a cell: b(usy), f(ree), d(rained), z for one that sleeps, a(bsent), s(uspected), x for a dead one. What is
-# held while it is not Alive shows that it is not.
+# One letter a cell: b(usy), h(eld while it is drained), f(ree), d(rained), z for one that sleeps, a(bsent),
+# s(uspected), x for a dead one. What is held while it is not Alive shows that it is not.
 _CELLS = """
     WITH held AS (
         SELECT resource_id, min(job_id) AS job FROM assigned_resources
@@ -15,7 +15,7 @@ _CELLS = """
     ), cells AS (
         SELECT r.network_address, r.resource_id, coalesce(h.job, 0) AS job,
                CASE r.state
-                   WHEN 'Alive' THEN CASE WHEN h.job IS NOT NULL THEN 'b' WHEN r.drain THEN 'd' ELSE 'f' END
+                   WHEN 'Alive' THEN (ARRAY['f', 'd', 'b', 'h'])[1 + r.drain::int + 2 * (h.job IS NOT NULL)::int]
                    WHEN 'Absent' THEN CASE WHEN r.available_upto > now() THEN 'z' ELSE 'a' END
                    WHEN 'Suspected' THEN 's' ELSE 'x' END AS letter
         FROM resources r LEFT JOIN held h USING (resource_id) WHERE r.type = 'default'

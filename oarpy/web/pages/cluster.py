@@ -88,6 +88,7 @@ def cluster(request: Request, identity: Reader) -> Response:
         identity,
         "cluster.html",
         counts=counts,
+        busy=counts["b"] + counts["h"],
         total=sum(counts.values()),
         away=tuple(WORDS.items()),
         live=found.live,

@@ -120,7 +120,13 @@ def _drawing(
     ]
     node_at = _first_places(axis)
     away = [
-        [*node_at[one.node], int(one.begin) - base_time, int(one.end or period[1].timestamp()) - base_time, one.state]
+        [
+            *node_at[one.node],
+            int(one.begin) - base_time,
+            int(one.end or period[1].timestamp()) - base_time,
+            one.state,
+            one.reason,
+        ]
         for one in outages
         if one.node in node_at
     ]

@@ -7,7 +7,7 @@ const spoken = drawing.querySelector("[aria-live]");
 const tip = tipOf(drawing);
 const choice = document.querySelector("[data-colour-by]");
 const search = document.querySelector("[data-mark]");
-const LETTERS = { f: "free", b: "busy", d: "drained", z: "asleep", a: "absent", s: "suspected", x: "dead" };
+const LETTERS = { f: "free", b: "busy", h: "busy while drained", d: "drained", z: "asleep", a: "absent", s: "suspected", x: "dead" };
 let data = { nodes: [], jobs: {} };
 let blocks = [];
 let size = 10;
@@ -76,10 +76,12 @@ function draw(width, height, head) {
     for (let at = 0; at < letters.length; at++) {
       const letter = letters[at];
       context.globalAlpha = marked(name, jobs[at]) ? 1 : 0.18;
-      context.fillStyle = letter === "b" ? fill(jobs[at]) : plain[letter];
+      const held = letter === "b" || letter === "h";
+      context.fillStyle = held ? fill(jobs[at]) : plain[letter];
       const x = block.x + (at % block.columns) * size, y = block.y + head + Math.floor(at / block.columns) * size;
       context.fillRect(x, y, size - 1, size - 1);
-      if (letter !== "b" && jobs[at]) { context.fillStyle = fill(jobs[at]); context.fillRect(x, y + size / 2, size - 1, size / 2 - 1); }
+      if (letter === "h") { context.fillStyle = plain.d; context.fillRect(x, y + size * 0.6, size - 1, size * 0.4 - 1); }
+      if (!held && jobs[at]) { context.fillStyle = fill(jobs[at]); context.fillRect(x, y + size / 2, size - 1, size / 2 - 1); }
     }
     context.globalAlpha = 1;
     if (place === focus) {

@@ -44,9 +44,9 @@ export function tipOf(drawing) {
 }
 
 export const two = (number) => String(number).padStart(2, "0");
+// as the reader's language and time zone have it
 export function shortDate(seconds) {
-  const at = new Date(seconds * 1000);
-  return `${two(at.getDate())}.${two(at.getMonth() + 1)}. ${two(at.getHours())}:${two(at.getMinutes())}`;
+  return new Date(seconds * 1000).toLocaleString(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
 }
 export function length(seconds) {
   const whole = Math.max(0, Math.round(seconds));

@@ -34,6 +34,18 @@ async function fetchBars(padded = true) {
   draw();
 }
 
+// 18 pixels a cell where that is little, else room for the names of up to 130 nodes
+function tall() {
+  const cells = (view.bottom - view.top) * 18 + HEAD + FOOT;
+  const named = nodesIn(view.top, view.bottom).length * 11 + HEAD + FOOT;
+  return Math.max(260, Math.min(720, Math.max(window.innerHeight - 270, cells < 720 ? cells : 560)), named <= 1500 ? named : 0);
+}
+
+function nodesIn(top, bottom) {
+  const level = data.tree.find((one) => one.name === "network_address");
+  return level ? level.blocks.filter((block) => block.end > top && block.first < bottom) : [];
+}
+
 function left() { return drawing.clientWidth < 560 ? 58 : 124; }
 function toX(seconds, width) { return left() + (seconds - view.from) / (view.to - view.from) * (width - left()); }
 function toTime(x, width) { return view.from + (x - left()) / (width - left()) * (view.to - view.from); }
@@ -45,7 +57,7 @@ const STEPS = [60, 300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 17280
 function draw() {
   if (!data) return;
   const width = drawing.clientWidth;
-  const height = Math.max(260, Math.min(720, Math.max(window.innerHeight - 270, (view.bottom - view.top) * 18 + HEAD + FOOT < 720 ? (view.bottom - view.top) * 18 + HEAD + FOOT : 560)));
+  const height = tall();
   const context = sized(canvas, width, height);
   const colours = palette();
   context.fillStyle = colours.surface;
@@ -56,6 +68,7 @@ function draw() {
   context.clip();
   drawOutages(context, width, height, colours);
   drawBars(context, width, height, colours);
+  drawDrained(context, width, height, colours);
   context.restore();
   drawTime(context, width, height, colours);
   drawLevels(context, width, height, colours);
@@ -63,16 +76,40 @@ function draw() {
   showPath();
 }
 
+function outages(width, height, drained, each) {
+  for (const [first, count, begin, end, state] of data.outages) {
+    if ((state === "drained") !== drained || first + count <= view.top || first >= view.bottom) continue;
+    const x = toX(data.base + begin, width), y = toY(first, height);
+    each(x, y, Math.max(1, toX(data.base + end, width) - x), Math.max(1, toY(first + count, height) - y), state);
+  }
+}
+
 function drawOutages(context, width, height, colours) {
   const plain = { Absent: colours["cell-absent"], Suspected: colours["cell-suspect"], Dead: colours["cell-dead"] };
   context.globalAlpha = 0.45;
-  for (const [first, count, begin, end, state] of data.outages) {
-    if (first + count <= view.top || first >= view.bottom) continue;
-    const x = toX(data.base + begin, width), y = toY(first, height);
-    context.fillStyle = plain[state] || colours["cell-drain"];
-    context.fillRect(x, y, Math.max(1, toX(data.base + end, width) - x), Math.max(1, toY(first + count, height) - y));
-  }
+  outages(width, height, false, (x, y, wide, high, state) => {
+    context.fillStyle = plain[state];
+    context.fillRect(x, y, wide, high);
+  });
   context.globalAlpha = 1;
+}
+
+// over the bars: jobs of a drained node go on
+function drawDrained(context, width, height, colours) {
+  context.strokeStyle = colours["cell-drain"];
+  context.lineWidth = 1.5;
+  outages(width, height, true, (x, y, wide, high) => {
+    const first = Math.max(x, left()), last = Math.min(x + wide, width);
+    context.save();
+    context.beginPath();
+    context.rect(first, y, last - first, high);
+    context.clip();
+    context.beginPath();
+    for (let at = Math.floor((first - high) / 6) * 6; at < last; at += 6) { context.moveTo(at, y + high); context.lineTo(at + high, y); }
+    context.stroke();
+    context.restore();
+  });
+  context.lineWidth = 1;
 }
 
 function keyOf(bar) {
@@ -119,27 +156,45 @@ function drawBars(context, width, height, colours) {
   context.globalAlpha = 1;
 }
 
+// moments of the axis in the reader's time zone, where days may have 23 or 25 hours
+function ticks(step) {
+  const found = [], from = new Date(view.from * 1000);
+  const days = Math.max(1, step / 86400), first = new Date(from.getFullYear(), from.getMonth(), 1);
+  for (let day = 0; ; day += days) {
+    for (let second = 0; second < 86400; second += step) {
+      const date = new Date(first.getFullYear(), first.getMonth(), 1 + day, 0, 0, second), at = date.getTime() / 1000;
+      if (at > view.to) return found;
+      if (at >= view.from) found.push([at, date]);
+    }
+  }
+}
+
 function drawTime(context, width, height, colours) {
-  const wanted = Math.max(2, Math.floor((width - left()) / 90));
-  const step = STEPS.find((one) => (view.to - view.from) / one <= wanted) || STEPS[STEPS.length - 1];
-  const offset = new Date(view.from * 1000).getTimezoneOffset() * 60;
+  const room = width - left(), wide = view.to - view.from;
+  const step = STEPS.find((one) => room / (wide / one) >= (one < 86400 ? 52 : 64)) || STEPS[STEPS.length - 1];
   context.fillStyle = colours.raised;
   context.fillRect(0, 0, width, HEAD - 2);
   context.font = "11px system-ui, sans-serif";
   context.textBaseline = "alphabetic";
-  let day = "";
-  for (let at = Math.ceil((view.from - offset) / step) * step + offset; at <= view.to; at += step) {
-    const x = toX(at, width);
-    const date = new Date(at * 1000);
-    const midnight = date.getHours() === 0 && date.getMinutes() === 0;
+  const long = room / (wide / Math.max(step, 86400)) >= 90;
+  const named = (date) => date.toLocaleDateString(undefined, { weekday: long ? "short" : undefined, day: "numeric", month: "short" });
+  const marks = ticks(step), days = [];
+  // the day that the view begins in has its name at the left
+  if (step < 86400) days.push([left(), new Date(view.from * 1000)]);
+  for (const [at, date] of marks) {
+    const x = toX(at, width), midnight = date.getHours() === 0 && date.getMinutes() === 0;
     context.fillStyle = colours["line"];
     context.globalAlpha = midnight ? 0.9 : 0.4;
     context.fillRect(Math.round(x), HEAD - 8, 1, height);
     context.globalAlpha = 1;
-    context.fillStyle = colours.muted;
-    const today = date.toLocaleDateString(undefined, { weekday: "short", day: "numeric", month: "short" });
-    if (today !== day) { context.fillStyle = colours.ink; context.fillText(today, x + 3, 12); day = today; context.fillStyle = colours.muted; }
-    if (step < 86400) context.fillText(`${two(date.getHours())}:${two(date.getMinutes())}`, x + 3, 26);
+    if (midnight) days.push([x, date]);
+    if (step < 86400) label(`${two(date.getHours())}:${two(date.getMinutes())}`, x, 26, colours.muted, width);
+  }
+  days.forEach(([x, date], place) => label(named(date), x, 12, colours.ink, days[place + 1]?.[0] ?? width));
+  function label(text, x, y, fill, until) {
+    if (x + 3 + context.measureText(text).width > until) return;
+    context.fillStyle = fill;
+    context.fillText(text, x + 3, y);
   }
 }
 
@@ -149,9 +204,7 @@ function drawLevels(context, width, height, colours) {
   context.fillStyle = colours.surface;
   context.fillRect(0, HEAD - 2, room, height);
   const visible = shown.map((level) => level.blocks.filter((block) => block.end > view.top && block.first < view.bottom));
-  // the two finest levels whose names have room
-  const fitting = shown.map((level, at) => at).filter((at) => (height - HEAD) / Math.max(1, visible[at].length) >= 10 || at === 0);
-  const columns = fitting.slice(room > 100 ? -2 : -1);
+  const columns = named(shown, visible, height, room > 100 ? 2 : 1);
   context.textBaseline = "middle";
   context.font = "10px system-ui, sans-serif";
   drawing.columns = columns.map((at, column) => ({ level: shown[at], blocks: visible[at], x: column * room / columns.length, end: (column + 1) * room / columns.length }));
@@ -171,6 +224,17 @@ function drawLevels(context, width, height, colours) {
   }
   context.fillStyle = colours.line;
   context.fillRect(room - 1, 0, 1, height);
+}
+
+// The levels whose names are drawn: nodes, beside them the cells if these have room, else the level above.
+function named(shown, visible, height, most) {
+  const places = shown.map((level, at) => at);
+  const fitting = places.filter((at) => (height - HEAD) / Math.max(1, visible[at].length) >= 10);
+  const finest = fitting.length ? fitting[fitting.length - 1] : 0;
+  const nodes = shown.findIndex((level) => level.name === "network_address");
+  if (nodes < 0) return places.filter((at) => fitting.includes(at) || at === 0).slice(-most);
+  if (most === 1) return [visible[nodes].length > 1 ? nodes : Math.max(nodes, finest)];
+  return finest > nodes ? [nodes, finest] : [nodes - 1, nodes].filter((at) => at >= 0);
 }
 
 function drawNow(context, width, height, colours) {
@@ -237,6 +301,16 @@ function found(event) {
   return { x, y, hit };
 }
 
+// the node under the pointer, and why it is away then
+function place(x, y) {
+  if (x < left() || y < HEAD) return "";
+  const height = canvas.clientHeight, at = toPlace(y, height), seconds = toTime(x, drawing.clientWidth) - data.base;
+  const [node] = nodesIn(at, at);
+  if (!node) return "";
+  const away = data.outages.find(([first, count, begin, end]) => first <= at && at < first + count && begin <= seconds && seconds < end);
+  return node.value + (away ? `: ${away[4].toLowerCase()}${away[5] ? `, ${away[5]}` : ""}` : "");
+}
+
 function told(place) {
   const bar = data.bars[place];
   const cells = bar[8].reduce((sum, count, at) => sum + (at % 2 ? count : 0), 0);
@@ -256,7 +330,7 @@ canvas.addEventListener("pointermove", (event) => {
   }
   const { x, y, hit } = found(event);
   canvas.style.cursor = hit >= 0 || x < left() ? "pointer" : "grab";
-  tip(hit >= 0 ? told(hit) : "", x, y);
+  tip([hit >= 0 ? told(hit) : "", place(x, y)].filter(Boolean).join("\n"), x, y);
 });
 canvas.addEventListener("pointerup", (event) => {
   const was = drag;
