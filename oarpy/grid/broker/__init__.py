@@ -2,7 +2,8 @@
 
 - ``decisions``: what the core decided, as values of JSON, and decided again.
 - ``replay``: stored decisions are taken again (``oarpy grid replay``).
-- ``connections``: a thread a cluster. ``transactions``: changes on several clusters; ``outcomes``: how they ended.
+- ``connections``: a thread a cluster.
+- ``transactions``: the one engine of changes on several clusters, made of ``acts``; ``outcomes``: how these ended.
 - ``pass_plan``: who moves in a reallocation pass, by what clusters estimate.
 - ``errands``: conversations with clusters.
 - ``mapper``: the module for jobs on one cluster. ``watcher``: the module that takes in what happened on clusters.

@@ -19,17 +19,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 
+from oarpy.grid.broker.acts import Place, Prepared, Terms
 from oarpy.grid.broker.broker_module import BrokerModule
 from oarpy.grid.broker.connections import ClusterConnections
 from oarpy.grid.broker.decisions import DrivenCore
 from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
-from oarpy.grid.broker.transactions import PlannedPart, PreparedParts, TransactionDriver, part_name
+from oarpy.grid.broker.transactions import Transactions, note_prepared, part_name
 from oarpy.grid.calls.parts import GridPart, PartRequest
 from oarpy.grid.calls.table import Cluster, ClusterSilent, Estimate, EstimateInTurn
 from oarpy.grid.core.broker_state import BrokerState, GridCluster, MappedJob, ReallocationRules
 from oarpy.grid.core.exchanges import AskEcts, EctsTold, JobArrived, JoinQueue
 from oarpy.model.errors import OarpyError
-from oarpy.model.states import GridJobState, GridPartState
+from oarpy.model.states import GridJobState
 from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
 from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, transactions
@@ -97,8 +98,8 @@ class Mapper(BrokerModule):
     ) -> None:
         super().__init__(connections, clock)
         self._rules = rules
-        self._ttl = ttl
-        self._driver = TransactionDriver(MODULE, self._errands)
+        self._terms = Terms(lambda: ttl)
+        self._transactions = Transactions(MODULE, self._errands, clock)
         self._memory = _Memory()
         self._last: tuple[float, str] = (-math.inf, "")
         """Whose turn it was last (round robin)."""
@@ -106,7 +107,7 @@ class Mapper(BrokerModule):
 
     def _begin_anew(self, connection: Connection) -> None:
         self._memory = _Memory()
-        self._driver.recover(connection)
+        self._transactions.recover(connection)
 
     def _round(self, connection: Connection, rows: Sequence[GridClusterRow]) -> Outcome:
         self._look_again(rows)
@@ -137,7 +138,7 @@ class Mapper(BrokerModule):
         self._begin_bunches(connection)
         if self._memory.mapping is None and not self._memory.preparing:
             self._begin_mapping(connection, rows)
-        self._driver.spread(connection)
+        self._transactions.spread(connection)
 
     def _delete(self, connection: Connection) -> None:
         """End jobs whose deletion was asked for: at once what has no part, else the watcher ends the part."""
@@ -314,7 +315,9 @@ class Mapper(BrokerModule):
                 bunch = bunches.popleft()
                 single = bunch.jobs[0].id if len(bunch.jobs) == 1 else None
                 with connection.transaction():
-                    number = self._driver.begin(connection, "place", single, self._ttl, partial(_parts_of, bunch))
+                    number = self._transactions.begin(
+                        connection, "place", single, self._terms, partial(_parts_of, bunch)
+                    )
                 self._memory.preparing[number] = bunch
 
     def _hear(self, connection: Connection, name: Hashable, result: object) -> int:
@@ -323,28 +326,28 @@ class Mapper(BrokerModule):
             case ("ects",), dict():
                 if self._memory.mapping is not None:
                     self._choose(connection, self._memory.mapping, result)
-            case ("prepare", int(number)), PreparedParts():
+            case ("prepare", int(number)), Prepared():
                 return self._prepared(connection, number, result)
-            case ("outcome", int(number), str(cluster), _), str():
+            case ("outcome", *_), str():
                 with connection.transaction():
-                    if self._driver.heard(connection, name, result):
-                        self._lost(connection, number, cluster, result)
+                    self._transactions.heard(connection, name, result).map_anew(connection)
         return 0
 
-    def _prepared(self, connection: Connection, number: int, result: PreparedParts) -> int:
+    def _prepared(self, connection: Connection, number: int, result: Prepared) -> int:
         """Decide: all parts of a bunch are prepared, or it is given up and its jobs are mapped anew."""
         bunch = self._memory.preparing.pop(number)
         jobs = [job.id for job in bunch.jobs]
         self._memory.busy -= set(jobs)
-        reason = "; ".join(str(error) for error in result.failures.values())
+        errors = [error for _, error in result.failures]
+        reason = "; ".join(map(str, errors))
         with connection.transaction():
             if not reason:
-                transactions.note_prepared(connection, number, {name: one.job for name, one in result.prepared.items()})
+                note_prepared(connection, number, result)
                 if transactions.decide(connection, number):
                     broker_jobs.move(connection, jobs, GridJobState.MAPPED, "")
                     return len(jobs)
             transactions.give_up(connection, number, reason or "it lapsed before it was decided")
-        if len(jobs) > 1 and not result.refused and _is_refusal(result.failures.values()):
+        if len(jobs) > 1 and not result.refused and _is_refusal(errors):
             self._try_halves(bunch)
             return 0
         parts = {part.name: part.job for part in broker_parts.of_transaction(connection, number)}
@@ -358,26 +361,16 @@ class Mapper(BrokerModule):
         self._memory.waiting[bunch.cluster.name].extendleft(halves)
         self._memory.busy |= {job.id for job in bunch.jobs}
 
-    def _remember_refusal(self, parts: Mapping[str, int], cluster: str, result: PreparedParts) -> None:
+    def _remember_refusal(self, parts: Mapping[str, int], cluster: str, result: Prepared) -> None:
         """A cluster that refused a job is not asked again for it; one that was silent is, when it answers."""
         if result.refused:
             jobs = [job for name, job in parts.items() if name in result.refused]
         else:
             jobs = list(parts.values())
-        for error in result.failures.values():
+        for _, error in result.failures:
             if not isinstance(error, ClusterSilent):
                 for job in jobs:
                     self._memory.refused.setdefault(job, {})[cluster] = str(error)
-
-    def _lost(self, connection: Connection, number: int, cluster: str, reason: str) -> None:
-        """A cluster has dropped what it had prepared: its jobs are mapped anew."""
-        ended = [
-            part.job
-            for part in broker_parts.of_transaction(connection, number)
-            if part.cluster == cluster and part.state is GridPartState.ENDED and part.started is None
-        ]
-        mapped = [job.id for job in broker_jobs.read(connection, ended) if job.state is GridJobState.MAPPED]
-        broker_jobs.move(connection, mapped, GridJobState.SUBMITTED, reason[:1000])
 
 
 def request_of(job: GridJobRow, component: GridComponentRow, cluster: GridClusterRow) -> PartRequest:
@@ -394,7 +387,7 @@ def request_of(job: GridJobRow, component: GridComponentRow, cluster: GridCluste
     )
 
 
-def queued_part(job: GridJobRow, component: GridComponentRow, cluster: GridClusterRow, transaction: str) -> PlannedPart:
+def queued_part(job: GridJobRow, component: GridComponentRow, cluster: GridClusterRow, transaction: str) -> Place:
     """Return the part that stands for a job in the queue of a cluster."""
     part = GridPart(
         part_name(job.id, component.number, transaction),
@@ -405,7 +398,7 @@ def queued_part(job: GridJobRow, component: GridComponentRow, cluster: GridClust
         component.name or job.job_name,
         environment={"OAR_GRID_JOB_ID": str(job.id), "OAR_GRID_COMPONENT": str(component.number)},
     )
-    return PlannedPart(job.id, component.number, cluster.name, part)
+    return Place(job.id, component.number, cluster.name, part)
 
 
 def _is_refusal(failures: Collection[OarpyError]) -> bool:
@@ -413,7 +406,7 @@ def _is_refusal(failures: Collection[OarpyError]) -> bool:
     return bool(failures) and not any(isinstance(error, ClusterSilent) for error in failures)
 
 
-def _parts_of(bunch: _Bunch, transaction: str) -> list[PlannedPart]:
+def _parts_of(bunch: _Bunch, transaction: str) -> list[Place]:
     return [queued_part(job, bunch.alike.component, bunch.cluster, transaction) for job in bunch.jobs]
 
 

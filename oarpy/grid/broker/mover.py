@@ -20,16 +20,16 @@ from math import floor, inf
 import psycopg
 import structlog
 
+from oarpy.grid.broker.acts import Act, Freeze, Prepared, Terms
 from oarpy.grid.broker.broker_module import BrokerModule
 from oarpy.grid.broker.connections import ClusterConnections
 from oarpy.grid.broker.mapper import queued_part
-from oarpy.grid.broker.outcomes import TransactionEnd, Verb, tell
 from oarpy.grid.broker.pass_plan import MovablePart, PlannedMove
 from oarpy.grid.broker.second_looks import PlannedPass, SecondLook, clocks_ahead, look_again, plan_pass
-from oarpy.grid.broker.transactions import PlannedPart, PreparedParts, TransactionDriver, wire_name
-from oarpy.grid.calls.parts import GridPart, PartRequest
+from oarpy.grid.broker.transactions import Transactions, note_prepared
+from oarpy.grid.calls.parts import PartRequest
 from oarpy.grid.core.broker_state import ReallocationRules
-from oarpy.model.states import GridJobState, GridPartState
+from oarpy.model.states import GridJobState
 from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
 from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, reallocation_passes, transactions
@@ -38,8 +38,8 @@ from oarpy.store.refusals import first_line
 
 log = structlog.get_logger()
 MODULE = "mover"
-_TTL = 120.0
-"""Seconds after which clusters drop what a move has prepared."""
+_TERMS = Terms(lambda: 120.0)
+"""Clusters drop what a move has prepared after so many seconds."""
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class Mover(BrokerModule):
     ) -> None:
         super().__init__(connections, clock)
         self._rules, self._between = rules, period
-        self._driver = TransactionDriver(MODULE, self._errands, clock)
+        self._transactions = Transactions(MODULE, self._errands, clock)
         self._pass: _PassUnderWay | None = None
 
     def _round(self, connection: Connection, rows: Sequence[GridClusterRow]) -> Outcome:
@@ -88,7 +88,7 @@ class Mover(BrokerModule):
     def _begin_anew(self, connection: Connection) -> None:
         """Forget what was under way, and note what came of it."""
         self._pass = None
-        self._driver.recover(connection)
+        self._transactions.recover(connection)
         with connection.transaction():
             for move in reallocation_passes.open_moves(connection):
                 row = None if move.transaction is None else transactions.read(connection, move.transaction)
@@ -108,7 +108,7 @@ class Mover(BrokerModule):
             if not under_way.left and not under_way.begun:
                 self._end_pass(connection, under_way)
                 due = self._begin_pass(connection)
-        self._spread(connection)
+        self._transactions.spread(connection)
         return due
 
     # Passes
@@ -206,13 +206,14 @@ class Mover(BrokerModule):
         (job,) = broker_jobs.read(connection, [part.job])
         (component,) = broker_jobs.components(connection, [part.job])[part.job]
 
-        def plan(transaction: str) -> list[PlannedPart]:
-            frozen = GridPart(part.name, "withdrawn", part.request)
-            old = PlannedPart(part.job, component.number, part.cluster, frozen)
-            return [old, queued_part(job, component, target, transaction)]
+        def plan(transaction: str) -> list[Act]:
+            return [
+                Freeze(part.cluster, part.name, part.request),
+                queued_part(job, component, target, transaction),
+            ]
 
         with connection.transaction():
-            transaction = self._driver.begin(connection, "move", part.job, _TTL, plan)
+            transaction = self._transactions.begin(connection, "move", part.job, _TERMS, plan)
             if not move.stays:
                 old, new = (None if end == inf else end for end in (move.old, move.new))
                 reallocation_passes.add_move(
@@ -226,29 +227,26 @@ class Mover(BrokerModule):
         match name, result:
             case ("pass", _), PlannedPass() if under_way is not None:
                 self._planned(connection, under_way, result)
-            case ("prepare", int(transaction)), PreparedParts() if under_way is not None:
+            case ("prepare", int(transaction)), Prepared() if under_way is not None:
                 self._prepared(connection, under_way, transaction, result)
             case ("look again", int(transaction)), SecondLook() if under_way is not None:
                 move = under_way.begun[transaction]
                 self._settle(connection, under_way, transaction, result.objection(move, self._rules))
-            case ("outcome", int(transaction), str(cluster), verb), str():
+            case ("outcome", *_), str():
                 with connection.transaction():
-                    self._known_by(connection, transaction, cluster, verb, result)
+                    self._known_by(connection, name, result)
 
-    def _prepared(
-        self, connection: Connection, under_way: _PassUnderWay, transaction: int, result: PreparedParts
-    ) -> None:
+    def _prepared(self, connection: Connection, under_way: _PassUnderWay, transaction: int, result: Prepared) -> None:
         """Look again at both ECTs, if both copies are held."""
         move = under_way.begun[transaction]
         names = {row.name for row in broker_parts.of_transaction(connection, transaction)}
-        if result.failures or not names or move.part.name not in result.prepared or not names <= set(result.prepared):
-            reasons = [f"cluster '{name}': {error}" for name, error in result.failures.items()]
+        if result.failures or move.part.name not in result.parts or not names <= set(result.parts):
+            reasons = [f"cluster '{name}': {error}" for name, error in result.failures]
             self._settle(connection, under_way, transaction, "; ".join(reasons) or "it does not wait any more")
             return
         with connection.transaction():
-            jobs = {name: one.job for name, one in result.prepared.items()}
-            transactions.note_prepared(connection, transaction, jobs)
-        new = next(name for name in result.prepared if name != move.part.name)
+            note_prepared(connection, transaction, result)
+        new = next(name for name in result.parts if name != move.part.name)
         later = [one.part.name for one in under_way.left if one.part.cluster == move.target]
         gone = later if self._rules.algorithm == 2 else []
         ahead = clocks_ahead(clusters.every(connection))
@@ -273,37 +271,12 @@ class Mover(BrokerModule):
         if objection:
             under_way.remarks.append(f"job {move.part.job} stayed: {objection}")
 
-    # Outcomes
-
-    def _spread(self, connection: Connection) -> None:
-        """Have clusters told how transactions ended. The new copy is let go when the old one is known to be deleted."""
-        for one in transactions.open_of(connection, MODULE):
-            if one.committed is None:
-                continue
-            parts = broker_parts.of_transaction(connection, one.id)
-            first = {part.cluster for part in parts if part.state is GridPartState.DELETING}
-            kept = not first and not any(part.state is GridPartState.COMMITTING for part in parts)
-            verb: Verb = "commit" if one.committed and not kept else "abort"
-            for cluster in first or one.unaware:
-                name = ("outcome", one.id, cluster, verb)
-                if cluster in one.unaware and name not in self._errands:
-                    self._errands.begin(name, tell(TransactionEnd(wire_name(one.id, one.word), cluster, verb)))
-
-    def _known_by(self, connection: Connection, transaction: int, cluster: str, verb: object, refusal: str) -> None:
-        """Note that a cluster knows how a transaction ended, and what it means that it refused to carry it out."""
-        parts = broker_parts.of_transaction(connection, transaction)
-        there = [part for part in parts if part.cluster == cluster]
-        refused = verb == "commit" and bool(refusal)
-        if refused and any(part.state is GridPartState.DELETING for part in there):
-            reason = f"cluster '{cluster}' let it go on: {refusal}"
-            transactions.keep_old(connection, transaction, reason)
-            reallocation_passes.settle_moves_of(connection, transaction, "given up", reason)
-            transactions.note_known(connection, transaction, cluster)
-            return
-        lost = [part.job for part in there if refused and part.state is GridPartState.COMMITTING]
-        transactions.note_known(connection, transaction, cluster, refusal if refused else "")
-        waiting = [job.id for job in broker_jobs.read(connection, lost) if job.state is GridJobState.MAPPED]
-        broker_jobs.move(connection, waiting, GridJobState.SUBMITTED, refusal[:1000])
+    def _known_by(self, connection: Connection, name: Hashable, result: str) -> None:
+        """Note that a cluster knows how a transaction ended, and what it means if it refused to carry it out."""
+        known = self._transactions.heard(connection, name, result)
+        known.map_anew(connection)
+        if known.stayed:
+            reallocation_passes.settle_moves_of(connection, known.transaction, "given up", known.refusal)
 
 
 def next_pass(first: float, last: float | None, period: float) -> float:

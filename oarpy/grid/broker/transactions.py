@@ -1,4 +1,4 @@
-"""Changes on several clusters, in two phases with presumed abort. Everything is written before clusters hear of it.
+"""The one engine of changes on several clusters: two phases with presumed abort, all of it written before it is heard.
 
 ::
 
@@ -6,51 +6,35 @@
                         |
                         +-- one refuses or is silent, or the module was killed: given up -> all are told
 
-Outcomes of which a cluster has not confirmed that it knows are doubts: it is told again until it does.
+1. What is to be done is a list of acts (:mod:`~oarpy.grid.broker.acts`). Rows of it come first.
+2. Clusters prepare their acts. What they have prepared lapses by itself if they hear nothing more.
+3. The owner of the transaction decides, in one transaction of the database, or keeps what is held for a later decision.
+4. Clusters are told. Where a part is to go for one elsewhere, its cluster is told first: if it has let that part go on,
+   the new one is given up.
+5. Outcomes of which a cluster has not confirmed that it knows are doubts: it is told again until it does.
+
+What is always true: a component has one part that could start; a cluster is told one outcome of a transaction; what a
+killed module had begun and not decided is given up, but for what it held on purpose.
 """
 
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from math import inf
+from random import Random
 
-from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand, Errands
+from oarpy.grid.broker.acts import Act, Evict, Freeze, Prepared, Terms, prepare
+from oarpy.grid.broker.errands import Errands
 from oarpy.grid.broker.outcomes import TransactionEnd, Verb, tell
-from oarpy.grid.calls.parts import GridPart, PartOfTransaction, PreparedPart
-from oarpy.grid.calls.table import CallRefused, Cluster, Prepare, PrepareAll
-from oarpy.model.errors import OarpyError
-from oarpy.model.states import GridTransactionState
+from oarpy.model.states import GridJobState, GridPartState, GridTransactionState
 from oarpy.store.database import Connection
-from oarpy.store.grid import transactions
-from oarpy.store.grid.transactions import NewGridPart
+from oarpy.store.grid import broker_jobs, broker_parts, transactions
+from oarpy.store.grid.transactions import GridTransactionRow, NewGridPart
 
-_PATIENCE, _PATIENCE_A_PART = 8.0, 0.5
-"""Seconds that a cluster has for its answer, and for each part that is prepared."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedPart:
-    """A part that is to be made on a cluster for a component, or (kind ``withdrawn``) frozen there."""
-
-    job: int
-    component: int
-    cluster: str
-    part: GridPart
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedParts:
-    """What clusters have prepared, by name of the part; ``failures`` says why others have not, by cluster.
-
-    ``refused`` has the parts that a cluster refused while it prepared others.
-    """
-
-    prepared: Mapping[str, PreparedPart] = field(default_factory=dict)
-    failures: Mapping[str, OarpyError] = field(default_factory=dict)
-    refused: Mapping[str, CallRefused] = field(default_factory=dict)
+_TOO_LATE = "it was not told in time to start"
 
 
 def wire_name(transaction: int, word: str) -> str:
@@ -63,120 +47,173 @@ def part_name(job: int, component: int, transaction: str) -> str:
     return f"g{job}.{component}.{transaction.removeprefix('t')}"
 
 
-def prepare(transaction: str, parts: Sequence[PlannedPart], ttl: float) -> Errand[PreparedParts]:
-    """Have all parts prepared, on all clusters at the same time; what one does not prepare is not tried again.
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """A cluster knows how a transaction ended; ``refusal`` says why it has nothing of what was decided.
 
-    ``transaction`` is its name on clusters.
-    """
-    by_cluster: dict[str, list[GridPart]] = defaultdict(list)
-    for one in parts:
-        by_cluster[one.cluster].append(one.part)
-    patience = _PATIENCE + _PATIENCE_A_PART * max(map(len, by_cluster.values()))
-    calls = [
-        ClusterCall(cluster, _preparing(transaction, wanted, ttl), patience) for cluster, wanted in by_cluster.items()
-    ]
-    answers = yield CallBatch(calls, patience)
-    prepared: dict[str, PreparedPart] = {}
-    failures: dict[str, OarpyError] = {}
-    refused: dict[str, CallRefused] = {}
-    for call, answer in zip(calls, answers, strict=True):
-        if isinstance(answer, OarpyError):
-            failures[call.cluster] = answer
-        elif isinstance(answer, dict):
-            prepared |= {name: one for name, one in answer.items() if isinstance(one, PreparedPart)}
-            mine = {name: one for name, one in answer.items() if isinstance(one, CallRefused)}
-            if mine:
-                failures[call.cluster] = next(iter(mine.values()))
-                refused |= mine
-    return PreparedParts(prepared, failures, refused)
-
-
-def _preparing(name: str, parts: Sequence[GridPart], ttl: float) -> Callable[[Cluster], object]:
-    def ask(cluster: Cluster) -> Mapping[str, PreparedPart | CallRefused]:
-        if len(parts) > 1 and all(one.kind == "queued" for one in parts):
-            wanted = [PartOfTransaction(name, one) for one in parts]
-            answers = cluster.ask(PrepareAll(wanted, ttl, key=f"{name}:prepare"))
-            return {one.name: answer for one, answer in zip(parts, answers, strict=True)}
-        return {one.name: cluster.ask(Prepare(name, one, ttl, key=f"{name}:{one.name}:prepare")) for one in parts}
-
-    return ask
-
-
-class TransactionDriver:
-    """Drives the transactions of one module. Its calls are errands named ``("prepare", ID)`` and ``("outcome", ...)``.
-
-    Whoever owns the errands hands on their results: those of the first phase are for the owner to decide upon, those
-    of outcomes go to :meth:`heard`.
+    ``stayed``: a part there went on in its old place, and nothing came of the transaction. ``dropped`` are the jobs
+    whose parts it has dropped.
     """
 
-    def __init__(self, module: str, errands: Errands[object], clock: Callable[[], float] = time.time) -> None:
+    transaction: int
+    cluster: str
+    refusal: str = ""
+    stayed: bool = False
+    dropped: Sequence[int] = ()
+
+    def map_anew(self, connection: Connection) -> None:
+        """Let mapped jobs whose parts were dropped be mapped anew."""
+        waiting = [job.id for job in broker_jobs.read(connection, self.dropped) if job.state is GridJobState.MAPPED]
+        broker_jobs.move(connection, waiting, GridJobState.SUBMITTED, self.refusal[:1000])
+
+
+class Transactions:
+    """The transactions of one module. Calls are errands of its owner: ``("prepare", ID)``, ``("outcome", ID, ...)``.
+
+    The owner hands on their results. That of the first is a :class:`Prepared`, on which it decides; those of others go
+    to :meth:`heard`. ``margin``: seconds after its date when a claim that its cluster does not know yet is aborted.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        errands: Errands[object],
+        clock: Callable[[], float] = time.time,
+        margin: float = inf,
+        chance: Random | None = None,
+    ) -> None:
         self._module = module
         self._errands = errands
         self._clock = clock
+        self._margin = margin
+        self._chance = chance or Random()
         self._doubts: list[tuple[int, str, str, int]] = []
 
     def recover(self, connection: Connection) -> None:
         """Give up what was begun and not decided: nobody is left who would decide it."""
         for one in transactions.open_of(connection, self._module):
-            if one.state is GridTransactionState.PREPARING and ("prepare", one.id) not in self._errands:
+            if one.state is GridTransactionState.PREPARING and not self.is_preparing(one.id):
                 with connection.transaction():
                     transactions.give_up(connection, one.id, "the broker was started anew before it was decided")
+
+    # The first phase
 
     def begin(
         self,
         connection: Connection,
         kind: str,
         job: int | None,
-        ttl: float,
-        plan: Callable[[str], Sequence[PlannedPart]],
+        terms: Terms,
+        plan: Callable[[str], Sequence[Act]],
     ) -> int:
-        """Store a transaction with its parts, and have them prepared; return its number.
+        """Store a transaction with its parts, and have its acts prepared; return its number.
 
         ``plan`` is called with its name on clusters, which is part of names. Parts that do not wait any more are not
-        frozen: the caller looks whether :class:`PreparedParts` has all that it planned.
+        frozen: the owner looks whether :class:`Prepared` has all that it planned.
         Begin it within a database transaction.
         """
-        number = transactions.begin(connection, kind, self._module, job, ttl)
+        number = transactions.begin(connection, kind, self._module, job, terms.ttl(), terms.begin)
         name = wire_name(number, transactions.word(connection, number))
-        planned = plan(name)
-        made = [one for one in planned if one.part.kind != "withdrawn"]
-        names = [one.part.name for one in planned if one.part.kind == "withdrawn"]
+        acts = plan(name)
+        names = [act.name for act in acts if isinstance(act, Freeze)]
         frozen = set(transactions.freeze(connection, number, names)) if names else set()
+        made = [_row(act) for act in acts if not isinstance(act, Freeze | Evict)]
         if made:
-            transactions.add_parts(connection, number, [_row(one) for one in made])
-        wanted = [one for one in planned if one.part.kind != "withdrawn" or one.part.name in frozen]
-        if wanted:
-            self._errands.begin(("prepare", number), prepare(name, wanted, ttl))
+            transactions.add_parts(connection, number, made)
+        wanted = [act for act in acts if not isinstance(act, Freeze) or act.name in frozen]
+        self._errands.begin(("prepare", number), prepare(name, wanted, terms, self._clock, self._chance))
         return number
 
-    def spread(self, connection: Connection) -> None:
-        """Have every cluster told that does not know yet how a transaction ended; note those that do not answer."""
+    def is_preparing(self, number: int) -> bool:
+        """Tell whether clusters are asked to prepare a transaction. One that was begun before a restart is not."""
+        return ("prepare", number) in self._errands
+
+    def give_up(self, connection: Connection, number: int, reason: str) -> None:
+        """Give up a transaction, if it is not decided."""
+        self._errands.drop(("prepare", number))
+        transactions.give_up(connection, number, reason)
+
+    # The second phase
+
+    def spread(self, connection: Connection) -> float:
+        """Have every cluster told that does not know yet how a transaction ended; note those that do not answer.
+
+        Return when there is more to tell (epoch seconds), or infinity.
+        """
         while self._doubts:
             transactions.note_unknown(connection, *self._doubts.pop(0))
+        again = inf
         for one in transactions.open_of(connection, self._module):
-            if one.committed is None:
+            if one.committed is not None:
+                verb, until = self._verb(one)
+                again = min(again, until)
+                untold = [name for name in one.unaware if ("outcome", one.id, name, verb) not in self._errands]
+                if untold:
+                    self._tell(connection, one, verb, untold)
+        return again
+
+    def _verb(self, one: GridTransactionRow) -> tuple[Verb, float]:
+        """Return what clusters are told, and until when.
+
+        A claim that could begin late only is aborted. A cluster that knew better refuses that: its part has begun.
+        """
+        if not one.committed:
+            return "abort", inf
+        if one.kind != "claim" or one.begin is None:
+            return "commit", inf
+        latest = one.begin + self._margin
+        return ("commit", latest) if self._clock() < latest else ("abort", inf)
+
+    def _tell(self, connection: Connection, one: GridTransactionRow, verb: Verb, untold: Sequence[str]) -> None:
+        """Begin to tell clusters. A new copy is let go when the old one is known to be gone."""
+        parts = broker_parts.of_transaction(connection, one.id)
+        going = {part.cluster for part in parts if part.state is GridPartState.DELETING}
+        if one.kind == "move" and not going and not any(part.state is GridPartState.COMMITTING for part in parts):
+            verb = "abort"
+        hosts = [host for part in parts for host in part.hosts]
+        for cluster in untold:
+            told = ("outcome", one.id, cluster)
+            if (going and cluster not in going) or (*told, verb) in self._errands:
                 continue
-            verb: Verb = "commit" if one.committed else "abort"
-            for cluster in one.unaware:
-                name = ("outcome", one.id, cluster, verb)
-                if name not in self._errands:
-                    end = TransactionEnd(wire_name(one.id, one.word), cluster, verb, one.begin)
-                    self._errands.begin(name, tell(end, partial(self._doubt, one.id, cluster)))
+            if verb == "abort":
+                self._errands.drop((*told, "commit"))
+            end = TransactionEnd(wire_name(one.id, one.word), cluster, verb, one.begin, hosts)
+            self._errands.begin((*told, verb), tell(end, partial(self._doubt, one.id, cluster)))
 
     def _doubt(self, number: int, cluster: str, reason: str, asked: int) -> None:
         self._doubts.append((number, cluster, reason, asked))
 
-    def heard(self, connection: Connection, name: Hashable, result: object) -> bool:
-        """Take in that a cluster has confirmed how a transaction ended; tell whether it has nothing of its parts.
+    def heard(self, connection: Connection, name: Hashable, result: object) -> Confirmed:
+        """Take in that a cluster has confirmed how a transaction ended; ``result`` says why it refused to be told.
 
-        That is so when it refuses a commit, as ``result`` says.
+        Call it within a database transaction.
         """
         assert isinstance(name, tuple)
         _, number, cluster, verb = name
-        lost = str(result) if verb == "commit" else ""
+        refusal = str(result)
+        row = transactions.read(connection, number)
+        there = [part for part in broker_parts.of_transaction(connection, number) if part.cluster == cluster]
+        if verb == "commit" and refusal and any(part.state is GridPartState.DELETING for part in there):
+            reason = f"cluster '{cluster}' let it go on: {refusal}"
+            transactions.keep_old(connection, number, reason)
+            transactions.note_known(connection, number, cluster)
+            return Confirmed(number, cluster, reason, stayed=True)
+        lost = ""
+        if row is not None and row.committed:
+            lost = refusal if verb == "commit" else "" if refusal else _TOO_LATE
+        dropped = [part.job for part in there if lost and part.state is GridPartState.COMMITTING]
         transactions.note_known(connection, number, cluster, lost)
-        return bool(lost)
+        return Confirmed(number, cluster, lost, dropped=dropped)
 
 
-def _row(one: PlannedPart) -> NewGridPart:
-    return NewGridPart(one.part.name, one.job, one.component, one.cluster, one.part.kind, one.part.request.walltime)
+def _row(act: Act) -> NewGridPart:
+    assert not isinstance(act, Freeze | Evict)
+    part = act.part
+    return NewGridPart(part.name, act.job, act.component, act.cluster, part.kind, part.request.walltime)
+
+
+def note_prepared(connection: Connection, number: int, prepared: Prepared) -> None:
+    """Store what clusters have prepared."""
+    transactions.note_prepared(connection, number, {name: one.job for name, one in prepared.parts.items()})
+    if hosts := {name: one.hosts for name, one in prepared.parts.items() if one.hosts}:
+        broker_parts.note_hosts(connection, hosts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from oarpy.grid.broker.coallocated.claim_attempts import Eviction
+from oarpy.grid.broker.acts import Evict
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
 from oarpy.grid.broker.transactions import part_name
 from oarpy.grid.calls.parts import GridPart, PartKind, PartRequest
@@ -74,8 +74,8 @@ def part_of(
     )
 
 
-def evictions_of(found: ClaimParts, due: TryDue, request: PartRequest) -> list[Eviction]:
+def evictions_of(found: ClaimParts, due: TryDue, request: PartRequest) -> list[Evict]:
     """Return by cluster how many processors local jobs have to leave for what the core placed there."""
     needs = Counter(found.clusters)
     missing = {name: count * request.procs - due.idle[name] for name, count in needs.items()}
-    return [Eviction(name, request, procs) for name, procs in missing.items() if procs > 0]
+    return [Evict(name, request, procs) for name, procs in missing.items() if procs > 0]

@@ -9,10 +9,11 @@ What is to be done follows from the rows alone. So a broker that was killed goes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 
+from oarpy.grid.broker.acts import Act, Hold, Prepared, Terms
 from oarpy.grid.broker.coallocated.asked_of_clusters import (
     core_job,
     evictions_of,
@@ -22,21 +23,18 @@ from oarpy.grid.broker.coallocated.asked_of_clusters import (
     rules_of,
     state_of,
 )
-from oarpy.grid.broker.coallocated.claim_attempts import ClaimPlan, ClaimResult, PartClaim, attempt
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes, after_start, at_start, before_start
 from oarpy.grid.broker.coallocated.job_files import GridJobFile
 from oarpy.grid.broker.coallocated.room_looks import RoomFound, RoomLooks, RoomsFound
 from oarpy.grid.broker.coallocated.soundings import RoomAsked
 from oarpy.grid.broker.decisions import DrivenCore
-from oarpy.grid.broker.errands import Errands
-from oarpy.grid.broker.transactions import wire_name
+from oarpy.grid.broker.transactions import Transactions, note_prepared
 from oarpy.grid.core.broker_state import DeadlineRules
 from oarpy.grid.core.exchanges import Action, ClaimParts, Event, JobArrived, MissJob, TryAt, TryDue
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.database import Connection
 from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, transactions, tries
 from oarpy.store.grid.clusters import GridClusterRow
-from oarpy.store.grid.transactions import NewGridPart
 from oarpy.store.grid.tries import GridTryRow
 
 MODULE = "claimer"
@@ -51,10 +49,11 @@ class CoallocatedJobs:
     Whoever tends jobs begins the ``looks`` then.
     """
 
-    errands: Errands[object]
+    transactions: Transactions
     rules: DeadlineRules
     times: ClaimTimes
     looks: RoomLooks
+    clock: Callable[[], float]
 
     # What is due
 
@@ -66,8 +65,8 @@ class CoallocatedJobs:
         match file.job.state:
             case GridJobState.SUBMITTED:
                 return self._submitted(connection, file, now)
-            case GridJobState.CLAIMING if ("hold", file.rows[0].transaction) not in self.errands:
-                transactions.give_up(connection, file.rows[0].transaction, ANEW)
+            case GridJobState.CLAIMING if not self.transactions.is_preparing(file.rows[0].transaction):
+                self.transactions.give_up(connection, file.rows[0].transaction, ANEW)
                 broker_jobs.move(connection, [file.job.id], GridJobState.SUBMITTED)
                 return now
             case GridJobState.CLAIMED if all(row.state in _UNDECIDED for row in file.rows):
@@ -106,7 +105,7 @@ class CoallocatedJobs:
         if following.act == "commit":
             transactions.decide(connection, transaction, file.deadline)
         elif following.act == "give up":
-            transactions.give_up(connection, transaction, following.reason)
+            self.transactions.give_up(connection, transaction, following.reason)
             if now > file.deadline - self.times.latest_commit:
                 broker_jobs.move(connection, [file.job.id], GridJobState.MISSED, following.reason)
             else:
@@ -127,8 +126,7 @@ class CoallocatedJobs:
     def _end(self, connection: Connection, file: GridJobFile, state: GridJobState, reason: str) -> None:
         """End a job and all that it has on clusters."""
         self.looks.forget(file.job.id)
-        self.errands.drop(("hold", file.rows[0].transaction if file.rows else 0))
-        end_parts(connection, file, reason)
+        end_parts(connection, self.transactions, file, reason)
         tries.drop_pending(connection, [file.job.id])
         broker_jobs.move(connection, [file.job.id], state, reason)
 
@@ -152,17 +150,15 @@ class CoallocatedJobs:
             words = "; ".join((told, *found.silent.values(), *closed))
             self._failed(connection, file, action, "no room", f"no room for all components: {words}", found.due)
 
-    def held(
-        self, connection: Connection, file: GridJobFile, transaction: int, result: ClaimResult, now: float
-    ) -> None:
+    def held(self, connection: Connection, file: GridJobFile, transaction: int, result: Prepared, now: float) -> None:
         """Keep what the clusters hold, or give it up."""
         if file.job.state is not GridJobState.CLAIMING or not file.rows or file.rows[0].transaction != transaction:
             return
         if result.failure:
-            transactions.give_up(connection, transaction, result.failure)
+            self.transactions.give_up(connection, transaction, result.failure)
             self._again(connection, file, result.failure, now)
             return
-        note_held(connection, transaction, result)
+        note_prepared(connection, transaction, result)
         transactions.hold(connection, transaction)
         row = made_try(file)
         tries.settle(
@@ -182,23 +178,22 @@ class CoallocatedJobs:
         """Store what is to be claimed, and begin to do so."""
         speeds = {one.name: one.speed for one in known}
         walltime = file.job.walltime / min(speeds[name] for name in found.clusters)
-        ttl = file.deadline + self.times.margin - now
-        transaction = transactions.begin(connection, "claim", MODULE, file.job.id, ttl, file.deadline)
-        name = wire_name(transaction, transactions.word(connection, transaction))
-        claims = [
-            PartClaim(cluster, part_of(file.job, component, "claim", walltime, name))
-            for component, cluster in zip(file.components, found.clusters, strict=True)
-        ]
-        add_parts(connection, transaction, file, claims)
+        evictions = evictions_of(found, room.due, request_of(file.job, file.components[0], walltime))
+
+        def plan(transaction: str) -> list[Act]:
+            places = zip(file.components, found.clusters, strict=True)
+            holds = [
+                Hold(file.job.id, one.number, cluster, part_of(file.job, one, "claim", walltime, transaction))
+                for one, cluster in places
+            ]
+            return [*holds, *evictions]
+
+        def ttl() -> float:
+            return file.deadline + self.times.margin - self.clock()
+
+        terms = Terms(ttl, file.deadline, file.deadline - 2 * self.times.latest_commit)
         broker_jobs.move(connection, [file.job.id], GridJobState.CLAIMING)
-        plan = ClaimPlan(
-            name,
-            claims,
-            lambda: file.deadline + self.times.margin - self.errands.clock(),
-            file.deadline - 2 * self.times.latest_commit,
-            evictions_of(found, room.due, claims[0].part.request),
-        )
-        self.errands.begin(("hold", transaction), attempt(plan, self.errands.clock))
+        self.transactions.begin(connection, "claim", file.job.id, terms, plan)
 
     def _again(self, connection: Connection, file: GridJobFile, reason: str, now: float) -> None:
         """Let a claim that came to nothing count as a try that found no room."""
@@ -254,25 +249,10 @@ def open_to(rows: Sequence[GridClusterRow], file: GridJobFile) -> list[GridClust
     return [one for one in rows if not one.refusal_to(file.job.user)]
 
 
-def add_parts(connection: Connection, transaction: int, file: GridJobFile, claims: Sequence[PartClaim]) -> None:
-    """Store the parts that a transaction is to make, before any cluster hears of them."""
-    rows = [
-        NewGridPart(one.part.name, file.job.id, component.number, one.cluster, one.part.kind, one.part.request.walltime)
-        for component, one in zip(file.components, claims, strict=True)
-    ]
-    transactions.add_parts(connection, transaction, rows)
-
-
-def note_held(connection: Connection, transaction: int, result: ClaimResult) -> None:
-    """Store what clusters hold."""
-    transactions.note_prepared(connection, transaction, {name: held.job for name, held in result.held.items()})
-    broker_parts.note_hosts(connection, {name: held.hosts for name, held in result.held.items() if held.hosts})
-
-
-def end_parts(connection: Connection, file: GridJobFile, reason: str) -> None:
+def end_parts(connection: Connection, engine: Transactions, file: GridJobFile, reason: str) -> None:
     """Give up what is not decided, and ask for the end of what may have started."""
     if file.transaction is not None:
-        transactions.give_up(connection, file.transaction.id, reason)
+        engine.give_up(connection, file.transaction.id, reason)
     broker_parts.ask_end(connection, file.names, reason)
 
 

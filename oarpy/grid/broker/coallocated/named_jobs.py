@@ -6,21 +6,17 @@ import math
 from dataclasses import dataclass, replace
 from math import inf
 
+from oarpy.grid.broker.acts import Hold, Prepared, Terms
 from oarpy.grid.broker.coallocated.asked_of_clusters import part_of
-from oarpy.grid.broker.coallocated.claim_attempts import ClaimPlan, ClaimResult, PartClaim, attempt
 from oarpy.grid.broker.coallocated.common_starts import after_start
 from oarpy.grid.broker.coallocated.deadline_jobs import (
     ANEW,
-    MODULE,
-    add_parts,
     end,
     end_parts,
-    note_held,
     usable,
 )
 from oarpy.grid.broker.coallocated.job_files import GridJobFile
-from oarpy.grid.broker.errands import Errands
-from oarpy.grid.broker.transactions import wire_name
+from oarpy.grid.broker.transactions import Transactions, note_prepared
 from oarpy.model.states import GridJobState, GridPartState, GridTransactionState
 from oarpy.store.database import Connection
 from oarpy.store.grid import broker_jobs, transactions
@@ -29,6 +25,8 @@ _TTL = 60.0
 """Seconds after which a cluster drops a reservation that was not committed."""
 _SOON = 10.0
 """Seconds after which parts begin whose user gave no date: all clusters have to be asked before."""
+_FAR, _ROUNDS = 60.0, 3
+"""Seconds before its date from which on clusters may be asked one after the other, and how often each of them is."""
 _UNMADE = (GridPartState.ABORTING, GridPartState.GONE)
 
 
@@ -36,7 +34,7 @@ _UNMADE = (GridPartState.ABORTING, GridPartState.GONE)
 class NamedJobs:
     """What is done for them. ``tolerance`` is how far clocks of clusters may be off, in seconds."""
 
-    errands: Errands[object]
+    transactions: Transactions
     tolerance: float
 
     def tend(self, connection: Connection, file: GridJobFile, now: float) -> float:
@@ -48,8 +46,8 @@ class NamedJobs:
             self._reserve(connection, file, now)
         elif job.state is GridJobState.SUBMITTED and not file.is_in(GridTransactionState.PREPARING):
             self._reserved(connection, file)
-        elif job.state is GridJobState.SUBMITTED and ("hold", file.rows[0].transaction) not in self.errands:
-            transactions.give_up(connection, file.rows[0].transaction, ANEW)
+        elif job.state is GridJobState.SUBMITTED and not self.transactions.is_preparing(file.rows[0].transaction):
+            self.transactions.give_up(connection, file.rows[0].transaction, ANEW)
             return now
         elif job.state is GridJobState.MAPPED:
             self._started(connection, file)
@@ -57,14 +55,14 @@ class NamedJobs:
             end(connection, file)
         return inf
 
-    def held(self, connection: Connection, file: GridJobFile, transaction: int, result: ClaimResult) -> None:
+    def held(self, connection: Connection, file: GridJobFile, transaction: int, result: Prepared) -> None:
         """Decide for a job whose parts are all reserved; refuse it otherwise."""
         if file.job.state is not GridJobState.SUBMITTED or not file.rows or file.rows[0].transaction != transaction:
             return
         if result.failure:
             self._refuse(connection, file, result.failure)
             return
-        note_held(connection, transaction, result)
+        note_prepared(connection, transaction, result)
         transactions.decide(connection, transaction, file.job.deadline)
 
     def _reserve(self, connection: Connection, file: GridJobFile, now: float) -> None:
@@ -91,15 +89,16 @@ class NamedJobs:
         date = _date(file, now)
         job = replace(file.job, deadline=date)
         broker_jobs.set_deadline(connection, job.id, date)
-        transaction = transactions.begin(connection, "reserve", MODULE, job.id, _TTL, date)
-        name = wire_name(transaction, transactions.word(connection, transaction))
-        claims = [
-            PartClaim(cluster, part_of(job, component, "reserved", walltime, name))
-            for component, cluster in zip(file.components, wanted, strict=True)
-        ]
-        add_parts(connection, transaction, file, claims)
-        plan = ClaimPlan(name, claims, lambda: _TTL, now + _TTL)
-        self.errands.begin(("hold", transaction), attempt(plan, self.errands.clock))
+
+        def plan(transaction: str) -> list[Hold]:
+            places = zip(file.components, wanted, strict=True)
+            return [
+                Hold(job.id, one.number, cluster, part_of(job, one, "reserved", walltime, transaction))
+                for one, cluster in places
+            ]
+
+        terms = Terms(lambda: _TTL, date, rounds=_ROUNDS if date - now >= _FAR else 1)
+        self.transactions.begin(connection, "reserve", job.id, terms, plan)
 
     def _reserved(self, connection: Connection, file: GridJobFile) -> None:
         """Take the job for reserved when all clusters know, or refuse it when one has lost its part before."""
@@ -118,9 +117,7 @@ class NamedJobs:
 
     def _refuse(self, connection: Connection, file: GridJobFile, reason: str) -> None:
         """End a job and all that it has on clusters."""
-        if file.rows:
-            self.errands.drop(("hold", file.rows[0].transaction))
-        end_parts(connection, file, reason)
+        end_parts(connection, self.transactions, file, reason)
         broker_jobs.move(connection, [file.job.id], GridJobState.ERROR, reason)
 
 

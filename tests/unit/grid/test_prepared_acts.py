@@ -1,20 +1,22 @@
-"""All clusters hold processors for a job, or none does for long."""
+"""All clusters prepare their acts, or what some have prepared does not stay for long."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
+from random import Random
 
 import pytest
 
-from oarpy.grid.broker.coallocated.claim_attempts import ClaimPlan, ClaimResult, Eviction, PartClaim, attempt
+from oarpy.grid.broker.acts import Act, Evict, Freeze, Hold, Place, Prepared, Terms, prepare
 from oarpy.grid.broker.coallocated.soundings import ClusterSounding, RoomAsked, read_clock, sound, try_due
+from oarpy.grid.broker.errands import CallBatch, Errand, Errands
 from oarpy.grid.calls.parts import ClusterAbilities, ClusterDescription, EvictableJob, GridPart, PartRequest
-from oarpy.grid.calls.table import CallRefused, Cluster, ClusterSilent, Describe
+from oarpy.grid.calls.table import Abort, CallRefused, Cluster, ClusterSilent, Commit, Describe
 from oarpy.grid.clusters.virtual.cluster import SimulatedCluster, VirtualClock
 from oarpy.grid.core.exchanges import LocalJob
 from oarpy.model.errors import OarpyError
-from tests.harness.inline_calls import answer_instead, carry_out
+from tests.harness.inline_calls import answer_instead, carry_out, inline_calls
 
 DEADLINE = 1060.0
 REQUEST = PartRequest("ann", "/core=4", 4, 100)
@@ -30,13 +32,18 @@ class _Site:
         self.south = SimulatedCluster("south", 8, clock=self.clock)
         self.providers: dict[str, Cluster] = {"north": self.north, "south": self.south}
 
-    def claim(self, *evictions: Eviction, limit: float = DEADLINE) -> ClaimResult:
-        claims = [PartClaim(name, GridPart(f"g1.{name}", "claim", REQUEST, begin=DEADLINE)) for name in self.providers]
-        plan = ClaimPlan("t1", claims, lambda: DEADLINE + 3 - self.clock(), limit, evictions)
-        return carry_out(attempt(plan, self.clock), self.providers, self.clock)
+    def claim(self, *evictions: Evict, limit: float = DEADLINE) -> Prepared:
+        claims = [_claim("1", name) for name in self.providers]
+        terms = Terms(lambda: DEADLINE + 3 - self.clock(), limit=limit)
+        errand = prepare("t1", [*claims, *evictions], terms, self.clock, Random(1))
+        return carry_out(errand, self.providers, self.clock)
 
     def calls(self) -> dict[str, list[str]]:
         return {"north": self.north.calls, "south": self.south.calls}
+
+
+def _claim(job: str, cluster: str) -> Hold:
+    return Hold(int(job), 0, cluster, GridPart(f"g{job}.{cluster}", "claim", REQUEST, begin=DEADLINE))
 
 
 @pytest.fixture
@@ -46,7 +53,7 @@ def site() -> _Site:
 
 def test_all_parts_are_held(site: _Site) -> None:
     result = site.claim()
-    assert sorted(result.held) == ["g1.north", "g1.south"]
+    assert sorted(result.parts) == ["g1.north", "g1.south"]
     assert result.failure == ""
     assert site.north.states() | site.south.states() == {"g1.north": "claimed", "g1.south": "claimed"}
 
@@ -66,7 +73,7 @@ def test_one_refusal_fails_the_claim_and_names_the_cluster(site: _Site) -> None:
 def test_nobody_is_evicted_when_a_part_has_no_room_elsewhere(site: _Site) -> None:
     site.south.submit("victim", 8, 500, evictable=True)
     site.north.submit("other", 8, 500)
-    result = site.claim(Eviction("south", REQUEST, 4))
+    result = site.claim(Evict("south", REQUEST, 4))
     assert result.failure.startswith("north: ")
     assert site.south.states() == {"victim": "running"}
 
@@ -74,7 +81,7 @@ def test_nobody_is_evicted_when_a_part_has_no_room_elsewhere(site: _Site) -> Non
 def test_nobody_is_evicted_after_a_cluster_that_cannot_free_enough(site: _Site) -> None:
     site.north.submit("too little", 8, 500)
     site.south.submit("victim", 8, 500, evictable=True)
-    result = site.claim(Eviction("north", REQUEST, 4), Eviction("south", REQUEST, 4))
+    result = site.claim(Evict("north", REQUEST, 4), Evict("south", REQUEST, 4))
     assert result.failure == "north: too few local jobs may give way"
     assert site.south.states() == {"victim": "running"}
 
@@ -82,7 +89,7 @@ def test_nobody_is_evicted_after_a_cluster_that_cannot_free_enough(site: _Site) 
 def test_a_part_is_held_when_its_victims_have_gone(site: _Site) -> None:
     site.south.submit("victim", 8, 500, evictable=True)
     site.south.faults.refuse("prepare", "its victims still end")
-    result = site.claim(Eviction("south", REQUEST, 4))
+    result = site.claim(Evict("south", REQUEST, 4))
     assert result.failure == ""
     assert site.south.states() == {"g1.south": "claimed"}
     assert site.clock() == 1000.5
@@ -91,7 +98,7 @@ def test_a_part_is_held_when_its_victims_have_gone(site: _Site) -> None:
 def test_an_answer_that_was_lost_is_asked_for_again(site: _Site) -> None:
     site.south.submit("victim", 8, 500, evictable=True)
     site.south.faults.silent("prepare", done=True)
-    assert site.claim(Eviction("south", REQUEST, 4)).failure == ""
+    assert site.claim(Evict("south", REQUEST, 4)).failure == ""
     assert site.south.calls.count("prepare") == 1
 
 
@@ -99,7 +106,7 @@ def test_victims_that_do_not_end_in_time_fail_the_claim(site: _Site) -> None:
     site.south.submit("victim", 8, 500, evictable=True)
     for _ in range(10):
         site.south.faults.refuse("prepare", "its victims still end")
-    result = site.claim(Eviction("south", REQUEST, 4), limit=1002)
+    result = site.claim(Evict("south", REQUEST, 4), limit=1002)
     assert "its victims still end" in result.failure
     assert site.clock() < 1002
 
@@ -113,7 +120,7 @@ def test_a_silent_cluster_fails_the_claim(site: _Site, done: bool) -> None:
 def test_a_silent_eviction_fails_the_claim(site: _Site) -> None:
     site.south.submit("victim", 8, 500, evictable=True)
     site.south.faults.silent("evict")
-    assert "south" in site.claim(Eviction("south", REQUEST, 4)).failure
+    assert "south" in site.claim(Evict("south", REQUEST, 4)).failure
     assert site.south.calls == []
 
 
@@ -170,3 +177,82 @@ def test_clusters_that_do_not_answer_have_no_room() -> None:
     due = try_due(1, answers)
     assert due.idle == {"north": 3, "south": 0}
     assert due.evictable == {"north": [LocalJob("north:7", 2)]}
+
+
+def _two_brokers(site: _Site, rounds: int) -> list[Prepared]:
+    """Two brokers want all of the same two clusters, in different orders; every call takes its turn."""
+    whole = PartRequest("ann", "/core=8", 8, 100)
+    terms = Terms(lambda: 100.0, rounds=rounds)
+    errands = Errands[Prepared](inline_calls(site.providers), site.clock)
+    for job, names in (("1", ["north", "south"]), ("2", ["south", "north"])):
+        holds = [Hold(1, 0, name, GridPart(f"g{job}.{name}", "claim", whole, begin=DEADLINE)) for name in names]
+        errands.begin(job, _slowly(prepare(f"t{job}", holds, terms, site.clock, Random(int(job)))))
+    found: dict[Hashable, Prepared] = {}
+    while len(found) < 2:
+        found |= dict(errands.go_on())
+        site.clock.now = max(site.clock.now, errands.wake_at() or 0)
+    return [found["1"], found["2"]]
+
+
+def _slowly(errand: Errand[Prepared]) -> Errand[Prepared]:
+    """Make the calls of an errand one by one, each a second after the other."""
+    batch = next(errand)
+    while True:
+        answers: list[object] = []
+        for place, call in enumerate(batch.calls):
+            answers += yield CallBatch([call], pause=batch.pause + place)
+        try:
+            batch = errand.send(answers)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
+def test_of_two_brokers_that_hold_in_one_order_the_first_gets_all(site: _Site) -> None:
+    together = _two_brokers(site, rounds=1)
+    assert [len(one.parts) for one in together] == [1, 1], "each keeps the other from what it lacks"
+    ordered = _two_brokers(_Site(), rounds=3)
+    assert [sorted(one.parts) for one in ordered] == [["g1.north", "g1.south"], []]
+    assert ordered[1].failure == "north: 8 processors are not idle on cluster 'north'"
+
+
+def test_a_cluster_that_refuses_is_asked_again_after_a_pause_by_chance(site: _Site) -> None:
+    holds = [_claim("1", "south"), _claim("1", "north")]
+    for count, failure in ((2, ""), (3, "north: cluster 'north' refuses: not now")):
+        for _ in range(count):
+            site.north.faults.refuse("prepare")
+        errand = prepare(f"t{count}", holds, Terms(lambda: 100.0, rounds=3), site.clock, Random(1))
+        began = site.clock()
+        assert carry_out(errand, site.providers, site.clock).failure == failure
+        assert 0.4 <= site.clock() - began <= 2
+        for cluster in (site.north, site.south):
+            cluster.ask(Abort(f"t{count}", key=f"k{count}"))
+
+
+def test_a_silent_cluster_is_not_asked_in_more_rounds(site: _Site) -> None:
+    site.north.faults.silent("prepare")
+    errand = prepare("t1", [_claim("1", "north")], Terms(lambda: 100.0, rounds=3), site.clock, Random(1))
+    assert carry_out(errand, site.providers, site.clock).failure == "north: cluster 'north' does not answer"
+
+
+def test_acts_of_all_kinds_are_prepared_together(site: _Site) -> None:
+    site.north.submit("local", 8, 500)
+    site.south.submit("victim", 8, 500, evictable=True)
+    errand = prepare("t1", [_place("a")], Terms(lambda: 100.0), site.clock, Random(1))
+    carry_out(errand, site.providers, site.clock)
+    site.north.ask(Commit("t1", key="k"))
+    acts: list[Act] = [
+        Freeze("north", "a", REQUEST),
+        *(_place(name) for name in "bc"),
+        _claim("1", "south"),
+        Evict("south", REQUEST, 4),
+    ]
+    errand = prepare("t2", acts, Terms(lambda: 100.0, limit=2000), site.clock, Random(1))
+    found = carry_out(errand, site.providers, site.clock)
+    assert (sorted(found.parts), found.failure) == (["a", "b", "c", "g1.south"], "")
+    assert site.calls()["north"].count("prepare") == 4
+    assert site.north.states() == {"local": "running", "a": "frozen", "b": "held", "c": "held"}
+    assert site.south.states() == {"g1.south": "claimed"}
+
+
+def _place(name: str) -> Place:
+    return Place(1, 0, "north", GridPart(name, "queued", REQUEST))

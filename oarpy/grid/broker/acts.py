@@ -1,0 +1,238 @@
+"""What a transaction does on clusters, and its first phase: all clusters prepare their acts, or it comes to nothing.
+
+The first phase is an errand. Nothing is lost with it: what is prepared is undone by an abort, or lapses.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from random import Random
+
+from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
+from oarpy.grid.calls import table
+from oarpy.grid.calls.parts import GridPart, PartOfTransaction, PartRequest, PreparedPart
+from oarpy.grid.calls.table import CallRefused, Change, Cluster, Prepare, PrepareAll
+from oarpy.model.errors import OarpyError
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A part for a component of a job, which waits in the queue of a cluster once it is committed."""
+
+    job: int
+    component: int
+    cluster: str
+    part: GridPart
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A part for a component whose processors are held from the first phase on: a claim, or a reservation."""
+
+    job: int
+    component: int
+    cluster: str
+    part: GridPart
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """The part ``name`` that waits on a cluster does not start meanwhile; it is gone once that is committed."""
+
+    cluster: str
+    name: str
+    request: PartRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """Local jobs of a cluster end until ``procs`` more processors are idle, for what is held there."""
+
+    cluster: str
+    request: PartRequest
+    procs: int
+
+
+Act = Place | Hold | Freeze | Evict
+_Part = Place | Hold | Freeze
+"""Acts that change a part each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a transaction is prepared.
+
+    ``ttl`` is called when a call goes out: seconds after which a cluster drops what it has prepared. ``begin`` is the
+    date of the parts. Parts on clusters where jobs are evicted are asked for again until ``limit``. Dates are epoch
+    seconds.
+
+    With one of ``rounds`` all clusters are asked at the same time, and who refuses is not asked again. With several,
+    those that are to hold processors are asked one after the other, by name; one that refuses is asked in so many
+    rounds, after pauses by chance. So of two brokers that want the same clusters, the one that comes first to the first
+    of them gets all.
+    """
+
+    ttl: Callable[[], float]
+    begin: float | None = None
+    limit: float = inf
+    rounds: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What clusters have prepared, by name of the part. ``failures`` has who has not, and why.
+
+    ``refused`` has the parts that a cluster said no to when it was asked for many.
+    """
+
+    parts: Mapping[str, PreparedPart] = field(default_factory=dict)
+    failures: Sequence[tuple[str, OarpyError]] = ()
+    refused: Mapping[str, CallRefused] = field(default_factory=dict)
+
+    @property
+    def failure(self) -> str:
+        """Why not all is prepared, cluster by cluster; nothing if it is."""
+        return "; ".join(dict.fromkeys(f"{cluster}: {error}" for cluster, error in self.failures))
+
+    def beside(self, more: Prepared, *failures: tuple[str, OarpyError]) -> Prepared:
+        """Return what is prepared by both, with the ``failures`` that still count and those of ``more``."""
+        refused = {**self.refused, **more.refused}
+        return Prepared({**self.parts, **more.parts}, (*failures, *more.failures), refused)
+
+
+_PATIENCE, _PLACED, _HELD = 8.0, 0.5, 1.0
+"""Seconds that a cluster has for its answer, and for each part: one that holds processors waits for its next pass."""
+_VICTIMS_END = 0.5
+"""Seconds after which a part is asked for again, while the jobs that were evicted for it end."""
+_BACK_OFF = (0.2, 1.0)
+"""Seconds, by chance between these, after which a cluster that refused is asked again."""
+
+
+def name_of(act: _Part) -> str:
+    """Return the name of the part that an act is about."""
+    return act.name if isinstance(act, Freeze) else act.part.name
+
+
+def prepare(
+    transaction: str, acts: Sequence[Act], terms: Terms, clock: Callable[[], float], chance: Random
+) -> Errand[Prepared]:
+    """Have all acts prepared; ``transaction`` is its name on clusters.
+
+    First come clusters where nobody is evicted, so that nobody has to go for a job that finds no room elsewhere.
+    """
+    phase = _FirstPhase(transaction, terms, chance)
+    evictions = [act for act in acts if isinstance(act, Evict)]
+    evicting = {act.cluster for act in evictions}
+    parts = [act for act in acts if not isinstance(act, Evict)]
+    found = yield from phase.prepared([act for act in parts if act.cluster not in evicting])
+    if found.failures or not evictions:
+        return found
+    for act in evictions:
+        if failure := (yield from phase.evicted(act)):
+            return Prepared(found.parts, [(act.cluster, failure)])
+    missing, pause = [act for act in parts if act.cluster in evicting], 0.0
+    while True:
+        found = found.beside((yield from phase.asked(missing, pause)))
+        missing = [act for act in missing if name_of(act) not in found.parts]
+        if not missing or clock() + _VICTIMS_END >= terms.limit:
+            return found
+        pause = _VICTIMS_END
+
+
+class _FirstPhase:
+    """Asks clusters. What was refused is asked for anew; what got no answer is the same call once more."""
+
+    def __init__(self, transaction: str, terms: Terms, chance: Random) -> None:
+        self._transaction = transaction
+        self._terms = terms
+        self._chance = chance
+        self._refused: Counter[str] = Counter()
+
+    def prepared(self, acts: Sequence[_Part]) -> Errand[Prepared]:
+        """Have acts prepared, at the same time or cluster by cluster."""
+        if self._terms.rounds == 1:
+            return (yield from self.asked(acts))
+        found = yield from self.asked([act for act in acts if not isinstance(act, Hold)])
+        holds = [act for act in acts if isinstance(act, Hold)]
+        for cluster in sorted({act.cluster for act in holds}):
+            if found.failures:
+                break
+            found = yield from self._tried([act for act in holds if act.cluster == cluster], found)
+        return found
+
+    def _tried(self, missing: Sequence[_Part], found: Prepared) -> Errand[Prepared]:
+        """Have the acts of one cluster prepared beside what is found, in as many rounds as there are."""
+        for number in range(self._terms.rounds):
+            pause = self._chance.uniform(*_BACK_OFF) if number else 0.0
+            found = found.beside((yield from self.asked(missing, pause)))
+            missing = [act for act in missing if name_of(act) not in found.parts]
+            if not all(isinstance(error, CallRefused) for _, error in found.failures) or not missing:
+                break
+        return found
+
+    def asked(self, acts: Sequence[_Part], pause: float = 0.0) -> Errand[Prepared]:
+        """Ask once, all clusters at the same time."""
+        if not acts:
+            return Prepared()
+        calls = list(self._calls(acts))
+        patience = _PATIENCE + max(_time_of(act for act in acts if act.cluster == one.cluster) for one in acts)
+        answers = yield CallBatch([ClusterCall(cluster, ask, patience) for cluster, _, ask in calls], patience, pause)
+        found = Prepared()
+        for (cluster, names, _), answer in zip(calls, answers, strict=True):
+            found = found.beside(self._heard(cluster, names, answer), *found.failures)
+        return found
+
+    def _heard(self, cluster: str, names: Sequence[str], answer: object) -> Prepared:
+        """Return what an answer about parts comes to."""
+        if isinstance(answer, OarpyError):
+            self._refused.update(names if isinstance(answer, CallRefused) else ())
+            return Prepared(failures=[(cluster, answer)])
+        if isinstance(answer, PreparedPart):
+            return Prepared({names[0]: answer})
+        assert isinstance(answer, list)
+        parts = {name: one for name, one in zip(names, answer, strict=True) if isinstance(one, PreparedPart)}
+        refused = {name: one for name, one in zip(names, answer, strict=True) if isinstance(one, CallRefused)}
+        return Prepared(parts, [(cluster, one) for one in refused.values()][:1], refused)
+
+    def evicted(self, act: Evict) -> Errand[OarpyError | None]:
+        """Have local jobs of a cluster end; return why it does not free enough."""
+        call = table.Evict(self._transaction, act.request, act.procs, key=f"{self._transaction}:evict")
+        (answer,) = yield CallBatch([ClusterCall(act.cluster, call)])
+        if isinstance(answer, OarpyError):
+            return answer
+        return None if answer else CallRefused("too few local jobs may give way")
+
+    def _calls(self, acts: Sequence[_Part]) -> Iterable[tuple[str, list[str], Callable[[Cluster], object]]]:
+        """Yield cluster, names of parts, and the call for these: one for all that join the queue of a cluster."""
+        placed: dict[str, list[Place]] = {}
+        for act in acts:
+            if isinstance(act, Place):
+                placed.setdefault(act.cluster, []).append(act)
+            else:
+                yield act.cluster, [name_of(act)], self._asking(act)
+        for cluster, some in placed.items():
+            if len(some) == 1:
+                yield cluster, [name_of(some[0])], self._asking(some[0])
+            else:
+                yield cluster, [name_of(act) for act in some], self._asking_all(some)
+
+    def _asking(self, act: _Part) -> Callable[[Cluster], object]:
+        key = f"{self._transaction}:{name_of(act)}:{self._refused[name_of(act)]}"
+        return lambda cluster: cluster.ask(self._change(act, key))
+
+    def _change(self, act: _Part, key: str) -> Change[PreparedPart]:
+        part = GridPart(act.name, "withdrawn", act.request) if isinstance(act, Freeze) else act.part
+        return Prepare(self._transaction, part, self._terms.ttl(), key=key)
+
+    def _asking_all(self, acts: Sequence[Place]) -> Callable[[Cluster], object]:
+        parts = [PartOfTransaction(self._transaction, act.part) for act in acts]
+        call = PrepareAll(parts, self._terms.ttl(), key=f"{self._transaction}:prepare")
+        return lambda cluster: list(cluster.ask(call))
+
+
+def _time_of(acts: Iterable[_Part]) -> float:
+    """Return for how many seconds more a cluster may be busy with acts."""
+    return sum(_HELD if isinstance(act, Hold) else _PLACED for act in acts)
