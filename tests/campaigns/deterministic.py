@@ -41,9 +41,11 @@ from tests.campaigns.virtual_cluster import MODULES, NODES, Counts, Doom, Virtua
 from tests.harness import bare_environment, virtual_time
 from tests.harness.virtual_time import BEGIN, SECOND
 
-STEPS = 120
+STEPS = 100
 """Of a seed, by default."""
 _CALM_ROUNDS = 2000
+_SLOWNESS = SECOND // 2
+"""For how long a module that is woken hears more, while all is calm."""
 _HOUR = 3600 * SECOND
 USERS = ("ann", "bob", "eve")
 
@@ -82,8 +84,8 @@ class Result:
 class Run:
     """One run of steps on a fresh cluster."""
 
-    def __init__(self, dsn: str, seed: int) -> None:
-        self.cluster = VirtualCluster(dsn, random.Random(f"messages of {seed}"))
+    def __init__(self, database: virtual_time.Database, seed: int) -> None:
+        self.cluster = VirtualCluster(database, random.Random(f"messages of {seed}"))
         self.oracle = Oracle(self.cluster)
         self.cluster.on_start = self.oracle.starts
 
@@ -105,7 +107,7 @@ class Run:
     def submit(self, chance: random.Random) -> None:
         """Somebody submits a job, or an array."""
         user, types, queue = chance.choice(USERS), list[str](), "default"
-        seconds, walltime = chance.randrange(1, 900), chance.choice((60, 300, 600, 900))
+        seconds, walltime = chance.randrange(1, 400), chance.choice((60, 200, 400))
         if chance.random() < 0.25:
             types, queue = ["besteffort"], "besteffort"
         if chance.random() < 0.3:
@@ -115,7 +117,7 @@ class Run:
         size = chance.randrange(2, 5) if chance.random() < 0.2 else 1
         reservation = None
         if not types and size == 1 and chance.random() < 0.1:
-            reservation = self.cluster.clock.datetime() + timedelta(seconds=chance.randrange(60, 1800))
+            reservation = self.cluster.clock.datetime() + timedelta(seconds=chance.randrange(60, 900))
         known = sorted(self.oracle.submitted)
         after = (str(chance.choice(known)),) if known and reservation is None and chance.random() < 0.1 else ()
         words = chance.sample(("/core=1", "/core=2", "/nodes=1", "/nodes=2", "/core=3"), 2)
@@ -278,7 +280,7 @@ class Run:
         heard = self.cluster.counts.heard
         upcoming = self.cluster.next_event()
         until = due if upcoming is None else min(due, upcoming)
-        self.cluster.pass_time(max(until - self.cluster.clock.now, 1))
+        self.cluster.pass_time(max(until - self.cluster.clock.now, 1) + _SLOWNESS)
         return self.cluster.counts.heard > heard
 
     def _let_go_on(self) -> None:
@@ -286,6 +288,7 @@ class Run:
         stopped = tuple(job for job, seen in self.oracle.seen.items() if seen.state in ("Hold", "Suspended"))
         if stopped:
             self.cluster.act("ann", lambda who: actions.resume(_as_admin(who), JobSelection(stopped)))
+            self.oracle.look()
 
 
 def _as_admin(session: UserSession) -> UserSession:
@@ -332,8 +335,8 @@ def steps_of(seed: int, number: int) -> list[Step]:
 def run_steps(server: str, template: str, seed: int, steps: Sequence[Step]) -> Result:
     """Run steps on a fresh cluster, and return what became of it."""
     began, wrong = time.perf_counter(), ""
-    with virtual_time.database(server, template) as dsn:
-        made = Run(dsn, seed)
+    with virtual_time.database(server, template) as database:
+        made = Run(database, seed)
         cluster = made.cluster
         with cluster.clock.rules(), _quiet():
             try:

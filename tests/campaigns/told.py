@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from oarpy.model.job_types import read_types
 from oarpy.model.states import ALLOWED, FINAL_STATES, JobState
@@ -82,6 +83,8 @@ class Oracle:
     submitted: set[int] = field(default_factory=set)
     deleted: set[int] = field(default_factory=set)
     seen: dict[int, Seen] = field(default_factory=dict)
+    _rows: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    """What ``seen`` was made from."""
     _never: set[int] = field(default_factory=set)
     """Jobs that were over before any program of theirs began."""
     _places: dict[JobKey, tuple[str, frozenset[int]]] = field(default_factory=dict)
@@ -108,22 +111,23 @@ class Oracle:
 
     def look(self) -> None:
         """Look at all jobs as users do. Raises :class:`Wrong` if that contradicts what they were told."""
-        found: dict[int, Seen] = {}
-        for job, state, *rest in self.cluster.rows(_JOBS):
-            attempt, status, started, ended, types, accounted, message = rest
-            found[job] = Seen(JobState(state), attempt, status, started, ended, tuple(types), accounted, message)
-        if missing := (self.submitted | self.seen.keys()) - found.keys():
+        rows = {row[0]: row for row in self.cluster.rows(_JOBS)}
+        if missing := (self.submitted | self.seen.keys()) - rows.keys():
             raise Wrong(f"jobs {sorted(missing)} are gone")
-        for job, now in found.items():
-            if (before := self.seen.get(job)) is not None and before != now:
+        for job, row in rows.items():
+            if self._rows.get(job) == row:
+                continue
+            _, state, attempt, status, started, ended, types, accounted, message = row
+            now = Seen(JobState(state), attempt, status, started, ended, tuple(types), accounted, message)
+            if (before := self.seen.get(job)) is not None:
                 self._compare(job, before, now)
-            if before != now:
-                self.cluster.note(f"job {job} {now}")
+            self.cluster.note(f"job {job} {now}")
             if now.state in FINAL_STATES and not any(key.job == job for key in self.cluster.began):
                 self._never.add(job)
             if now.state is JobState.RUNNING and not self._is_idle(now) and now.attempt:
                 self._require_begun(job, now)
-        self.seen = found
+            self.seen[job] = now
+        self._rows = rows
 
     @staticmethod
     def _is_idle(job: Seen) -> bool:

@@ -19,7 +19,7 @@ import zlib
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import psycopg
@@ -41,10 +41,9 @@ from oarpy.transport.inbox import Inbox
 from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode
 from oarpy.wire.jobs import JobKey, JobSpec
 from oarpy.wire.messages import ChannelLost, Command, Ready, Report
-from tests.harness import virtual_time
 from tests.harness.fake_transport import FakeTransport
 from tests.harness.small_cluster import with_settings
-from tests.harness.virtual_time import SECOND, Clock, Session
+from tests.harness.virtual_time import SECOND, Clock, Database, Session
 
 MODULES = ("metascheduler", "launcher", "canceller", "monitor", "accounting")
 NODES, CORES = ("n1", "n2", "n3", "n4"), 2
@@ -53,7 +52,10 @@ SETTINGS = with_settings(
     nodes={"lost_timeout": 240.0},
     jobs={"users_may_suspend": True},
     walltime={"enabled": True},
-    modules={"accounting_window": 3600, "launcher": 120.0, "canceller": 120.0, "monitor": 60.0},
+    modules={
+        "accounting_window": 3600,
+        **dict.fromkeys(("metascheduler", "launcher", "canceller", "monitor", "accounting"), 240.0),
+    },
 )
 AGAIN = 99
 """The exit code with which an idempotent job asks to be run again."""
@@ -97,6 +99,7 @@ class Process:
     def __init__(self, cluster: VirtualCluster, name: str, make: Callable[[], Module] | None = None) -> None:
         self.name = name
         self.doom: Doom | None = None
+        self.killed = False
         self.due = 0
         """When its loop runs it again, though it hears nothing."""
         self._cluster = cluster
@@ -108,7 +111,7 @@ class Process:
     def session(self) -> Session:
         """The session, opened when there is none; a module leads then."""
         if self._session is None or self._session.closed:
-            self._session = virtual_time.connect(self._cluster.dsn, self)
+            self._session = self._cluster.database.connect(self)
             if self.module is not None:
                 doom, self.doom = self.doom, None
                 assert notifications.try_lead(self._session, self.name)
@@ -117,9 +120,8 @@ class Process:
 
     def die(self) -> None:
         """End at once; a new process of the kind takes the place."""
-        if self._session is not None:
-            self._session.break_off()
-        self._session = self.doom = None
+        self.lose_session()
+        self.killed = False
         if self._make is not None:
             self.module = self._make()
 
@@ -131,9 +133,10 @@ class Process:
 
     # What its session tells
 
-    def begins(self) -> int:
+    def begins(self, *, transaction: bool) -> int:
         """Let some time pass before a transaction."""
-        self._cluster.pass_time(_TICK)
+        if transaction:
+            self._cluster.pass_time(_TICK)
         return self._cluster.clock.now
 
     def before(self, what: str) -> None:
@@ -155,12 +158,12 @@ class Process:
         if self.doom.left > 0:
             return
         if not self.doom.cut:
-            self.doom = None
             self._cluster.counts.kills += 1
             self._cluster.note(f"{self.name} is killed at {what[:60]}")
+            self.killed = True
+            self.lose_session()  # nothing that the code does on the way out reaches the database
             raise Killed
         if what != "message":
-            self.doom = None
             self._cluster.counts.cuts += 1
             self._cluster.note(f"{self.name} loses its session at {what[:60]}")
             self.lose_session()
@@ -204,8 +207,8 @@ class Wire:
 class VirtualCluster:
     """The cluster. Its own session, ``control``, is nobody's: what it looks at is what users could see."""
 
-    def __init__(self, dsn: str, chance: random.Random, settings: Configuration = SETTINGS) -> None:
-        self.dsn = dsn
+    def __init__(self, database: Database, chance: random.Random, settings: Configuration = SETTINGS) -> None:
+        self.database = database
         self.clock = Clock()
         self.chance = chance
         self.settings = settings
@@ -223,7 +226,7 @@ class VirtualCluster:
         """How each program ended that did so by itself."""
         self.disturbed: set[int] = set()
         """Jobs whose programs a node lost."""
-        self.control = virtual_time.connect(dsn)
+        self.control = database.connect()
         self._ear = notifications.Ear(self.control, notifications.EVENTS)
         self._add_nodes()
         makes: dict[str, Callable[[], Module]] = {
@@ -289,11 +292,11 @@ class VirtualCluster:
             process.due = self.clock.now + int(process.module.period * SECOND)
             if outcome.wake_at is not None:
                 process.due = min(process.due, int(outcome.wake_at * SECOND))
-        except Killed:
-            if name == "launcher":
-                self.close_channels()
-            process.die()
-        except psycopg.OperationalError as error:
+        except (Killed, psycopg.OperationalError) as error:
+            if process.killed:
+                if name == "launcher":
+                    self.close_channels()
+                process.die()
             self.note(f"{name}: {type(error).__name__}")
         except psycopg.Error as error:
             kind = "refused" if is_refusal(error) else "failed"
@@ -307,18 +310,18 @@ class VirtualCluster:
         process.doom = doom
         try:
             found = what(UserSession(process.session, self.settings, user, 1000, is_admin=False))
-        except Killed:
-            process.die()
-            return False, None
-        except psycopg.OperationalError:
+        except (Killed, psycopg.OperationalError):
+            process.killed = False
             return False, None
         finally:
             process.doom = None
         return True, found
 
     def woken(self) -> set[str]:
-        """Return the modules that the automaton would tell to run, for what was announced since the last time."""
-        self.control.execute("SELECT")  # the server passes on what it has before it answers
+        """Return the modules that the automaton would tell to run, for what was announced since the last time.
+
+        The server passes on what it has when it answers: what was announced before ``rows`` were last read.
+        """
         heard = self._ear.drain()
         return {name for payload in heard for name in REACTIONS.get(payload, ()) if name in self.processes}
 
@@ -340,14 +343,14 @@ class VirtualCluster:
     def _next_event(self) -> tuple[int, Callable[[], None]] | None:
         first: tuple[int, Callable[[], None]] | None = None
         for name in NODES:
-            if self._out[name] and (first is None or self._out[name][0][0] < first[0]):
-                first = (self._out[name][0][0], partial(self._arrive, name))
-            if self._back[name] and (first is None or self._back[name][0][0] < first[0]):
-                first = (self._back[name][0][0], partial(self._report, name))
+            if (queue := self._out[name]) and (first is None or queue[0][0] < first[0]):
+                first = (queue[0][0], partial(self._arrive, name))
+            if (back := self._back[name]) and (first is None or back[0][0] < first[0]):
+                first = (back[0][0], partial(self._report, name))
             for key, job in self.nodes.node(name).jobs.items():
                 if job.spec is None or job.started is None or job.ended is not None or job.suspended is not None:
                     continue
-                seconds, status = map(int, job.spec.command.split()[1:])
+                seconds, status = _work(job.spec.command)
                 status = 0 if status == AGAIN and key.job % 3 == 0 else status  # a chain of copies has an end
                 over = seconds >= job.walltime > 0
                 at = int((job.started.start + min(seconds, job.walltime or seconds)) * SECOND)
@@ -450,6 +453,13 @@ class VirtualCluster:
         self.lose(name)
         self.nodes.reboot(name, keep_state)
         self.nodes.inbox.drain()
+
+
+@lru_cache(maxsize=256)
+def _work(command: str) -> tuple[int, int]:
+    """Return how many seconds a program works, and how it ends."""
+    seconds, status = map(int, command.split()[1:])
+    return seconds, status
 
 
 def _keys(command: Command) -> str:

@@ -19,9 +19,10 @@ from typing import Any, Protocol
 from unittest.mock import patch
 
 import psycopg
-from psycopg import sql
+from psycopg import generators, sql
+from psycopg._preparing import PrepareManager
 from psycopg.conninfo import make_conninfo
-from psycopg.pq import TransactionStatus
+from psycopg.pq import PGconn, TransactionStatus, abc
 
 from oarpy.modules.launcher import recalling
 from oarpy.store.database import PlainListDumper
@@ -31,9 +32,13 @@ SECOND = 1_000_000
 """In microseconds, as all instants and durations of the clock."""
 BEGIN = int(datetime(2030, 1, 1, 9, 0, tzinfo=UTC).timestamp()) * SECOND
 
+_UNDO = b"ROLLBACK; UNLISTEN *; RESET ALL; DISCARD TEMP; SELECT pg_advisory_unlock_all()"
+_NOWHERE = b"-"
+"""What libpq cannot connect to."""
+
 _OPTIONS = (
     "-c search_path=public,sim,pg_catalog -c timezone=UTC -c synchronous_commit=off -c deadlock_timeout=1h"
-    " -c max_parallel_workers_per_gather=0"
+    " -c max_parallel_workers_per_gather=0 -c plan_cache_mode=force_generic_plan"
 )
 _FUNCTIONS = """
 CREATE SCHEMA sim;
@@ -96,7 +101,7 @@ class Clock:
 class Watch(Protocol):
     """What a session asks around all it does; any of these may raise, and the session is as a real one then."""
 
-    def begins(self) -> int:
+    def begins(self, *, transaction: bool) -> int:
         """A transaction begins, or a statement outside of one; return the instant."""
 
     def before(self, what: str) -> None:
@@ -117,9 +122,12 @@ class _Cursor(psycopg.Cursor[tuple[Any, ...]]):
 
 
 class Session(psycopg.Connection[tuple[Any, ...]]):
-    """A connection to a database with the clock; ``watch`` sees each of its statements."""
+    """A connection to a :class:`Database`; ``watch`` sees each of its statements."""
 
+    database: Database
     watch: Watch | None = None
+    _heard = 0
+    """The time that the server was last told here."""
 
     @contextmanager
     def watched(self, text: str) -> Iterator[None]:
@@ -128,7 +136,7 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
             yield
             return
         if self.info.transaction_status is TransactionStatus.IDLE:
-            self._set_clock(self.watch.begins())
+            self._hear_clock(self.watch.begins(transaction=False))
         self.watch.before(text)
         yield
         self.watch.after(text)
@@ -139,8 +147,6 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
     ) -> Iterator[psycopg.Transaction]:
         """Open a transaction, and tell of its COMMIT if it is no part of another."""
         watch = self.watch if self.info.transaction_status is TransactionStatus.IDLE else None
-        if watch is not None:
-            self._set_clock(watch.begins())
         with super().transaction(savepoint_name, force_rollback) as opened:
             yield opened
             if watch is not None:
@@ -148,24 +154,59 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
         if watch is not None:
             watch.after("COMMIT")
 
+    def _exec_command(self, command: Any, *options: Any, **more: Any) -> Any:
+        """Run a command of psycopg's own; BEGIN comes behind the time that it is then, in one message."""
+        if self.watch is None or not command.startswith(b"BEGIN"):
+            return (yield from super()._exec_command(command, *options, **more))
+        self.pgconn.send_query(self._clock_at(self.watch.begins(transaction=True)) + b"; " + command)
+        return (yield from generators.execute(self.pgconn))[-1]
+
     def break_off(self) -> None:
         """End as when the client is killed. What the server undoes then is undone when this returns."""
         if not self.closed:
-            self.pgconn.exec_(b"ROLLBACK")
-            self.pgconn.exec_(b"SELECT pg_advisory_unlock_all()")
-            self.close()
+            self.database.take_back(self)
 
-    def _set_clock(self, instant: int) -> None:
+    def _hear_clock(self, instant: int) -> None:
+        if instant != self._heard:
+            self.pgconn.exec_(self._clock_at(instant))
+
+    def _clock_at(self, instant: int) -> bytes:
+        self._heard = instant
         begun = datetime.fromtimestamp(instant / SECOND, UTC).isoformat()
-        self.pgconn.exec_(f"SELECT set_config('sim.begun', '{begun}', false), setval('sim.clock', {instant})".encode())
+        return f"SELECT set_config('sim.begun', '{begun}', false), setval('sim.clock', {instant})".encode()
 
 
-def connect(dsn: str, watch: Watch | None = None) -> Session:
-    """Open a session as modules do."""
-    session = Session.connect(dsn, autocommit=True, cursor_factory=_Cursor)
-    session.adapters.register_dumper(list, PlainListDumper)
-    session.watch = watch
-    return session
+class Database:
+    """A database with the clock. Its server's processes outlive sessions: what they have read and planned is kept."""
+
+    def __init__(self, dsn: str) -> None:
+        self.dsn = dsn
+        self._idle: list[tuple[abc.PGconn, PrepareManager]] = []
+
+    def connect(self, watch: Watch | None = None) -> Session:
+        """Open a session as modules do."""
+        if self._idle:
+            pgconn, prepared = self._idle.pop()
+            session = Session(pgconn)
+            session._prepared = prepared
+            session._autocommit = True
+            session.cursor_factory = _Cursor
+        else:
+            session = Session.connect(self.dsn, autocommit=True, cursor_factory=_Cursor, prepare_threshold=0)
+            session.prepared_max = None
+        session.adapters.register_dumper(list, PlainListDumper)
+        session.database, session.watch = self, watch
+        return session
+
+    def take_back(self, session: Session) -> None:
+        """Undo what the server undoes at the end of a session, and keep its process for the next."""
+        pgconn, session.pgconn = session.pgconn, PGconn.connect_start(_NOWHERE)
+        prepared, session._prepared = session._prepared, PrepareManager()
+        session.close()
+        pgconn.exec_(_UNDO)
+        while pgconn.notifies() is not None:
+            pass
+        self._idle.append((pgconn, prepared))
 
 
 def make_template(server: str) -> str:
@@ -181,13 +222,13 @@ def make_template(server: str) -> str:
 
 
 @contextmanager
-def database(server: str, template: str) -> Iterator[str]:
-    """Make a database from a template, and return its DSN; it is dropped at the end."""
+def database(server: str, template: str) -> Iterator[Database]:
+    """Make a database from a template; it is dropped at the end."""
     name = f"virtual_{uuid.uuid4().hex}"
     with psycopg.connect(server, dbname="postgres", autocommit=True) as maintenance:
         create = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
         maintenance.execute(create.format(sql.Identifier(name), sql.Identifier(template)))
         try:
-            yield make_conninfo(server, dbname=name, options=_OPTIONS)
+            yield Database(make_conninfo(server, dbname=name, options=_OPTIONS))
         finally:
             maintenance.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
