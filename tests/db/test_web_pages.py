@@ -418,3 +418,76 @@ def test_the_gantt_tells_drained_nodes_from_those_that_were_down(client: TestCli
     states_ = {(first, state): (end, reason) for first, count, begin, end, state, reason in found}
     assert set(states_) == {(0, "drained"), (0, "Suspected"), (2, "Absent")}
     assert states_[0, "drained"] == (7200, "its fan")
+
+
+def test_a_confirmation_keeps_the_reason_and_a_form_that_is_wrong_what_was_typed(
+    client: TestClient, connection: Connection
+) -> None:
+    add_nodes(connection, "n1")
+    who = {**HTML, **token(connection, ME, Scope.ADMIN)}
+    asked = {"node": "n1", "reason": 'a "new" fan'}
+    assert 'name="reason" maxlength="500" value="a &#34;new&#34; fan"' in get(
+        client, "/confirm/drain", who, params=asked
+    )
+    answer = client.get("/confirm/drain", params={**asked, "node": "n9"}, headers=who)
+    assert answer.status_code == 404
+    assert "There is no node n9." in answer.text
+    assert 'name="node" value="n9"' in answer.text
+    assert "a &#34;new&#34; fan" in answer.text
+    long = {**asked, "reason": "x" * 501, "confirmed": "yes"}
+    answer = client.post("/actions/drain", data=long, headers=who, follow_redirects=False)
+    assert answer.status_code == 400
+    assert "--reason has 501 characters" in answer.text
+    assert "x" * 501 in answer.text
+    assert "Drain n1?" in answer.text
+
+
+def test_quotas_that_cannot_be_read_can_be_mended(client: TestClient, connection: Connection) -> None:
+    who = {**HTML, **token(connection, ME, Scope.ADMIN)}
+    answer = client.post("/confirm/load-quotas", data={"text": '{"quotas": "<none>"'}, headers=who)
+    assert answer.status_code == 400
+    assert "{&#34;quotas&#34;: &#34;&lt;none&gt;&#34;</textarea>" in answer.text
+
+
+def test_jobs_that_would_end_are_listed_before(client: TestClient, connection: Connection) -> None:
+    cores = add_nodes(connection, "n1", "n2")
+    outer = add_job(connection, "Running", user=ANN, resources=cores[:1], types=["container"], job_name="hull")
+    inner = add_job(connection, "Running", user=BOB, resources=cores[2:3], types=[f"inner={outer}"])
+    other = add_job(connection, "Running", user=BOB, resources=cores[3:])
+    who = token(connection, ME, Scope.ADMIN)
+    for path in ("/confirm/absent?node=n1", f"/confirm/delete?job={outer}"):
+        text = get(client, path, who)
+        assert "2 jobs end by this" in text
+        assert [f'/jobs/{job}">' in text for job in (outer, inner, other)] == [True, True, False]
+    assert "this:" not in get(client, "/confirm/drain?node=n1", who)
+    states_ = connection.execute("SELECT DISTINCT state FROM jobs").fetchall()
+    assert states_ == [("Running",)]
+
+
+def test_the_audit_says_who_did_what_to_what(client: TestClient, connection: Connection) -> None:
+    add_nodes(connection, "n1")
+    job = add_job(connection, "Waiting", user=ANN)
+    admin, ann = token(connection, ME, Scope.ADMIN), token(connection, ANN)
+    client.post("/login", data={"token": "wrong"}, headers=HTML)
+    client.post(f"/api/v1/jobs/{job}/hold", headers=ann)
+    client.delete(f"/oarapi/jobs/{job + 1}.json", headers=ann)
+    client.post("/confirm/drain", data={"node": "n1"}, headers={**HTML, **admin})
+    drain = {"node": "n1", "reason": "its fan", "confirmed": "yes", "csrf_token": "c0ffee"}
+    client.post("/actions/drain", data=drain, headers={**HTML, **admin})
+
+    def told(path: str) -> list[list[str]]:
+        rows_ = re.findall("<tr.*?</tr>", get(client, path, admin), re.DOTALL)[1:]
+        return [
+            [" ".join(re.sub("<[^>]+>", "", cell).split()) for cell in re.findall("<td.*?</td>", row)] for row in rows_
+        ]
+
+    seen = [[row[1], row[2], row[3], row[5]] for row in told("/admin/audit")]
+    assert seen == [
+        [f"{ME} by a token", "Drain n1", "reason: its fan", "done 303"],
+        [f"{ANN} by a token", f"Delete job {job + 1}", "", "refused 404"],
+        [f"{ANN} by a token", f"Hold job {job}", "", "done 200"],
+    ]
+    assert [row[2] for row in told("/admin/audit?show=logins")] == ["Log in"]
+    assert len(told("/admin/audit?show=all")) == 5
+    assert {row[1] for row in told(f"/admin/audit?user={ANN}")} == {f"{ANN} by a token"}
+    assert "c0ffee" not in get(client, "/admin/audit?show=all", admin)

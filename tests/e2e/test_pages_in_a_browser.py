@@ -249,9 +249,12 @@ def test_an_admin_drains_a_node_and_that_is_on_record(site: Site, page: Page) ->
     page.get_by_text("n2 is drained.").wait_for()
     assert "a new fan" in site.cluster.run("oarnodes", "n2").stdout
     page.goto(f"{site.address}/admin/audit")
-    row = page.locator("tbody tr", has_text="/actions/drain").first
-    assert "a new fan" in (row.locator(".clip").get_attribute("title") or "")
-    assert "303" in row.inner_text()
+    row = page.locator("tbody tr", has_text="Drain n2").first
+    assert "reason: a new fan" in row.inner_text()
+    assert "done 303" in row.inner_text()
+    assert page.get_by_text("Log in", exact=True).count() == 0
+    page.get_by_role("link", name="Logins").click()
+    page.get_by_text("Log in", exact=True).first.wait_for()
     page.goto(f"{site.address}/admin")
     page.get_by_role("button", name="End the drain").click()
     page.get_by_role("button", name="End the drain").click()

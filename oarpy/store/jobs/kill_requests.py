@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import LiteralString
 
+from psycopg.sql import SQL
+
 from oarpy.store.database import Connection
 from oarpy.store.events import log_request
 
@@ -35,13 +37,12 @@ _ASK_ONCE = """
 # In no order: for that of jobs, PostgreSQL would walk through all that was ever held.
 _HOLDERS = "SELECT job_id FROM assigned_resources WHERE resource_id = ANY(%s) AND (upper_inf(during) OR suspended)"
 
-# Inner jobs that have begun, of containers that are being killed and have no other piece that goes on.
-_INSIDE = """
-    WITH dying AS (
+# Inner jobs that have begun, of containers that are to end and have no other piece that goes on.
+_INSIDE: LiteralString = """
+    WITH ending AS ({ending}), dying AS (
         SELECT c.job_id, CASE word WHEN 'container' THEN c.job_id::text ELSE substr(word, 11) END AS name
-        FROM kill_requests k JOIN jobs c ON c.job_id = k.job_id, unnest(c.types) AS word
-        WHERE k.state <> 'done' AND is_live(c.state) AND c.started_at IS NOT NULL
-          AND (word = 'container' OR word LIKE 'container=%%')
+        FROM ending JOIN jobs c USING (job_id), unnest(c.types) AS word
+        WHERE is_live(c.state) AND c.started_at IS NOT NULL AND (word = 'container' OR word LIKE 'container=%%')
     )
     SELECT DISTINCT ON (i.job_id) i.job_id, 'its container, job ' || d.job_id || ', is killed'
     FROM dying d JOIN jobs i ON i.types @> ARRAY['inner=' || d.name]
@@ -50,9 +51,11 @@ _INSIDE = """
           SELECT FROM jobs o
           WHERE is_live(o.state) AND o.started_at IS NOT NULL
             AND (o.types @> ARRAY['container=' || d.name] OR o.types @> ARRAY['container'] AND o.job_id::text = d.name)
-            AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = o.job_id AND k.state <> 'done'))
+            AND o.job_id NOT IN (SELECT job_id FROM ending))
     ORDER BY i.job_id, d.job_id
 """
+_INSIDE_ASKED = SQL(_INSIDE).format(ending=SQL("SELECT job_id FROM kill_requests WHERE state <> 'done'"))
+_INSIDE_GIVEN = SQL(_INSIDE).format(ending=SQL("SELECT unnest(%s::bigint[]) AS job_id"))
 
 # One signal for each job, numbers as the kernel knows them.
 _SIGNAL = """
@@ -126,7 +129,18 @@ def ask_on_resources(connection: Connection, resource_ids: Sequence[int], by: st
 
 def ask_inside(connection: Connection) -> tuple[int, ...]:
     """Ask for the end of the inner jobs of containers that are being killed; return the ids of the new ones."""
-    return ask_once(connection, connection.execute(_INSIDE, ()).fetchall(), "canceller")
+    return ask_once(connection, connection.execute(_INSIDE_ASKED, ()).fetchall(), "canceller")
+
+
+def inside(connection: Connection, job_ids: Sequence[int]) -> tuple[int, ...]:
+    """Return the inner jobs that would end with these jobs."""
+    return tuple(row[0] for row in connection.execute(_INSIDE_GIVEN, [list(job_ids)]))
+
+
+def on_resources(connection: Connection, resource_ids: Sequence[int]) -> tuple[int, ...]:
+    """Return the jobs that would end with the resources: those on them, and those inside of these."""
+    holders = {job for (job,) in connection.execute(_HOLDERS, [list(resource_ids)])}
+    return tuple(sorted(holders.union(inside(connection, sorted(holders)))))
 
 
 def signal(connection: Connection, signals: Sequence[tuple[int, int]], by: str, event: str) -> None:

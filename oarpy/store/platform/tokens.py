@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal, LiteralString
 
 from psycopg.rows import class_row
+from psycopg.sql import SQL
 
 from oarpy.store.database import Connection
+
+ActionKind = Literal["all", "deeds", "logins"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +110,17 @@ _BEGIN_ACTION = """
 """
 _END_ACTION = "UPDATE web_actions SET status = %s WHERE action_id = %s"
 
-_ACTIONS = """
+_LOGINS, _QUESTIONS = "/log(in|out)$", "/confirm/[a-z-]+$"
+_KINDS: dict[ActionKind, LiteralString] = {
+    "all": "true",
+    "deeds": f"path !~ '{_LOGINS}' AND path !~ '{_QUESTIONS}'",
+    "logins": f"path ~ '{_LOGINS}'",
+}
+
+_ACTIONS: LiteralString = """
     SELECT action_id, at, user_name, source, token_id, address, method, path, detail, status FROM web_actions
-    WHERE %(before)s::bigint IS NULL OR action_id < %(before)s ORDER BY action_id DESC LIMIT %(limit)s
+    WHERE (%(before)s::bigint IS NULL OR action_id < %(before)s) AND (%(user)s = '' OR user_name = %(user)s) AND {kind}
+    ORDER BY action_id DESC LIMIT %(limit)s
 """
 
 
@@ -155,7 +167,13 @@ def end_action(connection: Connection, action: int, status: int) -> None:
     connection.execute(_END_ACTION, [status, action])
 
 
-def actions(connection: Connection, before: int | None, limit: int) -> list[ActionRow]:
-    """Return at most ``limit`` actions with smaller numbers than ``before``, the newest first."""
+def actions(
+    connection: Connection, before: int | None, limit: int, kind: ActionKind = "all", user: str = ""
+) -> list[ActionRow]:
+    """Return at most ``limit`` actions with smaller numbers than ``before``, the newest first.
+
+    ``kind``: all, what did or changed something (deeds), or logins; ``user``: of one user alone.
+    """
+    statement = SQL(_ACTIONS).format(kind=SQL(_KINDS[kind]))
     with connection.cursor(row_factory=class_row(ActionRow)) as cursor:
-        return cursor.execute(_ACTIONS, {"before": before, "limit": limit}).fetchall()
+        return cursor.execute(statement, {"before": before, "limit": limit, "user": user}).fetchall()

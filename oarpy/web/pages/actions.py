@@ -17,7 +17,12 @@ from oarpy.client.platform.node_settings import Changes, Selection
 from oarpy.client.platform.resource_selection import find as find_resources
 from oarpy.client.rules import rules, trials
 from oarpy.client.session import Session
-from oarpy.model.errors import NotFound, UsageError
+from oarpy.model.errors import NotAllowed, NotFound, OarpyError, UsageError
+from oarpy.store.jobs import kill_requests
+from oarpy.store.jobs.job_listing import ListedJob
+from oarpy.store.past import job_pages
+from oarpy.store.past.job_pages import JobFilter
+from oarpy.web.app import status_of
 from oarpy.web.identity import Reader, Submitting, require_own_origin
 from oarpy.web.pages.job import find as find_job
 from oarpy.web.pages.rendering import page, redirect
@@ -30,6 +35,9 @@ Line = tuple[str, str]
 """A kind (``plus``, ``minus`` or nothing) and a line to show."""
 
 _LONGEST_FIELD = 500_000
+_LISTED = 50
+"""Jobs that are shown of those that would end."""
+
 _TRIED = 100
 """Past submissions that a changed rule is tried on."""
 
@@ -39,6 +47,7 @@ class Action:
     """``question`` and ``consequence`` are asked with the fields filled in; ``back`` is the page to return to.
 
     ``check`` raises what is wrong and returns lines to look at before; ``run`` does it and returns what to tell.
+    ``ends`` returns the jobs that would end by it.
     """
 
     fields: tuple[str, ...]
@@ -49,6 +58,7 @@ class Action:
     check: Callable[[Session, Fields], list[Line]]
     run: Callable[[Session, Fields], str]
     reason: bool = False
+    ends: Callable[[Session, Fields], tuple[int, ...]] | None = None
 
 
 async def _form(request: Request) -> dict[str, str]:
@@ -72,25 +82,39 @@ def ask_long(request: Request, identity: Reader, name: str, form: Form) -> Respo
 
 @router.post("/actions/{name}", dependencies=[Depends(require_own_origin)])
 def act(request: Request, identity: Submitting, name: str, form: Form) -> Response:
-    """Do what was confirmed, and go back."""
+    """Do what was confirmed, and go back; what cannot be done is asked about again, with what was typed."""
     action = _action(name)
     if form.get("confirmed") != "yes":
         raise UsageError("the action is not confirmed")
-    given = _fields(action, form)
-    with seats_of(request).session(identity, changes=True) as session:
-        said = action.run(session, given)
+    try:
+        given = _fields(action, form)
+        with seats_of(request).session(identity, changes=True) as session:
+            said = action.run(session, given)
+    except NotAllowed:
+        raise
+    except OarpyError as error:
+        return _asked(request, identity, name, form, error)
     return redirect(request, action.back.format_map(given), said)
 
 
-def _asked(request: Request, identity: Reader, name: str, form: Fields) -> Response:
+def _asked(request: Request, identity: Reader, name: str, form: Fields, problem: OarpyError | None = None) -> Response:
+    """Ask, after a ``problem`` with the answer, if there was one. A form that is not right is shown to be mended."""
     action = _action(name)
-    given = _fields(action, form)
-    with seats_of(request).session(identity) as session:
-        lines = action.check(session, given)
+    try:
+        given = _fields(action, form)
+        with seats_of(request).session(identity) as session:
+            lines = action.check(session, given)
+            ended = action.ends(session, given) if action.ends else ()
+            jobs = _jobs(session, ended[:_LISTED])
+    except NotAllowed:
+        raise
+    except OarpyError as error:
+        return _to_mend(request, identity, name, form, problem or error)
     return page(
         request,
         identity,
         "confirm.html",
+        200 if problem is None else status_of(problem),
         action=name,
         question=action.question.format_map(given),
         consequence=action.consequence.format_map(given),
@@ -98,10 +122,24 @@ def _asked(request: Request, identity: Reader, name: str, form: Fields) -> Respo
         back=action.back.format_map(given),
         fields={key: value for key, value in given.items() if not (action.reason and key == "reason")},
         lines=lines,
+        jobs=jobs,
+        ended=len(ended),
         asks_reason=action.reason,
         reason=given.get("reason", ""),
-        problem="",
+        problem=problem,
     )
+
+
+def _to_mend(request: Request, identity: Reader, name: str, form: Fields, problem: OarpyError) -> Response:
+    """Return the form as it was filled in, with what is wrong with it."""
+    fields = {field: form.get(field, "")[:_LONGEST_FIELD] for field in _action(name).fields}
+    return page(request, identity, "mend.html", status_of(problem), action=name, fields=fields, problem=problem)
+
+
+def _jobs(session: Session, ids: tuple[int, ...]) -> tuple[ListedJob, ...]:
+    if not ids:
+        return ()
+    return job_pages.page(session.connection, JobFilter(ids=ids), limit=_LISTED).jobs
 
 
 def _action(name: str) -> Action:
@@ -132,6 +170,13 @@ def _check_job(session: Session, given: Fields) -> list[Line]:
     row = find_job(session, parse_ids([given["job"]])[0]).row
     session.require_owner(row.user, f"job {row.job_id}")
     return [("", f"job {row.job_id} of {row.user}: {row.name or 'no name'}, {row.state}")]
+
+
+def _ended_with_job(session: Session, given: Fields) -> tuple[int, ...]:
+    """Return the job if it has begun, and the jobs that run inside it."""
+    job = find_job(session, parse_ids([given["job"]])[0]).row
+    own = (job.job_id,) if job.started is not None and job.ended is None else ()
+    return (*own, *kill_requests.inside(session.connection, own))
 
 
 def _hold(session: Session, given: Fields) -> str:
@@ -169,6 +214,12 @@ def _check_node(session: Session, given: Fields) -> list[Line]:
     names = sorted({one.network_address or "" for one in found})
     shown = ", ".join(names[:20]) + (" ..." if len(names) > 20 else "")
     return [("", f"{len(names)} nodes, {len(found)} resources: {shown}")]
+
+
+def _ended_on_node(session: Session, given: Fields) -> tuple[int, ...]:
+    """Return the jobs that would end with the nodes."""
+    found = find_resources(session, (), (given["node"],))
+    return kill_requests.on_resources(session.connection, [one.resource_id for one in found])
 
 
 def _queue_change(active: bool) -> Callable[[Session, Fields], str]:
@@ -261,7 +312,14 @@ ACTIONS = {
         ("job",), "Release job {job}?", "It is scheduled again.", "Release it", "/jobs/{job}", _check_job, _resume
     ),
     "delete": Action(
-        ("job",), "Delete job {job}?", "If it runs, it is killed.", "Delete it", "/jobs/{job}", _check_job, _delete
+        ("job",),
+        "Delete job {job}?",
+        "If it runs, it is killed.",
+        "Delete it",
+        "/jobs/{job}",
+        _check_job,
+        _delete,
+        ends=_ended_with_job,
     ),
     "drain": Action(
         ("node", "reason"),
@@ -291,6 +349,7 @@ ACTIONS = {
         _check_node,
         _node_change("is Absent", state="Absent"),
         reason=True,
+        ends=_ended_on_node,
     ),
     "alive": Action(
         ("node",),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.resources import files
+from typing import cast
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -18,8 +20,10 @@ from oarpy.store.pages import cells
 from oarpy.store.platform import tokens
 from oarpy.store.platform.admission_rules import AdmissionRuleRow
 from oarpy.store.platform.queues import queues as all_queues
+from oarpy.store.platform.tokens import ActionKind
 from oarpy.web.identity import Administering
 from oarpy.web.pages import asked
+from oarpy.web.pages.audit_text import told
 from oarpy.web.pages.cluster import troubled
 from oarpy.web.pages.rendering import base, page
 from oarpy.web.seats import seats_of
@@ -27,6 +31,8 @@ from oarpy.web.seats import seats_of
 router = APIRouter(prefix="/admin")
 
 _PAGE = 50
+_SHOWN: tuple[ActionKind, ...] = ("deeds", "logins", "all")
+_TITLES = ("What was done", "Logins", "All requests")
 
 
 @router.get("")
@@ -73,13 +79,28 @@ def all_quotas(request: Request, identity: Administering) -> Response:
 
 @router.get("/audit")
 def audit(request: Request, identity: Administering) -> Response:
-    """Return what was done over the web."""
-    before = asked.number(request, "before")
+    """Return what was done over the web; logins are on a list of their own."""
+    before, user = asked.number(request, "before"), asked.text(request, "user")
+    kind = cast(ActionKind, asked.choice(request, "show", _SHOWN))
     with seats_of(request).session(identity) as session:
         session.require_admin("see these pages")
-        found = tokens.actions(session.connection, before, _PAGE)
-    older = f"{base(request)}/admin/audit?before={found[-1].action_id}" if len(found) == _PAGE else ""
-    return page(request, identity, "audit.html", actions=found, older=older)
+        found = tokens.actions(session.connection, before, _PAGE, kind, user)
+
+    def link(**changes: object) -> str:
+        kept = {"show": kind, "user": user, **changes}
+        return f"{base(request)}/admin/audit?" + urlencode({name: value for name, value in kept.items() if value})
+
+    return page(
+        request,
+        identity,
+        "audit.html",
+        actions=[(row, told(row)) for row in found],
+        tabs=[(title, link(show=name), name == kind) for name, title in zip(_SHOWN, _TITLES, strict=True)],
+        link=link,
+        user=user,
+        show=kind,
+        older=link(before=found[-1].action_id) if len(found) == _PAGE else "",
+    )
 
 
 def _about(text: str) -> str:
