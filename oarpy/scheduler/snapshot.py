@@ -402,6 +402,9 @@ class Snapshot:
 
     Of the waiting jobs, those that are parts of running ones are the last.
 
+    With ``heads`` these are not all: jobs are left out that come behind all others of their kind, so that only starts
+    can be decided (:mod:`oarpy.cluster_state.array_tails`).
+
     A block of one of the ``exclusive_levels`` goes to one job that asks for that level at a time.
 
     A running best-effort job keeps its resources for ``besteffort_minimum_life`` seconds, whoever needs them.
@@ -442,6 +445,7 @@ class Snapshot:
     negotiation: Negotiation | None = None
     explained: bool = True
     exclusive_levels: tuple[str, ...] = ()
+    heads: bool = False
 
     @property
     def usable(self) -> int:
