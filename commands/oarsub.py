@@ -31,6 +31,8 @@ def main() -> None:
     run(app, "oarsub")
 
 
+_LONGEST_NUMBER = 19
+"""Digits that a number of the database may have."""
 _FIRST = ("interactive", "alternatives", "properties", "queue", "types", "name")
 """What is used most stands first in the help."""
 
@@ -81,6 +83,10 @@ def oarsub(
     resubmit_failed: Annotated[
         str | None,
         typer.Option("--resubmit-failed", metavar="ARRAY", help="Submit the failed members of an array again."),
+    ] = None,
+    accept: Annotated[
+        str | None,
+        typer.Option("--accept", metavar="OFFER", help="Take a start that a refused reservation of yours was offered."),
     ] = None,
     answer_timeout: Annotated[
         float,
@@ -148,6 +154,7 @@ def oarsub(
     if resubmit is not None and resubmit_failed is not None:
         raise UsageError("--resubmit and --resubmit-failed exclude each other")
     new = {"--batch": batch is not None, "--dry-run": dry_run, "--launcher": launcher is not None}
+    _check_offer(accept, options, {**new, "--resubmit": again is not None})
     _check_new(new, again=again is not None)
     if batch is not None:
         _submit_batch(batch, options, given={"--wait": wait, "-v": verbose}, as_json=as_json)
@@ -156,12 +163,12 @@ def oarsub(
         if dry_run:
             _rehearse(session, options, as_json=as_json, verbose=verbose)
             return
-        if again is not None:
+        if accept is not None:
+            submitted = _accept(session, accept)
+        elif again is not None:
             submitted = _submit_again(session, options, again, failed=resubmit is None)
-        elif launcher is not None:
-            submitted = _launch(session, options, launcher)
         else:
-            submitted = _submit(session, options, verbose=verbose)
+            submitted = _submit(session, options, launcher, verbose=verbose)
         form = Form.JSON if as_json else Form.ID if parsable else Form.TEXT
         _show(session, submitted, answer_timeout, form, verbose=verbose)
         if submitted.kind is not None and not (as_json or no_hint):
@@ -170,6 +177,23 @@ def oarsub(
         _hold_session(submitted.job_ids[0], as_json=as_json)
     if wait:
         _wait_for_ends(submitted)
+
+
+def _check_offer(text: str | None, options: Options, others: Mapping[str, bool]) -> None:
+    """Refuse options beside an offer to take, which says all there is to ask for."""
+    if text is None:
+        return
+    for word, given in {"other options or a command": options != Options(), **others}.items():
+        if given:
+            raise UsageError(f"--accept with {word}", hint="the offer says what is asked for; give only -J or --wait")
+    if not (text.isascii() and text.isdigit() and len(text) < _LONGEST_NUMBER):
+        raise UsageError(f"--accept '{text[:80]}' is no number of an offer", hint="OAR_OFFER_ID=7: --accept 7")
+
+
+def _accept(session: Session, offer: str) -> Submitted:
+    from oarpy.client.submission.offers import accept
+
+    return accept(session, int(offer))
 
 
 def _subscribe(options: Options, text: str, *, given: Sequence[object]) -> None:
@@ -279,7 +303,9 @@ def _wait_for_ends(submitted: Submitted) -> NoReturn:
     raise typer.Exit(interactive.wait_for_ends(submitted.job_ids, submitted.array_id))
 
 
-def _submit(session: Session, options: Options, *, verbose: bool) -> Submitted:
+def _submit(session: Session, options: Options, launcher: str | None, *, verbose: bool) -> Submitted:
+    if launcher is not None:
+        return _launch(session, options, launcher)
     try:
         caller = current()
         return submit(session, options, caller.arguments, caller.environment)

@@ -22,8 +22,9 @@ from msgspec import Meta
 from oarpy.frontend import discovery
 from oarpy.model.errors import UsageError
 from oarpy.model.job_types import NOT_OFFERED
-from oarpy.model.setting_values import GhostRule, PolicyName, RankRule, limit_of, read_keep_alive
+from oarpy.model.setting_values import GhostRule, PolicyName, RankRule, ReservationOrder, limit_of, read_keep_alive
 from oarpy.model.typed_values import Misfit, from_values
+from oarpy.model.windows import read_fix
 
 _LARGEST = sys.float_info.max
 
@@ -90,6 +91,12 @@ class SchedulerSettings:
     besteffort_minimum_life: NotNegative = 0
     besteffort_kill_before_reservation: NotNegative = 0
     reservation_wait: NotNegative = 300
+    reservation_order: ReservationOrder = "edf"
+    reservation_fix: str = "never"
+    reservation_notice: NotNegative = 600
+    offers_limit: NotNegative = 8
+    options_tried: NotNegative = 32
+    offer_time: Positive = 300
     jobs_per_pass: NotNegative = 10_000
     suspended_resource_types: tuple[str, ...] = ("default",)
     jobs_per_user: NotNegative = 5_000
@@ -425,6 +432,7 @@ def load(environ: Mapping[str, str] | None = None) -> Configuration:
     read_keep_alive(configuration.energy.keep_alive)
     _check_time_zone(configuration.scheduler.time_zone)
     _check_walltime_limits(configuration.walltime)
+    _check_fix(configuration.scheduler.reservation_fix)
     _check_socket(configuration.gateway.socket)
     return configuration
 
@@ -467,6 +475,13 @@ def _check_walltime_limits(walltime: Walltime) -> None:
             limit_of(getattr(walltime, key), "", 1)
         except UsageError as error:
             raise UsageError(f"walltime.{key}: {error.message}", hint=error.hint) from None
+
+
+def _check_fix(text: str) -> None:
+    try:
+        read_fix(text)
+    except UsageError as error:
+        raise UsageError(f"scheduler.reservation_fix: {error.message}", hint=error.hint) from None
 
 
 def _with_hosts(submission: SubmissionSettings, jobs: JobSettings) -> SubmissionSettings:

@@ -31,6 +31,7 @@ from oarpy.cluster_state.quota_rules import QuotaRules
 from oarpy.cluster_state.rations import Rations
 from oarpy.cluster_state.set_aside import made_of, set_aside_text, unplaced
 from oarpy.cluster_state.waiting_rows import WaitingRows
+from oarpy.cluster_state.window_line import WindowLine
 from oarpy.configuration import Configuration
 from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import Dependency
@@ -92,6 +93,8 @@ class Reading:
     """Those that are not over, with what is kept for them."""
     extensions: ExtensionLine | None = None
     """What running jobs ask for, and what may be taken from them."""
+    windows: WindowLine | None = None
+    """Windows of reservations, and what they looked like in the last pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,7 @@ class SnapshotReader:
         self._negotiating = self._growing = self._gated = False
         self._line = ApplicationLine(configuration.negotiation)
         self._extensions = ExtensionLine(configuration.negotiation)
+        self._windows = WindowLine(configuration.scheduler)
         self._unchanged_until = float("inf")
         self._outages: tuple[Outage, ...] = ()
         self._platform = Platform.build([], [])
@@ -148,22 +152,14 @@ class SnapshotReader:
         """What is divided of the platform that was read last."""
         return self._consumables
 
-    def read(
-        self,
-        connection: Connection,
-        now: int,
-        *,
-        only_places: bool = False,
-        without: Sequence[tuple[int, int]] = (),
-    ) -> Reading:
+    def read(self, connection: Connection, now: int, *, only_places: bool = False) -> Reading:
         """Return what a pass at ``now`` (epoch seconds) has to know. The caller opened a transaction.
 
         With ``only_places`` what has no part in placing jobs is left out: requests for walltimes, which nodes rest.
-        ``without`` are runs of ids of waiting jobs that are left out, too.
         """
         self._forget_others(connection)
         self._refresh_platform(connection, now)
-        rows = self._rows.read(connection, without)
+        rows = self._rows.read(connection)
         self._line.read(connection, any_there=self._negotiating)
         withheld = refusals_of(connection).withheld()
         reserved = snapshot_rows.reserved(connection)
@@ -174,14 +170,17 @@ class SnapshotReader:
         reservations, broken = self._reservations(reserved, rows, anteriors.of)
         accepted = {one.job.id for one in reservations}
         waiting = [row for row in rows if row.id not in accepted] if accepted else rows
-        aside = {**withheld, **broken} if broken else withheld
-        jobs = self._waiting_jobs(waiting, anteriors.of, stopped, aside, some=bool(without))
+        jobs = self._waiting_jobs(waiting, anteriors.of, stopped, {**withheld, **broken} if broken else withheld)
         texts = conditions((*jobs, *(one.job for one in reservations)))
         self._resolve_all(connection, texts if only_places else texts | self._also)
         held = self._held(connection, accepted)
         amounts = consumables.held(connection) if self._consumables else {}
-        leaving = {row.id for row in reserved} - {row.id for row in rows}
-        promises = _promises(reservations, [row for row in reserved if row.id in leaving], now)
+        promises = [job for one in reservations if (job := promised(one, now)) is not None]
+        if len(reserved) > len(reservations):
+            # theirs until the canceller has ended them
+            leaving = {row.id for row in reserved} - {row.id for row in rows}
+            promises += [_leaving(row) for row in reserved if row.id in leaving]
+        holding = [*self._holding_jobs(held, amounts, now), *promises]
         longest = max((way.walltime for job in jobs for way in job.alternatives), default=0)
         quotas, horizon = self._quotas.read(connection, now, longest)
         snapshot = Snapshot(
@@ -191,11 +190,10 @@ class SnapshotReader:
             quotas=quotas,
             quota_horizon=horizon,
             outages=self._outages,
-            holding=(*self._holding_jobs(held, amounts, now), *promises),
+            holding=tuple(holding),
             waiting=jobs,
             security_time=self._configuration.scheduler.security_time,
             policy=self._configuration.scheduler.policy,
-            heads=bool(without),
             filters=self._filters,
             filter_errors=self._errors,
             returning=self._returning,
@@ -214,7 +212,7 @@ class SnapshotReader:
         snapshot = self._with_extensions(connection, snapshot, withheld)
         if not only_places:
             snapshot = self._with_the_rest(connection, snapshot)
-        return Reading(snapshot, self._requests_of(rows), withheld, self._line, self._extensions)
+        return Reading(snapshot, self._requests_of(rows), withheld, self._line, self._extensions, self._windows)
 
     def _requests_of(self, rows: Iterable[snapshot_rows.WaitingRow]) -> dict[int, ReadRequest]:
         return {row.id: self._requests[row.submission] for row in rows}
@@ -232,7 +230,8 @@ class SnapshotReader:
         return self._extensions.without_revocable(rows)
 
     def _with_extensions(self, connection: Connection, snapshot: Snapshot, withheld: Collection[int]) -> Snapshot:
-        """Return ``snapshot`` with what running jobs ask for, and what may be taken from them."""
+        """Return ``snapshot`` with windows, what running jobs ask for, and what may be taken from them."""
+        snapshot = replace(snapshot, windows=self._windows.read(connection, snapshot))
         if not self._growing:
             return snapshot
         waiting = self._extensions.waiting(snapshot, withheld)
@@ -346,25 +345,19 @@ class SnapshotReader:
         depends_on: Mapping[int, tuple[Dependency, ...]],
         stopped: frozenset[str],
         withheld: Mapping[int, str],
-        *,
-        some: bool,
     ) -> tuple[WaitingJob, ...]:
-        """Return the jobs that wait; one that is withheld, or that cannot be read, is told why and placed nowhere.
-
-        Where they are but ``some`` of all, the others are remembered.
-        """
+        """Return the jobs that wait; one that is withheld, or that cannot be read, is told why and placed nowhere."""
 
         def aside(source: Any, reason: str) -> _Made:
             return _Made((source[0], (), False, reason), unplaced(source[0], reason))
 
-        before, found = self._jobs, {}
+        before, self._jobs = self._jobs, {}
         for row in rows:  # nearly all are as they were
             source = row, depends_on.get(row.id, ()), row.queue in stopped, withheld.get(row.id, "")
             if (one := before.get(row.id)) is None or one.source != source:
                 (one,) = made_of([source], lambda it: _Made(it, self._job(*it)), aside)
-            found[row.id] = one
-        self._jobs = {**before, **found} if some else found
-        return tuple(one.job for one in found.values())
+            self._jobs[row.id] = one
+        return tuple(one.job for one in self._jobs.values())
 
     def _job(
         self, row: snapshot_rows.WaitingRow, depends_on: tuple[Dependency, ...], stopped: bool, withheld: str
@@ -571,14 +564,6 @@ def _held(connection: Connection, accepted: Collection[int]) -> list[snapshot_ro
         refusals.contested = {resource for row in strays for resource in row.resources}
         held += strays
     return held
-
-
-def _promises(
-    reservations: Iterable[Reservation], leaving: Iterable[snapshot_rows.ReservedRow], now: int
-) -> list[HoldingJob]:
-    """Return what accepted reservations keep from others; those ``leaving`` do until the canceller has ended them."""
-    promises = [job for one in reservations if (job := promised(one, now)) is not None]
-    return [*promises, *map(_leaving, leaving)]
 
 
 def _leaving(row: snapshot_rows.ReservedRow) -> HoldingJob:

@@ -70,6 +70,7 @@ oarstat = _entry("oarstat")
 oarsub = _entry("oarsub")
 oartoken = _entry("oartoken")
 oarwalltime = _entry("oarwalltime")
+oarwindow = _entry("oarwindow")
 
 
 def oaradmin() -> NoReturn:

@@ -33,6 +33,7 @@ NAMES = (
     "oarstat",
     "oarsub",
     "oarwalltime",
+    "oarwindow",
 )
 """The commands that nodes get: those of users."""
 

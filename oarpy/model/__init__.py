@@ -1,7 +1,8 @@
 """Values shared by every layer: what a job asks for, its states, durations, errors.
 
 - ``submission`` with ``submission_checks``: one call of ``oarsub``, field by field.
-- ``request``, ``amounts``, ``dependency``, ``dates``, ``job_types``, ``notice``, ``file_names``: its grammars.
+- ``request``, ``amounts``, ``dependency``, ``dates``, ``job_types``, ``notice``, ``windows``, ``file_names``: its
+  grammars.
 - ``states``: states of jobs and resources, and the allowed moves. ``quota_calendar``: which rules are valid when.
 - ``durations``, ``setting_values``, ``typed_values``: texts and documents from outside become values.
 - ``errors``: what commands tell their users.

@@ -18,6 +18,7 @@ class Tag(StrEnum):
     INFO = "INFO"
     SUSPENDED = "SUSPENDED"
     RESUMING = "RESUMING"
+    MOVED = "MOVED"
 
 
 class NoticeWay(StrEnum):

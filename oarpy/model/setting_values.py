@@ -15,6 +15,8 @@ RankRule = Literal["first-request", "submission"]
 """What ranks applications: the instant of their first request, or that of their submission."""
 GhostRule = Literal["needed", "always"]
 """How long freed hosts are kept back: while somebody may need them, or always for the whole time."""
+ReservationOrder = Literal["shuffle", "fifo", "bjf", "lff", "edf"]
+"""In which order reservations get places in their windows; :mod:`oarpy.scheduler.windows.window_jobs` has them."""
 FORESEEING: frozenset[PolicyName] = frozenset({"conservative", "fcfs"})
 """Policies that foresee a start for every waiting job that may ever start on this platform."""
 

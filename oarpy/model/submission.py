@@ -23,6 +23,7 @@ from oarpy.model.errors import UsageError
 from oarpy.model.job_types import INTERACTIVE, PASSIVE, with_offsets
 from oarpy.model.notice import parse_notice
 from oarpy.model.request import ResourceRequest
+from oarpy.model.windows import NEVER, AskedWindow, read_farthest, read_fix, read_slack
 
 _LONGEST_CHECKPOINT = 10 * 366 * 86400
 NICEST: Final = 1000
@@ -152,6 +153,43 @@ class Submission:
         Option(("-r", "--reservation"), 'date of the start, optionally ", END"', "START", verbatim=True),
         column="reservation_start",
         again=False,
+    )
+    until: datetime | None = _field(  # noqa: RUF009
+        checks.date,
+        None,
+        Option(("--until",), "latest end of a reservation, which may move until then", "END", verbatim=True),
+    )
+    slack: str = _field(
+        checks.text,
+        "",
+        Option(
+            ("--slack",),
+            "how far a reservation may be put off: 50% of its walltime, or 2h",
+            "SLACK",
+            read=str.strip,
+        ),
+        check=lambda value: read_slack(value, 0) if value else None,
+    )
+    fix: str = _field(
+        checks.text,
+        "",
+        Option(
+            ("--fix",),
+            "when a reservation no longer moves: now, never, or N% of the time until its start",
+            "WHEN",
+            read=str.strip,
+        ),
+        check=lambda value: read_fix(value) if value else None,
+    )
+    farthest: float | None = _field(
+        checks.optional_number,
+        None,
+        Option(
+            ("--farthest",),
+            "if a reservation cannot be had, take a start at most so many run times away",
+            "PHI",
+            read=read_farthest,
+        ),
     )
     interactive: bool = _field(
         checks.boolean,
@@ -315,6 +353,16 @@ class Submission:
     def required(self) -> dict[int, Dependency]:
         """What the jobs depend on, by the id of the other job; of two dependencies on one job the last counts."""
         return {one.job: one for one in map(parse_dependency, self.dependencies)}
+
+    @property
+    def window(self) -> AskedWindow | None:
+        """The window in which a reservation may move, or which it may miss; its alternatives say their walltimes."""
+        if self.reservation is None or (self.until is None and not self.slack and self.farthest is None):
+            return None
+        longest = max(request.walltime or 0 for request in self.alternatives)
+        room = read_slack(self.slack, longest) if self.slack else 0
+        deadline = self.until or self.reservation + timedelta(seconds=longest + room)
+        return AskedWindow(self.reservation, deadline, read_fix(self.fix or NEVER), self.farthest)
 
     @property
     def kind(self) -> int | None:

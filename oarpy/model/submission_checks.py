@@ -83,6 +83,17 @@ def optional_integer(value: object) -> int | None:
     return None if value is None else integer(1, 2**63 - 1)(value)
 
 
+def optional_number(value: object) -> float | None:
+    """Take a finite number of 0 or more, or None."""
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise _wrong("a number", value)
+    if not 0 <= value < 2**53:
+        raise ValueError(f"must be 0 or more, not {value}")
+    return float(value)
+
+
 def texts(value: object) -> tuple[str, ...]:
     """Take a list of texts."""
     if not isinstance(value, list | tuple):

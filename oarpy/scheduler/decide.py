@@ -4,6 +4,7 @@ It takes these steps, and each sees what the ones before have decided:
 
 1. suspended jobs that are to go on get their resources back (:mod:`~oarpy.scheduler.rules.suspended_jobs`);
 2. accepted reservations that lost resources get others (:mod:`~oarpy.scheduler.rules.reservations`);
+   those with windows may move (:mod:`~oarpy.scheduler.windows.window_pass`), also for new reservations;
 3. jobs that wait are placed (:mod:`~oarpy.scheduler.plan`); who is to start on sleeping nodes waits for them;
 4. accepted reservations whose date has come start, wait a little, or are given up;
 5. running jobs get more time where that delays nobody (:mod:`~oarpy.scheduler.rules.walltime_changes`);
@@ -16,7 +17,7 @@ Best-effort jobs give way in steps 1, 3 and 4, by one rule (:mod:`~oarpy.schedul
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from oarpy.scheduler.memory import Memory, next_start
 from oarpy.scheduler.negotiation.cluster_pass import NOTHING_NEGOTIATED, Negotiated, negotiate
@@ -30,6 +31,7 @@ from oarpy.scheduler.rules.suspended_jobs import Resumption, resumed
 from oarpy.scheduler.rules.walltime_changes import WalltimeAnswers, answered
 from oarpy.scheduler.snapshot import Reservation, Snapshot
 from oarpy.scheduler.verdicts import Verdict
+from oarpy.scheduler.windows.window_pass import NO_ANSWERS, WindowAnswers, within_windows
 
 REFUSED, GIVEN_UP = "RESERVATION_REFUSED", "RESERVATION_NO_NODE"
 """Why reservations end in error: the answer was no, or on their date nothing was there."""
@@ -66,7 +68,8 @@ class Decisions:
     wait for; ``events`` are (job, type, description) of those that start. Time alone changes none before ``wake_at``.
     ``negotiated`` is what happened to applications. ``grown`` are extensions that are granted now, ``reclaimed`` parts
     of jobs that are to go, each with the instant at which it is taken; they have the ids of the snapshot. What is
-    written changes what the next pass sees: who was accepted, say, clears its way then.
+    written changes what the next pass sees: who was accepted, say, clears its way then. ``windows`` are reservations
+    that move inside their windows, and what refused ones are offered.
     """
 
     kept: Kept
@@ -84,6 +87,7 @@ class Decisions:
     negotiated: Negotiated = NOTHING_NEGOTIATED
     grown: tuple[JobStart, ...] = ()
     reclaimed: tuple[tuple[int, float], ...] = ()
+    windows: WindowAnswers = NO_ANSWERS
 
 
 def decide(
@@ -96,19 +100,15 @@ def decide(
 
     ``orders`` are what queues may name. ``matchers`` are compiled requests of the platform, kept by who decides often.
     """
-    kept = keep_promises(snapshot)
-    snapshot = kept.snapshot
-    told = NOTHING_NEGOTIATED
-    if snapshot.negotiation is not None:
-        if memory is not None:
-            memory.forget()
-        foreseen, told = negotiate(snapshot, orders, matchers)
-    elif memory is None or any_parts(snapshot):
-        if memory is not None:
-            memory.forget()
-        foreseen = plan(snapshot, orders, matchers)
-    else:
-        foreseen = memory.plan(snapshot, orders, matchers, whole=snapshot.rules.power is not None)
+    promises = keep_promises(snapshot)
+    refused: frozenset[int] = frozenset()
+    while True:
+        snapshot, windows = within_windows(promises.snapshot, matchers, refused)
+        foreseen, told = _foreseen(snapshot, memory, orders, matchers)
+        if not (unplaced := windows.unplaced(foreseen)):
+            break
+        refused |= unplaced
+    foreseen, kept = windows.named(foreseen), replace(promises, snapshot=snapshot)
     made = once_awake(foreseen, snapshot)
     due = due_reservations(snapshot, foreseen.kill)
     walltimes = WalltimeAnswers()
@@ -139,7 +139,22 @@ def decide(
         told,
         tuple(one for one in sorted_out.starts if one.job < 0),
         _reclaimed(snapshot, victims),
+        windows,
     )
+
+
+def _foreseen(
+    snapshot: Snapshot, memory: Memory | None, orders: Mapping[str, Order], matchers: Matchers | None
+) -> tuple[Plan, Negotiated]:
+    """Place the jobs that wait, and say what happened to applications."""
+    if snapshot.negotiation is not None or memory is None or any_parts(snapshot):
+        if memory is not None:
+            memory.forget()
+        if snapshot.negotiation is not None:
+            return negotiate(snapshot, orders, matchers)
+        return plan(snapshot, orders, matchers), NOTHING_NEGOTIATED
+    whole = snapshot.rules.power is not None
+    return memory.plan(snapshot, orders, matchers, whole=whole), NOTHING_NEGOTIATED
 
 
 def any_parts(snapshot: Snapshot) -> bool:

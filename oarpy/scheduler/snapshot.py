@@ -24,6 +24,7 @@ from oarpy.scheduler.order.usage_shares import NO_HISTORY, Priorities
 from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.platform import Platform
 from oarpy.scheduler.verdicts import Verdict
+from oarpy.scheduler.windows.reservation_windows import Windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,16 +403,14 @@ class Snapshot:
 
     Of the waiting jobs, those that are parts of running ones are the last.
 
-    With ``heads`` these are not all: jobs are left out that come behind all others of their kind, so that only starts
-    can be decided (:mod:`oarpy.cluster_state.array_tails`).
-
     A block of one of the ``exclusive_levels`` goes to one job that asks for that level at a time.
 
     A running best-effort job keeps its resources for ``besteffort_minimum_life`` seconds, whoever needs them.
 
     What follows ``show_instant`` is for decisions that are no placements. ``asleep`` are resources that count as Alive
     because their nodes can be woken. ``power`` tells what was asked of nodes that are not up, ``rested`` which ones may
-    sleep and have been idle for long enough. ``negotiation`` is None where no application is in line. Jobs get reasons
+    sleep and have been idle for long enough. ``negotiation`` is None where no application is in line, ``windows`` where
+    no reservation has a window or waits for its answer. Jobs get reasons
     only where that is to be ``explained``: who wants to know nothing but their places saves that time.
     """
 
@@ -445,7 +444,7 @@ class Snapshot:
     negotiation: Negotiation | None = None
     explained: bool = True
     exclusive_levels: tuple[str, ...] = ()
-    heads: bool = False
+    windows: Windows | None = None
 
     @property
     def usable(self) -> int:

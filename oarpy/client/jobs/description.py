@@ -16,6 +16,7 @@ from oarpy.scheduler.forecast.start_intervals import FEWEST, LEVEL
 from oarpy.store.events import Event
 from oarpy.store.jobs.details import JobDetails, JobRow
 from oarpy.store.jobs.kill_requests import GAVE_WAY
+from oarpy.store.jobs.windows import JobWindow
 from oarpy.store.negotiation.extensions import ExtensionRow
 from oarpy.store.passes.told_start import ToldStart
 
@@ -63,6 +64,7 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
         "jobType": row.kind,
         "properties": row.properties,
         "reservation": row.reservation,
+        **({"window": _window_json(job.window)} if job.window else {}),
         "walltime": walltime(job),
         "submissionTime": int(row.submitted),
         "startTime": _whole(row.started),
@@ -127,6 +129,7 @@ def as_text(job: JobDetails, *, private: bool) -> str:
         **({"extensions": ", ".join(map(_extension_text, job.extensions))} if job.extensions else {}),
         "reserved_resources": "+".join(map(str, job.reserved_ids)),
         "reservation": row.reservation,
+        **({"window": _window_text(job.window)} if job.window else {}),
         "walltime": _duration(walltime(job)),
         "submissionTime": local_date(row.submitted),
         "startTime": local_date(row.started),
@@ -232,6 +235,15 @@ def _extension_json(one: ExtensionRow) -> dict[str, JsonValue]:
 def _extension_text(one: ExtensionRow) -> str:
     hosts = "+".join(f"{count}@{cluster}" if cluster else str(count) for cluster, count in one.hosts.items())
     return f"+{hosts} {one.kind} {one.state}"
+
+
+def _window_json(window: JobWindow) -> dict[str, JsonValue]:
+    return {"ready": _whole(window.ready), "deadline": int(window.deadline), "state": window.state}
+
+
+def _window_text(window: JobWindow) -> str:
+    ready = local_date(window.ready) or "at once"
+    return f"{ready} to {local_date(window.deadline)}, {window.state}"
 
 
 def scheduled_start(row: JobRow) -> float | None:

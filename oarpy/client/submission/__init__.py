@@ -7,6 +7,7 @@
 
 - ``options`` is what was typed, ``draft`` makes a submission of it, ``submission`` takes it all the way.
 - ``values`` checks it by itself, ``feasibility`` against the resources that exist; ``site`` is what rules may ask.
+- ``offers`` takes a start that a refused reservation was offered.
 - ``report``, ``dry_run_report`` and ``reservation_answer`` tell what came of it.
 
 - ``batch/`` takes many at once.

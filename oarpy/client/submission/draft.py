@@ -22,7 +22,7 @@ from oarpy.client.submission.directives.script import (
     read_script,
 )
 from oarpy.client.submission.options import Options, as_typed, merge, read_array_parameters
-from oarpy.client.submission.values import check_values, read_reservation
+from oarpy.client.submission.values import check_values, read_reservation, read_until
 from oarpy.model.dependency import other_word, with_job
 from oarpy.model.errors import UsageError
 from oarpy.model.job_types import known_types, read_types
@@ -150,7 +150,7 @@ def _scanned(typed: Options, script: Script, caller: Submitter) -> tuple[Options
 
 def _check_interactive(options: Options) -> list[str]:
     """Refuse what an interactive job cannot be; return the warnings about what it leaves out."""
-    for name in ("array_size", "array_parameters", "reservation"):
+    for name in ("array_size", "array_parameters", "reservation", "until"):
         if name in options.texts:
             what = OPTIONS[name].words[0]
             raise UsageError(f"-I with {what}", hint="an interactive job is one job that starts when it can")
@@ -171,7 +171,8 @@ def _command(options: Options) -> str:
     types = read_types(options.lists.get("types", ()))
     if command.strip() or types.runs_nothing:
         return command
-    if types.negotiates or ("reservation" in options.texts and "array_parameters" not in options.texts):
+    reserves = "reservation" in options.texts or "until" in options.texts
+    if types.negotiates or (reserves and "array_parameters" not in options.texts):
         return _UNTIL_THE_END
     raise UsageError("no command", hint="oarsub [OPTIONS] COMMAND")
 
@@ -216,6 +217,8 @@ def _array(options: Options, limits: settings.SubmissionSettings) -> dict[str, A
 def _with_reservation(submission: Submission, options: Options, now: datetime) -> Submission:
     """Return the submission with the asked start; an end that is given is the walltime of requests without one."""
     asked = options.texts.get("reservation")
+    if asked is None and "until" in options.texts:
+        asked = "now"
     if asked is None:
         return submission
     if submission.hold:
@@ -227,7 +230,10 @@ def _with_reservation(submission: Submission, options: Options, now: datetime) -
             request if request.walltime else replace(request, walltime=length)
             for request in alternatives or (ResourceRequest(()),)
         )
-    return submission.changed(reservation=start, alternatives=alternatives)
+    until = read_until(options.texts["until"], now, start) if "until" in options.texts else None
+    if until is not None or submission.slack:
+        start = start.replace(microsecond=0)
+    return submission.changed(reservation=start, alternatives=alternatives, until=until)
 
 
 def _environment(given: Mapping[str, str], warnings: list[str]) -> Mapping[str, str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from oarpy.client.rendering import JsonValue
+from oarpy.client.rendering import JsonValue, local_date
 from oarpy.client.submission.reservation_answer import ReservationAnswer
 from oarpy.client.submission.submission import Submitted
+from oarpy.store.jobs.windows import OfferRow
 
 _MOST_LINES = 20
 
@@ -37,17 +38,32 @@ def trace_lines(trace: Iterable[str]) -> list[str]:
 
 
 def answer_text(answer: ReservationAnswer) -> str:
-    """Return OAR's line about a reservation."""
+    """Return OAR's line about a reservation, and one for each start that a refused one could have."""
     if answer.accepted:
         return "# Reservation valid --> OK\n"
-    return f"# Reservation not valid --> KO ({' '.join(answer.reason.split())})\n"
+    refused = f"# Reservation not valid --> KO ({' '.join(answer.reason.split())})\n"
+    return refused + offer_lines(answer.offers)
+
+
+def offer_lines(offers: Iterable[OfferRow]) -> str:
+    """Return a line for each start that could be had."""
+    return "".join(map(_offer_line, offers))
+
+
+def _offer_line(offer: OfferRow) -> str:
+    return f"OAR_OFFER_ID={offer.id} start={_joined(offer.start)} end={_joined(offer.end)} phi={offer.phi:.2f}\n"
+
+
+def _joined(instant: float) -> str:
+    """Return a date as one word."""
+    return local_date(instant).replace(" ", "_")
 
 
 def record(submitted: Submitted, answers: Sequence[ReservationAnswer], *, verbose: bool) -> dict[str, JsonValue]:
     """Return the JSON object of ``oarsub -J``.
 
     ``job_id`` (the first job), ``array_id``, ``job_ids``, ``notes`` (of the rules), ``warnings``; ``reservations``
-    (``job_id``, ``accepted``, ``reason``, ``next_date``) when it was one; ``trace`` with ``-v``.
+    (``job_id``, ``accepted``, ``reason``, ``next_date``, ``offers``) when it was one; ``trace`` with ``-v``.
     """
     result: dict[str, JsonValue] = {
         "job_id": submitted.job_ids[0],
@@ -63,6 +79,10 @@ def record(submitted: Submitted, answers: Sequence[ReservationAnswer], *, verbos
                 "accepted": answer.accepted,
                 "reason": answer.reason,
                 "next_date": None if answer.next_date is None else int(answer.next_date),
+                "offers": [
+                    {"offer_id": one.id, "start": int(one.start), "end": int(one.end), "phi": one.phi}
+                    for one in answer.offers
+                ],
             }
             for answer in answers
         ]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from oarpy.client.caller import current
 from oarpy.model.errors import Unreachable
 from oarpy.model.states import JobState
 from oarpy.store.database import Connection
 from oarpy.store.jobs.submissions import ReservationRow, reservation_answers
+from oarpy.store.jobs.windows import OfferRow, offers
 
 _POLL = 1.0
 """Seconds between two looks when no notification arrives."""
@@ -22,12 +23,16 @@ _REFUSED = frozenset({JobState.TO_ERROR, JobState.ERROR})
 
 @dataclass(frozen=True, slots=True)
 class ReservationAnswer:
-    """``reason`` says why a reservation was refused, ``next_date`` (epoch seconds) when it could be had, if ever."""
+    """``reason`` says why a reservation was refused, ``next_date`` (epoch seconds) when it could be had, if ever.
+
+    ``offers`` are other starts that it could have.
+    """
 
     job_id: int
     accepted: bool
     reason: str = ""
     next_date: float | None = None
+    offers: tuple[OfferRow, ...] = ()
 
 
 def wait_for_answers(connection: Connection, job_ids: Sequence[int], timeout: float) -> list[ReservationAnswer]:
@@ -57,7 +62,7 @@ def _wait(connection: Connection, job_ids: Sequence[int], deadline: float, timeo
         answers = [answer for row in rows if (answer := _answer(row)) is not None]
         left = deadline - time.monotonic()
         if len(answers) == len(rows):
-            return answers
+            return _with_offers(connection, answers)
         if not left > 0:
             waiting = ", ".join(str(row.id) for row in rows if _answer(row) is None)
             raise Unreachable(
@@ -67,6 +72,16 @@ def _wait(connection: Connection, job_ids: Sequence[int], deadline: float, timeo
         caller.require_presence()
         for _ in connection.notifies(timeout=min(_POLL, left), stop_after=1):
             pass
+
+
+def _with_offers(connection: Connection, answers: list[ReservationAnswer]) -> list[ReservationAnswer]:
+    """Return the answers with what those who were refused could have."""
+    refused = [answer.job_id for answer in answers if not answer.accepted]
+    found = offers(connection, refused) if refused else []
+    return [
+        answer if answer.accepted else replace(answer, offers=tuple(one for one in found if one.job == answer.job_id))
+        for answer in answers
+    ]
 
 
 def _answer(row: ReservationRow) -> ReservationAnswer | None:

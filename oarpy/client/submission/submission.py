@@ -274,7 +274,7 @@ def admitted(
     ``need_of`` tells what a submission takes, in place of the planner's matching.
     """
     limits = session.configuration.submission
-    submission = filled_in(ruled, limits)
+    submission = _with_fix(filled_in(ruled, limits), session)
     try:
         _check(submission, site, session)
     except OarpyError as error:
@@ -372,6 +372,13 @@ def filled_in(asked: Submission, limits: settings.SubmissionSettings) -> Submiss
         for request in asked.alternatives or (ResourceRequest(()),)
     )
     return asked.changed(queue=limits.default_queue if asked.queue is None else asked.queue, alternatives=alternatives)
+
+
+def _with_fix(submission: Submission, session: Session) -> Submission:
+    """Return a reservation that may move fixed when the site says, unless its user said when."""
+    if submission.fix or (submission.until is None and not submission.slack):
+        return submission
+    return submission.changed(fix=session.configuration.scheduler.reservation_fix)
 
 
 def summary(asked: Submission, need: Need) -> str:

@@ -22,6 +22,7 @@ def check_values(submission: Submission) -> None:
     """Raise :class:`UsageError` for the first value of ``submission`` that cannot be stored or carried out."""
     submission.check()
     check_dates(submission)
+    check_window(submission)
     check_directory(submission.directory)
 
 
@@ -45,6 +46,30 @@ def check_dates(submission: Submission) -> None:
     if max(now, dates.not_before) + shortest > dates.end_by:
         raise UsageError(
             "started at its earliest the job would end after its deadline", hint="give a later deadline or a shorter -l"
+        )
+
+
+def check_window(submission: Submission) -> None:
+    """Raise :class:`UsageError` for a window that no start can meet, and for parts of one that make none."""
+    start, until = submission.reservation, submission.until
+    for option, given in (
+        ("--slack", submission.slack),
+        ("--farthest", submission.farthest is not None),
+        ("--until", until is not None),
+    ):
+        if given and start is None:
+            raise UsageError(f"{option} without a reservation", hint="-r START gives its date")
+    if until is not None and submission.slack:
+        raise UsageError("both --until and --slack", hint="one says where the window ends")
+    if submission.fix and until is None and not submission.slack:
+        raise UsageError("--fix without a window", hint="--until END or --slack makes one")
+    if start is None or until is None:
+        return
+    shortest = min((request.walltime or 0 for request in submission.alternatives), default=0)
+    if until < start + timedelta(seconds=max(shortest, 1)):
+        raise UsageError(
+            f"the window ends at {until.astimezone():%Y-%m-%d %H:%M:%S}, before the start and the walltime",
+            hint="give a later --until or a shorter -l",
         )
 
 
@@ -80,3 +105,11 @@ def read_reservation(text: str, now: datetime) -> tuple[datetime, int | None]:
     if end <= start:
         raise UsageError(f"reservation end '{short(last.strip())}' is not after its start", hint="START, END")
     return start, max(1, int((end - start).total_seconds()))
+
+
+def read_until(text: str, now: datetime, start: datetime) -> datetime:
+    """Return the end of the window of a reservation; a duration counts from its start."""
+    end = read_end(text, now, start)
+    if end > now + _FARTHEST:
+        raise UsageError(f"--until '{short(text.strip())}' is too far away", hint="at most 10 years")
+    return end

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import structlog
 
-from oarpy.cluster_state.array_tails import ArrayTails, can_be_decided
 from oarpy.cluster_state.order_plugins import SiteOrders
 from oarpy.cluster_state.priority_history import record_rules
 from oarpy.cluster_state.set_aside import indecisive, left_out, set_aside_text
@@ -25,7 +24,7 @@ from oarpy.model.durations import format_duration
 from oarpy.model.job_types import JobTypes, read_types
 from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.loop.module import Outcome
-from oarpy.modules.metascheduler import told_applications, told_extensions
+from oarpy.modules.metascheduler import told_applications, told_extensions, told_windows
 from oarpy.modules.metascheduler.told_starts import ToldStarts
 from oarpy.modules.metascheduler.verdict_history import KeptVerdicts
 from oarpy.modules.metascheduler.written_predictions import RangeTexts, ToldPredictions, Writing, multirange
@@ -76,7 +75,6 @@ class Metascheduler:
         self._verdicts = KeptVerdicts()
         self._statistics = StateStatistics()
         self._texts = RangeTexts()
-        self._tails = ArrayTails()
         self._connection: Connection | None = None
         self._rewritten = 0.0
 
@@ -109,29 +107,24 @@ class Metascheduler:
         """Read, decide and write in one transaction; say when the next pass is due."""
         began = time.monotonic()
         with connection.transaction():
-            heads = self._decide_about_heads(connection, now)
-            if heads is None:
-                read = self._reader.read(connection, now)
-                if (due := self._early.wait(read)) is not None:
-                    return Outcome(wake_at=due)
-                self._statistics.renew(connection, len(read.snapshot.waiting))
-                reading, decided = self._decide(connection, read)
-            else:
-                (reading, decided), read = heads, heads[0]
+            read = self._reader.read(connection, now)
+            if (due := self._early.wait(read)) is not None:
+                return Outcome(wake_at=due)
+            self._statistics.renew(connection, len(read.snapshot.waiting))
+            reading, decided = self._decide(connection, read)
             if self._settings.record_passes:
                 _record(Path(self._settings.record_passes), reading.snapshot, decided)
             begun, writing, verdicts = self._write(connection, reading, decided, read.snapshot)
             snapshot = reading.snapshot
             told = self._starts.tell(connection, snapshot, writing.changed)
-            looked_at = len(snapshot.waiting) + len(snapshot.reservations) + self._tails.jobs
+            looked_at = len(snapshot.waiting) + len(snapshot.reservations)
             number = decisions.record_pass(connection, time.monotonic() - began, looked_at, len(begun))
         # Only now: what is rolled back, for whatever reason, was not written.
         self._reader.note_begun(begun, now)
-        if heads is None:
-            self._tails.renew(snapshot, whole=not decided.plan.unseen)
-        self._tails.started(begun)
         if reading.applications is not None:
             told_applications.committed(reading.applications, decided, snapshot)
+        if reading.windows is not None:
+            reading.windows.committed(decided.kept.snapshot)
         owed = self._told.committed(writing, began)
         self._starts.committed(told, writing.told)
         self._verdicts.committed(verdicts, begun, writing.told)
@@ -147,18 +140,6 @@ class Metascheduler:
         self._early.committed(read, min(instants, default=None))
         named = {"pass": number, "jobs": job_ranges(begun), "victims": job_ranges(decided.victims)}
         return Outcome(word, wake_at=min(instants, default=None), named=named)
-
-    def _decide_about_heads(self, connection: Connection, now: int) -> tuple[Reading, Decisions] | None:
-        """Decide what starts without the tails of large arrays; None where that cannot be decided without them."""
-        if not self._memory.decides_starts_only() or self._settings.record_passes or not (runs := self._tails.runs()):
-            return None
-        reading = self._reader.read(connection, now, without=runs)
-        if can_be_decided(reading.snapshot):
-            decided = decide(reading.snapshot, self._memory, self._orders, self._reader.matchers)
-            if self._tails.are_behind(decided.plan):
-                return reading, decided
-        self._tails.give_up()
-        return None
 
     def _decide(self, connection: Connection, reading: Reading) -> tuple[Reading, Decisions]:
         """Decide about a reading; leave out jobs that nothing can be decided about, and return what was left."""
@@ -184,18 +165,19 @@ class Metascheduler:
         """
         security, rows = self._settings.security_time, _Rows(reading)
         decisions.move(connection, [rows.move(one) for one in decided.kept.moves], security)
+        told_windows.move(connection, decided, security)
         suspensions.give_back(connection, decided.resumed)
         started = decisions.start(connection, [rows.start(one) for one in decided.starts])
         gone = set(started)
         decisions.log(connection, [event for event in decided.events if event[0] in gone])
         decisions.accept(connection, [rows.accepted(one) for one in decided.accepted], security)
         _refuse(connection, decided.refused)
+        told_windows.write(connection, decided, self._settings.offer_time)
         decisions.kill(connection, decided.victims)
         self._texts.begin(reading.snapshot.platform)
         withheld = {**reading.withheld, **refusals_of(connection).withheld()}
         predictions = _predictions(rows, decided, gone, self._texts, withheld)
-        waits_no_more = gone if reading.snapshot.heads else None
-        writing = self._told.compare(predictions, time.monotonic(), decided.plan.unseen, waits_no_more)
+        writing = self._told.compare(predictions, time.monotonic(), decided.plan.unseen)
         decisions.predict(connection, writing.changed)
         if writing.left is None or writing.left - gone:
             decisions.forget_predictions(connection, writing.left)

@@ -35,7 +35,7 @@ _COMPARED_ELSEWHERE = (
     "spans",
     "priorities",
 )
-_NO_MATTER_OF_PLACES = ("rules", "reservations", "walltime_requests", "asleep", "power", "rested")
+_NO_MATTER_OF_PLACES = ("rules", "reservations", "walltime_requests", "asleep", "power", "rested", "windows")
 _RULES = tuple(one.name for one in fields(Snapshot) if one.name not in (*_COMPARED_ELSEWHERE, *_NO_MATTER_OF_PLACES))
 """All else that a snapshot has, whatever that will be."""
 

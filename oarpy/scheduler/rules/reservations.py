@@ -77,7 +77,7 @@ def whole_again(snapshot: Snapshot) -> tuple[Snapshot, tuple[Reservation, ...]]:
 
     Return the snapshot as it is then, and the reservations that moved.
     """
-    broken = [_as_asked(one, snapshot.now) for one in snapshot.reservations if _is_broken(one, snapshot)]
+    broken = [_as_asked(one, snapshot.now) for one in snapshot.reservations if is_broken(one, snapshot)]
     if not broken or not (found := shifted(snapshot, broken)):
         return snapshot, ()
     holding = tuple(moved(snapshot, job, found[job.id]) if job.id in found else job for job in snapshot.holding)
@@ -89,7 +89,7 @@ def whole_again(snapshot: Snapshot) -> tuple[Snapshot, tuple[Reservation, ...]]:
     return after, tuple(one for one in reservations if one.job.id in found)
 
 
-def _is_broken(reservation: Reservation, snapshot: Snapshot) -> bool:
+def is_broken(reservation: Reservation, snapshot: Snapshot) -> bool:
     """Tell whether a reservation that is not over lacks resources, and minds that."""
     job = reservation.job
     if job.held or read_types(job.types).permissive or reservation.end <= snapshot.now:

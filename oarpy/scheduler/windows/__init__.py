@@ -4,7 +4,11 @@
 - ``admission``: a new job is accepted where nobody loses his window; else it gets offers.
 
 After chapter 3 of M. A. S. Netto, "Adaptive Co-Allocation of Distributed Resources for Parallel Applications" (2009).
-Pure; asks ``oarpy.profiles`` what is free.
+These two ask a timeline of ``oarpy.profiles`` what is free. On a cluster:
+
+- ``reservation_windows``: what a snapshot says of windows.
+- ``named_timeline``: the planner's Gantt as such a timeline.
+- ``window_pass``: the step of a pass.
 """
 
 from __future__ import annotations

@@ -44,13 +44,16 @@ class Terms:
     """What is taken and what is offered where the window cannot be had.
 
     No offer is farther than ``limit``. The first valid one up to ``accept`` is taken at once. With ``take``, the one
-    with this start is taken, and no other. ``farther``: some start after the window is always offered.
+    with this start is taken, and no other. ``farther``: some start after the window is always offered. The search
+    ends after so many ``tries``, and when there are so many ``offers``.
     """
 
     limit: float = inf
     accept: float = -inf
     take: float | None = None
     farther: bool = False
+    tries: float = inf
+    offers: float = inf
 
     def takes(self, offer: Offer) -> bool:
         """Tell whether a valid offer is taken at once."""
@@ -74,12 +77,14 @@ def admit(
     slots: Mapping[JobId, float],
     now: float,
     terms: Terms,
+    gap: float = 0,
 ) -> Admission:
     """Decide on the one job of the queue that has no slot.
 
-    The timeline has what ``running`` jobs hold, and nothing else; afterwards it is of no more use.
+    The timeline has what ``running`` jobs hold, and nothing else; afterwards it is of no more use. It keeps a ``gap``
+    (seconds) behind each job.
     """
-    question = _Question(timeline, running, queue, slots, now)
+    question = _Question(timeline, running, queue, slots, now, gap)
     while True:
         failed = question.attempt(question.new.window(now))
         if failed is None:
@@ -91,10 +96,12 @@ def admit(
 
 def _admit_elsewhere(question: _Question[Request, Hold], terms: Terms) -> Admission:
     valid: dict[float, Offer] = {}
+    tried = 0
     untried = question.options(terms.limit)
-    while (option := next(untried, None)) is not None:
+    while tried < terms.tries and len(valid) < terms.offers and (option := next(untried, None)) is not None:
         if option.start in valid:
             continue
+        tried += 1
         failed = question.attempt((option.start, option.start))
         if failed is None:
             valid[option.start] = option
@@ -106,7 +113,7 @@ def _admit_elsewhere(question: _Question[Request, Hold], terms: Terms) -> Admiss
     last = question.new.window(question.now)[1]
     if terms.farther and not any(start > last for start in valid):
         option = question.farther()
-        if option.phi <= terms.limit:
+        if option.start < inf and option.phi <= terms.limit:
             valid[option.start] = option
             if terms.takes(option):
                 return question.accepted(option)
@@ -123,8 +130,10 @@ class _Question(Generic[Request, Hold]):
         queue: Sequence[WindowJob[Request]],
         slots: Mapping[JobId, float],
         now: float,
+        gap: float,
     ) -> None:
         self._timeline, self._running, self.slots, self.now = timeline, list(running), slots, now
+        self._gap = gap
         self._queue = list(queue)
         self.place = next(place for place, job in enumerate(queue) if job.id not in slots)
         self.new = queue[self.place]
@@ -160,10 +169,10 @@ class _Question(Generic[Request, Hold]):
         """Yield the starts around what is in the way of the new job, the nearest first."""
         lo, _ = self.new.window(self.now)
         before = [(self.slots[job.id], self.slots[job.id] + job.time) for job in self._queue[: self.place]]
-        starts = set()
-        for begin, end in (*self._running, *before):
-            if begin < self.new.deadline and end > lo:
-                starts |= {begin - self.new.time} if begin - self.new.time < lo else set()
+        starts, time = set[float](), self.new.time + self._gap
+        for begin, end in ((begin, end + self._gap) for begin, end in (*self._running, *before)):
+            if begin - self._gap < self.new.deadline and end > lo:
+                starts |= {begin - time} if begin - time < lo else set()
                 starts |= {end} if end + self.new.time > self.new.deadline else set()
         found = (self._offer(start) for start in starts if start >= self.now)
         yield from sorted(offer for offer in found if offer.phi <= limit)

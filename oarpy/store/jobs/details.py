@@ -12,8 +12,10 @@ from oarpy.model.dependency import Dependency
 from oarpy.model.request import Consumption, Group, Level, ResourceRequest
 from oarpy.store.database import Connection
 from oarpy.store.events import Event, job_events
+from oarpy.store.jobs import windows
 from oarpy.store.jobs.kill_requests import reason_of_kill
 from oarpy.store.jobs.scope import JobScope
+from oarpy.store.jobs.windows import JobWindow
 from oarpy.store.negotiation import extensions
 from oarpy.store.negotiation.extensions import ExtensionRow
 from oarpy.store.passes.snapshot_rows import requests as stored_requests
@@ -73,6 +75,7 @@ class JobDetails:
     amounts: tuple[ConsumableHolding, ...] = ()
     told: ToldStart | None = None
     extensions: tuple[ExtensionRow, ...] = ()
+    window: JobWindow | None = None
 
 
 _JOBS = f"""
@@ -140,6 +143,7 @@ def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
     asked: dict[int, list[ExtensionRow]] = defaultdict(list)
     for extension in extensions.of_jobs(connection, ids):
         asked[extension.job].append(extension)
+    found = windows.of_jobs(connection, ids)
     return tuple(
         JobDetails(
             row,
@@ -151,6 +155,7 @@ def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
             amounts.get(row.job_id, ()),
             told[row.job_id],
             tuple(asked[row.job_id]),
+            found.get(row.job_id),
         )
         for row in rows
     )

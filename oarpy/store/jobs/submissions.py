@@ -15,6 +15,7 @@ from oarpy.model.dependency import Dependency
 from oarpy.model.request import ResourceRequest
 from oarpy.model.submission import COLUMNS, COPIED_COLUMNS, FIELDS, Submission
 from oarpy.store.database import Connection
+from oarpy.store.jobs import windows
 from oarpy.store.jobs.scope import JobScope, reached
 from oarpy.store.past.moving import recall
 from oarpy.store.past.reading import first_found, is_in_past
@@ -393,6 +394,15 @@ def insert_all(connection: Connection, new: Sequence[NewSubmission]) -> list[lis
     if required:
         _bring_back(connection, dict.fromkeys(one.job for _, one in required))
         connection.execute(_INSERT_DEPENDENCIES, _dependency_parameters(required))
+    windows.insert(
+        connection,
+        [
+            (job, window)
+            for ids, each in zip(jobs, submissions, strict=True)
+            if (window := each.window) is not None
+            for job in ids
+        ],
+    )
     return jobs
 
 

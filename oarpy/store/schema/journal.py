@@ -43,7 +43,10 @@ notices = table(
     column("notice_id", BigInteger, "number of the notice", Identity(always=True), key=True),
     of_job("the job whose user is told; without it and without a grid job the admin is told", optional=True),
     column(
-        "tag", Text, "what kind of news", check="tag IN ('RUNNING', 'END', 'ERROR', 'INFO', 'SUSPENDED', 'RESUMING')"
+        "tag",
+        Text,
+        "what kind of news",
+        check="tag IN ('RUNNING', 'END', 'ERROR', 'INFO', 'SUSPENDED', 'RESUMING', 'MOVED')",
     ),
     column("comment", Text, "the news in words"),
     column("at", INSTANT, "when it happened", default=CLOCK),

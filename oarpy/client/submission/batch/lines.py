@@ -18,7 +18,7 @@ from oarpy.model.submission import OPTIONS
 
 STANDARD_INPUT = "-"
 
-_LEFT_OUT = frozenset({"interactive", "reservation"})
+_LEFT_OUT = frozenset({"interactive", "reservation", "until"})
 """Options whose jobs are waited for."""
 
 _NOT_IN_JSON = _LEFT_OUT | {"array_parameters"}

@@ -1,0 +1,143 @@
+"""``oarwindow``: the window of a reservation that has not begun, and asking for another."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from oarpy.client.caller import current
+from oarpy.client.rendering import JsonValue, local_date
+from oarpy.client.session import Session
+from oarpy.model.dates import read_date
+from oarpy.model.errors import AdmissionRefused, NotFound, OarpyError, Unreachable, UsageError
+from oarpy.model.windows import read_fix
+from oarpy.store.jobs import windows
+from oarpy.store.jobs.windows import OfferRow, ReservationRow
+
+_POLL = 1.0
+"""Seconds between two looks when no notification arrives."""
+_FARTHEST = 3660 * 86400
+"""Seconds until the latest end that a window may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowChange:
+    """The window that is asked for, in epoch seconds, None where it stays; ``fix`` lets the job move no more."""
+
+    ready: float | None = None
+    deadline: float | None = None
+    fix: bool = False
+
+
+class WindowRefused(AdmissionRefused):
+    """The other window cannot be had: all is as before; ``offers`` are starts that could be had."""
+
+    def __init__(self, message: str, offers: tuple[OfferRow, ...]) -> None:
+        super().__init__(message, hint="all stays as it was")
+        self.offers = offers
+
+
+def show(session: Session, job_id: int) -> ReservationRow:
+    """Return the window of a reservation. Raises :class:`NotFound`, :class:`NotAllowed`, :class:`OarpyError`."""
+    with session.connection.transaction():
+        return _reservation(session, job_id)
+
+
+def read_change(ready: str | None, deadline: str | None, *, fix: bool) -> WindowChange:
+    """Read what was written after ``--from`` and ``--until``. Raises :class:`UsageError`."""
+    now = datetime.now().astimezone()
+    first, last = (None if text is None else read_date(text, now).timestamp() for text in (ready, deadline))
+    return WindowChange(first, last, fix)
+
+
+def change(session: Session, job_id: int, asked: WindowChange, timeout: float) -> ReservationRow:
+    """Give a reservation another window, or fix it; return how it stands then.
+
+    A wider one is given at once, for others a pass is waited for. Raises as :func:`show`, :class:`UsageError` for a
+    window that is too short, :class:`WindowRefused`, and :class:`Unreachable` when no pass answers in ``timeout``.
+    """
+    with session.connection.transaction():
+        row = _reservation(session, job_id)
+        if asked.ready is None and asked.deadline is None:
+            windows.fix(session.connection, [row.job])
+            return _reservation(session, job_id)
+        ready = row.ready if asked.ready is None else asked.ready
+        deadline = row.deadline if asked.deadline is None else asked.deadline
+        _check(row, ready, deadline)
+        usual = read_fix(session.configuration.scheduler.reservation_fix)
+        wider = (ready or 0) <= (row.ready or 0) and deadline >= row.deadline
+        windows.ask(session.connection, row, (ready, deadline), usual, at_once=wider)
+        if asked.fix:
+            windows.fix(session.connection, [row.job])
+    if not wider:
+        _wait(session, job_id, timeout)
+    with session.connection.transaction():
+        found = _reservation(session, job_id)
+    if (found.ready, found.deadline) != (ready, deadline):
+        offers = tuple(windows.offers(session.connection, [job_id]))
+        raise WindowRefused(f"job {job_id} cannot have the window until {local_date(deadline)}", offers)
+    return found
+
+
+def record(row: ReservationRow) -> dict[str, JsonValue]:
+    """Return the JSON object of ``oarwindow -J``."""
+    return {
+        "job_id": row.job,
+        "ready": None if row.ready is None else int(row.ready),
+        "deadline": int(row.deadline),
+        "start": int(row.start),
+        "state": row.state,
+    }
+
+
+def as_text(row: ReservationRow) -> str:
+    """Return the line of ``oarwindow``."""
+    ready = "-" if row.ready is None else _joined(row.ready)
+    return f"{row.job} ready={ready} deadline={_joined(row.deadline)} start={_joined(row.start)} state={row.state}\n"
+
+
+def _joined(instant: float) -> str:
+    return local_date(instant).replace(" ", "_")
+
+
+def _reservation(session: Session, job_id: int) -> ReservationRow:
+    row = windows.reservation(session.connection, job_id)
+    if row is None:
+        raise NotFound(f"job {job_id} does not exist", hint="oarstat lists the jobs")
+    session.require_owner(row.user, f"job {job_id}")
+    if row.reservation_state is None:
+        raise OarpyError(f"job {job_id} is no reservation", hint="oarsub -r START --until END reserves a window")
+    if row.job_state not in ("Waiting", "Hold") or row.reservation_state != "Scheduled":
+        raise OarpyError(f"job {job_id} is {row.job_state}: only an accepted reservation that waits has a window")
+    return row
+
+
+def _check(row: ReservationRow, ready: float | None, deadline: float) -> None:
+    now = datetime.now(UTC).timestamp()
+    if deadline < max(ready or now, now) + row.walltime:
+        raise UsageError(
+            f"the window ends at {local_date(deadline)}, before the start and the walltime", hint="give a later --until"
+        )
+    if deadline > now + _FARTHEST:
+        raise UsageError(f"the window ends at {local_date(deadline)}, too far away", hint="at most 10 years")
+
+
+def _wait(session: Session, job_id: int, timeout: float) -> None:
+    """Return when a pass has answered."""
+    connection, deadline = session.connection, time.monotonic() + timeout
+    connection.execute("LISTEN oarpy_events")
+    try:
+        with current().waiting():
+            while windows.is_asked(connection, job_id):
+                left = deadline - time.monotonic()
+                if not left > 0:
+                    raise Unreachable(
+                        f"no server has answered for job {job_id} within {timeout:g} s",
+                        hint="the question stays: oarwindow tells",
+                    )
+                current().require_presence()
+                for _ in connection.notifies(timeout=min(_POLL, left), stop_after=1):
+                    pass
+    finally:
+        connection.execute("UNLISTEN oarpy_events")

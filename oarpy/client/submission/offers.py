@@ -1,0 +1,59 @@
+"""``oarsub --accept``: take a start that a refused reservation was offered."""
+
+from __future__ import annotations
+
+import socket
+
+from oarpy.client.session import Session
+from oarpy.client.submission.submission import Submitted, as_submitted, message, readmitted, store, unscheduled
+from oarpy.model.errors import NotAllowed, NotFound, OarpyError
+from oarpy.model.request import ResourceRequest
+from oarpy.model.submission import Submission
+from oarpy.store.jobs import windows
+from oarpy.store.jobs.windows import OfferedPlace
+
+
+def accept(session: Session, number: int) -> Submitted:
+    """Ask for what an offer says, as the refused job did, the rules included; the answer comes as to any reservation.
+
+    Raises :class:`NotFound` for an offer that there is not, or whose time is over, :class:`NotAllowed` for another
+    user's, :class:`OarpyError` for one that was accepted before.
+    """
+    with session.connection.transaction():
+        offer = windows.claim_offer(session.connection, number)
+        if offer is None:
+            raise NotFound(f"there is no offer {number}", hint="a refused reservation prints its own")
+        if offer.user != session.user:
+            raise NotAllowed(f"offer {number} is for {offer.user}", hint="who was refused can take it")
+        if offer.accepted_job is not None:
+            raise OarpyError(f"offer {number} was accepted as job {offer.accepted_job}")
+        if not offer.is_valid:
+            raise NotFound(f"the time of offer {number} is over", hint="submit the reservation again")
+        found = readmitted(session, {**offer.request, "queue": offer.queue}, _changes(session, offer))
+        job_ids = store(session, found, message(found))
+        windows.take_offer(session.connection, number, job_ids[0])
+    return as_submitted(found, job_ids, unscheduled(session))
+
+
+def _changes(session: Session, offer: OfferedPlace) -> dict[str, object]:
+    """Return in which fields the submission differs: it is for one job, at that start."""
+    asked = Submission.from_record(dict(offer.request))
+    return {
+        "reservation": offer.start,
+        "until": offer.end,
+        "slack": "",
+        "farthest": None,
+        "alternatives": _taken(session, asked.alternatives, int((offer.end - offer.start).total_seconds())),
+        "array_size": 1,
+        "array_parameters": (),
+        "command": offer.command,
+        "environment": offer.environment,
+        "submitted_from": socket.gethostname(),
+        "initial_request": f"oarsub --accept, offered to job {offer.job}",
+    }
+
+
+def _taken(session: Session, asked: tuple[ResourceRequest, ...], seconds: int) -> tuple[ResourceRequest, ...]:
+    """Return the alternative that an offer is for: the first that runs as long."""
+    usual = session.configuration.submission.default_walltime
+    return tuple(one for one in asked if (one.walltime or usual) == seconds)[:1] or asked

@@ -1,0 +1,70 @@
+"""The windows of reservations, as a snapshot has them, and whether those that move are to be placed anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oarpy.configuration import SchedulerSettings
+from oarpy.scheduler.snapshot import Snapshot
+from oarpy.scheduler.windows.reservation_windows import ReservationWindow, Windows
+from oarpy.store.database import Connection
+from oarpy.store.jobs import windows
+from oarpy.store.jobs.windows import WindowRow
+
+
+class WindowLine:
+    """Reads the windows, and remembers who held resources in the last pass.
+
+    Who is gone before the end that was expected of him has left room, and so has, or takes, any change of the platform.
+    """
+
+    def __init__(self, settings: SchedulerSettings) -> None:
+        self._settings = settings
+        self._last: Snapshot | None = None
+
+    def read(self, connection: Connection, snapshot: Snapshot) -> Windows | None:
+        """Return the windows, None where no reservation has one or waits for its answer."""
+        asked = any(job.reservation is not None for job in snapshot.waiting)
+        if not asked and not snapshot.reservations:
+            return None
+        rows = windows.live(connection)
+        if not rows and not asked:
+            return None
+        found = {row.job: _window(row) for row in rows}
+        return windows_of(self._settings, found, replan=bool(found) and self._is_other(snapshot, found))
+
+    def committed(self, snapshot: Snapshot) -> None:
+        """Note that what was decided about ``snapshot`` is written."""
+        self._last = snapshot
+
+    def _is_other(self, snapshot: Snapshot, found: Mapping[int, ReservationWindow]) -> bool:
+        """Tell whether room came or went other than was expected, or a window was changed by hand."""
+        for one in snapshot.reservations:
+            window = found.get(one.job.id)
+            if window is not None and not (window.ready or 0) <= one.start <= window.deadline - one.walltime:
+                return True
+        last = self._last
+        if last is None:
+            return False
+        if last.platform is not snapshot.platform:
+            return True
+        ends = {job.id: job.end for job in snapshot.holding}
+        running = (job for job in last.holding if not job.besteffort and job.end > snapshot.now)
+        return any(ends.get(job.id, snapshot.now) < job.end for job in running)
+
+
+def _window(row: WindowRow) -> ReservationWindow:
+    asked = None if row.asked_deadline is None else (row.asked_ready, row.asked_deadline)
+    return ReservationWindow(row.deadline, row.ready, row.fixed, row.fix_after, row.farthest, asked)
+
+
+def windows_of(settings: SchedulerSettings, found: Mapping[int, ReservationWindow], *, replan: bool = False) -> Windows:
+    """Return windows with the rules of the site."""
+    return Windows(
+        found,
+        settings.reservation_order,
+        settings.offers_limit,
+        settings.options_tried,
+        settings.reservation_notice,
+        replan,
+    )

@@ -1,0 +1,48 @@
+"""What a snapshot says of reservations with windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from oarpy.scheduler.windows.window_jobs import Criterion
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationWindow:
+    """A reservation runs wholly inside [ready, deadline] (instants); without ``ready``, from now on.
+
+    It no longer moves once it is ``fixed``, or ``fix_after`` percent of the time from its submission to its start are
+    past. A new one whose window cannot be had takes the first other start that is at most ``farthest`` run times away.
+    ``asked`` is another window, (ready, deadline), that the user of an accepted one asks for.
+    """
+
+    deadline: float
+    ready: float | None = None
+    fixed: bool = False
+    fix_after: float | None = None
+    farthest: float | None = None
+    asked: tuple[float | None, float] | None = None
+
+    def is_fixed(self, submitted: float, start: float, now: float) -> bool:
+        """Tell whether an accepted reservation no longer moves, by what its user or the site wants."""
+        return self.fixed or (
+            self.fix_after is not None and now >= submitted + self.fix_after / 100 * (start - submitted)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The windows of reservations, by job, and the rules of the site (durations in seconds).
+
+    ``order`` is that in which they get their places, ``offers`` and ``tries`` are how many other starts a refused
+    one is offered and how many are tried for that. None moves later that begins within ``notice``. ``replan`` tells
+    that resources are free, or gone, other than was expected when the reservations were placed.
+    """
+
+    of: Mapping[int, ReservationWindow]
+    order: Criterion = "edf"
+    offers: int = 8
+    tries: int = 32
+    notice: float = 600
+    replan: bool = False

@@ -1,0 +1,371 @@
+"""The step of a pass that lets accepted reservations move inside their windows.
+
+1. Where resources became free, or were lost, other than was expected, all that may move get their earliest places; if
+   one has none, all stay.
+2. Each new reservation is admitted, where it has a window or there are some that may move. Its date is decided here;
+   what it holds then is found by the planner, among the jobs of its queue as for any other reservation.
+3. If the planner has no place for it, it is refused, and nobody has moved for it.
+4. Accepted ones whose users ask for another window are admitted into it as new ones, with their own places free.
+
+Reservations move that were accepted with a window, have not begun and are not fixed. Containers, best-effort jobs and
+those that others depend on stay where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from oarpy.profiles.planned import JobId
+from oarpy.scheduler.gantt.demands import CompiledRequests
+from oarpy.scheduler.gantt.gantt import Claim, Gantt
+from oarpy.scheduler.gantt.search import Search
+from oarpy.scheduler.job_roles import roles_of
+from oarpy.scheduler.plan import Plan
+from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.rules.dependencies import Dependencies
+from oarpy.scheduler.rules.reservations import is_broken, promised
+from oarpy.scheduler.snapshot import HoldingJob, Reservation, Snapshot, WaitingJob
+from oarpy.scheduler.verdicts import Verdict
+from oarpy.scheduler.windows.admission import Admission, Offer, Terms, admit, replanned
+from oarpy.scheduler.windows.named_timeline import Asked, NamedTimeline
+from oarpy.scheduler.windows.reservation_windows import ReservationWindow, Windows
+from oarpy.scheduler.windows.window_jobs import WindowJob, in_order
+
+_ADMITTED = frozenset({Verdict.RESERVED, Verdict.STARTS, Verdict.HELD})
+
+
+@dataclass(frozen=True, slots=True)
+class WindowMove:
+    """An accepted reservation at another start, or on other resources for another one; ``before`` is its old start."""
+
+    reservation: Reservation
+    before: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAnswers:
+    """What a pass decides about windows.
+
+    ``dated`` are new reservations that it found a date for, each with the place of the alternative that they take.
+    ``strict`` are windows, [ready, deadline], of those that took another start than they asked for. ``offers`` are what
+    others could have. ``fixed`` are accepted ones that from now on no longer move. ``changed`` tells whether accepted
+    ones got the other window that was asked for.
+    """
+
+    moves: tuple[WindowMove, ...] = ()
+    dated: Mapping[int, int] = field(default_factory=dict)
+    strict: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    offers: Mapping[int, Sequence[Offer]] = field(default_factory=dict)
+    fixed: tuple[int, ...] = ()
+    changed: Mapping[int, bool] = field(default_factory=dict)
+
+    def unplaced(self, made: Plan) -> frozenset[int]:
+        """Return the jobs with a date that the planner has no place for."""
+        if not self.dated:
+            return frozenset()
+        return frozenset(one.job for one in made.placements if one.job in self.dated and one.verdict not in _ADMITTED)
+
+    def named(self, made: Plan) -> Plan:
+        """Return a plan in which alternatives are those that the jobs asked for."""
+        if not self.dated:
+            return made
+        placements = (
+            replace(one, alternative=self.dated[one.job])
+            if one.job in self.dated and one.alternative is not None
+            else one
+            for one in made.placements
+        )
+        return replace(made, placements=tuple(placements))
+
+
+NO_ANSWERS = WindowAnswers()
+
+
+def within_windows(
+    snapshot: Snapshot, matchers: Matchers | None = None, refused: Collection[int] = ()
+) -> tuple[Snapshot, WindowAnswers]:
+    """Replan, and find dates for new reservations but those that are ``refused``.
+
+    Return the snapshot as it is then, and what was decided.
+    """
+    if snapshot.windows is None:
+        return snapshot, NO_ANSWERS
+    return _WindowPass(snapshot, snapshot.windows, matchers or Matchers(snapshot.platform)).answers(refused)
+
+
+@dataclass(slots=True)
+class _Movable:
+    """An accepted reservation that may move, and where it is by now."""
+
+    reservation: Reservation
+    window: ReservationWindow
+    asked: Asked
+    reason: str = ""
+
+    @property
+    def slot(self) -> Claim:
+        """Its place."""
+        assert self.asked.slot is not None
+        return self.asked.slot
+
+
+class _WindowPass:
+    def __init__(self, snapshot: Snapshot, windows: Windows, matchers: Matchers) -> None:
+        self._snapshot, self._windows, self._now = snapshot, windows, snapshot.now
+        self._options, self._search = CompiledRequests(snapshot, matchers), Search(snapshot.security_time)
+        self._dependencies = Dependencies(snapshot)
+        self._anteriors = {
+            one.job
+            for job in (*snapshot.waiting, *(one.job for one in snapshot.reservations))
+            if job.reservation is not None
+            for one in job.depends_on
+        }
+        self._movable = {one.job.id: self._as_movable(one) for one in snapshot.reservations if self._may_move(one)}
+        self._dated: dict[int, int] = {}
+        self._strict: dict[int, tuple[float, float]] = {}
+        self._offers: dict[int, Sequence[Offer]] = {}
+        self._changed: dict[int, bool] = {}
+        self._leaving: set[int] = set()
+        """Those whose own places are free while another window is looked at."""
+
+    def answers(self, refused: Collection[int]) -> tuple[Snapshot, WindowAnswers]:
+        """Replan, admit, and return what came of it."""
+        if self._windows.replan and self._movable:
+            self._replan()
+        fresh = [job for job in self._snapshot.waiting if job.reservation is not None and self._is_asked(job)]
+        dates: dict[int, tuple[WaitingJob, Claim]] = {}
+        over = {}
+        for job in sorted(fresh, key=lambda job: (job.submitted, job.id)):
+            if fault := self._fault(job):
+                over[job.id] = replace(job, fault=fault)
+            elif (found := self._admit(job, dates, take=job.id not in refused)) is not None:
+                dates[job.id] = found
+        for one in self._snapshot.reservations:
+            if (window := self._windows.of.get(one.job.id)) is not None and window.asked is not None:
+                self._change(one, replace(window, ready=window.asked[0], deadline=window.asked[1]), dates)
+        moves = tuple(move for one in self._movable.values() if (move := self._move(one)))
+        changed = _with_moves(self._snapshot, moves)
+        again = {job: found[0] for job, found in dates.items()} | over
+        waiting = tuple(again.get(job.id, job) for job in changed.waiting)
+        answers = WindowAnswers(moves, self._dated, self._strict, self._offers, self._newly_fixed(), self._changed)
+        return replace(changed, waiting=waiting), answers
+
+    def _may_move(self, one: Reservation) -> bool:
+        window, job = self._windows.of.get(one.job.id), one.job
+        if window is None or one.start <= self._now or job.held or job.besteffort or job.id in self._anteriors:
+            return False
+        if roles_of(job).containers or self._dependencies.readiness(job).waits_for:
+            return False
+        if window.is_fixed(job.submitted, one.start, self._now):
+            return False
+        return one.start - self._now > self._windows.notice or (self._windows.replan and is_broken(one, self._snapshot))
+
+    def _as_movable(self, one: Reservation) -> _Movable:
+        way = replace(one.job.alternatives[0], walltime=int(one.walltime))
+        job = replace(one.job, alternatives=(way,))
+        bits = self._snapshot.platform.bits_of(one.resources)
+        option = self._options.alive(job)[0]
+        slot = Claim(one.start, way.walltime, bits, option.consumes, option.levels)
+        return _Movable(one, self._windows.of[job.id], Asked(job, slot))
+
+    def _newly_fixed(self) -> tuple[int, ...]:
+        known = self._windows.of
+        return tuple(
+            one.job.id
+            for one in self._snapshot.reservations
+            if (window := known.get(one.job.id)) is not None
+            and not window.fixed
+            and window.is_fixed(one.job.submitted, one.start, self._now)
+        )
+
+    def _is_asked(self, job: WaitingJob) -> bool:
+        """Tell whether a new reservation is decided about here.
+
+        The planner refuses it, or sees others placed that it depends on, where it is not.
+        """
+        if job.held or job.fault or not job.alternatives:
+            return False
+        readiness = self._dependencies.readiness(job)
+        return not readiness.refusal and (not readiness.waits_for or job.id in self._windows.of)
+
+    def _fault(self, job: WaitingJob) -> str:
+        """Say why nothing in the window of a new reservation can be looked at, "" if it can."""
+        window, show = self._windows.of.get(job.id), self._snapshot.show_instant
+        if window is None:
+            return ""
+        if waits_for := self._dependencies.readiness(job).waits_for:
+            return f"job {min(waits_for)}, which it depends on, waits itself: a window takes one that has a start"
+        shortest = min(way.walltime for way in job.alternatives)
+        if max(self._now, window.ready or self._now) + shortest > window.deadline:
+            return f"its window ends at {show(window.deadline)}, too early for its walltime"
+        return ""
+
+    def _timeline(self, asking: WaitingJob | None, beside: Iterable[tuple[WaitingJob, Claim]] = ()) -> NamedTimeline:
+        """Return what all hold but those that may move, as it bounds ``asking``, None: those that may move."""
+        snapshot = self._snapshot
+        jobs = [one.asked.job for one in self._movable.values()]
+        gantt = Gantt(replace(snapshot, waiting=(*jobs, *(() if asking is None else (asking,)))))
+        besteffort = asking is not None and asking.besteffort
+        others = self._others()
+        if not besteffort:
+            gantt.protect(others, snapshot.besteffort_minimum_life)
+        gantt.hold(one for one in others if besteffort or not one.besteffort)
+        for job, claim in beside:
+            gantt.enter(job, claim)
+        return NamedTimeline(gantt, self._search, self._options)
+
+    def _others(self) -> list[HoldingJob]:
+        gone = self._movable.keys() | self._leaving
+        return [job for job in self._snapshot.holding if job.id not in gone]
+
+    def _queue(self, *new: WindowJob[Asked]) -> list[WindowJob[Asked]]:
+        jobs = [self._window_job(one.asked, one.window) for one in self._movable.values()]
+        return in_order([*jobs, *new], self._windows.order, self._now, Random(int(self._now)).random)
+
+    def _window_job(self, asked: Asked, window: ReservationWindow) -> WindowJob[Asked]:
+        job = asked.job
+        ready = max(self._now, self._dependencies.readiness(job).ready, job.dates.not_before)
+        if window.ready is not None:
+            ready = max(ready, window.ready)
+        procs = self._options.size(job) if self._windows.order == "bjf" else 1
+        time = job.alternatives[0].walltime
+        return WindowJob(job.id, asked, procs, time, window.deadline, ready, job.submitted)
+
+    def _replan(self) -> None:
+        timeline = self._timeline(None)
+        if replanned(timeline, self._queue(), self._now) is None:
+            return
+        for job, claim in timeline.claims.items():
+            self._put(job, claim, "resources are free, or gone, other than was expected")
+
+    def _put(self, job: int, claim: Claim, reason: str) -> None:
+        one = self._movable[job]
+        if claim != one.slot:
+            one.reason = reason
+            one.asked = Asked(one.asked.job, claim)
+
+    def _admit(
+        self, job: WaitingJob, dates: Mapping[int, tuple[WaitingJob, Claim]], *, take: bool
+    ) -> tuple[WaitingJob, Claim] | None:
+        """Find a date for a new reservation, by the alternative that ends first; else note what it could have."""
+        window = self._windows.of.get(job.id)
+        ways = range(len(job.alternatives)) if window is not None else (0,)
+        best: tuple[float, int, Admission] | None = None
+        offers: Sequence[Offer] = ()
+        for place in ways:
+            asked = Asked(replace(job, alternatives=job.alternatives[place : place + 1]))
+            found = self._answer(asked, window or _strict(job, self._now), dates)
+            if found is None:
+                continue
+            if found.start is None:
+                offers = offers or found.offers
+            elif best is None or found.start + job.alternatives[place].walltime < best[0]:
+                best = found.start + job.alternatives[place].walltime, place, found
+        if best is None or not take:
+            self._offers[job.id] = offers
+            return None
+        return self._settle(job, best[1], best[2], dates)
+
+    def _answer(
+        self, asked: Asked, window: ReservationWindow, dates: Mapping[int, tuple[WaitingJob, Claim]]
+    ) -> Admission | None:
+        """Return whether the job is admitted with one alternative; None if its window is over."""
+        new = self._window_job(asked, window)
+        lo, last = new.window(self._now)
+        if last < lo:
+            return None
+        settled = [(claim.start, claim.end) for _, claim in dates.values()]
+        running = [(job.start, job.end) for job in self._others() if asked.job.besteffort or not job.besteffort]
+        slots: dict[JobId, float] = {number: one.slot.start for number, one in self._movable.items()}
+        terms = Terms(
+            accept=-1.0 if window.farthest is None else window.farthest,
+            farther=True,
+            tries=self._windows.tries,
+            offers=self._windows.offers,
+        )
+        timeline = self._timeline(asked.job, dates.values())
+        gap = self._snapshot.security_time
+        return admit(timeline, [*running, *settled], self._queue(new), slots, self._now, terms, gap)
+
+    def _change(
+        self, one: Reservation, window: ReservationWindow, dates: Mapping[int, tuple[WaitingJob, Claim]]
+    ) -> None:
+        """Let an accepted reservation have another window, if nobody loses his; else all stay."""
+        number = one.job.id
+        if one.start <= self._now or one.job.held:
+            self._changed[number] = False
+            return
+        before = self._movable.pop(number, None)
+        changing = before or self._as_movable(one)
+        self._leaving.add(number)
+        found = self._answer(changing.asked, window, dates)
+        self._changed[number] = found is not None and found.start is not None
+        if found is not None and found.start is not None:
+            timeline = self._hold_again(changing.asked, found, dates)
+            for job, claim in timeline.claims.items():
+                if job in self._movable:
+                    self._put(job, claim, f"it makes room for reservation {number}")
+            self._movable[number] = changing
+            self._put(number, timeline.claims[number], "another window was asked for")
+        else:
+            self._offers[number] = found.offers if found is not None else ()
+            if before is not None:
+                self._movable[number] = before
+        self._leaving.discard(number)
+
+    def _hold_again(self, new: Asked, found: Admission, dates: Mapping[int, tuple[WaitingJob, Claim]]) -> NamedTimeline:
+        """Return a timeline on which all have the starts that were found."""
+        timeline = self._timeline(new.job, dates.values())
+        for number, start in found.starts.items():
+            one = new if number == new.job.id else self._movable[int(number)].asked
+            timeline.hold(one, start, start + one.job.alternatives[0].walltime)
+        return timeline
+
+    def _settle(
+        self, job: WaitingJob, place: int, found: Admission, dates: Mapping[int, tuple[WaitingJob, Claim]]
+    ) -> tuple[WaitingJob, Claim] | None:
+        """Let the job have its date, and the others their starts."""
+        assert found.start is not None
+        dated = replace(job, alternatives=job.alternatives[place : place + 1], reservation=found.start)
+        timeline = self._hold_again(Asked(dated), found, dates)
+        walltime = job.alternatives[place].walltime
+        for number, claim in timeline.claims.items():
+            if number in self._movable:
+                self._put(number, claim, f"it makes room for reservation {job.id}")
+        if found.taken is not None:
+            self._strict[job.id] = found.start, found.start + walltime
+        self._dated[job.id] = place
+        # the planner looks at the date of a strict one as at any
+        return dated if job.id in self._windows.of else job, timeline.claims[job.id]
+
+    def _move(self, one: _Movable) -> WindowMove | None:
+        """Return where a reservation goes, None if it stays."""
+        old, slot = one.reservation, one.slot
+        resources = tuple(self._snapshot.platform.ids_of(slot.bits))
+        if slot.start == old.start and set(resources) == set(old.resources):
+            return None
+        moved = replace(old, start=slot.start, resources=resources, job=replace(old.job, reservation=slot.start))
+        return WindowMove(moved, old.start, one.reason)
+
+
+def _strict(job: WaitingJob, now: float) -> ReservationWindow:
+    """Return the window of a reservation that has none: its date, or now if that is past, and nothing else."""
+    assert job.reservation is not None
+    start, walltime = max(job.reservation, now), job.alternatives[0].walltime
+    return ReservationWindow(start + walltime if job.reservation + walltime > now else now, start)
+
+
+def _with_moves(snapshot: Snapshot, moves: Sequence[WindowMove]) -> Snapshot:
+    """Return a snapshot in which these reservations hold what they have now."""
+    if not moves:
+        return snapshot
+    by_job = {move.reservation.job.id: move.reservation for move in moves}
+    holding = []
+    for job in snapshot.holding:
+        again = promised(by_job[job.id], snapshot.now) if job.id in by_job else job
+        holding.append(again or job)
+    reservations = tuple(by_job.get(one.job.id, one) for one in snapshot.reservations)
+    return replace(snapshot, holding=tuple(holding), reservations=reservations)

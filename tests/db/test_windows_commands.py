@@ -1,0 +1,137 @@
+"""``oarsub`` and ``oarwindow``: windows, offers of refused reservations, and taking them."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+import psycopg
+import pytest
+
+from oarpy.configuration import load
+from oarpy.modules.metascheduler.metascheduler import Metascheduler
+from tests.harness.oarsub_cluster import Connection, Submitter
+
+pytestmark = pytest.mark.db
+ALL = "/nodes=4,walltime=1:0:0"
+_OFFER = re.compile(r"OAR_OFFER_ID=(\d+) start=(\S+) end=(\S+) phi=(\d+\.\d\d)")
+
+
+@pytest.fixture(autouse=True)
+def _no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OARPY_SUBMISSION_WAITING_RESERVATIONS_PER_USER", "50")
+    monkeypatch.setenv("OARPY_SCHEDULER_SECURITY_TIME", "0")
+
+
+@pytest.fixture
+def answered(dsn: str, oarsub: Submitter) -> Iterator[Submitter]:
+    """Return a way to submit to a cluster whose passes run beside."""
+    with passes(dsn):
+        yield oarsub
+
+
+@contextmanager
+def passes(dsn: str) -> Iterator[None]:
+    """Run a pass whenever something is announced."""
+    over = threading.Event()
+    scheduler = Metascheduler(load())
+
+    def run() -> None:
+        with psycopg.connect(dsn, autocommit=True, application_name="oarpy metascheduler") as connection:
+            connection.execute("LISTEN oarpy_events")
+            while not over.is_set():
+                scheduler.run_once(connection, datetime.now().astimezone())
+                for _ in connection.notifies(timeout=0.2, stop_after=1):
+                    pass
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def in_hours(hours: float) -> str:
+    return (datetime.now() + timedelta(hours=hours)).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def offers(text: str) -> list[tuple[str, str, str, str]]:
+    return [match.groups() for line in text.splitlines() if (match := _OFFER.fullmatch(line))]  # type: ignore[misc]
+
+
+def test_a_window_is_shown_and_moves(answered: Submitter, connection: Connection) -> None:
+    begin = in_hours(2)
+    flexible = answered.job_id("-r", begin, "--slack", "200%", "-l", ALL, "date")
+    shown = json.loads(answered("-J", "-j", str(flexible), command="oarstat").out)[str(flexible)]["window"]
+    assert (shown["deadline"] - shown["ready"], shown["state"]) == (3 * 3600, "movable")
+    strict = answered("-r", begin, "-l", ALL, "date")
+    assert strict.status == 0
+    assert "RESERVATION_MOVED: it starts at " in answered("-f", "-j", str(flexible), command="oarstat").out
+
+
+def test_who_is_refused_takes_an_offer(answered: Submitter, connection: Connection) -> None:
+    begin = in_hours(2)
+    answered.job_id("-r", begin, "-l", ALL, "date")
+    refused = answered("-r", begin, "--until", in_hours(3.5), "-l", ALL, "--", "date", "-u")
+    assert refused.status == 3
+    before, after = offers(refused.out)
+    assert [before[3], after[3]] == ["0.50", "1.00"] or [before[3], after[3]] == ["1.00", "0.50"]
+    number, start, end, _ = min(before, after, key=lambda one: one[3])
+    taken = answered("--accept", number)
+    assert taken.status == 0
+    assert taken.out.startswith("OAR_JOB_ID=")
+    row = connection.execute(
+        "SELECT to_char(reservation_start, 'YYYY-MM-DD_HH24:MI:SS'), command, reservation_state"
+        " FROM jobs ORDER BY job_id DESC LIMIT 1"
+    ).fetchone()
+    assert row == (start, "date -u", "Scheduled")
+    again = answered("--accept", number)
+    assert (again.status, "accepted as job" in again.err) == (1, True)
+    assert datetime.fromisoformat(end.replace("_", " ")) - datetime.fromisoformat(start.replace("_", " ")) == timedelta(
+        hours=1
+    )
+
+
+def window(oarsub: Submitter, *arguments: str) -> dict[str, str]:
+    """Return what ``oarwindow`` prints, by key."""
+    result = oarsub(*arguments, command="oarwindow")
+    assert (result.status, result.err) == (0, ""), result
+    job, *values = result.out.split()
+    return dict(value.split("=", 1) for value in values) | {"job": job}
+
+
+def test_a_window_is_widened_narrowed_and_fixed(answered: Submitter) -> None:
+    begin, end = in_hours(2), in_hours(6)
+    job = str(answered.job_id("-r", begin, "--until", end, "-l", ALL, "date"))
+    first = window(answered, job)
+    assert first == {
+        "job": job,
+        "ready": begin.replace(" ", "_"),
+        "deadline": end.replace(" ", "_"),
+        "start": begin.replace(" ", "_"),
+        "state": "movable",
+    }
+    later = in_hours(8)
+    assert window(answered, job, "--until", later)["deadline"] == later.replace(" ", "_")
+    at = in_hours(5)
+    moved = window(answered, job, "--from", at)
+    assert (moved["ready"], moved["start"]) == (at.replace(" ", "_"), at.replace(" ", "_"))
+    assert window(answered, job, "--fix")["state"] == "fixed"
+
+
+def test_a_window_that_cannot_be_had_changes_nothing(answered: Submitter) -> None:
+    begin = in_hours(2)
+    job = str(answered.job_id("-r", begin, "--slack", "1h", "-l", ALL, "date"))
+    other = in_hours(6)
+    answered.job_id("-r", other, "-l", ALL, "date")
+    before = window(answered, job)
+    refused = answered(job, "--from", other, "--until", in_hours(7.1), command="oarwindow")
+    assert refused.status == 3
+    assert [one[3] for one in offers(refused.out)] == ["0.90", "1.00"]
+    assert window(answered, job) == before
