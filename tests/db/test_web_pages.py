@@ -58,6 +58,7 @@ def test_what_another_user_typed_is_on_no_page(
     period = f"begin={int((now - timedelta(days=300)).timestamp())}&end={int(now.timestamp())}"
     paths = [f"/jobs/{job}", f"/jobs/{job}/why", "/jobs", "/jobs?name=hush", "/cluster", "/data/cells", "/gantt"]
     paths += [f"/data/gantt?{period}", "/queues", "/accounting", "/nodes/n0"]
+    paths += ["/cluster/week", "/reservations", "/maintenance"]
     for path in paths:
         text = get(client, path, other)
         assert [word for word in SECRETS if word in text] == [], path
@@ -106,7 +107,8 @@ def test_what_users_write_is_escaped_and_no_foreign_script_runs(client: TestClie
 def test_pages_have_no_script_and_no_style_inside(client: TestClient, connection: Connection) -> None:
     add_nodes(connection, "n1")
     who = token(connection, ME, Scope.ADMIN)
-    for path in ("/cluster", "/jobs", "/gantt", "/queues", "/accounting", "/nodes/n1", "/admin", "/login", "/docs"):
+    paths = ["/cluster", "/cluster/week", "/jobs", "/gantt", "/queues", "/accounting", "/nodes/n1", "/reservations"]
+    for path in (*paths, "/maintenance", "/admin", "/login", "/docs"):
         text = get(client, path, who)
         assert not re.search(r"<script(?![^>]* src=)|<style|\sstyle=|\son\w+=|https?://(?!www.w3.org)", text), path
 
@@ -491,3 +493,83 @@ def test_the_audit_says_who_did_what_to_what(client: TestClient, connection: Con
     assert len(told("/admin/audit?show=all")) == 5
     assert {row[1] for row in told(f"/admin/audit?user={ANN}")} == {f"{ANN} by a token"}
     assert "c0ffee" not in get(client, "/admin/audit?show=all", admin)
+
+
+def test_the_last_week_is_the_mean_of_each_hour(client: TestClient, connection: Connection) -> None:
+    cores = add_nodes(connection, "n1", cores=4)
+    now = datetime.now(UTC)
+    hour = timedelta(hours=1)
+    run = add_job(connection, "Terminated", user=ANN, resources=cores[:2], started=now - 2 * hour)
+    rewrite(connection, "UPDATE jobs SET ended_at = now() - interval '30 minutes' WHERE job_id = %s", run)
+    rewrite(
+        connection,
+        "UPDATE assigned_resources SET during = tstzmultirange(tstzrange(now() - interval '150 minutes',"
+        " now() - interval '30 minutes')) WHERE job_id = %s",
+        run,
+    )
+    waits = add_job(connection, "Waiting", user=ANN)
+    for job, since in ((waits, 150), (run, 100000)):
+        rewrite(
+            connection,
+            "UPDATE job_state_logs SET during = tstzrange(now() - %s * interval '1 minute', upper(during))"
+            " WHERE state = 'Waiting' AND job_id = %s",
+            since,
+            job,
+        )
+    text = get(client, "/cluster/week", token(connection, BOB))
+    busy, waiting = (re.findall(r">([\d.]+) (?:cores|jobs)</title>", part) for part in text.split("Waiting jobs", 1))
+    assert [float(value) for value in busy] == pytest.approx([1, 2, 1], abs=0.1)
+    assert [float(value) for value in waiting[-3:]] == pytest.approx([1.5, 2, 2], abs=0.1)
+
+
+def test_reservations_are_listed_by_date(client: TestClient, connection: Connection) -> None:
+    cores = add_nodes(connection, "n1", "n2")
+    later, sooner = (
+        add_job(
+            connection,
+            "Waiting",
+            user=ANN,
+            job_name=name,
+            reservation_start=datetime.now(UTC) + timedelta(days=days),
+            reservation_state=state,
+            walltime=timedelta(hours=3),
+        )
+        for name, days, state in (("late", 2, "toSchedule"), ("soon", 1, "Scheduled"))
+    )
+    add_job(connection, "Waiting", user=ANN)
+    connection.execute(
+        "INSERT INTO reserved_resources (job_id, resource_id, during)"
+        " SELECT %s, id, tstzrange(now() + interval '1 day', now() + interval '27 hours') FROM unnest(%s::int[]) AS id",
+        [sooner, cores[1:3]],
+    )
+    listed = rows(get(client, "/reservations", token(connection, BOB)))
+    assert list(listed) == [sooner, later]
+    assert listed[sooner][1] == "accepted"
+    assert listed[sooner][4:] == ["3:00:00", ANN, "soon", "default", "2", "n1 n2"]
+    assert listed[later][1] == "waits for its answer"
+    assert listed[later][9:] == [""]
+
+
+def test_maintenance_is_planned_and_cancelled_by_admins(client: TestClient, connection: Connection) -> None:
+    held = add_nodes(connection, "n1", "n2")
+    job = add_job(connection, "Running", user=ANN, resources=held[:1], started=datetime.now(UTC))
+    admin, ann = ({**HTML, **token(connection, ME, Scope.ADMIN)}, token(connection, ANN))
+    plan = {"node": "n[1-2]", "period": "now..+2h", "reason": "new fans"}
+    asked = get(client, "/confirm/plan-window", admin, params=plan)
+    assert f"jobs {job}" in asked
+    assert asked.count("data-exact>") == 2  # its dates, in the reader's time zone
+    done = client.post("/actions/plan-window", data={**plan, "confirmed": "yes"}, headers=admin, follow_redirects=False)
+    assert done.status_code == 303
+    text = get(client, "/maintenance", ann)
+    assert "new fans" in text
+    assert "under way" in text
+    assert "cancel-window" not in text
+    (window,) = re.findall(r'name="window" value="(\d+)"', get(client, "/maintenance", admin))
+    assert "new fans" in get(client, "/confirm/cancel-window", admin, params={"window": window})
+    client.post("/actions/cancel-window", data={"window": window, "confirmed": "yes"}, headers=admin)
+    assert "No maintenance is planned." in get(client, "/maintenance", ann)
+    for action, fields in (("plan-window", plan), ("cancel-window", {"window": window})):
+        assert client.get(f"/confirm/{action}", params=fields, headers={**HTML, **ann}).status_code == 403
+    wrong = client.get("/confirm/plan-window", params={**plan, "period": "later"}, headers=admin)
+    assert wrong.status_code == 400
+    assert 'value="later"' in wrong.text

@@ -23,7 +23,19 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.e2e
 
 _PATIENCE = DEADLINE * 1000
-PAGES = ("/cluster", "/jobs", "/gantt", "/queues", "/accounting", "/nodes/n1", "/admin", "/admin/rules")
+PAGES = (
+    "/cluster",
+    "/cluster/week",
+    "/jobs",
+    "/gantt",
+    "/reservations",
+    "/maintenance",
+    "/queues",
+    "/accounting",
+    "/nodes/n1",
+    "/admin",
+    "/admin/rules",
+)
 PAGES_OF_ADMINS = ("/admin/rules/default_queue", "/admin/quotas", "/admin/audit", "/confirm/drain?node=n1")
 
 
@@ -221,6 +233,21 @@ def test_a_narrow_gantt_has_dates_of_the_reader_and_names_of_nodes(site: Site, c
         drawn = page.evaluate("window.drawn")
         assert [text for text in drawn if text in ("n1", "n2")] == ["n1"]
         assert {"1", "2"} <= set(drawn)
+
+
+def test_days_of_the_last_week_begin_where_the_readers_do(site: Site, chromium: Browser) -> None:
+    with chromium.new_context(timezone_id="Asia/Tokyo", locale="en-GB") as context:
+        page = context.new_page()
+        page.set_default_timeout(_PATIENCE)
+        log_in(page, site.address, site.token("read"))
+        page.goto(f"{site.address}/cluster")
+        plot = page.locator("svg[data-hours]").first
+        plot.locator("line.day").first.wait_for(state="attached")
+        begin, end = (int(plot.get_attribute(f"data-{name}") or 0) for name in ("begin", "end"))
+        places = [float(line.get_attribute("x1") or 0) for line in plot.locator("line.day").all()]
+        moments = [begin + (x - 50) / (595 - 50) * (end - begin) + 9 * 3600 for x in places]
+        assert len(moments) == 7
+        assert [(moment + 300) % 86400 < 600 for moment in moments] == [True] * 7
 
 
 def test_a_token_opens_the_pages_and_nothing_else_does(site: Site, chromium: Browser) -> None:

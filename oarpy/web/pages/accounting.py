@@ -16,6 +16,7 @@ from oarpy.store.pages import consumption
 from oarpy.store.pages.consumption import DaySum, Kind
 from oarpy.web.identity import Reader
 from oarpy.web.pages import asked
+from oarpy.web.pages.plots import BOTTOM, LEFT, RIGHT, TOP, scale, ticks
 from oarpy.web.pages.rendering import base, page
 from oarpy.web.seats import seats_of
 
@@ -25,7 +26,6 @@ _KINDS = ("user", "project", "queue")
 _SERIES = 7
 """Names with a colour of their own; the rest is one more."""
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 50.0, 895.0, 10.0, 230.0
 _LONGEST = 800
 _OTHERS = "others"
 _DAY = 86400
@@ -93,8 +93,8 @@ def plot(rows: Sequence[DaySum], begin: int, days: int) -> Plot:
         by_name[row.name] += row.used
     names = sorted(by_name, key=lambda name: -by_name[name])
     series = {name: min(place, _SERIES) for place, name in enumerate(names)}
-    highest, step = _scale(max(totals.values(), default=1.0))
-    slot = (_RIGHT - _LEFT) / days
+    highest, step = scale(max(totals.values(), default=1.0))
+    slot = (RIGHT - LEFT) / days
     stacked: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for row in rows:
         stacked[row.day][series[row.name]] += row.used / 3600
@@ -103,36 +103,19 @@ def plot(rows: Sequence[DaySum], begin: int, days: int) -> Plot:
         labels[_SERIES] = _OTHERS
     bars = []
     for day, parts in sorted(stacked.items()):
-        x, top = _LEFT + (day - begin) / _DAY * slot, _BOTTOM
+        x, top = LEFT + (day - begin) / _DAY * slot, BOTTOM
         for place in sorted(parts):
-            height = parts[place] / highest * (_BOTTOM - _TOP)
+            height = parts[place] / highest * (BOTTOM - TOP)
             top -= height
             title = f"{datetime.fromtimestamp(day, UTC):%Y-%m-%d}, {labels[place]}: {parts[place]:,.1f} core-hours"
             width = max(1.0, slot * 0.82)
             bars.append(PlotBar(place, round(x, 2), round(top, 2), round(width, 2), round(height, 2), title))
-    ticks = tuple(
-        (round(_BOTTOM - number * step / highest * (_BOTTOM - _TOP), 1), f"{number * step:,.6g}".replace(",", " "))
-        for number in range(int(highest / step) + 1)
-    )
     every = max(1, -(-days // 10))
     dates = tuple(
-        (round(_LEFT + (day + 0.41) * slot, 1), f"{datetime.fromtimestamp(begin + day * _DAY, UTC):%d %b}")
+        (round(LEFT + (day + 0.41) * slot, 1), f"{datetime.fromtimestamp(begin + day * _DAY, UTC):%d %b}")
         for day in range(0, days, every)
     )
-    return Plot(tuple(bars), ticks, dates, tuple(sorted(labels.items())))
-
-
-def _scale(largest: float) -> tuple[float, float]:
-    """Return a round number that is not less, and the step of at most five lines up to it.
-
-    >>> _scale(73.0)
-    (80.0, 20.0)
-    """
-    step = 1e-3
-    while largest > step * 5:
-        step *= 2.5 if f"{step:e}".startswith("2") else 2
-    lines = -(-largest // step)
-    return max(lines, 1) * step, step
+    return Plot(tuple(bars), ticks(highest, step), dates, tuple(sorted(labels.items())))
 
 
 def _day(request: Request, name: str, otherwise: datetime) -> datetime:

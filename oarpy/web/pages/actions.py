@@ -12,9 +12,10 @@ from starlette.responses import Response
 
 from oarpy.client.jobs import actions as job_actions
 from oarpy.client.jobs.selection import JobSelection, parse_ids
-from oarpy.client.platform import node_settings, queues, quotas
+from oarpy.client.platform import maintenance, node_settings, queues, quotas
 from oarpy.client.platform.node_settings import Changes, Selection
 from oarpy.client.platform.resource_selection import find as find_resources
+from oarpy.client.rendering import local_date
 from oarpy.client.rules import rules, trials
 from oarpy.client.session import Session
 from oarpy.model.errors import NotAllowed, NotFound, OarpyError, UsageError
@@ -22,6 +23,7 @@ from oarpy.store.jobs import kill_requests
 from oarpy.store.jobs.job_listing import ListedJob
 from oarpy.store.past import job_pages
 from oarpy.store.past.job_pages import JobFilter
+from oarpy.store.platform.maintenance import crossed, numbered
 from oarpy.web.app import status_of
 from oarpy.web.identity import Reader, Submitting, require_own_origin
 from oarpy.web.pages.job import find as find_job
@@ -32,7 +34,7 @@ router = APIRouter()
 
 Fields = Mapping[str, str]
 Line = tuple[str, str]
-"""A kind (``plus``, ``minus`` or nothing) and a line to show."""
+"""A kind and a line to show: ``plus``, ``minus``, ``dated`` for one with dates of the server, or nothing."""
 
 _LONGEST_FIELD = 500_000
 _LISTED = 50
@@ -222,6 +224,41 @@ def _ended_on_node(session: Session, given: Fields) -> tuple[int, ...]:
     return kill_requests.on_resources(session.connection, [one.resource_id for one in found])
 
 
+def _check_window(session: Session, given: Fields) -> list[Line]:
+    """Return the nodes, the dates as the reader has them, and who may still be there when the window begins."""
+    lines = _check_node(session, given)
+    begin, end = maintenance.parse_window(given["period"])
+    names = sorted({one.network_address or "" for one in find_resources(session, (), (given["node"],))})
+    jobs = crossed(session.connection, names, (begin, end))
+    shown = ", ".join(map(str, jobs[:20])) + (" ..." if len(jobs) > 20 else "")
+    dates = (local_date(moment.timestamp()) for moment in (begin, end))
+    return [
+        *lines,
+        ("dated", "from {} to {}".format(*dates)),
+        ("", f"may still run when it begins, or reserved in it: jobs {shown}" if jobs else "no job runs into it"),
+    ]
+
+
+def _plan_window(session: Session, given: Fields) -> str:
+    wanted = Changes(window=maintenance.parse_window(given["period"]), reason=given.get("reason") or None)
+    planned = node_settings.change(session, Selection(hosts=(given["node"],)), wanted).planned
+    assert planned is not None
+    return f"Maintenance {planned.window} is planned for {given['node']}."
+
+
+def _check_cancel(session: Session, given: Fields) -> list[Line]:
+    session.require_admin("cancel maintenance")
+    found = numbered(session.connection, parse_ids([given["window"]], "window"))
+    if not found:
+        raise NotFound(f"there is no maintenance window {given['window']}")
+    return [("dated", f"{maintenance.window_text(found[0])}; {', '.join(found[0].nodes)}")]
+
+
+def _cancel_window(session: Session, given: Fields) -> str:
+    maintenance.cancel(session, [given["window"]])
+    return f"Maintenance {given['window']} is cancelled."
+
+
 def _queue_change(active: bool) -> Callable[[Session, Fields], str]:
     def run(session: Session, given: Fields) -> str:
         queues.activate(session, [given["queue"]], active=active)
@@ -359,6 +396,25 @@ ACTIONS = {
         "/admin",
         _check_node,
         _node_change("is Alive", state="Alive"),
+    ),
+    "plan-window": Action(
+        ("node", "period", "reason"),
+        "Plan maintenance of {node}?",
+        "Jobs that would run into it do not start there. Those that run go on.",
+        "Plan it",
+        "/maintenance",
+        _check_window,
+        _plan_window,
+        reason=True,
+    ),
+    "cancel-window": Action(
+        ("window",),
+        "Cancel maintenance {window}?",
+        "Its nodes get jobs again, also in that time.",
+        "Cancel it",
+        "/maintenance",
+        _check_cancel,
+        _cancel_window,
     ),
     "close-queue": Action(
         ("queue",), "Close queue {queue}?", "Its jobs wait.", "Close it", "/admin", _check_queue, _queue_change(False)

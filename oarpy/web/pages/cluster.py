@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any
 
@@ -14,10 +15,13 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from oarpy.client.session import Session
-from oarpy.store.pages import cells
+from oarpy.store.jobs.job_listing import database_time
+from oarpy.store.pages import cells, week
 from oarpy.store.pages.cells import CellJob, NodeCells
+from oarpy.store.pages.week import Hours
 from oarpy.store.past.job_pages import live_counts
 from oarpy.web.identity import Reader
+from oarpy.web.pages.plots import hour_plot
 from oarpy.web.pages.rendering import data, encoded, page
 from oarpy.web.seats import seats_of
 
@@ -28,6 +32,10 @@ WORDS = {"d": "drained", "z": "asleep", "a": "absent", "s": "suspected", "x": "d
 
 _FRESH = 0.4
 """Seconds for which one reading of all cells serves everybody: 200 listeners hear of a change at once."""
+
+_HOURS = 7 * 24
+_WEEK_FRESH = 60.0
+"""Seconds for which one reading of the last week serves everybody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,22 @@ def read(session: Session) -> ClusterReading:
     return ClusterReading(nodes, jobs, live_counts(session.connection), encoded(_drawing(nodes, jobs)))
 
 
+class SharedWeek:
+    """The hours of the last week, read once a minute for everybody."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._kept: tuple[float, Hours] | None = None
+
+    def get(self, session: Session) -> Hours:
+        """Return them up to now."""
+        with self._guard:
+            if self._kept is None or time.monotonic() - self._kept[0] > _WEEK_FRESH:
+                begin = datetime.fromtimestamp(database_time(session.connection), UTC) - timedelta(hours=_HOURS)
+                self._kept = time.monotonic(), week.hours(session.connection, begin, _HOURS)
+            return self._kept[1]
+
+
 @router.get("/")
 @router.get("/cluster")
 def cluster(request: Request, identity: Reader) -> Response:
@@ -95,6 +119,26 @@ def cluster(request: Request, identity: Reader) -> Response:
         nodes=found.nodes,
         troubled=troubled(found.nodes),
         largest=largest,
+    )
+
+
+@router.get("/cluster/week")
+def last_week(request: Request, identity: Reader) -> Response:
+    """Return busy cores and waiting jobs over the last week, which the page loads after the rest."""
+    with seats_of(request).session(identity) as session:
+        total = sum(len(node.letters) for node in request.app.state.cluster_reading.get(session).nodes)
+        found = request.app.state.cluster_week.get(session)
+    mean = sum(found.busy) / len(found.busy)
+    return page(
+        request,
+        identity,
+        "week.html",
+        busy=hour_plot(found.begin, found.busy, total),
+        waiting=hour_plot(found.begin, found.waiting),
+        total=total,
+        mean=round(mean),
+        part=round(100 * mean / total, 1) if total else 0,
+        most=round(max(found.waiting)),
     )
 
 

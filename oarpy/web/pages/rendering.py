@@ -25,6 +25,7 @@ NAVIGATION = (
     ("c", "/cluster", "Cluster"),
     ("j", "/jobs", "Jobs"),
     ("g", "/gantt", "Gantt"),
+    ("p", "/reservations", "Plans"),
     ("q", "/queues", "Queues"),
     ("a", "/accounting", "Accounting"),
     ("d", "/admin", "Admin"),
@@ -55,12 +56,13 @@ def page(
     """Return a page; ``identity`` None: of somebody who is not logged in."""
     said = unquote(request.cookies.get(_SAID, ""))[:300]
     theme = request.cookies.get(_THEME, "")
+    page_of = {"/": "/cluster", "/nodes": "/cluster", "/confirm": "/admin", "/maintenance": "/reservations"}
     section = "/" + request.url.path.removeprefix(base(request)).strip("/").partition("/")[0]
     common = {
         "base": base(request),
         "me": identity,
         "csrf": csrf_field(identity),
-        "section": {"/": "/cluster", "/nodes": "/cluster", "/confirm": "/admin"}.get(section, section),
+        "section": page_of.get(section, section),
         "navigation": NAVIGATION,
         "cluster": cluster_name(request),
         "theme": theme if theme in ("light", "dark") else "",

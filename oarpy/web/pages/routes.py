@@ -27,13 +27,14 @@ from oarpy.web.pages import (
     log_in,
     node,
     operations,
+    plans,
     queues,
 )
-from oarpy.web.pages.cluster import SharedReading
+from oarpy.web.pages.cluster import SharedReading, SharedWeek
 from oarpy.web.pages.gantt import SharedAxis
 from oarpy.web.pages.rendering import base, page, redirect
 
-AREAS = (cluster, jobs, job, gantt, queues, accounting, node, administration, actions, log_in, operations)
+AREAS = (cluster, jobs, job, gantt, queues, plans, accounting, node, administration, actions, log_in, operations)
 
 _TITLES = {400: "That makes no sense", 403: "Not allowed", 404: "Not found", 503: "Not now"}
 
@@ -58,7 +59,8 @@ def add(app: FastAPI) -> None:
         whole.include_router(area.router)
     app.include_router(whole)
     app.mount("/static", OwnFiles(directory=str(files("oarpy.web").joinpath("static"))), name="static")
-    app.state.cluster_reading, app.state.gantt_axis = SharedReading(), SharedAxis()
+    app.state.cluster_reading, app.state.cluster_week = SharedReading(), SharedWeek()
+    app.state.gantt_axis = SharedAxis()
     for kind in (OarpyError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, _as_page(app.exception_handlers[kind]))
 

@@ -2,6 +2,7 @@
 import "./theme.js";
 import "./live.js";
 import { followAll } from "./follow.js";
+import { hours } from "./hours.js";
 
 function dates(within) {
   for (const one of within.querySelectorAll("time[data-at]")) {
@@ -18,12 +19,15 @@ function dates(within) {
 }
 
 async function load(part) {
+  const pause = Number(part.dataset.loadPause || 0) * 1000; // what changes slowly is asked for seldom
+  if (pause && Date.now() - Number(part.dataset.loaded || 0) < pause) return;
+  part.dataset.loaded = String(Date.now());
   part.setAttribute("aria-busy", "true");
   try {
     const answer = await fetch(part.dataset.load, { credentials: "same-origin" });
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     const found = fresh.querySelector("[data-part]") || fresh.querySelector("main");
-    if (found) { part.replaceChildren(...found.childNodes); dates(part); followAll(part); }
+    if (found) { part.replaceChildren(...found.childNodes); dates(part); hours(part); followAll(part); }
   } catch { /* the link in it leads there too */ }
   part.removeAttribute("aria-busy");
 }
@@ -33,6 +37,7 @@ function loadAll() { for (const part of document.querySelectorAll("[data-load]")
 
 dates(document);
 loadAll();
+hours(document);
 followAll(document);
 window.addEventListener("oarpy:swapped", (event) => dates(event.detail));
 let again = null;
