@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain, islice
 from pathlib import Path
+from typing import IO
 
 import msgspec
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -37,7 +38,7 @@ from oarpy.postgres.binaries import client_programs
 from oarpy.store import notifications
 from oarpy.store.analytics import roles
 from oarpy.store.analytics.roles import Analyst
-from oarpy.store.database import Connection, connect, database_dsn, reachable
+from oarpy.store.database import Connection, connect, database_dsn, peer_account, reachable
 
 _FORMAT = 1
 _FACTS, _DATABASE = "oarpy.json", "database.dump"
@@ -104,8 +105,9 @@ def dump(configuration: Configuration, target: Path) -> DumpFacts:
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
             data, draft = Path(folder) / _DATABASE, Path(folder) / "draft"
-            words = ["--format=custom", "--no-blobs", f"--file={data}"]
-            _run([str(client_programs(version, account()) / "pg_dump"), *words], dsn)
+            with data.open("wb") as file:
+                words = [str(client_programs(version, account()) / "pg_dump"), "--format=custom", "--no-blobs"]
+                _run(words, dsn, file)
             at = datetime.now(UTC).isoformat(timespec="seconds")
             facts = DumpFacts(revision, version, installed_version(), at, _checksum(data), analysts)
             (Path(folder) / _FACTS).write_bytes(msgspec.json.encode(facts))
@@ -221,7 +223,12 @@ def _play(lines: Iterator[bytes], programs: Path, dsn: str, version: int) -> Non
     with tempfile.TemporaryFile() as said:
         place, environment = _place(dsn)
         with subprocess.Popen(
-            [*words, f"--dbname={place}"], stdin=subprocess.PIPE, stdout=said, stderr=said, env=environment
+            [*words, f"--dbname={place}"],
+            stdin=subprocess.PIPE,
+            stdout=said,
+            stderr=said,
+            env=environment,
+            user=peer_account(dsn),
         ) as process:
             assert process.stdin is not None
             try:
@@ -245,9 +252,17 @@ def _play(lines: Iterator[bytes], programs: Path, dsn: str, version: int) -> Non
         raise OarpyError(f"nothing was restored: {_first_error(text)}", hint="the database is as it was")
 
 
-def _run(words: Sequence[str], dsn: str) -> None:
+def _run(words: Sequence[str], dsn: str, output: IO[bytes]) -> None:
     place, environment = _place(dsn)
-    done = subprocess.run([*words, f"--dbname={place}"], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*words, f"--dbname={place}"],
+        env=environment,
+        stdout=output,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        user=peer_account(dsn),
+    )
     if done.returncode != 0:
         raise OarpyError(f"{Path(words[0]).name}: {_last(done.stderr)}", hint="the dump was not written")
 

@@ -25,8 +25,8 @@ SIGNATURE = "oarpy db upgrade"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 """Seconds between two looks for a database that is away."""
 
-# two installations at once take turns
-_LOCK = "SELECT pg_advisory_xact_lock(hashtext('oarpy default rules'))"
+# two installations at once take turns; commands read rules meanwhile, and nobody who may only read can hold it up
+_LOCK = "LOCK TABLE admission_rules IN SHARE ROW EXCLUSIVE MODE"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import select
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
@@ -58,6 +60,8 @@ _REFUSED = re.compile(
     r"FATAL:.*(authentication failed|role \".*\" does not exist|no pg_hba.conf entry|permission denied for database)"
 )
 """How PostgreSQL turns somebody away who reached it: the errors of connecting have no codes."""
+_PEER = re.compile(r"FATAL:.*Peer authentication failed for user \"(.*)\"")
+"""How it says that a role on its own machine is for the account of the same name."""
 _NO_RESOURCES = "53"
 """Class of the error codes of PostgreSQL for a full disk, no memory and too many connections."""
 
@@ -70,11 +74,12 @@ def connect(dsn: str, name: str, *, timeout: int = 5) -> Connection:
     """
     try:
         full = make_conninfo(
-            dsn, **{key: value for key, value in _KEEPALIVE.items() if key not in conninfo_to_dict(dsn)}
+            dsn,
+            **{key: value for key, value in _KEEPALIVE.items() if key not in conninfo_to_dict(dsn)},
+            application_name=f"oarpy {name}",
+            connect_timeout=timeout,
         )
-        connection: Connection = psycopg.connect(
-            full, autocommit=True, application_name=f"oarpy {name}", connect_timeout=timeout
-        )
+        connection = _open(full)
     except psycopg.OperationalError as error:
         if _REFUSED.search(str(error)):
             raise Unreachable(
@@ -91,6 +96,39 @@ def connect(dsn: str, name: str, *, timeout: int = 5) -> Connection:
         )
     connection.adapters.register_dumper(list, PlainListDumper)
     return connection
+
+
+def _open(dsn: str) -> Connection:
+    """Open a connection; root is taken for the account of a role which the server gives to that account alone."""
+    try:
+        return psycopg.connect(dsn, autocommit=True)
+    except psycopg.OperationalError as error:
+        # an effective user id is that of all threads: modules run as the account from the beginning
+        if (account := _peer_account(str(error))) is None or threading.active_count() > 1:
+            raise
+    os.seteuid(account)
+    try:
+        return psycopg.connect(dsn, autocommit=True)
+    finally:
+        os.seteuid(0)
+
+
+def peer_account(dsn: str) -> int | None:
+    """Return the account that a program which root starts has to be to connect; None: it needs to be no other."""
+    try:
+        psycopg.connect(dsn).close()
+    except psycopg.OperationalError as error:
+        return _peer_account(str(error))
+    return None
+
+
+def _peer_account(refusal: str) -> int | None:
+    if os.geteuid() != 0 or (role := _PEER.search(refusal)) is None:
+        return None
+    try:
+        return pwd.getpwnam(role[1]).pw_uid or None
+    except KeyError:
+        return None
 
 
 def notice_loss(connection: Connection) -> None:

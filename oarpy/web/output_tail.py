@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import pwd
 import subprocess
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from oarpy.model.errors import NotAllowed, NotFound, OarpyError
 from oarpy.transport.wakeup import readable
@@ -24,14 +26,7 @@ _LONGEST_SIZE = 32
 _PATIENCE = 3.0
 """Seconds for the file system of the user to answer."""
 
-# The size in a line, then the end. A file that is none (a pipe, a device) is not opened.
-_READ = """
-    exec 2>/dev/null
-    [ -e "$1" ] || exit 3
-    [ -f "$1" ] || exit 4
-    [ -r "$1" ] || exit 5
-    stat -L -c %s -- "$1" && exec tail -c "$2" -- "$1"
-"""
+_READER = str(Path(__file__).with_name("tail_reader.py"))
 _PROBLEMS: dict[int, tuple[type[OarpyError], str]] = {
     3: (NotFound, "there is no such file on this server"),
     4: (NotFound, "it is not a plain file"),
@@ -108,13 +103,13 @@ def tail(path: str, user: str, largest: int = KEPT) -> Tail:
 def _read(path: str, account: pwd.struct_passwd, largest: int) -> tuple[int, bytes]:
     """Return the exit status of the child and what it said, no more than was asked for: then it is killed.
 
-    Its user may reach the descriptors of a process of theirs, and write there without end.
+    Its user reaches none of its descriptors. What it reads may be a file system of theirs.
     """
-    become = os.geteuid() != account.pw_uid
+    groups = ",".join(map(str, os.getgrouplist(account.pw_name, account.pw_gid)))
     most, until = largest + _LONGEST_SIZE, time.monotonic() + _PATIENCE
     try:
         child = subprocess.Popen(
-            ["/bin/sh", "-c", _READ, "sh", path, str(largest)],
+            [sys.executable, "-I", "-S", _READER, str(account.pw_uid), str(account.pw_gid), groups, path, str(largest)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -122,9 +117,6 @@ def _read(path: str, account: pwd.struct_passwd, largest: int) -> tuple[int, byt
             cwd="/",
             env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
             start_new_session=True,
-            user=account.pw_uid if become else None,
-            group=account.pw_gid if become else None,
-            extra_groups=os.getgrouplist(account.pw_name, account.pw_gid) if become else None,
         )
     except (OSError, ValueError) as error:
         raise NotFound(f"it cannot be read: {error}") from None

@@ -104,6 +104,19 @@ def test_a_database_that_is_away(patient: Patient) -> None:
     assert what.startswith("the database cannot be reached")
 
 
+def test_analysts_who_may_hold_up_the_server(patient: Patient, connection: Connection) -> None:
+    """An owner of the database who is no superuser cannot take the functions away."""
+    patient.shell.done("oarpy", "db", "analyst", "doctor_analyst")
+    assert patient.findings() == {}
+    connection.execute("GRANT EXECUTE ON FUNCTION pg_advisory_lock(bigint), pg_sleep(double precision) TO PUBLIC")
+    assert patient.findings() == {
+        "database": ["analysts may call pg_advisory_lock(bigint) and 1 others, which can hold up the server"]
+    }
+    patient.shell.done("oarpy", "db", "analyst", "doctor_analyst")
+    assert patient.findings() == {}
+    connection.execute("DROP OWNED BY doctor_analyst; DROP ROLE doctor_analyst")
+
+
 def test_a_schema_without_its_trigger_stops_further_checks(patient: Patient, connection: Connection) -> None:
     connection.execute("DROP TRIGGER history_stays ON event_logs")
     result = json.loads(patient.shell("oarpy", "doctor", "-J").out)

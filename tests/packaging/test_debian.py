@@ -54,7 +54,7 @@ rm -rf /etc/postgresql/* /var/lib/postgresql/* /etc/oarpy
 test ! -e /var/lib/oarpy
 pg_createcluster 15 main --start -- --no-sync >&2
 
-{ set -x; INSTALL } >&2
+{ set -x; INSTALL; } >&2
 stat -c '%a %U:%G %n' /etc/oarpy /etc/oarpy/config.toml /var/lib/oarpy
 systemd-analyze verify --man=no /usr/lib/systemd/system/oarpy*.service /usr/lib/systemd/system/oarpy.target 2>&1 |
     grep oarpy || echo 'units are well'
@@ -67,6 +67,24 @@ cd /var/lib/oarpy
 runuser -u oarpy -- oarsub --wait 'id -un >said' >&2
 oarstat -s -j 1
 cat said
+# root and the account of the server ask the database themselves
+cat >/tmp/administer <<'END'
+ADMINISTER
+END
+for account in root oarpy; do
+    install -d -o $account /tmp/$account
+    cd /tmp/$account
+    while read -r command; do
+        runuser -u $account -- $command >said 2>&1 </dev/null && status=0 || status=$?
+        echo "$account: $command: $status"
+        [ $status = 0 ] || cat said
+    done </tmp/administer
+done
+{ ANALYST; }
+runuser -u postgres -- psql -At oarpy -c "SELECT r, has_function_privilege(r, 'pg_advisory_lock(bigint)', 'EXECUTE')
+    FROM unnest('{ann,oarpy}'::name[]) r"
+KEY
+stat -c '%a %U %n' /var/lib/oarpy/key
 dpkg --purge oarpy >&2
 echo /etc/oarpy* /usr/lib/oarpy* /usr/bin/oarsub* /var/lib/oarpy*
 runuser -u postgres -- psql -Atc 'SELECT state FROM jobs' oarpy
@@ -81,6 +99,22 @@ units are well
 oarstat
 1: Terminated
 oarpy
+root: oarpy db check: 0
+root: oarpy doctor: 1
+sockets: web.listen '/run/oarpy/web.sock' is not answered: No such file or directory (start oarpy web)
+root: oarpy report 2026-11 --csv report: 0
+root: oaradmin policy try --days 14 --policy easy: 0
+root: oarpy db dump oarpy.dump: 0
+oarpy: oarpy db check: 0
+oarpy: oarpy doctor: 1
+sockets: web.listen '/run/oarpy/web.sock' is not answered: No such file or directory (start oarpy web)
+oarpy: oarpy report 2026-11 --csv report: 0
+oarpy: oaradmin policy try --days 14 --policy easy: 0
+oarpy: oarpy db dump oarpy.dump: 0
+role ann made
+ann|f
+oarpy|t
+600 oarpy /var/lib/oarpy/key
 /etc/oarpy* /usr/lib/oarpy* /usr/bin/oarsub* /var/lib/oarpy
 Terminated
 """
@@ -91,6 +125,13 @@ def commands(name: str) -> str:
     """The block of the guide with this name."""
     (block,) = re.findall(rf"^```sh {name}\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     return str(block)
+
+
+def with_commands(script: str) -> str:
+    """The script, with the blocks of the guide where it names them in capitals."""
+    for name in ("install", "administer", "analyst", "key"):
+        script = script.replace(name.upper(), commands(name).strip())
+    return script
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +162,7 @@ def test_the_package_is_installed_runs_a_job_and_leaves_the_database(copied: Pat
     )
     assert int(size.stdout) > 100_000
     script = tmp_path / "machine.sh"
-    script.write_text(MACHINE.replace("INSTALL", commands("install")), encoding="utf-8")
+    script.write_text(with_commands(MACHINE), encoding="utf-8")
     spaces = ["timeout", "500", "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child"]
     done = subprocess.run(
         [*spaces, "bash", "-euc", COPY + ENTER, "enter", str(copied), built.stdout.strip(), str(script)],

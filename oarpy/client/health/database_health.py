@@ -10,6 +10,7 @@ from oarpy.client.health.finding import Finding
 from oarpy.configuration import Configuration
 from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.registry import enabled_modules
+from oarpy.store.analytics import roles
 from oarpy.store.database import Connection, database_dsn
 from oarpy.store.notifications import strangers
 from oarpy.store.platform import health
@@ -46,6 +47,9 @@ def server(connection: Connection, configuration: Configuration) -> Iterator[Fin
     if state.oldest > _OLDEST_TRANSACTION:
         what = f"rows {state.oldest} transactions old are not frozen"
         yield Finding("database", what, "VACUUM FREEZE, before the server takes no changes any more")
+    if functions := roles.disturbing(connection):
+        what = f"analysts may call {functions[0]} and {len(functions) - 1} others, which can hold up the server"
+        yield Finding("database", what, "as PostgreSQL's superuser: oarpy db analyst NAME takes them away")
 
 
 def clock(whose: str, ahead: float) -> Iterator[Finding]:

@@ -122,6 +122,11 @@ def close(connection: Connection) -> list[str]:
     return [function for function, _ in _executable(connection)]
 
 
+def disturbing(connection: Connection) -> list[str]:
+    """Return the functions by which analysts of this database, if it has any, could hold up its server."""
+    return [function for function, _ in _executable(connection)] if analysts(connection) else []
+
+
 def _executable(connection: Connection) -> list[tuple[LiteralString, LiteralString]]:
     return connection.execute(_EXECUTABLE, [_DISTURBING, GROUP]).fetchall()
 

@@ -13,7 +13,8 @@ from oarpy.store.database import Connection
 _MOST = 5_000
 """Events that are told at once."""
 
-_TAKE = "SELECT pg_advisory_xact_lock(hashtextextended('oarpy door events ' || %s, 0))"
+# Who comes later sees all that who came earlier numbers, and waits for the first of it.
+_TAKE = "SELECT FROM door_events WHERE broker = %s AND number IS NULL ORDER BY event_id FOR UPDATE"
 _NUMBER = """
     UPDATE door_events e SET number = n.number
     FROM (SELECT event_id, row_number() OVER (ORDER BY at, event_id) + coalesce(

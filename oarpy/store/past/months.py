@@ -62,7 +62,8 @@ _COUNTED = """
 """
 _CLOSED = "SELECT month FROM past_months WHERE dropped_at IS NOT NULL"
 _IS_PARTITION = "SELECT to_regclass(%s) IS NOT NULL"
-_LOCK = "SELECT pg_advisory_xact_lock(hashtext('oarpy past'))"
+# A lock that who may only read cannot take, as one could an advisory lock; readers go on.
+_LOCK = "LOCK TABLE past_months IN SHARE ROW EXCLUSIVE MODE"
 # For what is written by statements of its own: rows go to partitions by the table, which asks its own trigger.
 _PROTECT = """
     CREATE OR REPLACE TRIGGER history_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON {}

@@ -99,7 +99,7 @@ def connected(dsn: str) -> Iterator[Connection]:
 @contextmanager
 def _migrating(dsn: str) -> Iterator[tuple[Connection, Config]]:
     with connected(dsn) as connection:
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+        _take_turn(connection)
         # until the end of the transaction, rows that are part of a version may change
         connection.execute(text("SELECT set_config('oarpy.migrating', 'yes', true)"))
         connection.execute(text("SELECT set_config('oarpy.rewrite_history', 'on', true)"))
@@ -107,6 +107,17 @@ def _migrating(dsn: str) -> Iterator[tuple[Connection, Config]]:
         config.attributes["connection"] = connection
         config.attributes["views"] = DependentViews(driver_of(connection))
         yield connection, config
+
+
+def _take_turn(connection: Connection) -> None:
+    """Wait for who else changes the schema: by a lock of its table, which nobody who may only read can take.
+
+    Without a schema there is no table, and no such role either.
+    """
+    if connection.execute(text("SELECT to_regclass('public.alembic_version') IS NULL")).scalar():
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+    else:
+        connection.execute(text("LOCK TABLE public.alembic_version IN SHARE ROW EXCLUSIVE MODE"))
 
 
 def _config() -> Config:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pwd
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,12 +59,80 @@ def test_root_reads_for_a_user_what_the_user_may_read() -> None:
 
 
 def test_no_more_is_read_than_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever gets hold of the descriptor may write there without end."""
+    """Whoever got hold of the descriptor could write there without end."""
     (tmp_path / "out").write_text("short")
-    monkeypatch.setattr(output_tail, "_READ", "echo 5; exec yes")
+    (tmp_path / "reader.py").write_text("print(5)\nwhile True: print('y')\n")
+    monkeypatch.setattr(output_tail, "_READER", str(tmp_path / "reader.py"))
     found = tail(str(tmp_path / "out"), ME, 100)
     assert len(found.text) == 100
     assert found.text.startswith("y")
+
+
+REACH = """
+import ctypes, os, sys
+pid = int(sys.argv[1])
+call = ctypes.CDLL(None, use_errno=True).syscall
+got = call(438, os.pidfd_open(pid), 1, 0)
+try:
+    os.listdir(f"/proc/{pid}/fd")
+    listed = True
+except OSError:
+    listed = False
+print(got >= 0, listed)
+"""
+"""A process takes descriptor 1 of another: by pidfd_getfd, and by what /proc lists."""
+
+
+def reached(pid: int) -> str:
+    """What a process of the user OTHER reaches of another process."""
+    account = pwd.getpwnam(OTHER)
+    done = subprocess.run(
+        ["/usr/bin/python3", "-I", "-S", "-c", REACH, str(pid)],
+        user=account.pw_uid,
+        group=account.pw_gid,
+        extra_groups=(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+@as_root
+@pytest.mark.skipif(not Path("/usr/bin/python3").exists(), reason="no Python here that all users may run")
+def test_no_process_of_the_owner_reaches_the_descriptors_of_the_reader() -> None:
+    account = pwd.getpwnam(OTHER)
+    with passable_folder("oarpy-tail-") as folder:
+        (folder / "out").write_bytes(b"x" * 1_000_000)
+        mine = subprocess.Popen(
+            ["sleep", "60"], stdout=subprocess.PIPE, user=account.pw_uid, group=account.pw_gid, extra_groups=()
+        )
+        ids = (str(account.pw_uid), str(account.pw_gid), str(account.pw_gid))
+        words = [sys.executable, "-I", "-S", output_tail._READER, *ids, str(folder / "out"), "1000000"]
+        reader = subprocess.Popen(words, stdout=subprocess.PIPE, cwd="/")
+        try:
+            assert reader.stdout is not None
+            assert reader.stdout.read(8) == b"1000000\n"  # it is the user, and waits until more is read
+            if reached(mine.pid) != "True True":
+                pytest.skip("this system lets no process reach another of its user (kernel.yama.ptrace_scope)")
+            assert reached(reader.pid) == "False False"
+        finally:
+            for process in (mine, reader):
+                process.kill()
+                process.communicate()
+
+
+@as_root
+def test_a_lease_of_the_owner_makes_nobody_wait() -> None:
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)  # tells the holder that somebody asks
+    with passable_folder("oarpy-tail-") as folder:
+        (folder / "out").write_text("short")
+        with (folder / "out").open("a") as file:
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            with pytest.raises(NotFound, match="it cannot be read"):
+                tail(str(folder / "out"), OTHER)
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    signal.signal(signal.SIGIO, before)
 
 
 def test_a_user_has_two_outputs_read_at_once(tmp_path: Path) -> None:
