@@ -287,6 +287,7 @@ GRID_JOB_MOVES = _moves(
     ("Claimed", "Error", "deleted, or a part was lost"),
     ("Running", "Terminated", "all parts ended by themselves"),
     ("Running", "Error", "deleted, or a part failed"),
+    ("Missed", "Terminated", "a silent cluster was heard again: all parts had run to their end"),
 )
 """All moves of grid jobs; the database refuses others, and those below."""
 

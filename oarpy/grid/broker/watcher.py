@@ -228,6 +228,8 @@ def change_part(connection: Connection, part: GridPartRow, job: GridJobRow, even
         broker_parts.move(connection, part.name, GridPartState.ENDED, event.reason, ended=event.at, status=event.status)
     if job.kind == "mapped":
         _change_job(connection, job, part, event)
+    elif job.state is GridJobState.MISSED:
+        _heard_late(connection, job)
 
 
 def _change_job(connection: Connection, job: GridJobRow, part: GridPartRow, event: PartEvent) -> None:
@@ -248,6 +250,23 @@ def _change_job(connection: Connection, job: GridJobRow, part: GridPartRow, even
         case _:
             reason = f"deleted by {job.delete_by}" if job.delete_asked else event.reason or event.kind
             broker_jobs.move(connection, [job.id], GridJobState.ERROR, reason, ended=event.at, status=event.status)
+
+
+def _heard_late(connection: Connection, job: GridJobRow) -> None:
+    """Put right what was said of a job while a cluster was silent: all of its parts may have started in time."""
+    rows = broker_parts.last_of_jobs(connection, [job.id])
+    started = [row.started for row in rows if row.started is not None]
+    ended = [row.ended for row in rows if row.ended is not None]
+    if len(started) < len(rows) or len(ended) < len(rows):
+        return
+    statuses = [row.exit_status for row in rows if row.exit_status is not None]
+    if len(statuses) == len(rows):
+        status = next(filter(None, statuses), 0)
+        message = "all of its parts ran: that was heard late"
+        broker_jobs.correct(connection, job.id, started=min(started), ended=max(ended), status=status, message=message)
+    else:
+        message = "all of its parts had started: that was heard late, when those that still ran had been ended"
+        broker_jobs.note(connection, [job.id], message)
 
 
 def _events(row: GridClusterRow) -> Errand[object]:

@@ -136,6 +136,11 @@ _MOVE = """
     WHERE id = ANY(%(jobs)s) AND state <> %(state)s AND state NOT IN ('Terminated', 'Error', 'Missed')
     RETURNING id
 """
+_CORRECT = """
+    UPDATE grid_jobs SET state = 'Terminated', message = %(message)s, started_at = to_timestamp(%(started)s),
+        ended_at = to_timestamp(%(ended)s), exit_status = %(status)s
+    WHERE id = %(job)s AND state = 'Missed'
+"""
 _MESSAGE = "UPDATE grid_jobs SET message = %s WHERE id = ANY(%s) AND message <> %s"
 _SET_DEADLINE = "UPDATE grid_jobs SET deadline = to_timestamp(%s) WHERE id = %s"
 _ASK_DELETION = """
@@ -279,6 +284,12 @@ def move(
         "final": state in (GridJobState.TERMINATED, GridJobState.ERROR, GridJobState.MISSED),
     }
     return [row[0] for row in connection.execute(_MOVE, values)]
+
+
+def correct(connection: Connection, job: int, *, started: float, ended: float, status: int, message: str) -> None:
+    """Bring a job that was given up to the end that it had; times in epoch seconds."""
+    values = {"job": job, "started": started, "ended": ended, "status": status, "message": message}
+    connection.execute(_CORRECT, values)
 
 
 def note(connection: Connection, jobs: Sequence[int], message: str) -> None:
