@@ -1,14 +1,14 @@
 """A job that was missed because a cluster was silent is over after all when all of its parts turn out to have run.
 
-Revision ID: 0072
+Revision ID: 0073
 """
 
 from __future__ import annotations
 
 from alembic import op
 
-revision = "0072"
-down_revision = "0071"
+revision = "0073"
+down_revision = "0072"
 
 _ADD = """
 INSERT INTO grid_transitions (subject, from_state, to_state, event)
