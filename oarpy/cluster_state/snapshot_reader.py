@@ -152,14 +152,22 @@ class SnapshotReader:
         """What is divided of the platform that was read last."""
         return self._consumables
 
-    def read(self, connection: Connection, now: int, *, only_places: bool = False) -> Reading:
+    def read(
+        self,
+        connection: Connection,
+        now: int,
+        *,
+        only_places: bool = False,
+        without: Sequence[tuple[int, int]] = (),
+    ) -> Reading:
         """Return what a pass at ``now`` (epoch seconds) has to know. The caller opened a transaction.
 
         With ``only_places`` what has no part in placing jobs is left out: requests for walltimes, which nodes rest.
+        ``without`` are runs of ids of waiting jobs that are left out, too.
         """
         self._forget_others(connection)
         self._refresh_platform(connection, now)
-        rows = self._rows.read(connection)
+        rows = self._rows.read(connection, without)
         self._line.read(connection, any_there=self._negotiating)
         withheld = refusals_of(connection).withheld()
         reserved = snapshot_rows.reserved(connection)
@@ -170,17 +178,14 @@ class SnapshotReader:
         reservations, broken = self._reservations(reserved, rows, anteriors.of)
         accepted = {one.job.id for one in reservations}
         waiting = [row for row in rows if row.id not in accepted] if accepted else rows
-        jobs = self._waiting_jobs(waiting, anteriors.of, stopped, {**withheld, **broken} if broken else withheld)
+        aside = {**withheld, **broken} if broken else withheld
+        jobs = self._waiting_jobs(waiting, anteriors.of, stopped, aside, some=bool(without))
         texts = conditions((*jobs, *(one.job for one in reservations)))
         self._resolve_all(connection, texts if only_places else texts | self._also)
         held = self._held(connection, accepted)
         amounts = consumables.held(connection) if self._consumables else {}
-        promises = [job for one in reservations if (job := promised(one, now)) is not None]
-        if len(reserved) > len(reservations):
-            # theirs until the canceller has ended them
-            leaving = {row.id for row in reserved} - {row.id for row in rows}
-            promises += [_leaving(row) for row in reserved if row.id in leaving]
-        holding = [*self._holding_jobs(held, amounts, now), *promises]
+        leaving = {row.id for row in reserved} - {row.id for row in rows}
+        promises = _promises(reservations, [row for row in reserved if row.id in leaving], now)
         longest = max((way.walltime for job in jobs for way in job.alternatives), default=0)
         quotas, horizon = self._quotas.read(connection, now, longest)
         snapshot = Snapshot(
@@ -190,10 +195,11 @@ class SnapshotReader:
             quotas=quotas,
             quota_horizon=horizon,
             outages=self._outages,
-            holding=tuple(holding),
+            holding=(*self._holding_jobs(held, amounts, now), *promises),
             waiting=jobs,
             security_time=self._configuration.scheduler.security_time,
             policy=self._configuration.scheduler.policy,
+            heads=bool(without),
             filters=self._filters,
             filter_errors=self._errors,
             returning=self._returning,
@@ -345,19 +351,25 @@ class SnapshotReader:
         depends_on: Mapping[int, tuple[Dependency, ...]],
         stopped: frozenset[str],
         withheld: Mapping[int, str],
+        *,
+        some: bool,
     ) -> tuple[WaitingJob, ...]:
-        """Return the jobs that wait; one that is withheld, or that cannot be read, is told why and placed nowhere."""
+        """Return the jobs that wait; one that is withheld, or that cannot be read, is told why and placed nowhere.
+
+        Where they are but ``some`` of all, the others are remembered.
+        """
 
         def aside(source: Any, reason: str) -> _Made:
             return _Made((source[0], (), False, reason), unplaced(source[0], reason))
 
-        before, self._jobs = self._jobs, {}
+        before, found = self._jobs, {}
         for row in rows:  # nearly all are as they were
             source = row, depends_on.get(row.id, ()), row.queue in stopped, withheld.get(row.id, "")
             if (one := before.get(row.id)) is None or one.source != source:
                 (one,) = made_of([source], lambda it: _Made(it, self._job(*it)), aside)
-            self._jobs[row.id] = one
-        return tuple(one.job for one in self._jobs.values())
+            found[row.id] = one
+        self._jobs = {**before, **found} if some else found
+        return tuple(one.job for one in found.values())
 
     def _job(
         self, row: snapshot_rows.WaitingRow, depends_on: tuple[Dependency, ...], stopped: bool, withheld: str
@@ -564,6 +576,14 @@ def _held(connection: Connection, accepted: Collection[int]) -> list[snapshot_ro
         refusals.contested = {resource for row in strays for resource in row.resources}
         held += strays
     return held
+
+
+def _promises(
+    reservations: Iterable[Reservation], leaving: Iterable[snapshot_rows.ReservedRow], now: int
+) -> list[HoldingJob]:
+    """Return what accepted reservations keep from others; those ``leaving`` do until the canceller has ended them."""
+    promises = [job for one in reservations if (job := promised(one, now)) is not None]
+    return [*promises, *map(_leaving, leaving)]
 
 
 def _leaving(row: snapshot_rows.ReservedRow) -> HoldingJob:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from oarpy.store.database import Connection
 from oarpy.store.passes import snapshot_rows
 from oarpy.store.passes.snapshot_rows import WaitingRow
@@ -18,9 +20,12 @@ class WaitingRows:
         A job has a new version when its request changes, too.
         """
 
-    def read(self, connection: Connection) -> list[WaitingRow]:
-        """Return the jobs that wait or are held and are not being killed, ascending. The caller has a transaction."""
-        versions = snapshot_rows.waiting_versions(connection)
+    def read(self, connection: Connection, without: Sequence[tuple[int, int]] = ()) -> list[WaitingRow]:
+        """Return the jobs that wait or are held and are not being killed, ascending. The caller has a transaction.
+
+        ``without`` are runs of ids that are left out; what is known of these jobs stays known.
+        """
+        versions = snapshot_rows.waiting_versions(connection, without)
         known = self._rows
         rows = {job: known[job] for job, version in versions if job in known and known[job].version == version}
         if len(rows) < len(versions):
@@ -28,6 +33,6 @@ class WaitingRows:
             read = snapshot_rows.waiting(connection, fresh)
             rows |= {row.id: row for row in read}
             self.renewed.update(row.submission for row in read)
-        self._rows = rows
+        self._rows = {**known, **rows} if without else rows
         dying = snapshot_rows.dying(connection)
         return [rows[job] for job, _ in versions if job in rows and job not in dying]

@@ -55,6 +55,10 @@ class Memory:
         """Return a plan of all jobs, or one with jobs ``unseen``, unless it has to be the ``whole`` queue."""
         if matchers is None or matchers.platform is not snapshot.platform:
             matchers = self._matchers_of(snapshot)
+        if snapshot.heads:
+            self._planning.forget()
+            self._known = (self._known or frozenset()).union(job.id for job in snapshot.waiting)
+            return plan_starts(snapshot, orders, matchers)
         whole = whole or self._compression or not starts_suffice(snapshot)
         made = None if whole else self._starts_of_many(snapshot, orders, matchers)
         if made is None:
@@ -65,6 +69,10 @@ class Memory:
             first = next_start(made, snapshot.now)
             self._next_start = inf if first is None else first
         return made
+
+    def decides_starts_only(self) -> bool:
+        """Tell whether the next pass need not plan the whole queue, and could not go on from the last one."""
+        return not (self._compression or self._planning.can_go_on) and self._clock() < self._due
 
     def _matchers_of(self, snapshot: Snapshot) -> Matchers:
         """Return the compiled requests of the snapshot's platform, made anew only when that is another one."""

@@ -403,6 +403,9 @@ class Snapshot:
 
     Of the waiting jobs, those that are parts of running ones are the last.
 
+    With ``heads`` these are not all: jobs are left out that come behind all others of their kind, so that only starts
+    can be decided (:mod:`oarpy.cluster_state.array_tails`).
+
     A block of one of the ``exclusive_levels`` goes to one job that asks for that level at a time.
 
     A running best-effort job keeps its resources for ``besteffort_minimum_life`` seconds, whoever needs them.
@@ -445,6 +448,7 @@ class Snapshot:
     explained: bool = True
     exclusive_levels: tuple[str, ...] = ()
     windows: Windows | None = None
+    heads: bool = False
 
     @property
     def usable(self) -> int:

@@ -1,9 +1,11 @@
-"""Where the time of a burst goes: ``oarpy bench burst [--jobs N] [--nodes N] [--cores N] [--request R]``.
+"""Where the time of a burst goes: ``oarpy bench burst [--jobs N] [--nodes N] [--cores N] [--request R] [--waiting N]``.
 
 An array of ``date`` runs on a cluster of local nodes. The benchmark tells the processor time a job by whose it is, the
 statements a job, and the slowest of these. It also tells the way of a job from the end of the one before it on its
 core. Its stages last until that end is recorded, the pass gives the core away, the launcher claims the job, its node
 starts it, it ends.
+
+With ``--waiting N`` the array has N jobs more, all of one user; they wait while the others run, and are deleted then.
 """
 
 from __future__ import annotations
@@ -12,15 +14,17 @@ import argparse
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
 from oarpy.local_cluster.sandbox import Sandbox, local_nodes, running_sandbox
 
-from .main_job import array_rate
+from .main_job import array_rate, settle
 from .processor_time import account
 from .results import save
 
@@ -29,8 +33,15 @@ _COUNTING = {
     "pg_stat_statements.track": "all",
     "pg_stat_statements.max": "10000",
 }
+_ENDED = """
+    SELECT extract(epoch FROM max(ended_at) - min(started_at))::float8, count(*) /* of the benchmark */
+    FROM (SELECT started_at, ended_at FROM jobs WHERE array_id = %s AND ended_at IS NOT NULL
+          ORDER BY ended_at LIMIT %s) AS first
+"""
 _OWN = "/* of the benchmark */"
 _WARM_UP = 200
+_LOOK = 0.2
+"""Seconds between two looks at how many jobs have ended."""
 
 _TOP = """
     SELECT toplevel, calls, total_exec_time, regexp_replace(left(query, 90), '\\s+', ' ', 'g')
@@ -73,13 +84,31 @@ class Burst:
     slowest: Sequence[tuple[bool, int, float, str]]
 
 
-def measure(sandbox: Sandbox, jobs: int, request: str, queries: int) -> Burst:
+def rate_of_first(
+    connection: psycopg.Connection[Any], sandbox: Sandbox, jobs: int, waiting: int, request: str
+) -> float:
+    """Return the jobs a second of the first jobs of an array of ``date``, from their first start to their last end.
+
+    As many jobs more of the array wait meanwhile.
+    """
+    array = sandbox.job_ids("--array", str(jobs + waiting), "-l", request, "date")[0]
+    while True:
+        row = connection.execute(_ENDED, [array, jobs]).fetchone()
+        if row is not None and row[1] == jobs:
+            return float(jobs / row[0])
+        time.sleep(_LOOK)
+
+
+def measure(sandbox: Sandbox, jobs: int, waiting: int, request: str, queries: int) -> Burst:
     """Run an array once on a cluster that is warm."""
     with psycopg.connect(sandbox.dsn(), autocommit=True) as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
         connection.execute("SELECT pg_stat_statements_reset()")
         before = account(sandbox)
-        rate = array_rate(sandbox, jobs, request)
+        if waiting:
+            rate = rate_of_first(connection, sandbox, jobs, waiting, request)
+        else:
+            rate = array_rate(sandbox, jobs, request)
         after = account(sandbox)
         calls = connection.execute(_CALLS, [_OWN]).fetchone()
         array = connection.execute("SELECT max(array_id) /* of the benchmark */ FROM jobs").fetchone()
@@ -88,6 +117,9 @@ def measure(sandbox: Sandbox, jobs: int, request: str, queries: int) -> Burst:
         stages = connection.execute(_STAGES, {"array": array[0]}).fetchone()
         assert stages is not None
         slowest = connection.execute(_TOP, [_OWN, queries]).fetchall()
+    if waiting:
+        sandbox.run("oardel", "--array", str(array[0]))
+        settle(sandbox)
     spent = {name: (seconds - before.get(name, 0.0)) * 1000 / jobs for name, seconds in after.items()}
     return Burst(
         rate,
@@ -117,6 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and save what the run with the least processor time was like."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--jobs", type=int, default=1000)
+    parser.add_argument("--waiting", type=int, default=0, help="how many jobs more of the array wait meanwhile")
     parser.add_argument("--nodes", type=int, default=17)
     parser.add_argument("--cores", type=int, default=2, help="of each node")
     parser.add_argument("--request", default="/core=1,walltime=0:10:0", help="what each job asks for (-l)")
@@ -131,13 +164,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         array_rate(sandbox, _WARM_UP, options.request)
         bursts = []
         for _ in range(options.repeat):
-            bursts.append(measure(sandbox, options.jobs, options.request, options.queries))
+            bursts.append(measure(sandbox, options.jobs, options.waiting, options.request, options.queries))
             _print(bursts[-1], options.jobs)
     best = min(bursts, key=lambda burst: sum(burst.processor.values()))
     save(
         "burst",
         {
             "jobs": options.jobs,
+            "waiting": options.waiting,
             "nodes": options.nodes,
             "cores": options.cores,
             "request": options.request,

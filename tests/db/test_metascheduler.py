@@ -8,14 +8,18 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
+from oarpy.cluster_state import array_tails
 from oarpy.cluster_state.order_plugins import SiteOrders
+from oarpy.cluster_state.snapshot_reader import Reading
 from oarpy.model.dependency import Dependency, Outcome
 from oarpy.modules.loop.module import run
 from oarpy.modules.metascheduler.metascheduler import Metascheduler
+from oarpy.scheduler.memory import Memory
 from oarpy.simulation.scenarios.scenario import run_plan
 from oarpy.store.passes import decisions
 from oarpy.store.schema.checks.check import check
@@ -476,3 +480,57 @@ def test_a_property_of_the_order_that_goes_later_stops_no_pass(connection: Conne
     job = cluster.submit(command="true")
     cluster.settle()
     assert cluster.state(job) == "Terminated"
+
+
+def _end_what_runs(cluster: SmallCluster) -> None:
+    """Let all jobs that were given resources run and end."""
+    cluster.sql("UPDATE jobs SET state = 'Launching' WHERE state = 'toLaunch'")
+    cluster.sql("UPDATE jobs SET state = 'Running', started_at = now() WHERE state = 'Launching'")
+    cluster.sql(
+        "UPDATE jobs SET state = 'Terminated', final_state = 'Terminated', ended_at = now(), left_nothing = true"
+        " WHERE state = 'Running'"
+    )
+
+
+def test_passes_between_two_plans_of_the_whole_queue_read_the_heads_of_large_arrays(cluster: SmallCluster) -> None:
+    jobs = cluster.submit_array(array_tails.LEAST + 100)
+    cluster.scheduler._memory = Memory(lambda: 0.0)  # the whole queue is planned once
+    read = []
+    reader = cluster.scheduler._reader
+    reader_read = reader.read
+
+    def count(*arguments: Any, **options: Any) -> Reading:
+        reading = reader_read(*arguments, **options)
+        read.append(len(reading.snapshot.waiting))
+        return reading
+
+    reader.read = count  # type: ignore[method-assign]
+    for _ in range(6):
+        assert cluster.plan().word == "started 4"
+        _end_what_runs(cluster)
+    assert read[-1] < 10
+    assert cluster.states(jobs[:24]) == ["Terminated"] * 24
+    # nobody but the scheduler's whole plans speaks of the others
+    told = cluster.sql("SELECT count(*) FROM gantt_predictions WHERE job_id = ANY(%s)", jobs[24:])
+    assert told == [(len(jobs) - 24,)]
+    # a job of the head is on hold, another one is being deleted, and one of a more important queue is new
+    cluster.sql("UPDATE jobs SET state = 'Hold' WHERE job_id = %s", jobs[24])
+    cluster.delete(jobs[25])
+    cluster.sql("UPDATE queues SET priority = 1 WHERE queue_name = 'default'")
+    cluster.sql("INSERT INTO queues (queue_name, priority) VALUES ('urgent', 9)")
+    urgent = cluster.submit(queue="urgent")
+    assert cluster.plan().word == "started 4"
+    assert cluster.state(urgent) == "toLaunch"
+    assert cluster.states(jobs[24:30]) == ["Hold", "Waiting", "toLaunch", "toLaunch", "toLaunch", "Waiting"]
+
+
+def test_a_small_job_behind_a_large_array_starts_where_the_array_cannot(cluster: SmallCluster) -> None:
+    cluster.submit("/core=1,walltime=10:0:0")
+    cluster.submit_array(array_tails.LEAST + 100, "/core=2,walltime=0:10:0")
+    small = cluster.submit("/core=1,walltime=0:5:0")
+    for _ in range(3):
+        cluster.plan()
+        if cluster.state(small) != "Waiting":
+            break
+        _end_what_runs(cluster)
+    assert cluster.state(small) != "Waiting"

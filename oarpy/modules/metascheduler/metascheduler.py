@@ -14,6 +14,7 @@ from pathlib import Path
 
 import structlog
 
+from oarpy.cluster_state.array_tails import ArrayTails, can_be_decided
 from oarpy.cluster_state.order_plugins import SiteOrders
 from oarpy.cluster_state.priority_history import record_rules
 from oarpy.cluster_state.set_aside import indecisive, left_out, set_aside_text
@@ -75,6 +76,7 @@ class Metascheduler:
         self._verdicts = KeptVerdicts()
         self._statistics = StateStatistics()
         self._texts = RangeTexts()
+        self._tails = ArrayTails()
         self._connection: Connection | None = None
         self._rewritten = 0.0
 
@@ -107,20 +109,27 @@ class Metascheduler:
         """Read, decide and write in one transaction; say when the next pass is due."""
         began = time.monotonic()
         with connection.transaction():
-            read = self._reader.read(connection, now)
-            if (due := self._early.wait(read)) is not None:
-                return Outcome(wake_at=due)
-            self._statistics.renew(connection, len(read.snapshot.waiting))
-            reading, decided = self._decide(connection, read)
+            heads = self._decide_about_heads(connection, now)
+            if heads is None:
+                read = self._reader.read(connection, now)
+                if (due := self._early.wait(read)) is not None:
+                    return Outcome(wake_at=due)
+                self._statistics.renew(connection, len(read.snapshot.waiting))
+                reading, decided = self._decide(connection, read)
+            else:
+                (reading, decided), read = heads, heads[0]
             if self._settings.record_passes:
                 _record(Path(self._settings.record_passes), reading.snapshot, decided)
             begun, writing, verdicts = self._write(connection, reading, decided, read.snapshot)
             snapshot = reading.snapshot
             told = self._starts.tell(connection, snapshot, writing.changed)
-            looked_at = len(snapshot.waiting) + len(snapshot.reservations)
+            looked_at = len(snapshot.waiting) + len(snapshot.reservations) + self._tails.jobs
             number = decisions.record_pass(connection, time.monotonic() - began, looked_at, len(begun))
         # Only now: what is rolled back, for whatever reason, was not written.
         self._reader.note_begun(begun, now)
+        if heads is None:
+            self._tails.renew(snapshot, whole=not decided.plan.unseen)
+        self._tails.started(begun)
         if reading.applications is not None:
             told_applications.committed(reading.applications, decided, snapshot)
         if reading.windows is not None:
@@ -140,6 +149,18 @@ class Metascheduler:
         self._early.committed(read, min(instants, default=None))
         named = {"pass": number, "jobs": job_ranges(begun), "victims": job_ranges(decided.victims)}
         return Outcome(word, wake_at=min(instants, default=None), named=named)
+
+    def _decide_about_heads(self, connection: Connection, now: int) -> tuple[Reading, Decisions] | None:
+        """Decide what starts without the tails of large arrays; None where that cannot be decided without them."""
+        if not self._memory.decides_starts_only() or self._settings.record_passes or not (runs := self._tails.runs()):
+            return None
+        reading = self._reader.read(connection, now, without=runs)
+        if can_be_decided(reading.snapshot):
+            decided = decide(reading.snapshot, self._memory, self._orders, self._reader.matchers)
+            if self._tails.are_behind(decided.plan):
+                return reading, decided
+        self._tails.give_up()
+        return None
 
     def _decide(self, connection: Connection, reading: Reading) -> tuple[Reading, Decisions]:
         """Decide about a reading; leave out jobs that nothing can be decided about, and return what was left."""
@@ -177,7 +198,8 @@ class Metascheduler:
         self._texts.begin(reading.snapshot.platform)
         withheld = {**reading.withheld, **refusals_of(connection).withheld()}
         predictions = _predictions(rows, decided, gone, self._texts, withheld)
-        writing = self._told.compare(predictions, time.monotonic(), decided.plan.unseen)
+        waits_no_more = gone if reading.snapshot.heads else None
+        writing = self._told.compare(predictions, time.monotonic(), decided.plan.unseen, waits_no_more)
         decisions.predict(connection, writing.changed)
         if writing.left is None or writing.left - gone:
             decisions.forget_predictions(connection, writing.left)

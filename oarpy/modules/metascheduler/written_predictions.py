@@ -6,7 +6,7 @@ many moves are merged with those of the passes right after. Whatever is new is w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from oarpy.scheduler.resources.platform import Platform
@@ -85,16 +85,28 @@ class ToldPredictions:
         self._told, self._known = {}, False
 
     def compare(
-        self, predictions: Mapping[int, Prediction], moment: float, unseen: frozenset[int] = frozenset()
+        self,
+        predictions: Mapping[int, Prediction],
+        moment: float,
+        unseen: frozenset[int] = frozenset(),
+        gone: Collection[int] | None = None,
     ) -> Writing:
-        """Return what of ``predictions``, of all waiting jobs but those ``unseen``, is to be written at ``moment``."""
+        """Return what of ``predictions``, of all waiting jobs but those ``unseen``, is to be written at ``moment``.
+
+        ``gone`` are the jobs that wait no more, None where that is to be found out.
+        """
         changed = [one for one in predictions.values() if _differs(one, self._told.get(one.job))]
         moved = {one.job for one in changed if one.job in self._told and one.verdict == self._told[one.job].verdict}
         owing = len(moved) > MANY and moment < self._at + PERIOD
         if owing:
             changed = [one for one in changed if one.job not in moved]
-        told = {job: self._told[job] for job in (*predictions, *unseen) if job in self._told}
-        left = frozenset(self._told.keys() - told.keys()) if self._known else None
+        if gone is None:
+            told = {job: self._told[job] for job in (*predictions, *unseen) if job in self._told}
+            gone = self._told.keys() - told.keys()
+        else:
+            told = dict(self._told)
+            gone = [job for job in gone if told.pop(job, None) is not None]
+        left = frozenset(gone) if self._known else None
         return Writing(changed, told | {one.job: one for one in changed}, owing, left)
 
     def committed(self, writing: Writing, moment: float) -> float | None:

@@ -46,6 +46,11 @@ class Planning:
         self.full_passes = 0
         """How many plans were made anew."""
 
+    @property
+    def can_go_on(self) -> bool:
+        """Whether a last plan is remembered."""
+        return self._last is not None
+
     def forget(self) -> None:
         """Make the next plan anew."""
         self._last = None

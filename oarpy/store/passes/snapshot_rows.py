@@ -76,6 +76,15 @@ _WAITING_VERSIONS = """
     WHERE state IN ('Waiting', 'Hold')
     ORDER BY job_id
 """
+# looks up what is between the runs, however many jobs are in these
+_VERSIONS_BETWEEN = """
+    SELECT j.job_id, j.xmin
+    FROM unnest(%s::bigint[], %s::bigint[]) AS gap (first, last)
+    JOIN jobs j ON j.job_id BETWEEN gap.first AND gap.last
+    WHERE j.state IN ('Waiting', 'Hold')
+    ORDER BY j.job_id
+"""
+_LAST_ID = 2**63 - 1
 _WAITING = """
     SELECT job_id, xmin, submission_id, user_name, project, queue_name, job_name, types, properties,
            extract(epoch FROM submitted_at)::float8, state = 'Hold',
@@ -342,9 +351,16 @@ def queues(connection: Connection) -> list[QueueRow]:
     return [QueueRow(*row) for row in connection.execute(_QUEUES).fetchall()]
 
 
-def waiting_versions(connection: Connection) -> list[tuple[int, int]]:
-    """Return the jobs that wait or are held, ascending, with what changes whenever their row does."""
-    return [(job, version) for job, version in connection.execute(_WAITING_VERSIONS, binary=True).fetchall()]
+def waiting_versions(connection: Connection, without: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+    """Return the jobs that wait or are held, ascending, with what changes whenever their row does.
+
+    ``without`` are runs of ids that are left out, ascending, each with its first and last one.
+    """
+    if not without:
+        return connection.execute(_WAITING_VERSIONS, binary=True).fetchall()
+    begins = [0, *(last + 1 for _, last in without)]
+    ends = [*(first - 1 for first, _ in without), _LAST_ID]
+    return connection.execute(_VERSIONS_BETWEEN, [begins, ends], binary=True).fetchall()
 
 
 def waiting(connection: Connection, jobs: Sequence[int]) -> list[WaitingRow]:

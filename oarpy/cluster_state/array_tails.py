@@ -1,0 +1,143 @@
+"""The members of large arrays that a pass need not read when it decides only what starts now.
+
+The jobs of a family are alike but for their ids, so they wait in the order of their ids. At most as many of them can
+start in a pass as there are resources::
+
+    ids of a family    1 2 3 4 5 6 7 8 9
+                       <----->|<------->
+                        head      tail          three resources: four are read
+
+A pass over the heads makes the decisions of one over all jobs if it stops before the last job of each head: until then
+it looked at the same jobs in the same order. Otherwise it has to be made again with all of them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from oarpy.scheduler.decide import any_parts
+from oarpy.scheduler.order.queue_orders import QUEUE_ORDERS
+from oarpy.scheduler.passes.starts_only import starts_suffice
+from oarpy.scheduler.plan import Plan
+from oarpy.scheduler.snapshot import Ration, Snapshot, WaitingJob
+
+LEAST = 1000
+"""Jobs in tails from which leaving them out saves time."""
+
+
+@dataclass(slots=True)
+class _Family:
+    """Jobs that are alike: their ids, ascending, as runs too (first and last id of each); ``head`` of them are read."""
+
+    ids: list[int]
+    runs: list[tuple[int, int]]
+    head: int
+
+    @property
+    def last_of_head(self) -> int:
+        """The job behind which the others are left out."""
+        return self.ids[self.head - 1]
+
+    def has(self, job: int) -> bool:
+        """Tell whether ``job`` is one of them."""
+        place = bisect_left(self.ids, job)
+        return place < len(self.ids) and self.ids[place] == job
+
+    def tail(self) -> Iterable[tuple[int, int]]:
+        """Return the runs of the tail."""
+        first = self.ids[self.head]
+        for begin, end in self.runs:
+            if end >= first:
+                yield max(begin, first), end
+
+
+class ArrayTails:
+    """What the next passes may leave out, by the last one that read all jobs."""
+
+    def __init__(self) -> None:
+        self._snapshot: Snapshot | None = None
+        """Where families are still to be looked for."""
+        self._started: list[int] = []
+        """The jobs that have started since."""
+        self._families: list[_Family] = []
+        self._useless = False
+
+    def renew(self, snapshot: Snapshot, *, whole: bool) -> None:
+        """Go by ``snapshot``, which has all jobs, and of which the ``whole`` queue was planned or not."""
+        self._useless = self._useless and not whole
+        self._snapshot, self._families, self._started = None if self._useless else snapshot, [], []
+
+    def give_up(self) -> None:
+        """Leave nothing out until the whole queue is planned again."""
+        self._snapshot, self._families, self._useless = None, [], True
+
+    def started(self, jobs: Collection[int]) -> None:
+        """Read as many more jobs of each family from now on as have started."""
+        if self._snapshot is not None:
+            self._started += jobs
+            return
+        for family in self._families:
+            family.head += sum(family.has(job) for job in jobs)
+        self._families = [family for family in self._families if family.head < len(family.ids)]
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs are left out."""
+        return sum(len(family.ids) - family.head for family in self._families)
+
+    def runs(self) -> list[tuple[int, int]]:
+        """Return the jobs that are left out: runs of ids, ascending, each with its first and last one."""
+        self._look_for_families()
+        return sorted(run for family in self._families for run in family.tail())
+
+    def are_behind(self, made: Plan) -> bool:
+        """Tell whether ``made`` stopped before the tails."""
+        return all(family.last_of_head in made.unseen for family in self._families)
+
+    def _look_for_families(self) -> None:
+        snapshot, self._snapshot = self._snapshot, None
+        if snapshot is None:
+            return
+        most = snapshot.platform.everything.bit_count() + 1
+        self._families = [_Family(ids, _runs(ids), most) for ids in _families(snapshot.waiting) if len(ids) > most]
+        self.started(self._started)
+        if self.jobs < LEAST:
+            self._families = []
+
+
+def can_be_decided(snapshot: Snapshot) -> bool:
+    """Tell whether starts alone can be decided over ``snapshot``, whatever waits behind its jobs.
+
+    What is read is few enough for a pass to look at all of it.
+    """
+    return (
+        snapshot.ration == Ration()
+        and snapshot.negotiation is None
+        and snapshot.rules.power is None
+        and not any_parts(snapshot)
+        and all(queue.order in QUEUE_ORDERS for queue in snapshot.queues)
+        and starts_suffice(snapshot)
+    )
+
+
+def _families(jobs: Iterable[WaitingJob]) -> Iterable[list[int]]:
+    found = defaultdict(list)
+    for job in jobs:
+        if not (job.depends_on or job.held or job.fault) and job.reservation is None:
+            # the jobs of an array share their alternatives: one value for all of them
+            key = id(job.alternatives), job.filter, job.types, job.user, job.project, job.queue, job.submitted, job.nice
+            found[key].append(job.id)
+    return found.values()
+
+
+def _runs(ids: Iterable[int]) -> list[tuple[int, int]]:
+    runs: list[tuple[int, int]] = []
+    for number in ids:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = runs[-1][0], number
+        else:
+            runs.append((number, number))
+    return runs
