@@ -17,6 +17,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from oarpy.scheduler.decide import any_parts
 from oarpy.scheduler.order.queue_orders import QUEUE_ORDERS
@@ -123,13 +124,19 @@ def can_be_decided(snapshot: Snapshot) -> bool:
     )
 
 
+_what_is_equal = attrgetter(
+    *(name for name in WaitingJob.__struct_fields__ if name not in ("id", "alternatives", "depends_on", "dates"))
+)
+"""All that jobs of a family have in common besides their alternatives; what they depend on is nothing, dates follow
+from types."""
+
+
 def _families(jobs: Iterable[WaitingJob]) -> Iterable[list[int]]:
     found = defaultdict(list)
     for job in jobs:
         if not (job.depends_on or job.held or job.fault) and job.reservation is None:
             # the jobs of an array share their alternatives: one value for all of them
-            key = id(job.alternatives), job.filter, job.types, job.user, job.project, job.queue, job.submitted, job.nice
-            found[key].append(job.id)
+            found[id(job.alternatives), _what_is_equal(job)].append(job.id)
     return found.values()
 
 

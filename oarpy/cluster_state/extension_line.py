@@ -143,7 +143,7 @@ def _asking(one: LiveExtension, clusters: Mapping[str, HostCluster], until: floa
         types=one.types,
         submitted=row.asked,
         alternatives=(Alternative(groups, max(until - now, 1), consumes),),
-        filter=one.properties,
+        properties=one.properties,
         fault=fault,
         ranked=row.asked,
         part=JobPart(row.job, until, revocable=row.kind == "revocable"),

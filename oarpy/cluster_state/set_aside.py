@@ -10,8 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from dataclasses import replace
 from typing import TypeVar
 
-from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
-from oarpy.store.passes.snapshot_rows import WaitingRow
+from oarpy.scheduler.snapshot import AskedJob, HoldingJob, Snapshot, WaitingJob
 
 Row = TypeVar("Row")
 Made = TypeVar("Made")
@@ -30,7 +29,7 @@ def made_of(
             yield made
 
 
-def unplaced(row: WaitingRow, reason: str) -> WaitingJob:
+def unplaced(row: AskedJob, reason: str) -> WaitingJob:
     """Return a waiting job of which nothing is looked at but that it waits; ``reason`` is its verdict."""
     return WaitingJob(row.id, row.user, project=row.project, queue=row.queue, held=row.held, fault=reason)
 

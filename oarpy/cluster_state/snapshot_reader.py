@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
 import psycopg
+from msgspec import structs
 
 from oarpy.admission.filters.filters import compile_filter
 from oarpy.admission.filters.parts import without_usual
@@ -30,7 +31,7 @@ from oarpy.cluster_state.priority_history import PriorityHistory
 from oarpy.cluster_state.quota_rules import QuotaRules
 from oarpy.cluster_state.rations import Rations
 from oarpy.cluster_state.set_aside import made_of, set_aside_text, unplaced
-from oarpy.cluster_state.waiting_rows import WaitingRows
+from oarpy.cluster_state.waiting_rows import StoredJob, WaitingRows
 from oarpy.cluster_state.window_line import WindowLine
 from oarpy.configuration import Configuration
 from oarpy.model.dates import NO_DATES, JobDates
@@ -101,7 +102,7 @@ class Reading:
 class _Made:
     """A job and what it was made of."""
 
-    source: tuple[snapshot_rows.WaitingRow, tuple[Dependency, ...], bool, str]
+    source: tuple[StoredJob, tuple[Dependency, ...], bool, str]
     job: WaitingJob
 
 
@@ -220,7 +221,7 @@ class SnapshotReader:
             snapshot = self._with_the_rest(connection, snapshot)
         return Reading(snapshot, self._requests_of(rows), withheld, self._line, self._extensions, self._windows)
 
-    def _requests_of(self, rows: Iterable[snapshot_rows.WaitingRow]) -> dict[int, ReadRequest]:
+    def _requests_of(self, rows: Iterable[StoredJob]) -> dict[int, ReadRequest]:
         return {row.id: self._requests[row.submission] for row in rows}
 
     def _held(self, connection: Connection, accepted: Collection[int]) -> list[snapshot_rows.HoldingRow]:
@@ -347,7 +348,7 @@ class SnapshotReader:
 
     def _waiting_jobs(
         self,
-        rows: Sequence[snapshot_rows.WaitingRow],
+        rows: Sequence[StoredJob],
         depends_on: Mapping[int, tuple[Dependency, ...]],
         stopped: frozenset[str],
         withheld: Mapping[int, str],
@@ -371,38 +372,27 @@ class SnapshotReader:
         self._jobs = {**before, **found} if some else found
         return tuple(one.job for one in found.values())
 
-    def _job(
-        self, row: snapshot_rows.WaitingRow, depends_on: tuple[Dependency, ...], stopped: bool, withheld: str
-    ) -> WaitingJob:
+    def _job(self, row: StoredJob, depends_on: tuple[Dependency, ...], stopped: bool, withheld: str) -> WaitingJob:
         if withheld:
             return unplaced(row, set_aside_text(withheld))
         dates, fault = _dates(row)
         unasked = row.id in self._line.unasked
-        return WaitingJob(
-            id=row.id,
-            user=row.user,
-            project=row.project,
-            queue=row.queue,
-            name=row.name,
-            types=row.types,
-            submitted=row.submitted,
+        return WaitingJob.of(
+            row,
             alternatives=self._requests[row.submission].alternatives,
-            filter=row.properties,
             depends_on=depends_on,
-            reservation=row.reservation,
             held=row.held or stopped or unasked,
             dates=dates,
             fault=fault,
             stopped=stopped and not row.held,
             unasked=unasked,
             ranked=self._line.ranks.get(row.id),
-            nice=row.nice,
         )
 
     def _reservations(
         self,
         rows: Sequence[snapshot_rows.ReservedRow],
-        waiting: Sequence[snapshot_rows.WaitingRow],
+        waiting: Sequence[StoredJob],
         depends_on: Mapping[int, tuple[Dependency, ...]],
     ) -> tuple[tuple[Reservation, ...], dict[int, str]]:
         """Return the accepted reservations that have not started, and why there are others that cannot be read.
@@ -420,7 +410,7 @@ class SnapshotReader:
             if row.moldable not in moldables:
                 raise ValueError(f"its alternative {row.moldable} is none of its submission")
             place = moldables.index(row.moldable)
-            asked = replace(job, alternatives=job.alternatives[place : place + 1])
+            asked = structs.replace(job, alternatives=job.alternatives[place : place + 1])
             return Reservation(asked, row.start, row.walltime, row.resources, place)
 
         def aside(row: snapshot_rows.ReservedRow, reason: str) -> None:
@@ -558,7 +548,7 @@ def _anteriors(connection: Connection, jobs: Sequence[int]) -> _Anteriors:
     return found
 
 
-def _dates(row: snapshot_rows.WaitingRow) -> tuple[JobDates, str]:
+def _dates(row: StoredJob) -> tuple[JobDates, str]:
     """Return the dates of a job, or what is wrong with them; a reservation has its own."""
     if not row.types or row.reservation is not None:
         return NO_DATES, ""

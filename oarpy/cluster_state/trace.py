@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, Field, asdict, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import Field, asdict, fields
 from math import inf, isinf
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, structs
 
 from oarpy.model.job_types import BESTEFFORT
 from oarpy.model.request import ResourceRequest
@@ -124,15 +126,19 @@ def instant(value: float | None) -> float | None:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _changed(value: DataclassInstance, *left_out: str) -> Json:
+def _changed(value: DataclassInstance | Struct, *left_out: str) -> Json:
     """Return the fields of a flat value that are not what they are by default."""
-    found = {one.name: getattr(value, one.name) for one in fields(value) if one.name not in left_out}
-    defaults = {one.name: _default(one) for one in fields(value)}
+    found = {one.name: getattr(value, one.name) for one in _fields(value) if one.name not in left_out}
+    defaults = {one.name: _default(one) for one in _fields(value)}
     return {name: _plain(one) for name, one in found.items() if one != defaults[name]}
 
 
-def _default(field: Field[object]) -> object:
-    return field.default_factory() if field.default_factory is not MISSING else field.default
+def _fields(value: DataclassInstance | Struct) -> Sequence[Field[object] | structs.FieldInfo]:
+    return structs.fields(value) if isinstance(value, Struct) else fields(value)
+
+
+def _default(field: Field[object] | structs.FieldInfo) -> object:
+    return field.default_factory() if callable(field.default_factory) else field.default
 
 
 def _plain(value: object) -> object:
@@ -184,10 +190,8 @@ def _running(job: HoldingJob, platform: Platform) -> Json:
 
 def _job(job: WaitingJob) -> Json:
     """Return a waiting job, its dependencies as ``oarsub -a`` takes them."""
-    written = _changed(job, "alternatives", "filter", "depends_on", "dates")
+    written = _changed(job, "alternatives", "depends_on", "dates")
     written["requests"] = [_alternative(way) for way in job.alternatives]
-    if job.filter:
-        written["properties"] = job.filter
     if job.depends_on:
         written["depends_on"] = [str(one) if "," in str(one) or ":" in str(one) else one.job for one in job.depends_on]
     bounds = _finite(asdict(job.dates))

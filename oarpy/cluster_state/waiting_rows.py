@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from oarpy.scheduler.snapshot import AskedJob
 from oarpy.store.database import Connection
 from oarpy.store.passes import snapshot_rows
-from oarpy.store.passes.snapshot_rows import WaitingRow
+
+
+class StoredJob(AskedJob, frozen=True, kw_only=True):
+    """A job in Waiting or Hold, as its row stood at ``version``. Instants are epoch seconds."""
+
+    version: int
+    submission: int
+    reservation_state: str | None
 
 
 class WaitingRows:
     """Remembers rows by job, each good for as long as its version in the database is the same."""
 
     def __init__(self) -> None:
-        self._rows: dict[int, WaitingRow] = {}
+        self._rows: dict[int, StoredJob] = {}
         self.renewed: set[int] = set()
         """Submissions of rows that were read again, for whoever keeps requests to read and to clear.
 
         A job has a new version when its request changes, too.
         """
 
-    def read(self, connection: Connection, without: Sequence[tuple[int, int]] = ()) -> list[WaitingRow]:
+    def read(self, connection: Connection, without: Sequence[tuple[int, int]] = ()) -> list[StoredJob]:
         """Return the jobs that wait or are held and are not being killed, ascending. The caller has a transaction.
 
         ``without`` are runs of ids that are left out; what is known of these jobs stays known.
@@ -30,7 +38,7 @@ class WaitingRows:
         rows = {job: known[job] for job, version in versions if job in known and known[job].version == version}
         if len(rows) < len(versions):
             fresh = [job for job, _ in versions if job not in rows]
-            read = snapshot_rows.waiting(connection, fresh)
+            read = snapshot_rows.waiting(connection, fresh, StoredJob)
             rows |= {row.id: row for row in read}
             self.renewed.update(row.submission for row in read)
         self._rows = {**known, **rows} if without else rows

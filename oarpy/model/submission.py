@@ -52,6 +52,10 @@ class Option:
         return (*self.words, *(self.script_words or ()))[-1].lstrip("-")
 
 
+def _as_it_is(value: object) -> object:
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """What there is to know of a field of the submission.
@@ -59,17 +63,21 @@ class Field:
     ``form`` takes what a rule or a record gives and returns what is kept, or raises TypeError or ValueError. ``check``
     raises :class:`UsageError` for a value that cannot be stored or carried out. ``column`` is where the job keeps
     ``stored(value)``; a job submitted ``again`` gets the same. A rule cannot change what is ``read_only``. What is not
-    ``recorded`` is left out of the record kept with the submission.
+    ``recorded`` is left out of the record kept with the submission. ``seen`` makes the value that a scheduling pass
+    looks at, under the same name; without it passes do not look at the field. In SQL that value is the column, or the
+    epoch seconds of one that is an ``instant``.
     """
 
     form: Callable[[object], object]
     option: Option | None = None
     check: Callable[[Any], object] | None = None
     column: str = ""
-    stored: Callable[[Any], object] = lambda value: value
+    stored: Callable[[Any], object] = _as_it_is
     again: bool = True
     read_only: bool = False
     recorded: bool = True
+    seen: Callable[[Any], object] | None = None
+    instant: bool = False
 
 
 def _field(form: Callable[[object], object], default: object, option: Option | None = None, **more: Any) -> Any:
@@ -89,10 +97,16 @@ class Submission:
     time zone. ``dependencies`` are as written (``7``, ``ok:7``). ``array_parameters`` hold one argument line a member.
     """
 
-    user: str = dataclasses.field(metadata={"submission": Field(checks.word, column="user_name", read_only=True)})
+    user: str = dataclasses.field(
+        metadata={"submission": Field(checks.word, column="user_name", read_only=True, seen=_as_it_is)}
+    )
     groups: tuple[str, ...] = _field(checks.words, (), read_only=True)
     queue: str | None = _field(
-        checks.optional_word, None, Option(("-q", "--queue"), "queue", "QUEUE", read=str), column="queue_name"
+        checks.optional_word,
+        None,
+        Option(("-q", "--queue"), "queue", "QUEUE", read=str),
+        column="queue_name",
+        seen=lambda name: name or "",
     )
     project: str = _field(
         checks.word,
@@ -100,6 +114,7 @@ class Submission:
         Option(("--project",), "project that pays", "PROJECT", read=str),
         check=checks.check_project,
         column="project",
+        seen=_as_it_is,
     )
     name: str = _field(
         checks.text,
@@ -107,6 +122,7 @@ class Submission:
         Option(("-n", "--name"), "name of the job", "NAME", read=str),
         check=checks.check_name,
         column="job_name",
+        seen=_as_it_is,
     )
     types: tuple[str, ...] = _field(
         checks.words,
@@ -121,6 +137,7 @@ class Submission:
         check=checks.check_types,
         column="types",
         stored=list,
+        seen=_as_it_is,
     )
     properties: str = _field(
         checks.text,
@@ -134,6 +151,7 @@ class Submission:
             read=checks.condition,
         ),
         column="properties",
+        seen=_as_it_is,
     )
     alternatives: tuple[ResourceRequest, ...] = _field(
         checks.alternatives,
@@ -153,6 +171,8 @@ class Submission:
         Option(("-r", "--reservation"), 'date of the start, optionally ", END"', "START", verbatim=True),
         column="reservation_start",
         again=False,
+        seen=lambda date: None if date is None else date.timestamp(),
+        instant=True,
     )
     until: datetime | None = _field(  # noqa: RUF009
         checks.date,
@@ -283,6 +303,7 @@ class Submission:
             read=checks.number("--nice", 0, NICEST),
         ),
         column="nice",
+        seen=_as_it_is,
     )
     use_key: bool = _field(
         checks.boolean, False, Option(("-k", "--use-job-key"), "give the job an SSH key"), read_only=True
@@ -382,6 +403,10 @@ class Submission:
         """Return the values that the jobs keep, by column."""
         return {field.column: field.stored(getattr(self, name)) for name, field in FIELDS.items() if field.column}
 
+    def seen(self) -> dict[str, Any]:
+        """Return what a scheduling pass looks at, by field."""
+        return {name: field.seen(getattr(self, name)) for name, field in FIELDS.items() if field.seen is not None}
+
     def to_record(self) -> dict[str, object]:
         """Return the JSON form, without what has its default value."""
         fresh = Submission(self.user)
@@ -416,6 +441,9 @@ OPTIONS: Final[Mapping[str, Option]] = MappingProxyType(
 
 COLUMNS: Final = tuple(field.column for field in FIELDS.values() if field.column)
 """The columns of jobs that hold a field as it is."""
+
+SEEN_COLUMNS: Final = frozenset(field.column for field in FIELDS.values() if field.seen is not None)
+"""Those of them that scheduling passes read."""
 
 COPIED_COLUMNS: Final = (*(field.column for field in FIELDS.values() if field.column and field.again), "command")
 """What a job that repeats another has of that one."""

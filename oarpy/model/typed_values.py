@@ -10,16 +10,22 @@ import json
 import re
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NoReturn, TypeVar
+from typing import Annotated, Any, Final, NoReturn, TypeVar
 
 import msgspec
-from msgspec import inspect
+from msgspec import Meta, inspect
 
 from oarpy.model.errors import UsageError
 
 Kind = TypeVar("Kind")
 Path = tuple[str | int, ...]
 """The way to a value: keys of objects and places in lists."""
+
+LARGEST: Final = 2**53
+"""Largest number accepted, in either direction: whole numbers stay exact up to here."""
+Whole = Annotated[int, Meta(ge=-LARGEST, le=LARGEST)]
+Number = Whole | Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
+Word = Annotated[str, Meta(min_length=1)]
 
 _TEXT = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")

@@ -11,14 +11,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
 
 from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import Dependency
-from oarpy.model.job_types import BESTEFFORT
+from oarpy.model.job_types import BESTEFFORT, read_types
 from oarpy.model.quota_calendar import DEFAULT_LEVEL, Span
 from oarpy.model.request import Consumption, Group
 from oarpy.model.setting_values import GhostRule, PolicyName
+from oarpy.model.submission import NICEST, Submission
+from oarpy.model.typed_values import Number, Whole, Word
 from oarpy.scheduler.negotiation.clusters import HOST, HostCluster
 from oarpy.scheduler.order.usage_shares import NO_HISTORY, Priorities
 from oarpy.scheduler.resources.consumables import Consumable
@@ -53,41 +57,75 @@ class JobPart:
     revocable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingJob:
-    """A job to place. ``reservation`` is the asked start date of a new reservation, ``filter`` the job's properties.
+class AskedJob(Struct, frozen=True):
+    """What is known of a job that waits without reading its request: its row, and an entry of a scenario, have this.
 
-    ``fault`` says what in the job's description makes it impossible to place. ``stopped`` tells that it is ``held`` for
-    no other reason than that its queue is not active. An application that is ``unasked`` is held until it asks for
-    hosts; ``ranked`` is the instant that ranks it among the jobs of its queue, whatever orders these. One that is
-    a ``part`` of a running job holds what it gets until that one ends. Of the jobs of a user that are planned together,
-    those with a greater ``nice`` come later.
+    A field that a submission has too has its name there: the columns of jobs that passes read follow from
+    :attr:`oarpy.model.submission.Field.seen`. ``reservation`` is the asked start date of a new reservation,
+    ``properties`` are the condition that all resources of the job have to meet. ``fault`` says what in the job's
+    description makes it impossible to place. ``stopped`` tells that it is ``held`` for no other reason than that its
+    queue is not active. Of the jobs of a user that are planned together, those with a greater ``nice`` come later.
     """
 
-    id: int
+    id: Whole
     user: str
     project: str = "default"
     queue: str = "default"
     name: str = ""
-    types: tuple[str, ...] = ()
-    submitted: float = 0
-    alternatives: tuple[Alternative, ...] = ()
-    filter: str = ""
-    depends_on: tuple[Dependency, ...] = ()
-    reservation: float | None = None
+    types: tuple[Word, ...] = ()
+    submitted: Number = 0
+    properties: str = ""
+    reservation: Number | None = None
     held: bool = False
-    dates: JobDates = NO_DATES
-    fault: str = ""
     stopped: bool = False
+    fault: str = ""
+    nice: Annotated[int, Meta(ge=0, le=NICEST)] = 0
+
+
+class WaitingJob(AskedJob, frozen=True):
+    """A job to place.
+
+    An application that is ``unasked`` is held until it asks for hosts; ``ranked`` is the instant that ranks it among
+    the jobs of its queue, whatever orders these. One that is a ``part`` of a running job holds what it gets until that
+    one ends.
+    """
+
+    alternatives: tuple[Alternative, ...] = ()
+    depends_on: tuple[Dependency, ...] = ()
+    dates: JobDates = NO_DATES
     unasked: bool = False
     ranked: float | None = None
     part: JobPart | None = None
-    nice: int = 0
+
+    @classmethod
+    def of(cls, asked: AskedJob, **more: Any) -> WaitingJob:
+        """Return the job that ``asked`` tells of; ``more`` are its other fields, and those that are different."""
+        return cls(**{name: getattr(asked, name) for name in AskedJob.__struct_fields__} | more)
+
+    @classmethod
+    def of_submission(cls, submission: Submission, number: int, submitted: float) -> WaitingJob:
+        """Return a job of a submission as it would be if it was stored under this number."""
+        return cls(
+            id=number,
+            submitted=submitted,
+            held=submission.hold,
+            alternatives=ways_of(submission),
+            depends_on=tuple(submission.required.values()),
+            dates=NO_DATES if submission.reservation is not None else read_types(submission.types).dates(),
+            **submission.seen(),
+        )
 
     @property
     def besteffort(self) -> bool:
         """True for a job that others do not see and may cancel."""
         return self.queue == BESTEFFORT or BESTEFFORT in self.types or (self.part is not None and self.part.revocable)
+
+
+def ways_of(submission: Submission) -> tuple[Alternative, ...]:
+    """Return the alternatives of a submission; a walltime that it does not say is 0."""
+    return tuple(
+        Alternative(request.groups, request.walltime or 0, request.consumes) for request in submission.alternatives
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -487,6 +525,8 @@ def condition(job_filter: str, group_filter: str) -> str:
 def conditions(jobs: Iterable[WaitingJob]) -> set[str]:
     """Return every condition that placing ``jobs`` will look up in ``Snapshot.filters``."""
     # The jobs of an array share their alternatives: one value for all of them.
-    kinds = {(id(job.alternatives), job.filter): job for job in jobs}.values()
-    found = {condition(job.filter, group.filter) for job in kinds for way in job.alternatives for group in way.groups}
+    kinds = {(id(job.alternatives), job.properties): job for job in jobs}.values()
+    found = {
+        condition(job.properties, group.filter) for job in kinds for way in job.alternatives for group in way.groups
+    }
     return found - {""}

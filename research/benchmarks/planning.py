@@ -23,6 +23,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from msgspec import structs
+
 from oarpy.model.request import Consumption, Count, Group, Level
 from oarpy.scheduler.passes.replanning import Planning
 from oarpy.scheduler.plan import Plan, plan
@@ -121,7 +123,8 @@ def snapshot(kind: str, jobs: int, platform: Platform, seed: int = 1) -> Snapsho
         )
     if kind == "timesharing":
         return replace(
-            state, waiting=tuple(replace(job, types=("timesharing=user,*",) if job.id % 2 else ()) for job in waiting)
+            state,
+            waiting=tuple(structs.replace(job, types=("timesharing=user,*",) if job.id % 2 else ()) for job in waiting),
         )
     return state
 
@@ -129,13 +132,13 @@ def snapshot(kind: str, jobs: int, platform: Platform, seed: int = 1) -> Snapsho
 def _consuming(job: WaitingJob, draw: random.Random) -> WaitingJob:
     """Let a job ask for memory on each of its nodes, log-uniform 1 to 256 GiB."""
     amount = Consumption("memory", _log_uniform(draw, 1, 256) * GIB)
-    return replace(job, alternatives=tuple(replace(way, consumes=(amount,)) for way in job.alternatives))
+    return structs.replace(job, alternatives=tuple(replace(way, consumes=(amount,)) for way in job.alternatives))
 
 
 def _greedy(job: WaitingJob) -> WaitingJob:
     """Let a job ask for four cores of every node that has them free."""
     levels = (Level("network_address", Count.BEST), Level("core", 4))
-    return replace(job, alternatives=tuple(replace(way, groups=(Group(levels),)) for way in job.alternatives))
+    return structs.replace(job, alternatives=tuple(replace(way, groups=(Group(levels),)) for way in job.alternatives))
 
 
 def _calendar() -> tuple[QuotaRule, ...]:

@@ -20,7 +20,7 @@ from oarpy.cluster_state.trace import scenario_of
 from oarpy.modules.automaton import REACTIONS
 from oarpy.scheduler.snapshot import conditions
 from oarpy.store.jobs import suspensions
-from oarpy.store.schema.jobs import jobs
+from oarpy.store.schema.jobs import READ_BY_PASSES
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 from tests.harness.waiting import until
 
@@ -423,8 +423,7 @@ def test_each_column_that_a_snapshot_reads_has_its_change_here(situation: Situat
     assert told | kept == read
     assert not told & kept
     # a change of the state is announced as a move
-    marked = {column.name for column in jobs.columns if column.info["read_by_passes"]}
-    assert marked | {"job_id", "state"} == {column for table, column in read if table == "jobs"}
+    assert {*READ_BY_PASSES, "job_id", "state"} == {column for table, column in read if table == "jobs"}
 
 
 def test_what_is_changed_by_hand_wakes_a_pass_that_sees_it(situation: Situation) -> None:

@@ -7,7 +7,8 @@ something, and at most once an hour for a kind, are the start of the job and tha
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+
+from msgspec import structs
 
 from oarpy.client.jobs.views.efficiency import size
 from oarpy.client.rendering import elapsed, local_date
@@ -64,7 +65,7 @@ def _starts(session: Session, job_id: int, better: ResourceRequest) -> tuple[flo
         probe = Probe(snapshot, job, orders, reader.matchers)
     usual = probe.trial(job)
     way = Alternative(better.groups, better.walltime or 0, better.consumes)
-    other = probe.trial(replace(job, alternatives=(way,)))
+    other = probe.trial(structs.replace(job, alternatives=(way,)))
     if usual is None or other is None or usual.claim.start - other.claim.start < 60:
         return None
     return usual.claim.start, max(other.claim.start, snapshot.now)

@@ -103,7 +103,7 @@ def _resuming(found: LastAnswer, kept: Kept) -> Explanation:
 def _shown(job: WaitingJob, written: WrittenFilters) -> dict[str, str]:
     """Return the conditions of a job, each as its user wrote it."""
     pairs = (
-        (condition(job.filter, group.filter), written.told(parts))
+        (condition(job.properties, group.filter), written.told(parts))
         for way, groups in zip(job.alternatives, written.groups, strict=True)
         for group, parts in zip(way.groups, groups, strict=True)
     )
@@ -170,14 +170,14 @@ def _written_filters(connection: Connection, job: WaitingJob) -> WrittenFilters:
     try:
         submission = Submission.from_record(record)
         typed = [submission.properties, *(group.filter for way in submission.alternatives for group in way.groups)]
-        whole = admitted or [job.filter, *(group.filter for way in job.alternatives for group in way.groups)]
+        whole = admitted or [job.properties, *(group.filter for way in job.alternatives for group in way.groups)]
         added = parts_of(whole) - parts_of(typed)
         ways = submission.alternatives
         groups = tuple(
             _groups(way, ways[place] if place < len(ways) else ResourceRequest(()), added)
             for place, way in enumerate(job.alternatives)
         )
-        return WrittenFilters(FilterParts(*split(job.filter, added, submission.properties)), groups)
+        return WrittenFilters(FilterParts(*split(job.properties, added, submission.properties)), groups)
     except OarpyError:  # written by hand: without a record, or with what is no filter
         return all_written(job)
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from msgspec import structs
+
 from oarpy.admission.rules.default_rules import read_rule
 from oarpy.admission.rules.process import RuleSet
 from oarpy.admission.rules.rules import Rule, check_syntax
@@ -18,7 +20,7 @@ from oarpy.client.submission.site import DatabaseSite, rule_limits
 from oarpy.client.submission.submission import filled_in
 from oarpy.model.errors import OarpyError, UsageError
 from oarpy.model.submission import Submission
-from oarpy.scheduler.snapshot import Alternative, HoldingJob, WaitingJob, conditions
+from oarpy.scheduler.snapshot import HoldingJob, WaitingJob, conditions, ways_of
 from oarpy.simulation.traces.past import LiveJobs, PastJob, RefusedJob
 from oarpy.store.jobs import history
 from oarpy.store.past.reading import with_past
@@ -135,19 +137,8 @@ class AdmissionAnew:
             return RefusedJob(error.message)
 
     def _changed(self, past: PastJob, asked: Submission) -> PastJob:
-        ways = tuple(
-            Alternative(request.groups, request.walltime or 0, request.consumes) for request in asked.alternatives
-        )
-        job = replace(
-            past.job,
-            project=asked.project,
-            queue=asked.queue or "",
-            name=asked.name,
-            types=asked.types,
-            filter=asked.properties,
-            alternatives=ways,
-            reservation=None if asked.reservation is None else asked.reservation.timestamp(),
-        )
+        ways = ways_of(asked)
+        job = structs.replace(past.job, alternatives=ways, **asked.seen())
         self._resolve((job,))
         # with other resources, as with other walltimes, a program is taken to run as long as it did
         same = [way.groups for way in ways] == [way.groups for way in past.job.alternatives]

@@ -22,7 +22,7 @@ from oarpy.model.quota_calendar import WEEK, valid_spans
 from oarpy.model.request import Consumption
 from oarpy.scheduler.order.usage_shares import Priorities
 from oarpy.scheduler.resources.platform import Platform
-from oarpy.scheduler.snapshot import Alternative, HoldingJob, QuotaRule, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import Alternative, AskedJob, HoldingJob, QuotaRule, Snapshot, WaitingJob
 from oarpy.simulation.traces.past import Occupation, PastJob
 from oarpy.store.database import Connection
 from oarpy.store.jobs import history
@@ -32,6 +32,21 @@ from oarpy.store.platform import consumables
 
 _LATER = 52 * WEEK
 """Seconds for which a replay may last longer than it really did with quotas that change with time."""
+
+
+class EndedJob(AskedJob, frozen=True, kw_only=True):
+    """A job that has ended. Instants are epoch seconds, durations seconds; ``position`` counts alternatives from 0.
+
+    ``started``, ``walltime`` and ``position`` are None for one that never ran.
+    """
+
+    submission: int
+    started: float | None
+    ended: float
+    walltime: float | None
+    position: int | None
+    succeeded: bool
+    checkpoint: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +71,7 @@ def read_past(session: Session, since: datetime | None, until: datetime | None) 
     with connection.transaction():
         present = read_only(connection, reader).snapshot
         with with_past(connection):
-            rows = history.ended(connection, since, until)
+            rows = history.ended(connection, since, until, EndedJob)
         ran = [row for row in rows if row.started is not None and row.walltime and row.position is not None]
         begin = None if since is None else since.timestamp()
         before = [row for row in ran if begin is not None and (row.started or 0) < begin]
@@ -93,7 +108,7 @@ def rules_of(file: QuotaFile, past: PastWorkload) -> tuple[QuotaRule, ...]:
 
 
 def _rules_then(
-    connection: Connection, configuration: Configuration, rows: Sequence[history.EndedRow]
+    connection: Connection, configuration: Configuration, rows: Sequence[EndedJob]
 ) -> tuple[QuotaRule, ...]:
     """Return the quotas of today as they would have been valid then, and for a year of later replay."""
     instants = [instant for row in rows for instant in (row.submitted, row.ended)] or [0]
@@ -106,7 +121,7 @@ def _whole(platform: Platform) -> Platform:
     return Platform(rows, platform.levels, platform.aliases)
 
 
-def _jobs(connection: Connection, rows: Sequence[history.EndedRow], begin: float | None) -> tuple[PastJob, ...]:
+def _jobs(connection: Connection, rows: Sequence[EndedJob], begin: float | None) -> tuple[PastJob, ...]:
     found = alternatives(snapshot_rows.requests(connection, {row.submission for row in rows}))
     ways = {submission: tuple(one.values()) for submission, one in found.items()}
     depends_on: dict[int, tuple[Dependency, ...]] = {}
@@ -118,26 +133,18 @@ def _jobs(connection: Connection, rows: Sequence[history.EndedRow], begin: float
 
 
 def _past_job(
-    row: history.EndedRow, ways: tuple[Alternative, ...], depends_on: tuple[Dependency, ...], begin: float | None
+    row: EndedJob, ways: tuple[Alternative, ...], depends_on: tuple[Dependency, ...], begin: float | None
 ) -> PastJob:
     """Return a job to be replayed; one submitted before ``begin`` arrives then, and is not measured."""
     assert row.started is not None
     assert row.walltime is not None
     ran = row.ended - row.started
-    job = WaitingJob(
-        id=row.id,
-        user=row.user,
-        project=row.project,
-        queue=row.queue,
-        name=row.name,
-        types=row.types,
+    job = WaitingJob.of(
+        row,
         submitted=row.submitted if begin is None else max(row.submitted, begin),
         alternatives=ways,
-        filter=row.properties,
         depends_on=depends_on,
-        reservation=row.reservation,
         dates=NO_DATES if row.reservation is not None else _postponed(row.types),
-        nice=row.nice,
     )
     return PastJob(
         job=job,
@@ -168,7 +175,7 @@ def run_times(ways: Sequence[Alternative], ran: float, position: int | None, wal
 
 
 def _occupations(
-    rows: Sequence[history.EndedRow],
+    rows: Sequence[EndedJob],
     held: Mapping[int, tuple[int, ...]],
     amounts: Mapping[int, tuple[Consumption, ...]],
 ) -> tuple[Occupation, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec import structs
 
 from oarpy.admission.rules.rules import RefusedByRule
 from oarpy.client.session import Session
@@ -12,15 +14,13 @@ from oarpy.client.submission.submission import Admitted, admit
 from oarpy.cluster_state.order_plugins import SiteOrders
 from oarpy.cluster_state.past_starts import CHANCE, learnt
 from oarpy.cluster_state.what_if import read_only, with_jobs
-from oarpy.model.dates import NO_DATES
 from oarpy.model.errors import AdmissionRefused
-from oarpy.model.job_types import read_types
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.passes.probe import Probe
 from oarpy.scheduler.plan import Placement
 from oarpy.scheduler.resources.platform import NETWORK_ADDRESS, Platform
 from oarpy.scheduler.rules.energy import Waking, waking_of
-from oarpy.scheduler.snapshot import Alternative, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 
 MOST_PREDICTED = 10_000
@@ -120,11 +120,11 @@ def _predict(session: Session, admitted: Admitted) -> PredictedStart:
     reader = session.snapshot_reader()
     with session.connection.transaction():
         present = read_only(session.connection, reader).snapshot
-        first = waiting_job(admitted, unused_id(admitted, present), present.now)
+        first = WaitingJob.of_submission(admitted.submission, unused_id(admitted, present), present.now)
         stopped = first.queue in {queue.name for queue in present.queues if not queue.active}
-        first = replace(first, held=first.held or stopped)
+        first = structs.replace(first, held=first.held or stopped)
         planned = min(admitted.submission.array_size, MOST_PREDICTED)
-        members = [replace(first, id=first.id + rank) for rank in range(planned)]
+        members = [structs.replace(first, id=first.id + rank) for rank in range(planned)]
         snapshot = with_jobs(session.connection, reader, present, members)
     policies = SiteOrders()
     decided = decide(snapshot, None, policies, reader.matchers)
@@ -165,36 +165,13 @@ def unused_id(admitted: Admitted, present: Snapshot) -> int:
     return 1 + max([*live, *present.outcomes, *admitted.submission.required], default=0)
 
 
-def waiting_job(admitted: Admitted, number: int, now: float) -> WaitingJob:
-    """Return the job that would be stored, as the scheduler would see it."""
-    asked = admitted.submission
-    return WaitingJob(
-        id=number,
-        user=asked.user,
-        project=asked.project,
-        queue=asked.queue or "",
-        name=asked.name,
-        types=asked.types,
-        submitted=now,
-        alternatives=tuple(
-            Alternative(request.groups, request.walltime or 0, request.consumes) for request in asked.alternatives
-        ),
-        filter=asked.properties,
-        depends_on=tuple(asked.required.values()),
-        reservation=None if asked.reservation is None else asked.reservation.timestamp(),
-        held=asked.hold,
-        nice=asked.nice,
-        dates=NO_DATES if asked.reservation is not None else read_types(asked.types).dates(),
-    )
-
-
 def _ways(admitted: Admitted, job: WaitingJob, probe: Probe, forecast: Forecast, waking: Waking) -> tuple[Way, ...]:
     """Try each alternative alone; a reservation has no other than its first."""
     ways = []
     for rank, (request, alternative) in enumerate(zip(admitted.submission.alternatives, job.alternatives, strict=True)):
         place = forecast.place if rank == forecast.alternative else None
         if job.reservation is None and place is None:
-            found = probe.trial(replace(job, alternatives=(alternative,)))
+            found = probe.trial(structs.replace(job, alternatives=(alternative,)))
             if found is not None:
                 claim, start = found.claim, waking.start(found.claim, probe.snapshot.now)
                 place = _place(probe.snapshot.platform, start, start + claim.walltime, claim.bits)

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from oarpy.model.request import Consumption, Group, Level, ResourceRequest
 from oarpy.scheduler.explain.blocking_jobs import Holder, QuotaUse, holders, quota_use
 from oarpy.scheduler.explain.written_filters import WrittenFilters, all_written
@@ -159,7 +161,7 @@ def counterfactuals(
     return _relaxed(
         answer,
         _Trials(probe, waking),
-        replace(job, alternatives=(job.alternatives[way],)),
+        structs.replace(job, alternatives=(job.alternatives[way],)),
         replace(known, groups=(known.groups[way],)),
     )
 
@@ -291,14 +293,14 @@ def _unfiltered(trials: _Trials, job: WaitingJob, start: float | None, written: 
     """Drop what the user wrote of the job's filter, then of one group at a time; tell what would start earlier."""
     groups = job.alternatives[0].groups
     tries: list[tuple[str, int | None, WaitingJob]] = [
-        (written.own.written, None, replace(job, filter=written.own.rest))
+        (written.own.written, None, structs.replace(job, properties=written.own.rest))
     ]
     for place, (group, parts) in enumerate(zip(groups, written.groups[0], strict=True)):
         tries.append((parts.written, place, with_group(job, place, replace(group, filter=parts.rest))))
     for dropped, rank, relaxed in tries:
         if (
             not dropped
-            or (rank is not None and _is_of_a_type(trials.probe, condition(job.filter, groups[rank].filter)))
+            or (rank is not None and _is_of_a_type(trials.probe, condition(job.properties, groups[rank].filter)))
             or not all(_is_known(trials.probe, text) for text in _conditions(relaxed))
         ):
             continue
@@ -314,7 +316,7 @@ def _shortages(probe: Probe, job: WaitingJob, verdict: Verdict, written: Written
         alone = _alone(job, group)
         if probe.servable(alone, alive_only=alive_only):
             continue
-        told, left = written.told(written.groups[0][rank]), probe.admitted(condition(job.filter, group.filter))
+        told, left = written.told(written.groups[0][rank]), probe.admitted(condition(job.properties, group.filter))
         counts = tuple(
             (level.name, level.count, _most(probe, alone, depth, alive_only))
             for depth, level in enumerate(group.levels)
@@ -331,21 +333,21 @@ def _most(probe: Probe, alone: WaitingJob, depth: int, alive_only: bool) -> int:
 
 def with_walltime(job: WaitingJob, walltime: float) -> WaitingJob:
     """Return ``job`` with another walltime of its only alternative."""
-    return replace(job, alternatives=(replace(job.alternatives[0], walltime=walltime),))
+    return structs.replace(job, alternatives=(replace(job.alternatives[0], walltime=walltime),))
 
 
 def with_amount(job: WaitingJob, rank: int, amount: int) -> WaitingJob:
     """Return ``job`` with another amount of the consumable at place ``rank`` of its only alternative."""
     way = job.alternatives[0]
     consumes = (*way.consumes[:rank], replace(way.consumes[rank], amount=amount), *way.consumes[rank + 1 :])
-    return replace(job, alternatives=(replace(way, consumes=consumes),))
+    return structs.replace(job, alternatives=(replace(way, consumes=consumes),))
 
 
 def with_group(job: WaitingJob, rank: int, group: Group) -> WaitingJob:
     """Return ``job`` with another group at place ``rank`` of its only alternative."""
     way = job.alternatives[0]
     groups = (*way.groups[:rank], group, *way.groups[rank + 1 :])
-    return replace(job, alternatives=(replace(way, groups=groups),))
+    return structs.replace(job, alternatives=(replace(way, groups=groups),))
 
 
 def with_count(job: WaitingJob, rank: int, depth: int, count: int) -> WaitingJob:
@@ -357,11 +359,11 @@ def with_count(job: WaitingJob, rank: int, depth: int, count: int) -> WaitingJob
 
 def _alone(job: WaitingJob, group: Group) -> WaitingJob:
     """Return ``job`` asking for one of its groups only."""
-    return replace(job, alternatives=(replace(job.alternatives[0], groups=(group,)),))
+    return structs.replace(job, alternatives=(replace(job.alternatives[0], groups=(group,)),))
 
 
 def _conditions(job: WaitingJob) -> Iterator[str]:
-    return (condition(job.filter, group.filter) for way in job.alternatives for group in way.groups)
+    return (condition(job.properties, group.filter) for way in job.alternatives for group in way.groups)
 
 
 def _is_of_a_type(probe: Probe, text: str) -> bool:

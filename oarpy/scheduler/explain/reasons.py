@@ -275,7 +275,7 @@ class Explainer:
         """Say what each alternative lacks on an empty platform."""
         texts, shown = [], self._snapshot.shown
         for option in options:
-            asked = [condition(job.filter, group.filter) for group in job.alternatives[option.index].groups]
+            asked = [condition(job.properties, group.filter) for group in job.alternatives[option.index].groups]
             texts.append(shortage(option.matcher, [shown.get(text, text) for text in asked]))
         return "; ".join(dict.fromkeys(texts))
 

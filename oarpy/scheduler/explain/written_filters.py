@@ -39,6 +39,6 @@ class WrittenFilters:
 def all_written(job: WaitingJob) -> WrittenFilters:
     """Return the filters of a job whose user wrote all of them."""
     return WrittenFilters(
-        FilterParts(job.filter),
+        FilterParts(job.properties),
         tuple(tuple(FilterParts(group.filter) for group in way.groups) for way in job.alternatives),
     )

@@ -15,6 +15,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
+from msgspec import structs
+
 from oarpy.model.setting_values import FORESEEING
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.forecast.queue_in_plan import QueueInPlan
@@ -76,7 +78,9 @@ class Completions:
             found.update(self._of_planned(waiting, joining, gone, joined))
             return found
         jobs = tuple(
-            replace(job, held=False) if job.id == resumed else job for job in self._given.waiting if job.id not in gone
+            structs.replace(job, held=False) if job.id == resumed else job
+            for job in self._given.waiting
+            if job.id not in gone
         )
         snapshot = replace(self._given, waiting=(*jobs, *joined))
         if waiting:

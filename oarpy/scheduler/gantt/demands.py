@@ -83,7 +83,7 @@ class Masks:
         """Return one set per group. Raises :class:`Unservable` for a condition that could not be evaluated."""
         masks = []
         for group in alternative.groups:
-            text = condition(job.filter, group.filter)
+            text = condition(job.properties, group.filter)
             if not text:
                 masks.append(self._default)
             elif text in self.filters:
@@ -127,7 +127,7 @@ class CompiledRequests:
 
     def _all_returned(self, job: WaitingJob) -> dict[str, int]:
         """Return what the conditions of ``job`` admit when all resources are back."""
-        texts = {condition(job.filter, group.filter) for way in job.alternatives for group in way.groups}
+        texts = {condition(job.properties, group.filter) for way in job.alternatives for group in way.groups}
         known = self._masks.filters
         return {text: known[text] | self._returning.get(text, 0) for text in texts if text in known}
 
@@ -145,7 +145,7 @@ class CompiledRequests:
         options = []
         whole_nodes = bool(job.types) and read_types(job.types).whole_nodes
         for rank, way in enumerate(job.alternatives):
-            key = job.filter, whole_nodes, way.groups, way.consumes
+            key = job.properties, whole_nodes, way.groups, way.consumes
             matcher = known.get(key)
             if matcher is None:
                 matcher = known[key] = self._matcher(job, way, usable, whole_nodes, masks or self._masks)

@@ -66,7 +66,7 @@ class Probe:
         foreseen: Mapping[int, Claim] | None = None,
     ) -> None:
         if job.held:
-            job = replace(job, held=False)
+            job = structs.replace(job, held=False)
             snapshot = replace(snapshot, waiting=tuple(job if one.id == job.id else one for one in snapshot.waiting))
         self.job = job
         self.snapshot = snapshot

@@ -116,4 +116,4 @@ class _Hopes:
 
 def _kind(job: WaitingJob) -> _Kind:
     """Return what is equal for jobs of which one can start exactly where another can."""
-    return id(job.alternatives), job.filter, job.types
+    return id(job.alternatives), job.properties, job.types

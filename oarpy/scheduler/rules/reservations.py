@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
+from msgspec import structs
+
 from oarpy.model.job_types import read_types
 from oarpy.model.request import Consumption
 from oarpy.scheduler.gantt.exclusive_levels import Blocks
@@ -102,7 +104,7 @@ def _as_asked(reservation: Reservation, now: float) -> WaitingJob:
     """Return the accepted reservation as one that is new, for the time that is left of it."""
     date = max(int(reservation.start), now)
     rest = replace(reservation.job.alternatives[0], walltime=int(reservation.end) - date)
-    return replace(reservation.job, alternatives=(rest,), reservation=date)
+    return structs.replace(reservation.job, alternatives=(rest,), reservation=date)
 
 
 def due_reservations(snapshot: Snapshot, dying: Collection[int]) -> Due:

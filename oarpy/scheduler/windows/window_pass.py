@@ -17,6 +17,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from msgspec import structs
+
 from oarpy.profiles.planned import JobId
 from oarpy.scheduler.gantt.demands import CompiledRequests
 from oarpy.scheduler.gantt.gantt import Claim, Gantt
@@ -140,7 +142,7 @@ class _WindowPass:
         over = {}
         for job in sorted(fresh, key=lambda job: (job.submitted, job.id)):
             if fault := self._fault(job):
-                over[job.id] = replace(job, fault=fault)
+                over[job.id] = structs.replace(job, fault=fault)
             elif (found := self._admit(job, dates, take=job.id not in refused)) is not None:
                 dates[job.id] = found
         for one in self._snapshot.reservations:
@@ -165,7 +167,7 @@ class _WindowPass:
 
     def _as_movable(self, one: Reservation) -> _Movable:
         way = replace(one.job.alternatives[0], walltime=int(one.walltime))
-        job = replace(one.job, alternatives=(way,))
+        job = structs.replace(one.job, alternatives=(way,))
         bits = self._snapshot.platform.bits_of(one.resources)
         option = self._options.alive(job)[0]
         slot = Claim(one.start, way.walltime, bits, option.consumes, option.levels)
@@ -256,7 +258,7 @@ class _WindowPass:
         best: tuple[float, int, Admission] | None = None
         offers: Sequence[Offer] = ()
         for place in ways:
-            asked = Asked(replace(job, alternatives=job.alternatives[place : place + 1]))
+            asked = Asked(structs.replace(job, alternatives=job.alternatives[place : place + 1]))
             found = self._answer(asked, window or _strict(job, self._now), dates)
             if found is None:
                 continue
@@ -329,7 +331,7 @@ class _WindowPass:
     ) -> tuple[WaitingJob, Claim] | None:
         """Let the job have its date, and the others their starts."""
         assert found.start is not None
-        dated = replace(job, alternatives=job.alternatives[place : place + 1], reservation=found.start)
+        dated = structs.replace(job, alternatives=job.alternatives[place : place + 1], reservation=found.start)
         timeline = self._hold_again(Asked(dated), found, dates)
         walltime = job.alternatives[place].walltime
         for number, claim in timeline.claims.items():
@@ -347,7 +349,9 @@ class _WindowPass:
         resources = tuple(self._snapshot.platform.ids_of(slot.bits))
         if slot.start == old.start and set(resources) == set(old.resources):
             return None
-        moved = replace(old, start=slot.start, resources=resources, job=replace(old.job, reservation=slot.start))
+        moved = replace(
+            old, start=slot.start, resources=resources, job=structs.replace(old.job, reservation=slot.start)
+        )
         return WindowMove(moved, old.start, one.reason)
 
 

@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from msgspec import structs
+
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.order.queue_orders import Order
 from oarpy.scheduler.plan import Placement, Plan
@@ -195,7 +197,7 @@ class HistoryReplay:
         job = self._waiting.pop(placement.job)
         way = job.alternatives[placement.alternative]
         self._reserved[job.id] = Reservation(
-            replace(job, alternatives=(way,)),
+            structs.replace(job, alternatives=(way,)),
             placement.start,
             way.walltime,
             tuple(placement.resources),

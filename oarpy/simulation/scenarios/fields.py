@@ -7,21 +7,14 @@ Times are seconds, and resources are told by their ids. What kinds cannot say is
 from __future__ import annotations
 
 from math import inf
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from oarpy.model.quota_calendar import DEFAULT_LEVEL
 from oarpy.model.setting_values import PolicyName
-from oarpy.model.submission import NICEST
-from oarpy.scheduler.snapshot import Power
-
-LARGEST: Final = 2**53
-"""Largest number accepted, in either direction: whole numbers stay exact up to here."""
-
-Whole = Annotated[int, Meta(ge=-LARGEST, le=LARGEST)]
-Number = Whole | Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
-Word = Annotated[str, Meta(min_length=1)]
+from oarpy.model.typed_values import Number, Whole, Word
+from oarpy.scheduler.snapshot import AskedJob, Power
 
 
 class ResourceEntry(Struct):
@@ -98,25 +91,12 @@ class DatesEntry(Struct, forbid_unknown_fields=True):
     end_by: Number = inf
 
 
-class JobEntry(Struct, forbid_unknown_fields=True):
-    """A waiting job."""
+class JobEntry(AskedJob, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A waiting job: what was asked for as it is, and the rest as people write it."""
 
-    id: Whole
-    user: str
     requests: Annotated[tuple[RequestEntry, ...], Meta(min_length=1)]
-    project: str = "default"
-    queue: str = "default"
-    name: str = ""
-    types: tuple[Word, ...] = ()
-    submitted: Number = 0
-    properties: str = ""
     depends_on: tuple[int | str, ...] = ()
-    reservation: Number | None = None
-    held: bool = False
-    stopped: bool = False
     dates: DatesEntry | UnsetType = UNSET
-    fault: str = ""
-    nice: Annotated[int, Meta(ge=0, le=NICEST)] = 0
 
 
 class ReservationEntry(Struct, forbid_unknown_fields=True):

@@ -16,7 +16,7 @@ from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import Dependency, Outcome, parse_dependency
 from oarpy.model.errors import UsageError
 from oarpy.model.request import Consumption, parse_request
-from oarpy.model.typed_values import Misfit, shown
+from oarpy.model.typed_values import LARGEST, Misfit, shown
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.order.usage_shares import FactorRules, KarmaRules, Priorities, Usage
 from oarpy.scheduler.resources.bit_sets import bits_at
@@ -42,7 +42,6 @@ from oarpy.scheduler.snapshot import (
     plain_instant,
 )
 from oarpy.simulation.scenarios.fields import (
-    LARGEST,
     ConsumableEntry,
     JobEntry,
     OutageEntry,
@@ -317,25 +316,16 @@ def _consumptions(owner: str, amounts: Mapping[str, object]) -> tuple[Consumptio
 
 def _job(entry: JobEntry, consumables: frozenset[str]) -> WaitingJob:
     owner = f"job {entry.id}"
-    return WaitingJob(
-        id=entry.id,
-        user=entry.user,
-        project=entry.project,
-        queue=entry.queue,
-        name=entry.name,
-        types=entry.types,
+    return WaitingJob.of(
+        entry,
         submitted=_exact(entry.submitted),
         alternatives=tuple(
             [_alternative(request, _request(owner, rank), consumables) for rank, request in enumerate(entry.requests)]
         ),
-        filter=entry.properties.strip(),
+        properties=entry.properties.strip(),
         depends_on=tuple([_dependency(owner, item) for item in entry.depends_on]),
         reservation=None if entry.reservation is None else _exact(entry.reservation),
-        held=entry.held,
         dates=NO_DATES if entry.dates is UNSET else _built(JobDates, entry.dates),
-        fault=entry.fault,
-        stopped=entry.stopped,
-        nice=entry.nice,
     )
 
 
@@ -475,7 +465,7 @@ def _rows(platform: Platform) -> list[dict[str, object]]:
 
 def _texts(job: WaitingJob) -> list[tuple[str, str]]:
     """Return the filters of a job, each with where it stands for errors."""
-    texts = [("key 'properties'", job.filter)]
+    texts = [("key 'properties'", job.properties)]
     for rank, alternative in enumerate(job.alternatives):
         texts += [(f"request {rank + 1}: key 'resources'", group.filter) for group in alternative.groups]
     return texts

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal, TypeVar, cast
 
 from psycopg import sql
 
 from oarpy.model.dependency import Dependency, Edge, Outcome, Shift
 from oarpy.store.database import Connection
+from oarpy.store.jobs.asked_columns import ASKED_COLUMNS
 from oarpy.store.jobs.scope import JobScope, reached
+from oarpy.store.rows import read
+
+Kind = TypeVar("Kind")
 
 # The same reading of an end as in the dependencies of a scheduling pass.
 _OUTCOMES = """
@@ -85,13 +89,12 @@ _VERSIONS_BETWEEN = """
     ORDER BY j.job_id
 """
 _LAST_ID = 2**63 - 1
-_WAITING = """
-    SELECT job_id, xmin, submission_id, user_name, project, queue_name, job_name, types, properties,
-           extract(epoch FROM submitted_at)::float8, state = 'Hold',
-           extract(epoch FROM reservation_start)::float8, reservation_state, nice
-    FROM jobs
-    WHERE job_id = ANY(%s) AND state IN ('Waiting', 'Hold')
-"""
+_WAITING = sql.SQL("""
+    SELECT j.job_id AS id, j.xmin AS version, j.submission_id AS submission,
+           extract(epoch FROM j.submitted_at)::float8 AS submitted, j.state = 'Hold' AS held, j.reservation_state, {}
+    FROM jobs j
+    WHERE j.job_id = ANY(%s) AND j.state IN ('Waiting', 'Hold')
+""").format(ASKED_COLUMNS)
 _DYING = "SELECT job_id FROM kill_requests WHERE state <> 'done'"
 
 # Jobs that hold resources; one that is not started yet holds from now on. Those that wait, of which there may be many,
@@ -174,26 +177,6 @@ _DEPENDENCIES = """
     WHERE d.job_id = ANY(%s)
     ORDER BY d.job_id, d.required_job_id
 """
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingRow:
-    """A job in Waiting or Hold, as its row stood at ``version``. Instants are epoch seconds."""
-
-    id: int
-    version: int
-    submission: int
-    user: str
-    project: str
-    queue: str
-    name: str
-    types: tuple[str, ...]
-    properties: str
-    submitted: float
-    held: bool
-    reservation: float | None
-    reservation_state: str | None
-    nice: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,14 +346,13 @@ def waiting_versions(connection: Connection, without: Sequence[tuple[int, int]] 
     return connection.execute(_VERSIONS_BETWEEN, [begins, ends], binary=True).fetchall()
 
 
-def waiting(connection: Connection, jobs: Sequence[int]) -> list[WaitingRow]:
-    """Return those of these jobs that wait or are held."""
-    return [
-        WaitingRow(job, version, submission, user, project, queue, name, tuple(types), *rest)
-        for job, version, submission, user, project, queue, name, types, *rest in connection.execute(
-            _WAITING, [list(jobs)], binary=True
-        ).fetchall()
-    ]
+def waiting(connection: Connection, jobs: Sequence[int], kind: type[Kind]) -> list[Kind]:
+    """Return those of these jobs that wait or are held.
+
+    Of a ``kind`` that has a field for all that passes see of a submission, and ``id``, ``version``, ``submission``,
+    ``submitted`` (epoch seconds), ``held`` and ``reservation_state``.
+    """
+    return read(connection, _WAITING, kind, [list(jobs)])
 
 
 def dying(connection: Connection) -> set[int]:

@@ -87,7 +87,8 @@ def column(
 
     ``default`` is a value, or SQL as ``text``; ``check`` a condition on the column alone, beside what its kind must
     keep to anyhow; ``key`` says that it belongs to the primary key. A change by hand of what is ``read_by_passes`` is
-    announced to them; this is a matter of jobs, as elsewhere any change of a row is.
+    announced to them; this is a matter of jobs, as elsewhere any change of a row is. What was asked for has that mark
+    in the submission (:attr:`oarpy.model.submission.Field.seen`).
     """
     conditions = [condition for condition in (check, sound(name, kind)) if condition]
     whole = conditions[0] if len(conditions) == 1 else " AND ".join(f"({one})" for one in conditions)

@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, INTERVAL, TSTZRANGE
 
-from oarpy.model.submission import NICEST
+from oarpy.model.submission import NICEST, SEEN_COLUMNS
 from oarpy.model.submission_checks import LONGEST_COMMAND, LONGEST_PATH
 from oarpy.store.schema.columns import INSTANT, NOW, column, rule, table
 from oarpy.store.schema.rules import queues
@@ -71,18 +71,16 @@ jobs = table(
         "name given by the user",
         default="",
         check="(job_name ~ '^[ -~]*$') AND (length(job_name) <= 200)",
-        read_by_passes=True,
     ),
-    column("user_name", Text, "who submitted it, and whom it runs as", check="user_name <> ''", read_by_passes=True),
+    column("user_name", Text, "who submitted it, and whom it runs as", check="user_name <> ''"),
     column(
         "project",
         Text,
         "project that it counts for",
         default="default",
         check="(project ~ '^[ -~]+$') AND (length(project) <= 200)",
-        read_by_passes=True,
     ),
-    column("queue_name", Text, "queue that it is in", ForeignKey(queues.c.queue_name), read_by_passes=True),
+    column("queue_name", Text, "queue that it is in", ForeignKey(queues.c.queue_name)),
     column(
         "kind", Text, "PASSIVE (a script) or INTERACTIVE", default="PASSIVE", check="kind IN ('PASSIVE', 'INTERACTIVE')"
     ),
@@ -92,9 +90,8 @@ jobs = table(
         "the words of oarsub -t",
         default="{}",
         check="(cardinality(types) <= 50) AND (array_to_string(types, '') ~ '^[ -~]*$')",
-        read_by_passes=True,
     ),
-    column("properties", Text, "SQL condition that every resource of it must meet", default="", read_by_passes=True),
+    column("properties", Text, "SQL condition that every resource of it must meet", default=""),
     column("command", Text, "what it runs", default="", check=f"octet_length(command) <= {LONGEST_COMMAND}"),
     column(
         "launching_directory",
@@ -117,9 +114,7 @@ jobs = table(
         "checkpoint_signal", SmallInteger, "with which signal", default=12, check="checkpoint_signal BETWEEN 1 AND 64"
     ),
     column("notify", Text, "whom to tell about its life", default=""),
-    column(
-        "reservation_start", INSTANT, "start asked for by an advance reservation", optional=True, read_by_passes=True
-    ),
+    column("reservation_start", INSTANT, "start asked for by an advance reservation", optional=True),
     column(
         "reservation_state",
         Text,
@@ -220,7 +215,6 @@ jobs = table(
         "the greater, the later among the user's own jobs",
         default=0,
         check=f"nice BETWEEN 0 AND {NICEST}",
-        read_by_passes=True,
     ),
     ForeignKeyConstraint(
         ["submission_id", "moldable_id"],
@@ -269,6 +263,9 @@ jobs = table(
     Index("jobs_unaccounted", "job_id", postgresql_where=text("(ended_at IS NOT NULL) AND (NOT accounted)")),
     Index("jobs_user", "user_name", "job_id"),
 )
+
+READ_BY_PASSES = tuple(one.name for one in jobs.columns if one.info["read_by_passes"] or one.name in SEEN_COLUMNS)
+"""Columns of jobs whose change by hand is announced to passes: they read these."""
 
 
 def of_job(meaning: str, *, key: bool = False, optional: bool = False) -> Column[Any]:

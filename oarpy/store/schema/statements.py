@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 
 from oarpy.store.database import Connection as DriverConnection
 from oarpy.store.past import structure
-from oarpy.store.schema.jobs import jobs
+from oarpy.store.schema.jobs import READ_BY_PASSES
 
 Kind: TypeAlias = Literal["functions", "views", "compat"]
 
@@ -62,5 +62,5 @@ def driver_of(connection: Connection) -> DriverConnection:
 
 
 def _text(kind: Kind, name: str) -> str:
-    read = ", ".join(column.name for column in jobs.columns if column.info["read_by_passes"])
-    return (_FOLDER / kind / f"{name}.sql").read_text(encoding="utf-8").replace(":read_by_passes", read)
+    text = (_FOLDER / kind / f"{name}.sql").read_text(encoding="utf-8")
+    return text.replace(":read_by_passes", ", ".join(READ_BY_PASSES))

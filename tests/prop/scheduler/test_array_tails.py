@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from oarpy.cluster_state import array_tails
 from oarpy.cluster_state.array_tails import ArrayTails, can_be_decided
@@ -33,7 +34,7 @@ def queues_with_arrays(draw: st.DrawFn) -> Snapshot:
     jobs: list[WaitingJob] = []
     for job in snapshot.waiting:
         times = draw(st.sampled_from((1, 1, most + 1, most + 3)))
-        jobs += [replace(job, id=len(jobs) + place, depends_on=()) for place in range(1, times + 1)]
+        jobs += [structs.replace(job, id=len(jobs) + place, depends_on=()) for place in range(1, times + 1)]
     return replace(snapshot, waiting=tuple(jobs))
 
 

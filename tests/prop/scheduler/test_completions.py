@@ -7,6 +7,7 @@ from math import inf
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from oarpy.model.setting_values import PolicyName
 from oarpy.scheduler.decide import decide
@@ -27,7 +28,7 @@ def naive_end(snapshot: Snapshot, asked: int | WaitingJob, gone: set[int], joine
     waiting = [job for job in snapshot.waiting if job.id not in gone] + joined
     if isinstance(asked, WaitingJob):
         return end_by_plan(replace(snapshot, waiting=(*waiting, asked)), asked.id)
-    jobs = tuple(replace(job, held=False) if job.id == asked else job for job in waiting)
+    jobs = tuple(structs.replace(job, held=False) if job.id == asked else job for job in waiting)
     if asked in {job.id for job in jobs}:
         return end_by_plan(replace(snapshot, waiting=jobs), asked)
     ends = [job.end for job in snapshot.holding if job.id == asked]
@@ -50,7 +51,7 @@ def further_jobs(cluster: Cluster, count: int) -> list[WaitingJob]:
         cluster.submit()
     found = [job for job in cluster.snapshot.waiting if job.id > 100]
     cluster.snapshot = before
-    return [replace(job, depends_on=tuple(one for one in job.depends_on if one.job < 100)) for job in found]
+    return [structs.replace(job, depends_on=tuple(one for one in job.depends_on if one.job < 100)) for job in found]
 
 
 @given(st.data(), st.booleans(), st.sampled_from(["conservative", "conservative", "fcfs"]))

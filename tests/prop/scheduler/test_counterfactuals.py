@@ -10,6 +10,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from oarpy.scheduler.explain.counterfactuals import (
     Counterfactuals,
@@ -61,9 +62,9 @@ def when_awake(placement: Placement, *, snapshot: Snapshot, waking: Waking) -> f
 
 def with_known_filters(snapshot: Snapshot) -> Snapshot:
     """Look up what the relaxed jobs ask for, as the reader of a real pass does."""
-    alone = [replace(job, filter="") for job in snapshot.waiting]
+    alone = [structs.replace(job, properties="") for job in snapshot.waiting]
     bare = [
-        replace(
+        structs.replace(
             job,
             alternatives=tuple(
                 replace(way, groups=tuple(replace(group, filter="") for group in way.groups))
@@ -82,7 +83,7 @@ def test_relaxed_jobs_start_as_said(scenario: dict[str, Any], data: st.DataObjec
     snapshot = with_known_filters(read_scenario(json.dumps(scenario)))
     job = data.draw(st.sampled_from(snapshot.waiting))
     if data.draw(st.integers(0, 9)) == 0:
-        job = replace(job, held=True)
+        job = structs.replace(job, held=True)
         snapshot = replace(snapshot, waiting=tuple(job if one.id == job.id else one for one in snapshot.waiting))
     asleep = data.draw(st.one_of(st.just(0), st.integers(0, snapshot.platform.everything)))
     waking = Waking(asleep, data.draw(st.sampled_from([7, 40])))
@@ -99,9 +100,9 @@ def test_relaxed_jobs_start_as_said(scenario: dict[str, Any], data: st.DataObjec
     if job.reservation is not None:
         assert (answer.fewer, answer.shorter, answer.unfiltered) == (None, None, ())
     elif job.held:
-        assert again.start(replace(job, held=False)) == answer.resumed
+        assert again.start(structs.replace(job, held=False)) == answer.resumed
     elif answer.start != snapshot.now:
-        single = replace(job, alternatives=(job.alternatives[answer.alternative or 0],))
+        single = structs.replace(job, alternatives=(job.alternatives[answer.alternative or 0],))
         check_the_count(answer, again, single)
         check_the_walltimes(answer, again, single)
         check_the_filters(answer, again, single)
@@ -162,7 +163,7 @@ def check_the_amounts(answer: Counterfactuals, again: Resubmission, job: Waiting
 def check_the_filters(answer: Counterfactuals, again: Resubmission, job: WaitingJob) -> None:
     predicted = math.inf if answer.start is None else answer.start
     said = {one.group: one.start for one in answer.unfiltered}
-    relaxed: dict[int | None, WaitingJob] = {None: replace(job, filter="")} if job.filter else {}
+    relaxed: dict[int | None, WaitingJob] = {None: structs.replace(job, properties="")} if job.properties else {}
     for rank, group in enumerate(job.alternatives[0].groups):
         if group.filter:
             relaxed[rank] = with_group(job, rank, replace(group, filter=""))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.snapshot import JobPart, Snapshot
@@ -24,7 +23,7 @@ def test_the_first_instant_from_which_enough_is_free_to_the_end(
     others: list[tuple[int, int]], hosts: int, until: int, security: int
 ) -> None:
     holding = [running(number, str(number), 0, end) for number, end in others]
-    asked = replace(job(-2, f"/network_address={hosts}", until), ranked=0.0, part=JobPart(1, until))
+    asked = structs.replace(job(-2, f"/network_address={hosts}", until), ranked=0.0, part=JobPart(1, until))
     snapshot = Snapshot(
         0, PLATFORM, waiting=(asked,), holding=(running(1, "1", 0, until), *holding), security_time=security
     )

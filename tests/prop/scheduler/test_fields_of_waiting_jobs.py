@@ -8,6 +8,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import Dependency, Shift
@@ -30,7 +31,7 @@ VALUES: Mapping[str, tuple[Any, ...]] = {
         (Alternative(parse_request("/core=2").groups, 50),),
         (Alternative(parse_request("/core=1").groups, 10),),
     ),
-    "filter": ("", "mem > 4"),
+    "properties": ("", "mem > 4"),
     "depends_on": ((), (Dependency(2),), (Dependency(1, "any", Shift("start", 15)),)),
     "reservation": (None, 60),
     "held": (False, True),
@@ -76,13 +77,13 @@ def plans_agree(before: Snapshot, after: Snapshot) -> bool:
 
 def fresh(**values: Any) -> WaitingJob:
     """Return the job that comes last."""
-    return replace(job(9, "/core=2", 50, submitted=9), **values)
+    return structs.replace(job(9, "/core=2", 50, submitted=9), **values)
 
 
 def test_every_field_has_values() -> None:
     """A field that is added, or goes, is added to this table or goes from it."""
-    assert {"id", *VALUES} == set(WaitingJob.__dataclass_fields__)
-    assert conditions([fresh(filter=VALUES["filter"][1])]) == {"mem > 4"}
+    assert {"id", *VALUES} == set(WaitingJob.__struct_fields__)
+    assert conditions([fresh(properties=VALUES["properties"][1])]) == {"mem > 4"}
 
 
 @pytest.mark.parametrize("order", [*ORDERS, "fifo/5", "smallest/5"])
@@ -98,7 +99,7 @@ def test_a_job_that_comes_with_either_value(name: str, order: str) -> None:
 def test_a_job_that_waits_and_gets_the_other_value(name: str, order: str) -> None:
     before = waiting_before(order)
     for number, old in enumerate(before.waiting):
-        ways = [replace(old, **{name: value}) for value in VALUES[name]]
+        ways = [structs.replace(old, **{name: value}) for value in VALUES[name]]
         lines = [(*before.waiting[:number], one, *before.waiting[number + 1 :]) for one in ways]
         for there, changed in permutations([replace(before, waiting=jobs) for jobs in lines], 2):
             assert plans_agree(there, changed), name

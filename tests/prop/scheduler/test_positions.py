@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from oarpy.scheduler.explain.queue_position import standing
 from oarpy.scheduler.order.queue_orders import ORDERS
@@ -68,7 +69,7 @@ def test_a_job_is_shown_the_place_that_it_has_in_the_pass(snapshot: Snapshot) ->
 @given(snapshots())
 @settings(max_examples=200, deadline=None)
 def test_nice_jobs_change_places_with_jobs_of_their_user_alone(snapshot: Snapshot) -> None:
-    plain = replace(snapshot, waiting=tuple(replace(one, nice=0) for one in snapshot.waiting))
+    plain = replace(snapshot, waiting=tuple(structs.replace(one, nice=0) for one in snapshot.waiting))
     jobs = {one.id: one for one in snapshot.waiting}
     planner, equal = Planner(snapshot, ORDERS, None), Planner(plain, ORDERS, None)
     for one in (planner, equal):

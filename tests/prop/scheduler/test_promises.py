@@ -7,6 +7,7 @@ from itertools import combinations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from oarpy.model.request import Consumption, parse_request
 from oarpy.scheduler.plan import plan
@@ -121,7 +122,7 @@ def cheap(draw: st.DrawFn) -> tuple[HoldingJob, ...]:
 def consuming(job: WaitingJob, amount: int) -> WaitingJob:
     """Let a job ask for memory of its hosts."""
     way = replace(job.alternatives[0], consumes=(Consumption("memory", amount),) if amount else ())
-    return replace(job, alternatives=(way,))
+    return structs.replace(job, alternatives=(way,))
 
 
 @given(asked(), cheap(), st.integers(0, 40), st.integers(0, 3), st.data())
@@ -130,7 +131,7 @@ def test_a_minimum_life_is_like_jobs_that_are_not_best_effort_until_then(
     jobs: list[WaitingJob], running: tuple[HoldingJob, ...], life: int, security: int, data: st.DataObject
 ) -> None:
     jobs = [consuming(job, data.draw(st.sampled_from([0, 1, 2]))) for job in jobs]
-    waiting = tuple(replace(job, reservation=job.reservation if job.id % 3 == 0 else None) for job in jobs)
+    waiting = tuple(structs.replace(job, reservation=job.reservation if job.id % 3 == 0 else None) for job in jobs)
     snapshot = Snapshot(
         now=0,
         platform=platform(),

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from oarpy.model.dates import JobDates
 from oarpy.model.dependency import Dependency
@@ -36,15 +37,15 @@ def jobs(draw: st.DrawFn, number: int) -> WaitingJob:
         *(word for way in ways for word in (way, draw(st.sampled_from([5, 20, 60])))),
         types=types,
         after=draw(st.sampled_from([(), (), (1,), (number,), (100,), (Dependency(9, "ok"),)])),
-        filter=draw(st.sampled_from(FILTERS)),
+        properties=draw(st.sampled_from(FILTERS)),
         queue=draw(st.sampled_from(["default", "default", "besteffort", "closed", "nosuch"])),
         held=draw(st.booleans()) and draw(st.booleans()),
         fault=draw(st.sampled_from(["", "", "", "its dates cannot be read"])),
     )
     if draw(st.booleans()):
-        asked = replace(asked, dates=JobDates(bounds[0], bounds[1], bounds[1] + 20))
+        asked = structs.replace(asked, dates=JobDates(bounds[0], bounds[1], bounds[1] + 20))
     if draw(st.integers(0, 3)) == 0:
-        asked = replace(asked, reservation=float(draw(st.sampled_from([-30, 0, 10, 40]))))
+        asked = structs.replace(asked, reservation=float(draw(st.sampled_from([-30, 0, 10, 40]))))
     return asked
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from oarpy.model.dates import JobDates
 from oarpy.model.dependency import Dependency, Outcome
@@ -91,13 +92,17 @@ class Cluster:
         if draw(st.integers(0, 4)) == 0:
             outcomes: list[Outcome] = ["any", "ok", "notok"]
             outcome = draw(st.sampled_from(outcomes))
-            job = replace(job, depends_on=(Dependency(draw(st.integers(1, self.count + 1)), outcome),))
+            job = structs.replace(job, depends_on=(Dependency(draw(st.integers(1, self.count + 1)), outcome),))
         if self.rich:
             kinds = st.sampled_from([(), (), (), ("timesharing=*,*",), ("container=c",), ("inner=c",), ("besteffort",)])
-            job = replace(job, queue=draw(st.sampled_from(["default", "fast", "shares", "odd"])), types=draw(kinds))
-            job = replace(job, dates=draw(st.sampled_from([JobDates()] * 3 + [JobDates(not_before=5, end_by=20)])))
+            job = structs.replace(
+                job, queue=draw(st.sampled_from(["default", "fast", "shares", "odd"])), types=draw(kinds)
+            )
+            job = structs.replace(
+                job, dates=draw(st.sampled_from([JobDates()] * 3 + [JobDates(not_before=5, end_by=20)]))
+            )
             if draw(st.integers(0, 6)) == 0:
-                job = replace(job, reservation=self.snapshot.now + draw(st.integers(0, 6)))
+                job = structs.replace(job, reservation=self.snapshot.now + draw(st.integers(0, 6)))
         self.snapshot = replace(self.snapshot, waiting=(*self.snapshot.waiting, job))
 
     def start(self, made: Plan) -> None:
@@ -163,7 +168,7 @@ class Cluster:
             job = waiting[place % len(waiting)]
             others = tuple(other for other in waiting if other is not job)
             if event == "hold":
-                others = tuple(replace(one, held=not one.held) if one is job else one for one in waiting)
+                others = tuple(structs.replace(one, held=not one.held) if one is job else one for one in waiting)
             self.snapshot = replace(self.snapshot, waiting=others)
         elif event == "usage":
             used = Usage({"ann": float(place), "bob": 4.5}, {"ann": 1.0, "bob": 1.0}, {"default": 1.0})
@@ -191,7 +196,7 @@ def test_jobs_of_every_kind_that_come_later(scenario: dict[str, Any], data: st.D
         whole,
         policy="conservative",
         queues=tuple(replace(queue, order="fifo", priority=0) for queue in whole.queues),
-        waiting=tuple(replace(job, submitted=rank) for rank, job in enumerate(whole.waiting)),
+        waiting=tuple(structs.replace(job, submitted=rank) for rank, job in enumerate(whole.waiting)),
     )
     while first < len(whole.waiting):
         first += data.draw(st.integers(1, 3))

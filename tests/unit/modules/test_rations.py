@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from math import ceil
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from oarpy.cluster_state.rations import Rations
 from oarpy.configuration import SchedulerSettings, SubmissionSettings
@@ -94,7 +94,7 @@ def test_no_limits_while_all_jobs_fit(names: list[str], jobs: int, jobs_per_user
 
 
 def test_held_jobs_take_no_places() -> None:
-    waiting = [replace(one, held=True) for one in waiting_of(["ann"] * 5)]
+    waiting = [structs.replace(one, held=True) for one in waiting_of(["ann"] * 5)]
     assert rations(3, 2).next([*waiting, job(6, "/core=1", 10)]) == Ration()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from oarpy.model.dependency import Dependency
 from oarpy.model.request import parse_request
@@ -28,8 +29,8 @@ def asking(number: int, cores: int, walltime: float, inside: str = "", depends_o
 
 
 WHOLE = asking(2, 16, 5)
-RESERVED = replace(asking(1, 16, 10), reservation=0.0)
-ELSEWHERE = replace(asking(3, 1, 5), queue="nowhere")
+RESERVED = structs.replace(asking(1, 16, 10), reservation=0.0)
+ELSEWHERE = structs.replace(asking(3, 1, 5), queue="nowhere")
 INNER, CONTAINER, LATER = (
     asking(101, 4, 3, "inner=c"),
     asking(102, 4, 8, "container=c"),
@@ -42,7 +43,7 @@ Question = tuple[Sequence[int | WaitingJob], set[int], tuple[WaitingJob, ...]]
     ("there", "questions", "ends"),
     [
         ((RESERVED, WHOLE), [([2], set(), ()), ([2], {1}, ())], [[15], [5]]),
-        ((WHOLE,), [([2], set(), (replace(RESERVED, id=101),)), ([2], set(), ())], [[15], [5]]),
+        ((WHOLE,), [([2], set(), (structs.replace(RESERVED, id=101),)), ([2], set(), ())], [[15], [5]]),
         ((WHOLE,), [([LATER], set(), (INNER,)), ([LATER], set(), (INNER, CONTAINER))], [[float("inf")], [11]]),
         (
             (WHOLE, ELSEWHERE),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from oarpy.model.setting_values import PolicyName
 from oarpy.scheduler.decide import Decisions, decide
@@ -22,7 +23,7 @@ NOW, END = 10, 110
 
 def extension(number: int, hosts: int, asked: float = 5, *, revocable: bool = False, **rest: Any) -> WaitingJob:
     """Return an extension of job 1."""
-    return replace(
+    return structs.replace(
         job(-2 * number, f"/network_address={hosts}", END - NOW, submitted=asked, **rest),
         ranked=asked,
         part=JobPart(1, END, revocable=revocable),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from oarpy.scheduler.memory import PERIOD, SHORT, Memory
 from oarpy.scheduler.order.queue_orders import ORDERS
 from oarpy.scheduler.plan import Plan, plan
@@ -31,7 +33,7 @@ def queue(length: int) -> Snapshot:
     jobs = [job(number, "/core=1", 100) for number in range(1, length + 1)]
     alternatives = jobs[0].alternatives
     holding = tuple(HoldingJob(9000 + core, "eve", 0, 1000, (core,)) for core in range(1, 5))
-    waiting = tuple(replace(one, alternatives=alternatives) for one in jobs)
+    waiting = tuple(structs.replace(one, alternatives=alternatives) for one in jobs)
     return Snapshot(now=0, platform=PLATFORM, waiting=waiting, holding=holding)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from oarpy.model.dependency import Dependency
 from oarpy.model.setting_values import GhostRule
@@ -227,6 +228,6 @@ def test_a_batch_job_that_starts_behind_it_is_in_its_view() -> None:
 def test_one_that_depends_on_a_job_behind_it_is_told_its_start_after_that_job() -> None:
     waiting, asked = application(7, 4, ranked=5)
     anterior = job(8, "/network_address=1", 30, submitted=9)
-    made = decided((replace(waiting, depends_on=(Dependency(8),)), asked), anterior)
+    made = decided((structs.replace(waiting, depends_on=(Dependency(8),)), asked), anterior)
     assert started(made) == [8]
     assert EstimatedStart(7, 1, 40) in made.negotiated.events

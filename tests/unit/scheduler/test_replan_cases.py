@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from oarpy.scheduler.passes.replanning import Planning
 from oarpy.scheduler.plan import Plan, plan
 from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Snapshot, WaitingJob
@@ -88,7 +90,7 @@ def test_an_end_before_its_time_takes_a_full_pass() -> None:
 
 
 def test_a_job_that_overtakes_takes_a_full_pass() -> None:
-    queue = tuple(replace(one, submitted=5) for one in QUEUE)
+    queue = tuple(structs.replace(one, submitted=5) for one in QUEUE)
     planning, snapshot, _ = planned_once(*queue)
     assert passes(planning, replace(snapshot, waiting=(*queue, job(4, "/core=1", 10)))) == 1
 

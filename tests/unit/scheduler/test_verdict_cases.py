@@ -128,7 +128,7 @@ class Explosive(str):
 
 
 def test_a_job_that_raises_is_set_aside() -> None:
-    broken = job(1, "/core=1", 10, filter=Explosive("x"))
+    broken = job(1, "/core=1", 10, properties=Explosive("x"))
     found = placed(FOUR, broken, job(2, "/core=1", 10), job(3, "/core=1", 10, after=(1,)))
     assert [str(one.verdict) for one in found.values()] == ["never", "starts", "dependency"]
     assert "boom" in found[1].reason

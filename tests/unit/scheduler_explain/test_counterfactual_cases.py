@@ -81,7 +81,7 @@ def test_earlier_but_not_now() -> None:
 
 def test_without_a_filter() -> None:
     platform = cluster("n1:4", gpu={1: 1, 2: 1, 3: 0, 4: 0})
-    asked = job(1, "/core=2", 60, filter="gpu = 1")
+    asked = job(1, "/core=2", 60, properties="gpu = 1")
     answer = ask(platform, 1, running(9, "1", 0, 100), asked, filters={"gpu = 1": 0b0011})
     assert answer.unfiltered == (Unfiltered("gpu = 1", None, 0),)
     group = job(1, "{gpu = 1}/core=2+{gpu = 0}/core=1", 60)
@@ -93,7 +93,7 @@ def test_without_a_filter() -> None:
 
 def test_two_filters_are_dropped_one_at_a_time() -> None:
     platform = cluster("n1:4", gpu={1: 1, 2: 1}, mem={2: 8, 3: 8})
-    asked = job(1, "{gpu = 1}/core=1", 60, filter="mem = 8")
+    asked = job(1, "{gpu = 1}/core=1", 60, properties="mem = 8")
     filters = {"(mem = 8) AND (gpu = 1)": 0b0010, "gpu = 1": 0b0011, "mem = 8": 0b0110}
     answer = ask(platform, 1, running(9, "2", 0, 100), asked, filters=filters)
     assert answer.unfiltered == (Unfiltered("mem = 8", None, 0), Unfiltered("gpu = 1", 0, 0))
@@ -141,7 +141,7 @@ def test_what_the_platform_lacks() -> None:
 
 
 def test_a_condition_that_nothing_meets() -> None:
-    answer = ask(FOUR, 1, job(1, "/core=1", 60, filter="gpu = 9"), filters={"gpu = 9": 0})
+    answer = ask(FOUR, 1, job(1, "/core=1", 60, properties="gpu = 9"), filters={"gpu = 9": 0})
     (shortage,) = answer.shortages
     assert (shortage.condition, shortage.admitted, shortage.counts) == ("gpu = 9", 0, (("core", 1, 0),))
     assert answer.unfiltered == (Unfiltered("gpu = 9", None, 0),)
@@ -240,7 +240,7 @@ def test_awake_resources_later_or_sleeping_ones_at_once() -> None:
     jobs = snapshot(
         platform,
         running(9, "1-2", 0, 100),
-        job(1, "/core=2", 60, filter="gpu = 1"),
+        job(1, "/core=2", 60, properties="gpu = 1"),
         filters={"gpu = 1": 0b0011},
     )
     assert counterfactuals(jobs, 1, waking=Waking(0b1100, 30)).unfiltered == (Unfiltered("gpu = 1", None, 30),)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from oarpy.model.dates import JobDates
 from oarpy.model.dependency import Dependency, Shift
@@ -178,7 +179,7 @@ def test_dates_and_shifts_are_waited_for(policy: str, asked: dict[str, Any], sta
         json.dumps({"resources": RESOURCES, "policy": policy, "jobs": [job(1, 0, 1), job(2, 5, 1)]})
     )
     first, second = snapshot.waiting
-    past = [PastJob(one, one.id, (50,), 50, 0, True) for one in (first, replace(second, **asked))]
+    past = [PastJob(one, one.id, (50,), 50, 0, True) for one in (first, structs.replace(second, **asked))]
     found = HistoryReplay(empty(snapshot), past, (), ORDERS).run()
     assert spans(found) == {1: (0, 50), 2: (start, start + 50)}
 

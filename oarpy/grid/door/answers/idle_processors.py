@@ -42,7 +42,7 @@ def fitting(planned: PlannedQueues, job: WaitingJob) -> int:
     snapshot, found = planned.snapshot, 0
     for way in job.alternatives:
         for group in way.groups:
-            text = condition(job.filter, group.filter)
+            text = condition(job.properties, group.filter)
             found |= snapshot.filters.get(text, 0) if text else snapshot.platform.default_type
     return found & snapshot.platform.default_type
 

@@ -11,8 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
+from msgspec import structs
+
 from oarpy.client.caller import KeptReader
-from oarpy.client.submission.dry_run import waiting_job
 from oarpy.client.submission.submission import Admitted
 from oarpy.cluster_state.order_plugins import SiteOrders
 from oarpy.grid.calls.parts import PartRequest
@@ -129,7 +130,7 @@ def equal_jobs(visit: Visit, planned: PlannedQueues, request: PartRequest, count
     """Return so many equal jobs, in the order in which they join. Raises as ``oarsub``."""
     first = _new_job(visit, planned, request, 0)
     planned.next_number += count
-    return [replace(first, id=first.id + rank) for rank in range(count)]
+    return [structs.replace(first, id=first.id + rank) for rank in range(count)]
 
 
 def orders() -> SiteOrders:
@@ -140,7 +141,7 @@ def orders() -> SiteOrders:
 def _new_job(visit: Visit, planned: PlannedQueues, request: PartRequest, above: int) -> WaitingJob:
     """Return a job for a request; which resources its conditions admit is found out."""
     planned.next_number += 1
-    job = waiting_job(admitted(visit, request), planned.next_number + above, planned.joins_at)
+    job = WaitingJob.of_submission(admitted(visit, request).submission, planned.next_number + above, planned.joins_at)
     # kept by the reader, where the snapshot looks for them
     visit.reader.get().resolve(visit.connection, conditions([job]))
     return job

@@ -1,0 +1,16 @@
+"""The columns of jobs that hold what was asked for, as far as passes look at it."""
+
+from __future__ import annotations
+
+from psycopg import sql
+
+from oarpy.model.submission import FIELDS
+
+ASKED_COLUMNS = sql.SQL(", ").join(
+    sql.SQL("extract(epoch FROM {})::float8 AS {}" if field.instant else "{} AS {}").format(
+        sql.Identifier("j", field.column), sql.Identifier(name)
+    )
+    for name, field in FIELDS.items()
+    if field.seen is not None
+)
+"""Those of a row ``j`` of jobs, each under the name of its field of the submission; an instant is in epoch seconds."""
