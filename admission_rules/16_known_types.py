@@ -14,7 +14,8 @@ for word in job.types:
     elif name not in settings("extra_types", []):
         known = sorted(set(job_types) - set(not_offered))
         close = [f"; did you mean {kind}?" for kind in sorted(job_types) if kind[:4] == name[:4]]
-        refuse(f"unknown job type '{word}', known are {', '.join(known)}{close[0] if close else ''}")
+        note = f"for types of tools an admin sets submission.extra_types = ['{name}']"
+        refuse(f"unknown job type '{word}', known are {', '.join(known)}{close[0] if close else ''}; {note}")
 
 names = [word.partition("=")[0] for word in job.types]
 for name in names if "exclusive" in names else ():

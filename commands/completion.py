@@ -35,10 +35,14 @@ _KINDS = {
     "DIR": "files",
     "CSV": "files",
     "SHELL": "shells",
+    "REQUEST": "levels",
+    "SQL": "properties",
+    "NAME=VALUE": "properties",
+    "PROP[,": "properties",
 }
 """The kind of value by how help calls it."""
 
-_BY_OPTION = {"--array": "arrays", "--resource": ""}
+_BY_OPTION = {"--array": "arrays", "--properties": "properties"}
 """Where the word of help says less than the option."""
 
 _NUMBER_OF = {"oarsub": frozenset({"--array"})}
@@ -173,6 +177,8 @@ _oarpy_complete() {{
         [[ " {asked} " == *" $kind "* ]] && candidates+=" $(oarstat --complete "$kind" 2>/dev/null)"
     fi
     COMPREPLY=($(compgen -W "$candidates" -- "$word"))
+    # an amount follows
+    [[ ${{COMPREPLY[0]}} == *= ]] && compopt -o nospace 2>/dev/null
 }}
 complete -o default -F _oarpy_complete {names}
 """
@@ -209,7 +215,12 @@ _oarpy() {{
         [[ " {asked} " == *" $kind "* ]] && candidates+=($(oarstat --complete $kind 2>/dev/null))
     fi
     if (( ${{#candidates}} )); then
-        compadd -- $candidates
+        # an amount follows a level
+        if [[ $kind == levels ]]; then
+            compadd -S '' -- $candidates
+        else
+            compadd -- $candidates
+        fi
     else
         _files
     fi

@@ -22,7 +22,7 @@ def oarcp(
         typer.Argument(metavar="[OPTION...] SOURCE... TARGET", help="PATH is a file here, HOST:PATH one on a node."),
     ],
 ) -> None:
-    """Copy files to and from the nodes of a running job, which OAR_JOB_ID or a key (``-i``) names."""
+    """Copy files to and from the nodes of a running job, which OAR_JOB_ID or a key (-i) names."""
     job_key.copy(words)
 
 

@@ -31,7 +31,7 @@ def oarhold(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say which jobs are meant, and do nothing.")] = False,
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
-    """Keep waiting jobs from being scheduled, and suspend running ones (``-r``), until ``oarresume``."""
+    """Keep waiting jobs from being scheduled, and suspend running ones (-r), until oarresume."""
     from oarpy.client.jobs import actions
     from oarpy.client.jobs.selection import meant_text, parse_selection
     from oarpy.client.session import open_session

@@ -257,6 +257,7 @@ def config_check(as_json: Json = False) -> None:
     else:
         where = configuration.path or "no file: all settings are defaults or from the environment"
         write(f"the configuration is right ({where}; {changed} settings differ from their defaults)\n")
+        write("programs that run read it when they started: after a change, start oarpy server and oarpy web again\n")
 
 
 @app.command(cls=PastDateCommand)

@@ -77,6 +77,13 @@ def oarsub(
             "-S", "--scanscript", help="Read the #OAR lines of the script: an executable file, or - for standard input."
         ),
     ] = False,
+    ignore_directives: Annotated[
+        bool,
+        typer.Option(
+            "--ignore-directives",
+            help="With -S: leave out #SBATCH and #PBS lines about resources that have no counterpart.",
+        ),
+    ] = False,
     resubmit: Annotated[
         str | None, typer.Option("--resubmit", metavar="ID", help="Submit a finished job again.")
     ] = None,
@@ -141,6 +148,7 @@ def oarsub(
         lists={name: tuple(value) for name, value in asked.items() if isinstance(value, list | tuple) and value},
         flags=frozenset(name for name, value in asked.items() if value is True),
         scan_script=scanscript,
+        ignore_directives=ignore_directives,
     )
     if wait and subscribe is None:
         _check_wait({"-C": connect, "--dry-run": dry_run, "-I": "interactive" in options.flags})
@@ -237,7 +245,9 @@ def _check_new(given: Mapping[str, bool], *, again: bool) -> None:
     if words and again:
         raise UsageError(f"{words[0]} with --resubmit", hint="give the request instead")
     if len(words) > 1:
-        raise UsageError(f"{words[0]} with {words[1]}", hint="a launcher asks for hosts when the job is there")
+        batch = "--batch" in words
+        hint = "give the options of one line" if batch else "a launcher asks for hosts when the job is there"
+        raise UsageError(f"{words[0]} with {words[1]}", hint=hint)
 
 
 def _submit_again(session: Session, options: Options, named: str, *, failed: bool) -> Submitted:

@@ -129,8 +129,8 @@ class WebCaller:
         self._files = files
 
     def directory(self) -> str:
-        """Raise :class:`OSError`: a request has none."""
-        raise FileNotFoundError(errno.ENOENT, "a request has no directory")
+        """Raise :class:`UsageError`: a request has none."""
+        raise UsageError("no directory for the job", hint='give "directory": its absolute path')
 
     def has_directory(self, path: str) -> bool:
         """Take it for granted: only the user's own processes may see it, and the node says so when it is missing."""

@@ -141,6 +141,7 @@ def test_limits_hold_within_a_batch(
         (("--batch", "b", "date"), "--batch with a command (each line of the batch has its own)"),
         (("--batch", "b", "--wait"), "--batch with --wait (leave it out)"),
         (("--batch", "b", "--resubmit", "1"), "--batch with --resubmit (give the request instead)"),
+        (("--batch", "b", "--dry-run"), "--batch with --dry-run (give the options of one line)"),
         (("--batch", "missing"), "file 'missing' does not exist or is no plain file (check its name)"),
         (("--batch", "empty"), "batch 'empty' holds no line (one submission a line)"),
     ],

@@ -105,6 +105,15 @@ def test_full_text(connection: Connection, shell: Shell) -> None:
     )
 
 
+def test_an_accepted_reservation_starts_at_its_date(connection: Connection, shell: Shell) -> None:
+    asked = {"reservation_start": "2026-05-02 08:00:00Z"}
+    accepted = add_job(connection, reservation_state="Scheduled", **asked)
+    other = add_job(connection, reservation_state="toSchedule", **asked)
+    document = json.loads(shell.done("oarstat", "-J", str(accepted), str(other)))
+    assert [document[str(job)]["startTime"] for job in (accepted, other)] == [1777708800, None]
+    assert "    startTime = 2026-05-02 08:00:00\n" in shell.done("oarstat", "-f", str(accepted))
+
+
 def test_json_has_the_keys_of_oar(connection: Connection, shell: Shell) -> None:
     cores = add_nodes(connection, "node1", "node2", cores=1)
     first = add_job(connection, "Terminated", user="alice", resources=cores)
@@ -385,4 +394,13 @@ def test_words_for_the_tab_key(connection: Connection, shell: Shell) -> None:
     assert shell.done("oarstat", "--complete", "projects") == "default\n"
     assert "besteffort\n" in shell.done("oarstat", "--complete", "queues")
     assert shell.done("oarstat", "--complete", "nodes") == "node1\n"
+    assert {"cpu", "host"} <= set(shell.done("oarstat", "--complete", "properties").split())
+    assert {"cpu=", "nodes=", "walltime="} <= set(shell.done("oarstat", "--complete", "levels").split())
     assert shell.done("oarstat", "--complete", "secrets") == ""
+
+
+@pytest.mark.parametrize("condition", ["owner = 'alice'", "user = 'alice'"])
+def test_a_condition_on_the_owner_is_told_its_column(shell: Shell, condition: str) -> None:
+    refused = shell("oarstat", "--sql", condition)
+    assert refused.status == 2
+    assert refused.err.endswith("(did you mean job_user?)\n")

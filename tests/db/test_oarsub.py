@@ -385,6 +385,23 @@ def test_lines_of_slurm_stand_behind_those_of_oar_and_the_command_line(
     assert rows == [("ours", "p", "R=2,W=1:30:0,J=B,N=ours,P=p"), ("ours", "q", "R=1,W=0:10:0,J=B,N=ours,P=q")]
 
 
+def test_a_line_about_resources_that_is_not_understood_refuses_the_script(
+    connection: Connection, oarsub: Submitter, tmp_path: Path
+) -> None:
+    """Unless it is left out on purpose, or the command line has its own resources."""
+    (tmp_path / "job.sh").write_text("#!/bin/sh\n#SBATCH --constraint=a100\n#SBATCH --licenses=f\n", encoding="utf-8")
+    (tmp_path / "job.sh").chmod(0o755)
+    refused = oarsub("-S", "job.sh")
+    assert refused.status == 2
+    assert refused.err.startswith("oarsub: ./job.sh, line 2: #SBATCH --constraint=a100: write -p ")
+    assert connection.execute("SELECT count(*) FROM jobs").fetchone() == (0,)
+    for options in (["--ignore-directives"], ["-l", "nodes=1"]):
+        taken = oarsub("-S", *options, "job.sh")
+        assert taken.status == 0
+        assert "line 2: #SBATCH --constraint=a100: it is left out: write -p " in taken.err
+        assert "line 3: #SBATCH --licenses=f: it is left out: there is no resource of type f here" in taken.err
+
+
 def test_version(oarsub: Submitter) -> None:
     result = oarsub("--version")
     assert result.status == 0

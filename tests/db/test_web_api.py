@@ -155,6 +155,14 @@ def test_a_token_for_reading_changes_nothing(site: Site) -> None:
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "not_allowed")
 
 
+def test_a_job_without_a_directory_is_told_what_to_give(site: Site) -> None:
+    for given in ({}, {"directory": "here"}):
+        answer = site.client.post("/api/v1/jobs", json={"command": "date", **given}, headers=site.ann)
+        assert answer.status_code == 400
+        assert "no directory for the job" in answer.text
+        assert "its absolute path" in answer.text
+
+
 def test_the_owner_reads_the_end_of_the_output(site: Site, tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root becomes the owner of a job")

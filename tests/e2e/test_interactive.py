@@ -121,6 +121,7 @@ def test_an_interrupt_while_it_waits_deletes_the_job(cluster: Sandbox, way: dict
         job = job_of(session)
         session.expect("Start prediction: ")
         session.type("\x03")
+        session.expect(f"# Interrupted: job {job} is deleted")
         assert session.wait() == 130
     assert wait_for(cluster, job, "Error")[2].startswith("killed: ")
     cluster.run("oardel", str(blocker))

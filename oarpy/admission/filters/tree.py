@@ -98,6 +98,8 @@ class Compiler:
         """Return the term of any node; raise :class:`UsageError` for what is not on the list."""
         name = type(node).__name__
         handler = _HANDLERS.get(name)
+        if name == "SQLValueFunction" and _OWNER in (self.types or ()):
+            raise UsageError("'user' is no column", hint=f"did you mean {_OWNER}?")
         if handler is None:
             raise _not_allowed(_NAMES.get(name, f"{name} expression"))
         self._depth += 1
@@ -257,6 +259,10 @@ _HANDLERS: dict[str, Callable[[Compiler, Any], Term]] = {
 }
 
 
+_OWNER = "job_user"
+"""The column of jobs that people call the owner, or the user."""
+
+
 def _not_allowed(what: str, hint: str = "use comparisons, AND, OR, NOT, IN, LIKE, BETWEEN, IS NULL") -> UsageError:
     return UsageError(f"{what} is not allowed", hint=hint)
 
@@ -264,6 +270,7 @@ def _not_allowed(what: str, hint: str = "use comparisons, AND, OR, NOT, IN, LIKE
 def _unknown_column(name: str, columns: Collection[str]) -> UsageError:
     """Return the error for a name that is no column, with close names or the usual mistake as the hint."""
     close = difflib.get_close_matches(name, columns, n=3, cutoff=0.6)
+    close += [_OWNER] if name == "owner" and _OWNER in columns else []
     hint = f"did you mean {' or '.join(close)}?" if close else "text values go in single quotes: host = 'n1'"
     return UsageError(f"unknown property '{name[:60]}'", hint=hint)
 

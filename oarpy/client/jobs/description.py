@@ -67,7 +67,7 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
         **({"window": _window_json(job.window)} if job.window else {}),
         "walltime": walltime(job),
         "submissionTime": int(row.submitted),
-        "startTime": _whole(row.started),
+        "startTime": _whole(start_time(row)),
         "stopTime": _whole(row.ended),
         "message": row.message,
         "scheduledStart": _whole(scheduled_start(row)),
@@ -132,7 +132,7 @@ def as_text(job: JobDetails, *, private: bool) -> str:
         **({"window": _window_text(job.window)} if job.window else {}),
         "walltime": _duration(walltime(job)),
         "submissionTime": local_date(row.submitted),
-        "startTime": local_date(row.started),
+        "startTime": local_date(start_time(row)),
         "stopTime": local_date(row.ended),
         "scheduledStart": local_date(scheduled_start(row)),
         "expectedStart": _expected(job),
@@ -244,6 +244,12 @@ def _window_json(window: JobWindow) -> dict[str, JsonValue]:
 def _window_text(window: JobWindow) -> str:
     ready = local_date(window.ready) or "at once"
     return f"{ready} to {local_date(window.deadline)}, {window.state}"
+
+
+def start_time(row: JobRow) -> float | None:
+    """Return when a job started; before that the date of a reservation that is accepted, as OAR has it."""
+    accepted = row.reservation == "Scheduled" and row.ended is None
+    return row.reservation_start if row.started is None and accepted else row.started
 
 
 def scheduled_start(row: JobRow) -> float | None:

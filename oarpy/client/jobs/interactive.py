@@ -48,7 +48,7 @@ def run_interactive(job_id: int, say: Say) -> int:
     The job ends with the shell. Whoever leaves before it runs, by an interrupt or otherwise, deletes it.
     """
     with ExitStack() as stack:
-        with _deleted_when_left(job_id):
+        with _deleted_when_left(job_id, say):
             say("# Interactive mode: waiting...")
             streams = stack.enter_context(current().attached())
             job = _StartWait(job_id, streams, say).job()
@@ -202,11 +202,13 @@ def _why(found: Progress | None) -> str:
 
 
 @contextmanager
-def _deleted_when_left(job_id: int) -> Iterator[None]:
+def _deleted_when_left(job_id: int, say: Say) -> Iterator[None]:
     """Delete the job if its user goes inside the block, however early: before the gateway has a process for it, too."""
     try:
         yield
-    except (KeyboardInterrupt, BrokenPipeError):
+    except (KeyboardInterrupt, BrokenPipeError) as left:
         with open_session("oarsub") as session:
             delete(session, JobSelection((job_id,)))  # or it has ended
+        if isinstance(left, KeyboardInterrupt):
+            say(f"# Interrupted: job {job_id} is deleted")
         raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -21,6 +21,7 @@ from oarpy.client.submission.directives.script import (
     read_input_script,
     read_script,
 )
+from oarpy.client.submission.directives.translation import Names
 from oarpy.client.submission.options import Options, as_typed, merge, read_array_parameters
 from oarpy.client.submission.values import check_values, read_reservation, read_until
 from oarpy.model.dependency import other_word, with_job
@@ -47,8 +48,8 @@ class Submitter:
     environment: Mapping[str, str]
     arguments: Sequence[str]
     now: datetime
-    consumables: Callable[[], Collection[str]] = tuple
-    """What the site shares out, asked for when it matters."""
+    names: Names
+    """What the site has."""
     job_named: Callable[[str], int] = int
     """The job that ``last`` or ``@NAME`` means."""
 
@@ -138,10 +139,16 @@ def _scanned(typed: Options, script: Script, caller: Submitter) -> tuple[Options
     is told at once, since it may explain a refusal that follows.
     """
     written, own_lines = own_options(script)
-    translated, complaints, other_lines = read_directives(script.path, script.lines, caller.user, caller.consumables)
+    options, warnings = merge(typed, written)
+    translated, complaints, other_lines = read_directives(
+        script.path,
+        script.lines,
+        caller.user,
+        caller.names,
+        strict=not typed.ignore_directives and "alternatives" not in options.lists,
+    )
     for complaint in complaints:
         warn(f"oarsub: {complaint}")
-    options, warnings = merge(typed, written)
     if "alternatives" in options.lists:  # resources are those of one side: joined, they would be a choice
         lists = {name: values for name, values in translated.lists.items() if name != "alternatives"}
         translated = replace(translated, lists=lists)

@@ -21,7 +21,8 @@ class Options:
     """One call of ``oarsub`` as texts: ``words`` is the command with its arguments.
 
     Options are kept by the field of the submission that they fill. ``texts`` have one value, ``lists`` may be repeated,
-    ``flags`` have no value. Only what is given is there.
+    ``flags`` have no value. Only what is given is there. ``ignore_directives`` leaves out what a scanned script says
+    for other schedulers and has no counterpart.
     """
 
     words: tuple[str, ...] = ()
@@ -29,6 +30,7 @@ class Options:
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     flags: frozenset[str] = frozenset()
     scan_script: bool = False
+    ignore_directives: bool = False
 
     @property
     def command(self) -> str:
@@ -45,6 +47,7 @@ class Options:
                 words += [OPTIONS[name].words[0], value]
         words += [OPTIONS[name].words[0] for name in sorted(self.flags)]
         words += ["-S"] * self.scan_script
+        words += ["--ignore-directives"] * self.ignore_directives
         words += ["--"] * any(word.startswith("-") for word in self.words)
         return (*words, *self.words)
 

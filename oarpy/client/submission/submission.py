@@ -13,6 +13,7 @@ from oarpy.admission.rules.rules import AdmissionTrace, RefusedByRule, Rule
 from oarpy.client.jobs.selection import one_array, one_job, parse_one
 from oarpy.client.session import Session
 from oarpy.client.submission import job_keys
+from oarpy.client.submission.directives.translation import Names
 from oarpy.client.submission.draft import Submitter, draft
 from oarpy.client.submission.feasibility import Need, check_consumables, check_names, consumable_names, needed_resources
 from oarpy.client.submission.options import Options
@@ -227,7 +228,11 @@ def submitter(session: Session, environment: Mapping[str, str], arguments: Seque
         environment,
         arguments,
         datetime.now().astimezone(),
-        lambda: consumable_names(session),
+        Names(
+            lambda: consumable_names(session),
+            lambda: submissions.properties(session.connection),
+            lambda: submissions.resource_types(session.connection),
+        ),
         lambda word: one_job(session, parse_one(word)),
     )
 

@@ -216,6 +216,11 @@ _WORDS: dict[str, LiteralString] = {
     "projects": "SELECT DISTINCT project FROM jobs WHERE is_live(state) AND user_name = %(user)s ORDER BY 1 LIMIT 500",
     "queues": "SELECT queue_name FROM queues ORDER BY 1",
     "nodes": "SELECT DISTINCT network_address FROM resources WHERE network_address IS NOT NULL ORDER BY 1 LIMIT 2000",
+    "properties": "SELECT name FROM resource_properties ORDER BY 1",
+    "levels": """
+        SELECT name || '=' FROM (SELECT name FROM resource_properties UNION VALUES ('nodes'), ('walltime')) AS words
+        ORDER BY 1
+    """,
 }
 WORD_KINDS: tuple[str, ...] = tuple(_WORDS)
 """Kinds of words that can be asked for."""

@@ -24,6 +24,8 @@ _QUEUES = "SELECT queue_name, priority, active FROM queues"
 
 _PROPERTIES = "SELECT name, kind FROM resource_properties"
 
+_RESOURCE_TYPES = "SELECT DISTINCT type FROM resources"
+
 _JOB_COLUMNS = "job_id, user_name, queue_name, project, job_name, state, types, reservation_start IS NOT NULL"
 
 _LIVE_JOB = f"SELECT {_JOB_COLUMNS} FROM jobs WHERE job_id = %s AND is_live(state)"  # noqa: S608
@@ -276,6 +278,11 @@ def queues(connection: Connection) -> dict[str, SubmissionQueue]:
 def properties(connection: Connection) -> dict[str, str]:
     """Return the SQL type of every resource property by its name."""
     return dict(connection.execute(_PROPERTIES).fetchall())
+
+
+def resource_types(connection: Connection) -> set[str]:
+    """Return the types that resources have."""
+    return {name for (name,) in connection.execute(_RESOURCE_TYPES)}
 
 
 def live_job(connection: Connection, job_id: int) -> LiveJobRow | None:

@@ -30,6 +30,7 @@ UNDERSTOOD = [
     "echo - a",
     "-t deploy -l /nodes=1 -p \"host = 'n1'\" --array 3 --notify '[END]mail:a' prog a b",
     "-n '' date",
+    "-S --ignore-directives ./job.sh",
 ]
 REFUSED = ["-n", "--nodes 2 date", "-Z date", "echo a -n b", "date -n a b", "--hold=yes date", "echo a b -x"]
 
@@ -46,6 +47,7 @@ def typed(words: list[str]) -> Options:
         lists={name: tuple(value) for name, value in given.items() if isinstance(value, list | tuple) and value},
         flags=frozenset(name for name, value in given.items() if value is True),
         scan_script=context.params["scanscript"],
+        ignore_directives=context.params["ignore_directives"],
     )
 
 

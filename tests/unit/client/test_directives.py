@@ -11,7 +11,9 @@ from oarpy.commands.oarsub import app
 
 from oarpy.client.boundary import parser
 from oarpy.client.submission.directives.reading import read_directives
+from oarpy.client.submission.directives.translation import Names
 from oarpy.client.submission.options import Options
+from oarpy.model.errors import UsageError
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "other-directives.md"
 ROWS = re.findall(
@@ -19,8 +21,11 @@ ROWS = re.findall(
 )
 
 
-def read(*lines: str, consumables: tuple[str, ...] = ("memory",)) -> tuple[Options, list[str]]:
-    options, complaints, kept = read_directives("job.sh", ("#!/bin/sh", *lines, "run"), "ann", lambda: consumables)
+def read(
+    *lines: str, consumables: tuple[str, ...] = ("memory",), properties: tuple[str, ...] = ("gpu",), strict: bool = True
+) -> tuple[Options, list[str]]:
+    names = Names(lambda: consumables, lambda: properties, lambda: ("default", "fluent"))
+    options, complaints, kept = read_directives("job.sh", ("#!/bin/sh", *lines, "run"), "ann", names, strict=strict)
     assert set(kept) <= set(lines)
     return options, complaints
 
@@ -61,25 +66,56 @@ def test_row_of_the_guide(line: str, ours: str) -> None:
     ("line", "told"),
     [
         ("#SBATCH --qos=high", "job.sh, line 2: #SBATCH --qos=high: it is left out"),
-        ("#SBATCH --gres gpu:2", "job.sh, line 2: #SBATCH --gres gpu:2: it is left out"),
         ("#SBATCH -q", "job.sh, line 2: #SBATCH -q: it is left out"),
-        ("#SBATCH --time=UNLIMITED", "walltime=H:M:S"),
-        ("#SBATCH --array=1,3,5", "write --array N: indexes are 1 to N"),
         ("#SBATCH --array=0-9%2", "OAR_ARRAY_INDEX is 1 to 10; as many run at once as there is room for"),
         ("#SBATCH --dependency=singleton", "write -a ID"),
         ("#SBATCH --output=%N.out", "no word for '%N'"),
         ("#SBATCH 'open", "No closing quotation"),
         ("#SBATCH nodes=2", "'nodes=2' is no option"),
-        ("#PBS -l select=2:ncpus=4:ngpus=1", "without ngpus=1"),
-        ("#PBS -l place=scatter", "#PBS -l place=scatter: it is left out"),
         ("#PBS -v A=1", "#PBS -v A=1: it is left out"),
-        ("#PBS -l walltime=soon", "walltime=H:M:S"),
     ],
 )
 def test_what_is_left_out_is_named_in_one_line(line: str, told: str) -> None:
     _, complaints = read(line)
     assert len(complaints) == 1
     assert told in complaints[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("#SBATCH --gres=fpga:2", "write -l with the site's properties"),
+        ("#SBATCH --gres gpu:a100:2", "write -l with the site's properties"),
+        ("#SBATCH --gpus=some", "'some' is no number above 0"),
+        ("#SBATCH --constraint=intel", "write -p with the site's properties"),
+        ("#SBATCH --nodes x", "'x' is no number above 0"),
+        ("#SBATCH --exclude=n[1-", "'n[1-' is no list of nodes"),
+        ("#SBATCH --nodelist=./hosts", "'./hosts' is no list of nodes"),
+        ("#SBATCH --licenses=matlab:2", "there is no resource of type matlab here"),
+        ("#SBATCH --licenses=a@b:2", "write -t token:NAME=COUNT"),
+        ("#SBATCH --time=UNLIMITED", "walltime=H:M:S"),
+        ("#SBATCH --array=1,3,5", "write --array N: indexes are 1 to N"),
+        ("#SBATCH --mem-per-cpu=2G", "write --mem"),
+        ("#SBATCH --tmp=10G", "it has no counterpart here"),
+        ("#PBS -l select=2:ncpus=4:host=n1", "without counterpart: host=n1"),
+        ("#PBS -l place=pack", "write -l with the levels of the site"),
+        ("#PBS -l walltime=soon", "walltime=H:M:S"),
+        ("#PBS -l software=fluent", "it has no counterpart here"),
+    ],
+)
+def test_what_says_how_much_or_where_refuses_the_script(line: str, told: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(f"job.sh, line 3: {line[: line.index(' ')]} ")) as refused:
+        read("#", line)
+    assert told in refused.value.message
+    assert "--ignore-directives" in str(refused.value)
+    _, complaints = read(line, strict=False)
+    assert len(complaints) == 1
+    assert told.removeprefix("it has no counterpart here") in complaints[0]
+
+
+def test_graphics_processors_need_the_property() -> None:
+    with pytest.raises(UsageError, match="no resource here has a gpu"):
+        read("#SBATCH --gpus-per-node=2", properties=())
 
 
 def test_memory_needs_the_consumable() -> None:

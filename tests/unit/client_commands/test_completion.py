@@ -20,6 +20,8 @@ case "$*" in
     "--complete queues") echo besteffort; echo default ;;
     "--complete users") echo ann ;;
     "--complete nodes") echo n1 ;;
+    "--complete levels") printf "core=\\ncpu=\\nnodes=\\nwalltime=\\n" ;;
+    "--complete properties") printf "core\\ncpu\\n" ;;
 esac
 """
 """What stands for ``oarstat``."""
@@ -64,6 +66,9 @@ def completed(tmp_path: Path, *words: str) -> list[str]:
         (["oardel", "user", ":", "a"], ["ann"]),
         (["oardel", "-s", "US"], ["USR1", "USR2"]),
         (["oarsub", "-q", "b"], ["besteffort"]),
+        (["oarsub", "-l", "c"], ["core=", "cpu="]),
+        (["oarsub", "-p", "cp"], ["cpu"]),
+        (["oarnodesetting", "-p", "co"], ["core"]),
         (["oarsub", "-t", "idem"], ["idempotent"]),
         (["oarsub", "--queue", "=", "d"], ["default", "deploy"][:1]),
         (["oarstat", "--color", "a"], ["auto", "always"]),
@@ -100,6 +105,8 @@ def test_another_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
         ("oardel 1", {"12", "13"}),
         ("oardel state:Run", {"state:Running"}),
         ("oarsub -q b", {"besteffort"}),
+        ("oarsub -l nod", {"nodes="}),
+        ("oarsub -p cp", {"cpu"}),
         ("oarstat --color a", {"auto", "always"}),
         ("oarpy db up", {"upgrade"}),
         ("oarnodes ", {"n1"}),
@@ -126,6 +133,8 @@ def test_what_fish_offers(tmp_path: Path, line: str, offered: set[str]) -> None:
         ("oarsub --array-p", "oarsub --array-param-file"),
         ("oardel 2", "oardel 27"),
         ("oardel state:Runn", "oardel state:Running"),
+        ("oarsub -l nod", "oarsub -l nodes="),
+        ("oarsub -p cor", "oarsub -p core"),
         ("oarsub --queue=b", "oarsub --queue=besteffort"),
         ("oarstat --color ne", "oarstat --color never"),
         ("oarpy db up", "oarpy db upgrade"),

@@ -23,17 +23,20 @@ _LEFT_OUT = frozenset({"interactive", "reservation", "until"})
 
 _NOT_IN_JSON = _LEFT_OUT | {"array_parameters"}
 
-_SCAN_SCRIPT = "scan_script"
+_OF_SCRIPTS = frozenset({"scan_script", "ignore_directives"})
+"""Fields of :class:`Options` that are about scripts, not about the job."""
+
 _FIELDS: Final = {
-    "-S": _SCAN_SCRIPT,
-    "--scanscript": _SCAN_SCRIPT,
+    "-S": "scan_script",
+    "--scanscript": "scan_script",
+    "--ignore-directives": "ignore_directives",
     **{word: name for name, option in OPTIONS.items() for word in option.words},
 }
 """What an option fills, by the words for it."""
 
 
 def _takes_value(name: str) -> bool:
-    return name != _SCAN_SCRIPT and bool(OPTIONS[name].metavar)
+    return name not in _OF_SCRIPTS and bool(OPTIONS[name].metavar)
 
 
 _SHORT: Final = "".join(
@@ -156,7 +159,8 @@ def _options(given: Sequence[tuple[str, str]], words: Sequence[str]) -> Options:
             lists[name] = (*lists.get(name, ()), value)
         else:
             texts[name] = value
-    return Options(tuple(words), texts, lists, frozenset(flags - {_SCAN_SCRIPT}), _SCAN_SCRIPT in flags)
+    of_scripts = {name: name in flags for name in _OF_SCRIPTS}
+    return Options(tuple(words), texts, lists, frozenset(flags - _OF_SCRIPTS), **of_scripts)
 
 
 def _read_json(text: str) -> Options:
@@ -190,4 +194,5 @@ def _completed(options: Options, common: Options) -> Options:
         lists={**common.lists, **options.lists},
         flags=common.flags | options.flags,
         scan_script=common.scan_script or options.scan_script,
+        ignore_directives=common.ignore_directives or options.ignore_directives,
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
 from oarpy.client.submission.directives.translation import (
+    Indispensable,
     NotTranslated,
     Translation,
     array_size,
@@ -18,12 +19,16 @@ from oarpy.model.durations import parse_duration
 from oarpy.model.errors import UsageError
 
 _FLAGS = frozenset("VhIXz")
+_DISPENSABLE = frozenset({"l mem", "l pmem", "l vmem", "l pvmem", "l cput", "l pcput", "l file", "l nice"})
+"""Limits; all other resources of ``-l`` say how much, or where."""
+
 _FILES = {
     word: ours
     for name, ours in (("PBS_JOBID", "%jobid%"), ("PBS_JOBNAME", "%jobname%"), ("PBS_ARRAYID", "%arrayindex%"))
     for word in (f"${name}", f"${{{name}}}")
 } | {"^array_index^": "%arrayindex%"}
 _DEPENDENCIES = {"after": "{},[+0", "afterany": "{}", "afterok": "ok:{}", "afternotok": "notok:{}"}
+_OF_PROCESSES = frozenset({"mpiprocs", "ompthreads"})
 _MAIL = {"b": "RUNNING", "e": "END", "a": "ERROR"}
 
 
@@ -50,9 +55,14 @@ def words(line: str) -> Iterator[tuple[str, str, str]]:
 
 def translate(asked: Translation, name: str, value: str) -> str:
     """Add one option to what is asked for; return what of it is lost. Raises :class:`NotTranslated`."""
-    if name not in _OPTIONS:
-        raise NotTranslated
-    return _OPTIONS[name](asked, value) or ""
+    try:
+        if name not in _OPTIONS:
+            raise NotTranslated
+        return _OPTIONS[name](asked, value) or ""
+    except NotTranslated as lost:
+        if name in ("J", "t") or (name.startswith("l ") and name not in _DISPENSABLE):
+            raise Indispensable(str(lost)) from None
+        raise
 
 
 def _text(field: str) -> Callable[[Translation, str], None]:
@@ -73,32 +83,48 @@ def _join(asked: Translation, value: str) -> None:
     asked.joined = value != "n"
 
 
-def _select(asked: Translation, value: str) -> str:
+def _select(asked: Translation, value: str) -> None:
     """Read ``2:ncpus=4:mem=8gb+1:ncpus=16``: chunks, each on a node of its own."""
-    lost = []
     for chunk in value.split("+"):
         count, *parts = chunk.split(":")
         if "=" in count:
             count, parts = "1", [count, *parts]
         said = dict(part.partition("=")[::2] for part in parts)
-        asked.chunks.append(f"/nodes={whole_number(count)}/core={whole_number(said.pop('ncpus', '1'))}")
-        said.pop("mpiprocs", None)
-        said.pop("ompthreads", None)
         if "mem" in said and "+" not in value:
             asked.take_memory(_amount(said.pop("mem")))
-        lost += [f"{name}={amount}" for name, amount in said.items()]
-    return f"without {', '.join(lost)}" if lost else ""
+        _add_chunk(asked, count, said.pop("ncpus", "1"), said.pop("ngpus", ""), said)
 
 
-def _nodes(asked: Translation, value: str) -> str:
+def _nodes(asked: Translation, value: str) -> None:
     """Read Torque's ``2:ppn=8+1:ppn=4``."""
-    lost = []
     for chunk in value.split("+"):
         count, *parts = chunk.split(":")
         said = dict(part.partition("=")[::2] for part in parts)
-        asked.chunks.append(f"/nodes={whole_number(count)}/core={whole_number(said.pop('ppn', '1'))}")
-        lost += [f"{name}={amount}".rstrip("=") for name, amount in said.items()]
-    return f"without {', '.join(lost)}" if lost else ""
+        _add_chunk(asked, count, said.pop("ppn", "1"), said.pop("gpus", ""), said)
+
+
+def _add_chunk(asked: Translation, count: str, cores: str, gpus: str, others: Mapping[str, str]) -> None:
+    """Add ``count`` nodes with so many cores and graphics processors ("": not said) each.
+
+    Raises :class:`NotTranslated` for ``others``: what else is said of them.
+    """
+    for name, amount in others.items():
+        if name not in _OF_PROCESSES:
+            raise NotTranslated(f"without counterpart: {name}={amount}".rstrip("="))
+    levels = f"/core={whole_number(cores)}"
+    if gpus:
+        asked.require_gpus()
+        levels = f"/gpu={whole_number(gpus)}/core={-(-whole_number(cores) // whole_number(gpus))}"
+    asked.chunks.append(f"/nodes={whole_number(count)}{levels}")
+
+
+def _place(asked: Translation, value: str) -> None:
+    """Read how chunks lie: as they do here, each on nodes of its own, and maybe with all of these."""
+    for word in value.split(":"):
+        if word in ("excl", "exclhost"):
+            asked.add("types", "exclusive")
+        elif word not in ("free", "scatter"):
+            raise NotTranslated("write -l with the levels of the site")
 
 
 def _cores(asked: Translation, value: str) -> None:
@@ -190,6 +216,7 @@ _OPTIONS: dict[str, Callable[[Translation, str], str | None]] = {
     "l procs": _tasks,
     "l mem": _memory,
     "l walltime": _walltime,
+    "l place": _place,
     "W": _depend,
     "J": _array,
     "t": _array,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from oarpy.client.submission.directives import pbs, slurm
-from oarpy.client.submission.directives.translation import NotTranslated, Translation
+from oarpy.client.submission.directives.translation import Indispensable, Names, NotTranslated, Translation
 from oarpy.client.submission.options import Options
+from oarpy.model.errors import UsageError
 
 
 class _Dialect(Protocol):
@@ -26,14 +27,15 @@ _LINE = re.compile(r"(#SBATCH|#PBS)\s", re.ASCII)
 
 
 def read_directives(
-    path: str, lines: Sequence[str], user: str, consumables: Callable[[], Collection[str]]
+    path: str, lines: Sequence[str], user: str, names: Names, *, strict: bool = True
 ) -> tuple[Options, list[str], tuple[str, ...]]:
     """Return the options that the lines make, a complaint for each that is left out, and the lines themselves.
 
     They stand before the first command. Of a script with lines of both kinds, the kind that comes first counts.
-    ``consumables`` tells what the site shares out.
+    ``names`` tells what the site has. If ``strict``, raises :class:`UsageError` for a line that says how much the job
+    needs, or where, and has no counterpart.
     """
-    asked = Translation(user, consumables)
+    asked = Translation(user, names)
     kind, kept, complaints = "", [], list[str]()
     for number, line in enumerate(lines, 1):
         if line.strip() and not line.startswith("#"):
@@ -47,20 +49,26 @@ def read_directives(
             continue
         kind = found[1]
         kept.append(line.rstrip())
-        complaints += (f"{where}: {text}" for text in _translated(asked, kind, line))
+        complaints += _translated(asked, kind, line, where, strict=strict)
     return asked.options(), complaints, tuple(kept)
 
 
-def _translated(asked: Translation, kind: str, line: str) -> Iterator[str]:
-    """Translate a line; yield what is lost of it."""
+def _translated(asked: Translation, kind: str, line: str, where: str, *, strict: bool) -> Iterator[str]:
+    """Translate a line; yield what is lost of it. Raises as :func:`read_directives`."""
     written = line.removeprefix(kind).strip()
     try:
         for written, name, value in DIALECTS[kind].words(line):
             try:
                 lost = DIALECTS[kind].translate(asked, name, value)
             except NotTranslated as reason:
+                if strict and isinstance(reason, Indispensable):
+                    told = str(reason) or "it has no counterpart here"
+                    raise UsageError(f"{where}: {kind} {written[:80]}: {told}", hint=_HINT) from None
                 lost = f"it is left out: {reason}" if str(reason) else "it is left out"
             if lost:
-                yield f"{kind} {written[:80]}: {lost}"
+                yield f"{where}: {kind} {written[:80]}: {lost}"
     except NotTranslated as reason:
-        yield f"{kind} {written[:80]}: it is left out: {reason}"
+        yield f"{where}: {kind} {written[:80]}: it is left out: {reason}"
+
+
+_HINT = "change the line, give -l, or leave such lines out: --ignore-directives"

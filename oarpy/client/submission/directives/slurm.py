@@ -7,10 +7,12 @@ import shlex
 from collections.abc import Callable, Iterator
 
 from oarpy.client.submission.directives.translation import (
+    Indispensable,
     NotTranslated,
     Translation,
     array_size,
     file_pattern,
+    host_names,
     whole_number,
 )
 
@@ -33,11 +35,23 @@ _SHORT = {
     "C": "constraint",
     "w": "nodelist",
     "x": "exclude",
+    "F": "nodefile",
     "G": "gpus",
+    "L": "licenses",
+    "M": "clusters",
     "s": "oversubscribe",
     "v": "verbose",
     "Q": "quiet",
 }
+_INDISPENSABLE = frozenset(
+    {
+        *("nodes", "ntasks", "ntasks-per-node", "ntasks-per-gpu", "cpus-per-task", "cpus-per-gpu", "mincpus"),
+        *("exclusive", "time", "array", "gres", "gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "tmp"),
+        *("constraint", "nodelist", "nodefile", "exclude", "licenses", "reservation", "clusters"),
+    }
+)
+"""Options that say how much, or where."""
+
 _FLAGS = frozenset(
     {"hold", "exclusive", "requeue", "no-requeue", "oversubscribe", "verbose", "quiet", "contiguous", "spread-job"}
 )
@@ -69,9 +83,14 @@ def words(line: str) -> Iterator[tuple[str, str, str]]:
 
 def translate(asked: Translation, name: str, value: str) -> str:
     """Add one option to what is asked for; return what of it is lost. Raises :class:`NotTranslated`."""
-    if name not in _OPTIONS:
-        raise NotTranslated
-    return _OPTIONS[name](asked, value) or ""
+    try:
+        if name not in _OPTIONS:
+            raise NotTranslated(_INSTEAD.get(name, ""))
+        return _OPTIONS[name](asked, value) or ""
+    except NotTranslated as lost:
+        if name in _INDISPENSABLE:
+            raise Indispensable(str(lost)) from None
+        raise
 
 
 def _text(field: str) -> Callable[[Translation, str], None]:
@@ -141,6 +160,46 @@ def _memory(asked: Translation, value: str) -> None:
     asked.take_memory(found[1] + (found[2] or "M"))
 
 
+def _memory_per_core(asked: Translation, value: str) -> None:
+    if "memory" in asked.names.consumables():
+        raise Indispensable("memory is asked for by node: write --mem")
+    raise NotTranslated("this site has no consumable 'memory'")
+
+
+def _gpus(field: str) -> Callable[[Translation, str], None]:
+    def take(asked: Translation, value: str) -> None:
+        number = whole_number(value)
+        asked.require_gpus()
+        setattr(asked, field, number)
+
+    return take
+
+
+def _generic_resources(asked: Translation, value: str) -> None:
+    """Read ``gpu`` and ``gpu:2``: those of each node."""
+    found = re.fullmatch(r"gpu(?::(\d+))?", value, re.ASCII)
+    if found is None:
+        raise NotTranslated("write -l with the site's properties: oarproperty --list")
+    _gpus("gpus_per_node")(asked, found[1] or "1")
+
+
+def _hosts(field: str) -> Callable[[Translation, str], None]:
+    def take(asked: Translation, value: str) -> None:
+        setattr(asked, field, host_names(value))
+
+    return take
+
+
+def _licences(asked: Translation, value: str) -> None:
+    for part in value.split(","):
+        found = re.fullmatch(r"([A-Za-z]\w*)(?::(\d{1,9}))?", part, re.ASCII)
+        if found is None:
+            raise NotTranslated("write -t token:NAME=COUNT")
+        if found[1] not in asked.names.resource_types():
+            raise NotTranslated(f"there is no resource of type {found[1]} here")
+        asked.add("types", f"token:{found[1]}={found[2] or 1}")
+
+
 def _mail_type(asked: Translation, value: str) -> None:
     kinds = [kind.strip().upper() for kind in value.split(",")]
     if kinds == ["NONE"]:
@@ -188,6 +247,15 @@ _OPTIONS: dict[str, Callable[[Translation, str], str | None]] = {
     "cpus-per-task": _number("cores"),
     "exclusive": _exclusive,
     "mem": _memory,
+    "mem-per-cpu": _memory_per_core,
+    "mem-per-gpu": _memory_per_core,
+    "gpus": _gpus("gpus"),
+    "gpus-per-node": _gpus("gpus_per_node"),
+    "gpus-per-task": _gpus("gpus_per_task"),
+    "gres": _generic_resources,
+    "nodelist": _hosts("hosts"),
+    "exclude": _hosts("excluded"),
+    "licenses": _licences,
     "time": _time,
     "job-name": _text("name"),
     "output": _output,
@@ -209,3 +277,11 @@ _OPTIONS: dict[str, Callable[[Translation, str], str | None]] = {
     "mail-user": _mail_user,
     "export": _export,
 }
+
+_INSTEAD = {
+    "constraint": "write -p with the site's properties: oarproperty --list",
+    "reservation": "write -t inner=ID, the job that reserves",
+    "clusters": "oargridsub submits to other clusters",
+    "cpus-per-gpu": "write -l /nodes=1/gpu=1/core=4",
+}
+"""What to write for some options that are not read."""

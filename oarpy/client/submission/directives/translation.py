@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from oarpy.client.submission.options import Options
@@ -14,16 +14,30 @@ class NotTranslated(Exception):
     """An option that has no counterpart here; the text says why, or what to write."""
 
 
+class Indispensable(NotTranslated):
+    """Such an option that says how much a job needs, or where: without it, it would be another job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What there is on this site, asked for when it matters: consumables, properties and types of resources."""
+
+    consumables: Callable[[], Collection[str]]
+    properties: Callable[[], Collection[str]]
+    resource_types: Callable[[], Collection[str]]
+
+
 @dataclass(slots=True)
 class Translation:
     """Gathers what was asked for.
 
     ``tasks`` of ``cores`` each are on ``nodes`` nodes (0: not said), ``per_node`` of them on one; ``chunks`` are parts
-    of a request that are complete. ``memory`` is an amount of each node. ``walltime`` is in seconds.
+    of a request that are complete. ``memory`` is an amount of each node. ``walltime`` is in seconds. ``hosts`` are all
+    to be used, ``excluded`` ones are not. ``gpus`` are those of the job, of each node or of each task.
     """
 
     user: str
-    consumables: Callable[[], Collection[str]]
+    names: Names
     texts: dict[str, str] = field(default_factory=dict)
     lists: dict[str, tuple[str, ...]] = field(default_factory=dict)
     flags: set[str] = field(default_factory=set)
@@ -32,6 +46,11 @@ class Translation:
     per_node: int = 0
     cores: int = 0
     whole_nodes: bool = False
+    hosts: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    gpus: int = 0
+    gpus_per_node: int = 0
+    gpus_per_task: int = 0
     chunks: list[str] = field(default_factory=list)
     memory: str = ""
     walltime: int = 0
@@ -46,15 +65,22 @@ class Translation:
 
     def take_memory(self, amount: str) -> None:
         """Note the memory of each node. Raises :class:`NotTranslated` where the site does not share it out."""
-        if "memory" not in self.consumables():
+        if "memory" not in self.names.consumables():
             raise NotTranslated("this site has no consumable 'memory'")
         self.memory = amount
+
+    def require_gpus(self) -> None:
+        """Raise :class:`NotTranslated` where resources have no property for graphics processors."""
+        if "gpu" not in self.names.properties():
+            raise NotTranslated("no resource here has a gpu (oarproperty --list shows what they have)")
 
     def options(self) -> Options:
         """Return the options that all of this makes."""
         texts, lists = dict(self.texts), dict(self.lists)
         if request := self._request():
             lists["alternatives"] = (request,)
+        if self.whole_nodes and (self.gpus or self.gpus_per_node or self.gpus_per_task):
+            lists["types"] = (*lists.get("types", ()), "exclusive")
         if self.mail_tags:
             texts["notify"] = f"[{','.join(self.mail_tags)}]mail:{self.mail_to or self.user}"
         if self.joined:
@@ -71,18 +97,44 @@ class Translation:
         return ",".join(filter(None, parts))
 
     def _group(self) -> str:
+        """Return the groups that the nodes, tasks, cores and graphics processors of the job make."""
         cores = self.cores or 1
-        if self.nodes or self.per_node:
-            nodes = self.nodes or -(-(self.tasks or 1) // self.per_node)
-            if self.whole_nodes:
-                return f"/nodes={nodes}"
+        somewhere = self.hosts or self.excluded or self.gpus_per_node
+        nodes = self.nodes or (-(-(self.tasks or 1) // self.per_node) if self.per_node else 0)
+        nodes = max(nodes, len(self.hosts), 1 if self.whole_nodes or somewhere else 0)
+        if nodes:
             per_node = self.per_node or -(-self.tasks // nodes) or 1
-            return f"/nodes={nodes}/core={per_node * cores}"
-        if self.whole_nodes:
-            return "/nodes=1"
+            levels = self._levels(nodes, per_node, per_node * cores)
+            groups = [(condition, count) for condition, count in self._places(nodes) if count]
+            return "+".join(f"{condition}/nodes={count}{levels}" for condition, count in groups)
+        if gpus := self.gpus or self.gpus_per_task * (self.tasks or 1):
+            asked = f"/core={-(-(self.tasks or 1) * cores // gpus)}" if self.tasks or self.cores else ""
+            return f"/gpu={gpus}{asked}"
         if self.tasks > 1:
             return f"/core={self.tasks * cores}"
         return f"/nodes=1/core={cores}" if self.tasks or self.cores else ""
+
+    def _levels(self, nodes: int, tasks: int, cores: int) -> str:
+        """Return what is asked for of each of so many nodes, on which so many tasks and cores are wanted.
+
+        A graphics processor comes with all its cores where none are asked for.
+        """
+        if gpus := self.gpus_per_node or self.gpus_per_task * tasks or -(-self.gpus // nodes):
+            asked = (self.tasks or self.per_node or self.cores) and not self.whole_nodes
+            return f"/gpu={gpus}" + (f"/core={-(-cores // gpus)}" if asked else "")
+        return "" if self.whole_nodes else f"/core={cores}"
+
+    def _places(self, nodes: int) -> Sequence[tuple[str, int]]:
+        """Return conditions in braces, each with the number of nodes that meet it: named ones, and all others."""
+        others = (*self.excluded, *self.hosts)
+        return (
+            (f"{{network_address IN ({_quoted(self.hosts)})}}", len(self.hosts)),
+            (f"{{network_address NOT IN ({_quoted(others)})}}" if others else "", nodes - len(self.hosts)),
+        )
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
 
 
 def whole_number(text: str) -> int:
@@ -90,6 +142,19 @@ def whole_number(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) or not int(text):
         raise NotTranslated(f"'{text[:40]}' is no number above 0")
     return int(text)
+
+
+def host_names(text: str) -> tuple[str, ...]:
+    """Return the hosts of ``n[1-3],m7``, each once. Raises :class:`NotTranslated`."""
+    from ClusterShell.NodeSet import NodeSet, NodeSetException
+
+    if not re.fullmatch(r"[A-Za-z0-9.,_\[\]-]+", text, re.ASCII):
+        raise NotTranslated(f"'{text[:40]}' is no list of nodes, such as n[1-3],n7")
+    try:
+        names = tuple(NodeSet(text))
+    except NodeSetException:
+        raise NotTranslated(f"'{text[:40]}' is no list of nodes, such as n[1-3],n7") from None
+    return names
 
 
 def array_size(text: str) -> tuple[str, str]:
