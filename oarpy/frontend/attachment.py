@@ -67,20 +67,9 @@ class _Attachment:
         status = self._take(received)
         while status is None:
             try:
-                ready = self._wait()
+                status = self._turn(self._wait())
             except KeyboardInterrupt:
                 self._interrupt()
-                continue
-            if self._terminal is not None and self._terminal.fileno() in ready:
-                self._send_size()
-            if 0 in ready:
-                data = _read_input()
-                self._reading = bool(data)
-                self._outgoing += pack(CONTENT, data)
-            if self._outgoing:
-                self._outgoing = _send(self._connection, self._outgoing)
-            if ready.get(self._connection.fileno(), 0) & ~select.POLLOUT:
-                status = self._take(_receive(self._connection))
         return status
 
     def release(self) -> None:
@@ -88,6 +77,20 @@ class _Attachment:
         if self._terminal is not None:
             terminal, self._terminal = self._terminal, None
             terminal.leave()
+
+    def _turn(self, ready: dict[int, int]) -> object:
+        """Carry what there is, once; return the exit status when it is there."""
+        if self._terminal is not None and self._terminal.fileno() in ready:
+            self._send_size()
+        if 0 in ready:
+            data = _read_input()
+            self._reading = bool(data)
+            self._outgoing += pack(CONTENT, data)
+        if self._outgoing:
+            self._outgoing = _send(self._connection, self._outgoing)
+        if ready.get(self._connection.fileno(), 0) & ~select.POLLOUT:
+            return self._take(_receive(self._connection))
+        return None
 
     def _wait(self) -> dict[int, int]:
         poll = select.poll()
