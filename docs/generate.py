@@ -56,8 +56,8 @@ environment wins over the file. In it, lists are written with commas (`OARPY_SUB
 section or key is an error, and so is a value that cannot be meant. A leading `~` of a path is the home of the account
 that reads the file.
 
-`oarpy config show` prints every value and where it came from. Programs read the file when they start: a change holds for
-all of them once `oarpy server`, `oarpy web` and what else runs are started again.
+`oarpy config show` prints every value and where it came from. Programs read the file when they start: a change holds
+for all of them once `oarpy server`, `oarpy web` and what else runs are started again.
 """
 
 
