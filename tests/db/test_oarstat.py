@@ -106,9 +106,9 @@ def test_full_text(connection: Connection, shell: Shell) -> None:
 
 
 def test_an_accepted_reservation_starts_at_its_date(connection: Connection, shell: Shell) -> None:
-    asked = {"reservation_start": "2026-05-02 08:00:00Z"}
-    accepted = add_job(connection, reservation_state="Scheduled", **asked)
-    other = add_job(connection, reservation_state="toSchedule", **asked)
+    date = "2026-05-02 08:00:00Z"
+    accepted = add_job(connection, reservation_state="Scheduled", reservation_start=date)
+    other = add_job(connection, reservation_state="toSchedule", reservation_start=date)
     document = json.loads(shell.done("oarstat", "-J", str(accepted), str(other)))
     assert [document[str(job)]["startTime"] for job in (accepted, other)] == [1777708800, None]
     assert "    startTime = 2026-05-02 08:00:00\n" in shell.done("oarstat", "-f", str(accepted))
