@@ -35,6 +35,9 @@ _PRIVATE = frozenset(
 )
 """Fields whose values are not written down, with ``_`` for ``-``."""
 
+QUESTION = "/submit/answer"
+"""End of the path of what changes nothing and is asked with every key that is typed: it is not written down."""
+
 _LONGEST = 2000
 """Characters of what was sent that are kept."""
 
@@ -42,6 +45,8 @@ _LONGEST = 2000
 async def begin(request: Request, identity: Identity) -> None:
     """Write down the action of a request; raise :class:`oarpy.model.errors.Unreachable` when that cannot be done."""
     if getattr(request.state, "action", None) is not None or identity.source == "none":
+        return
+    if request.url.path.endswith(QUESTION):
         return
     detail = await _detail(request)
     path = request.url.path[:_LONGEST]

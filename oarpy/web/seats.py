@@ -107,6 +107,10 @@ class Seats:
                 self._guard.notify_all()
 
 
+INPUT = "-"
+"""Name of what a request carries for the standard input of a command."""
+
+
 class WebCaller:
     """Who sent a request: a user without directory, files or terminal here."""
 
@@ -151,8 +155,8 @@ class WebCaller:
         raise PermissionError(errno.EACCES, "files are not written over the web", path)
 
     def read_input(self, largest: int) -> bytes:
-        """Return nothing."""
-        return b""
+        """Return what the request carries for standard input, if anything."""
+        return self._files.get(INPUT, b"")[: largest + 1]
 
     def edit(self, name: str, text: str) -> bytes:
         """Raise :class:`EditorFailed`."""

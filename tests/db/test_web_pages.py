@@ -81,6 +81,8 @@ def test_the_output_is_for_its_owner_alone(client: TestClient, connection: Conne
         for user, scope in ((ANN, Scope.READ), (ME, Scope.ADMIN))
     ]
     assert statuses == [200, 403]
+    waits = add_job(connection, "Waiting", user=ANN)
+    assert "It has not started." in get(client, f"/jobs/{waits}/output", token(connection, ANN))
     assert "/output" not in get(client, f"/jobs/{job}", token(connection, ME, Scope.ADMIN))
 
 
@@ -108,6 +110,7 @@ def test_pages_have_no_script_and_no_style_inside(client: TestClient, connection
     add_nodes(connection, "n1")
     who = token(connection, ME, Scope.ADMIN)
     paths = ["/cluster", "/cluster/week", "/jobs", "/gantt", "/queues", "/accounting", "/nodes/n1", "/reservations"]
+    paths += ["/submit"]
     for path in (*paths, "/maintenance", "/admin", "/login", "/docs"):
         text = get(client, path, who)
         assert not re.search(r"<script(?![^>]* src=)|<style|\sstyle=|\son\w+=|https?://(?!www.w3.org)", text), path
@@ -573,3 +576,62 @@ def test_maintenance_is_planned_and_cancelled_by_admins(client: TestClient, conn
     wrong = client.get("/confirm/plan-window", params={**plan, "period": "later"}, headers=admin)
     assert wrong.status_code == 400
     assert 'value="later"' in wrong.text
+
+
+SCRIPT = "#!/bin/sh\r\n#OAR -l /core=1,walltime=0:30:0\r\necho 'done' </dev/null\r\n"
+
+
+def test_the_form_says_what_would_come_of_it_and_writes_nothing_down(
+    client: TestClient, connection: Connection
+) -> None:
+    add_nodes(connection, "n1")
+    who = {**HTML, **token(connection, ANN)}
+    asked = {"script": SCRIPT, "walltime": "", "directory": "/tmp"}
+    text = client.post("/submit/answer", data=asked, headers=who).text
+    assert "core=1,walltime=0:30:0 in queue default" in text
+    assert re.search(r"<dt>When</dt><dd><time [^>]*data-exact>", text)
+    other = {**asked, "resources": "/core=2", "walltime": "1:0:0", "project": "p1"}
+    over = client.post("/submit/answer", data=other, headers=who).text
+    assert "of 2) in queue default for project p1" in over  # the resources of both are alternatives
+    wrong = client.post("/submit/answer", data={**asked, "resources": "/core=many"}, headers=who)
+    assert 'role="alert"' in wrong.text
+    assert "many" in wrong.text
+    assert 'role="alert"' in client.post("/submit/answer", data={}, headers=who).text
+    assert connection.execute("SELECT count(*) FROM jobs").fetchall() == [(0,)]
+    assert connection.execute("SELECT count(*) FROM web_actions").fetchall() == [(0,)]
+
+
+def test_a_script_that_is_typed_becomes_a_job(client: TestClient, connection: Connection) -> None:
+    add_nodes(connection, "n1")
+    who = {**HTML, **token(connection, ANN)}
+    asked = {"script": SCRIPT, "name": "typed", "types": "besteffort idempotent", "directory": "/tmp"}
+    done = client.post("/submit", data=asked, headers=who, follow_redirects=False)
+    ((job, name, types, directory, command),) = connection.execute(
+        "SELECT job_id, job_name, types, launching_directory, command FROM jobs"
+    ).fetchall()
+    assert (done.status_code, done.headers["location"]) == (303, f"/jobs/{job}")
+    assert (name, set(types), directory) == ("typed", {"besteffort", "idempotent"}, "/tmp")
+    assert "echo" in command
+    assert "\r" not in command
+    ((detail,),) = connection.execute("SELECT detail FROM web_actions").fetchall()
+    assert "typed" in detail
+    assert "echo" not in detail
+    array = client.post("/submit", data={**asked, "array_size": "3"}, headers=who, follow_redirects=False)
+    assert array.headers["location"] == f"/jobs?array={job + 1}"
+
+
+def test_a_form_that_is_refused_comes_back_as_it_was(client: TestClient, connection: Connection) -> None:
+    add_nodes(connection, "n1")
+    who = {**HTML, **token(connection, ANN)}
+    asked = {"script": SCRIPT + "# <end>", "queue": "none", "resources": "/core=1", "directory": "/tmp"}
+    refused = client.post("/submit", data=asked, headers=who)
+    assert refused.status_code >= 400
+    assert "none" in refused.text
+    assert "# &lt;end&gt;</textarea>" in refused.text
+    assert 'name="resources" value="/core=1"' in refused.text
+    assert connection.execute("SELECT count(*) FROM jobs").fetchall() == [(0,)]
+    reader = {**HTML, **token(connection, ANN, Scope.READ)}
+    assert client.get("/submit", headers=reader).status_code == 403
+    assert client.post("/submit", data=asked, headers=reader).status_code == 403
+    foreign = {**who, "Sec-Fetch-Site": "cross-site"}
+    assert client.post("/submit", data=asked, headers=foreign).status_code == 403

@@ -26,6 +26,7 @@ _PATIENCE = DEADLINE * 1000
 PAGES = (
     "/cluster",
     "/cluster/week",
+    "/submit",
     "/jobs",
     "/gantt",
     "/reservations",
@@ -182,6 +183,26 @@ def test_an_output_that_grows_is_followed(site: Site, page: Page) -> None:
     assert page.evaluate("window.neverReloaded") is True
     assert output.evaluate("text => text.scrollHeight - text.scrollTop - text.clientHeight") < 24
     page.locator("[data-follow]").wait_for(state="detached")
+
+
+def test_a_script_is_answered_as_it_is_typed_and_submitted(site: Site, page: Page) -> None:
+    page.goto(f"{site.address}/jobs")
+    page.get_by_role("link", name="Submit a job").click()
+    answer = page.locator("#answer")
+    page.get_by_label("Script").fill("#!/bin/sh\necho typed-in-a-browser\n\n\n")
+    answer.get_by_text("in queue default").wait_for()
+    page.get_by_label("Resources").fill("/core=none")
+    answer.get_by_role("alert").wait_for()
+    page.get_by_label("Resources").fill("/core=2")
+    page.get_by_label("Walltime").fill("0:10:0")
+    answer.get_by_text("core=2,walltime=0:10:0").wait_for()
+    assert page.locator(".numbers span").all_inner_texts() == ["1", "2", "3", "4", "5"]
+    page.get_by_role("button", name="Submit").click()
+    page.get_by_text("is submitted.").wait_for()
+    (job,) = (int(found) for found in re.findall(r"/jobs/(\d+)$", page.url))
+    site.cluster.wait_for([job], ["Terminated"], DEADLINE)
+    page.reload()
+    page.locator("pre", has_text="typed-in-a-browser").wait_for()
 
 
 def test_the_gantt_draws_zooms_and_opens_a_part(site: Site, page: Page) -> None:

@@ -116,9 +116,10 @@ def output(request: Request, identity: Reader, job_id: int) -> Response:
         "Standard output": description.output_file(row, "stdout"),
         "Standard error": description.output_file(row, "stderr"),
     }
-    outputs = [_output(title, path, row.user) for title, path in paths.items() if path]
-    grows = row.started is not None and row.ended is None
-    return page(request, identity, "output.html", job=job_id, outputs=outputs, grows=grows)
+    started = row.started is not None
+    outputs = [_output(title, path, row.user) for title, path in paths.items() if path and started]
+    grows = started and row.ended is None
+    return page(request, identity, "output.html", job=job_id, outputs=outputs, started=started, grows=grows)
 
 
 def find(session: Session, job_id: int) -> JobDetails:

@@ -56,7 +56,13 @@ def page(
     """Return a page; ``identity`` None: of somebody who is not logged in."""
     said = unquote(request.cookies.get(_SAID, ""))[:300]
     theme = request.cookies.get(_THEME, "")
-    page_of = {"/": "/cluster", "/nodes": "/cluster", "/confirm": "/admin", "/maintenance": "/reservations"}
+    page_of = {
+        "/": "/cluster",
+        "/nodes": "/cluster",
+        "/confirm": "/admin",
+        "/maintenance": "/reservations",
+        "/submit": "/jobs",
+    }
     section = "/" + request.url.path.removeprefix(base(request)).strip("/").partition("/")[0]
     common = {
         "base": base(request),

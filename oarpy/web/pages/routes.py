@@ -29,12 +29,27 @@ from oarpy.web.pages import (
     operations,
     plans,
     queues,
+    submission,
 )
 from oarpy.web.pages.cluster import SharedReading, SharedWeek
 from oarpy.web.pages.gantt import SharedAxis
 from oarpy.web.pages.rendering import base, page, redirect
 
-AREAS = (cluster, jobs, job, gantt, queues, plans, accounting, node, administration, actions, log_in, operations)
+AREAS = (
+    cluster,
+    jobs,
+    job,
+    submission,
+    gantt,
+    queues,
+    plans,
+    accounting,
+    node,
+    administration,
+    actions,
+    log_in,
+    operations,
+)
 
 _TITLES = {400: "That makes no sense", 403: "Not allowed", 404: "Not found", 503: "Not now"}
 
