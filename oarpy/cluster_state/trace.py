@@ -27,6 +27,8 @@ from oarpy.scheduler.snapshot import (
     local_instant,
 )
 from oarpy.scheduler.verdicts import Verdict
+from oarpy.scheduler.windows.reservation_windows import Windows
+from oarpy.scheduler.windows.window_pass import NO_ANSWERS, WindowAnswers
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -77,8 +79,8 @@ def scenario_of(snapshot: Snapshot) -> Json:
     }
     if snapshot.exclusive_levels:
         written["exclusive_levels"] = list(snapshot.exclusive_levels)
-    if snapshot.amending:
-        written["amending"] = {str(job): old for job, old in snapshot.amending.items()}
+    if snapshot.windows is not None:
+        written["windows"] = _windows(snapshot.windows)
     if snapshot.quota_horizon < inf:
         written["quota_horizon"] = snapshot.quota_horizon
     return written
@@ -87,6 +89,7 @@ def scenario_of(snapshot: Snapshot) -> Json:
 def decisions_json(decided: Decisions) -> Json:
     """Return everything that was decided but the placements of waiting jobs."""
     ids_of = decided.kept.snapshot.platform.ids_of
+    windows = {} if decided.windows == NO_ANSWERS else {"windows": _window_answers(decided.windows)}
     return {
         "starts": [
             {"id": one.job, "alternative": one.alternative, "walltime": one.walltime, "resources": ids_of(one.bits)}
@@ -103,7 +106,31 @@ def decisions_json(decided: Decisions) -> Json:
         "walltimes": asdict(decided.walltimes),
         "power": asdict(decided.power),
         "wake_at": instant(decided.wake_at),
+        **windows,
     }
+
+
+def _window_answers(answers: WindowAnswers) -> Json:
+    """Return which reservations move inside their windows, and what became of those that asked."""
+    return {
+        "moves": [
+            {"id": one.reservation.job.id, "start": one.reservation.start, "before": one.before, "reason": one.reason}
+            for one in answers.moves
+        ],
+        "dated": _by_id(answers.dated),
+        "strict": {str(job): list(window) for job, window in answers.strict.items()},
+        "offers": {str(job): [one._asdict() for one in some] for job, some in answers.offers.items()},
+        "fixed": list(answers.fixed),
+        "changed": _by_id(answers.changed),
+    }
+
+
+def _by_id(values: Mapping[int, object]) -> Json:
+    return {str(job): value for job, value in values.items()}
+
+
+def _windows(windows: Windows) -> Json:
+    return {**_changed(windows, "of"), "of": {str(job): _changed(one) for job, one in windows.of.items()}}
 
 
 def placement_json(placement: Placement) -> Json:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from oarpy.configuration import SchedulerSettings
-from oarpy.scheduler.snapshot import Snapshot
+from oarpy.model.windows import AskedWindow
+from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.scheduler.windows.reservation_windows import ReservationWindow, Windows
 from oarpy.store.database import Connection
 from oarpy.store.jobs import windows
@@ -68,3 +70,15 @@ def windows_of(settings: SchedulerSettings, found: Mapping[int, ReservationWindo
         settings.reservation_notice,
         replan,
     )
+
+
+def with_windows(
+    settings: SchedulerSettings, snapshot: Snapshot, jobs: Iterable[WaitingJob], asked: AskedWindow | None
+) -> Snapshot:
+    """Return ``snapshot`` in which new reservations ask for a window, or for their date alone."""
+    known = dict(snapshot.windows.of) if snapshot.windows else {}
+    if asked is not None:
+        ready, deadline = asked.ready.timestamp(), asked.deadline.timestamp()
+        window = ReservationWindow(deadline, ready, fix_after=asked.fix_after, farthest=asked.farthest)
+        known |= {job.id: window for job in jobs}
+    return replace(snapshot, windows=windows_of(settings, known))

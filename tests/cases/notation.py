@@ -36,6 +36,7 @@ from oarpy.scheduler.snapshot import (
     WaitingJob,
     WalltimeRequest,
 )
+from oarpy.scheduler.windows.reservation_windows import ReservationWindow, Windows
 from oarpy.simulation.scenarios.reader import admitted
 from tests.cases.gantt_text import Bar, render
 
@@ -67,6 +68,7 @@ class Case:
     changes: list[WalltimeRequest] = field(default_factory=list)
     compressed: bool = False
     ended: list[HoldingJob] = field(default_factory=list)
+    windows: dict[int, ReservationWindow] = field(default_factory=dict)
 
 
 def outcome(text: str) -> str:
@@ -119,6 +121,7 @@ def _snapshot(case: Case) -> Snapshot:
         reservations=tuple(case.reservations),
         walltime_requests=tuple(_request(one, case.holding) for one in case.changes),
         asleep=platform.bits_of(row.id for row in case.rows if row.properties.get("network_address") in case.asleep),
+        windows=Windows(case.windows, notice=0, replan=bool(case.ended)) if case.windows else None,
         rested=frozenset(str(block.value) for block in platform.blocks("network_address")),
         **case.snapshot,  # type: ignore[arg-type]
     )
@@ -197,6 +200,13 @@ _KINDS: dict[str, Callable[[Decisions], list[str]]] = {
     "grants": lambda found: [" ".join(["grants", *(f"{job}={seconds}" for job, seconds in found.walltimes.granted)])],
     "wakes": lambda found: [" ".join(["wakes", *found.power.wake])],
     "sleeps": lambda found: [" ".join(["sleeps", *found.power.sleep])],
+    "shifts": lambda found: [
+        "shifts " + ", ".join(f"{one.reservation.job.id} from {one.before:g}" for one in found.windows.moves)
+    ],
+    "offers": lambda found: [
+        f"offers {job}: " + ", ".join(f"{one.start:g}..{one.end:g} phi {one.phi:g}" for one in some)
+        for job, some in found.windows.offers.items()
+    ],
     "moves": lambda found: [f"moves {one.job.id} to {_listed(one.resources)}" for one in found.kept.moves],
     "begins": _begins,
     "awaits": lambda found: [f"awaits {job}: {text}" for job, text in found.awaiting.items()],
@@ -376,6 +386,10 @@ def _job(case: Case, words: Sequence[str]) -> None:
     )
     after = tuple(parse_dependency(one) for one in options.pop("after", "").split())
     date = options.pop("at", None)
+    if "window" in options:
+        ready, deadline = _span(options.pop("window"))
+        fixed = options.pop("fixed", "no") == "yes"
+        case.windows[int(number)] = ReservationWindow(deadline, ready, fixed)
     case.waiting.append(
         WaitingJob(
             int(number),

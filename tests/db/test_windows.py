@@ -72,3 +72,64 @@ def test_a_reservation_moves_forward_when_another_is_deleted(cluster: SmallClust
     cluster.delete(first)
     cluster.settle()
     assert start(cluster, flexible) == 2
+
+
+def test_a_window_that_is_changed_by_hand_is_acted_on(cluster: SmallCluster) -> None:
+    job = reserve(cluster, 2, 6)
+    cluster.settle()
+    cluster.sql(
+        "UPDATE reservation_windows SET ready = ready + interval '2 hours', deadline = deadline + interval '4 hours'"
+    )
+    cluster.settle()
+    assert start(cluster, job) == 4
+    cluster.sql("DELETE FROM reservation_windows")
+    refused = cluster.submit("/nodes=2,walltime=1:0:0", reservation=at(cluster, 4.2))
+    cluster.settle()
+    assert (cluster.state(refused), start(cluster, job)) == ("Error", 4)
+
+
+def test_an_offer_goes_with_its_question(cluster: SmallCluster) -> None:
+    reserve(cluster, 2)
+    cluster.settle()
+    refused = reserve(cluster, 2.1)
+    cluster.settle()
+    assert cluster.sql("SELECT count(*) FROM reservation_offers") == [(2,)]
+    with cluster.connection.transaction():
+        cluster.sql("SET LOCAL oarpy.rewrite_history = on")
+        cluster.sql("DELETE FROM jobs WHERE job_id = %s", refused)
+    assert cluster.sql("SELECT count(*) FROM reservation_offers") == [(0,)]
+
+
+def test_one_that_begins_soon_is_left_alone_and_fixed_ones_are(connection: Connection) -> None:
+    cluster = SmallCluster(connection, with_settings(scheduler={"security_time": 0, "reservation_notice": 3 * HOUR}))
+    cluster.add_nodes("n1", "n2")
+    soon = reserve(cluster, 2, 20)
+    later = reserve(cluster, 10, 20)
+    fixed = reserve(cluster, 14, 20, fix="now")
+    cluster.settle()
+    assert cluster.sql("SELECT job_id FROM reservation_windows WHERE fixed_at IS NOT NULL") == [(fixed,)]
+    strict = [reserve(cluster, 2), reserve(cluster, 10), reserve(cluster, 14)]
+    cluster.settle()
+    assert cluster.states(strict) == ["Error", "Waiting", "Error"]
+    assert [start(cluster, job) for job in (soon, later, fixed)] == [2, 11, 14]
+
+
+def test_the_alternative_that_ends_first_is_taken(cluster: SmallCluster) -> None:
+    reserve(cluster, 2)
+    cluster.settle()
+    requests = ("/nodes=2,walltime=1:0:0", "/nodes=2,walltime=0:30:0")
+    job = cluster.submit(*requests, reservation=at(cluster, 1.4), until=at(cluster, 5))
+    cluster.settle()
+    assert start(cluster, job) == 1.4
+    assert cluster.job(job, "walltime") == timedelta(minutes=30)
+
+
+def test_who_moved_is_told(cluster: SmallCluster) -> None:
+    job = reserve(cluster, 2, 6, notify="[MOVED]exec:/bin/true")
+    cluster.settle()
+    reserve(cluster, 2)
+    cluster.settle()
+    rows = cluster.sql("SELECT tag, comment FROM notices WHERE job_id = %s AND tag = 'MOVED'", job)
+    assert len(rows) == 1
+    assert rows[0][1].startswith("RESERVATION_MOVED: it starts at ")
+    assert cluster.sql("SELECT count(*) FROM changes WHERE kind = 'event'") != [(0,)]

@@ -6,6 +6,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
@@ -14,7 +15,7 @@ import pytest
 
 from oarpy.configuration import load
 from oarpy.modules.metascheduler.metascheduler import Metascheduler
-from tests.harness.oarsub_cluster import Connection, Submitter
+from tests.harness.oarsub_cluster import Connection, Submitter, process
 
 pytestmark = pytest.mark.db
 ALL = "/nodes=4,walltime=1:0:0"
@@ -135,3 +136,39 @@ def test_a_window_that_cannot_be_had_changes_nothing(answered: Submitter) -> Non
     assert refused.status == 3
     assert [one[3] for one in offers(refused.out)] == ["0.90", "1.00"]
     assert window(answered, job) == before
+
+
+def test_a_dry_run_shows_window_place_and_offers(answered: Submitter) -> None:
+    begin = in_hours(2)
+    asked = ("--dry-run", "-r", begin, "--until", in_hours(3.5), "-l", ALL, "date")
+    free = answered(*asked)
+    assert (free.status, "Window: " in free.out, "Instead: " in free.out) == (0, True, False)
+    answered.job_id("-r", begin, "-l", ALL, "date")
+    refused = answered(*asked)
+    assert (refused.status, refused.out.count("Instead: ")) == (3, 2)
+    document = json.loads(answered("-J", *asked).out)["reservation"]
+    assert [round(one["phi"], 1) for one in document["offers"]] == [0.5, 1.0]
+    assert document["window"]["deadline"] - document["window"]["ready"] == 5400
+
+
+def test_the_nearest_start_is_taken_at_once(answered: Submitter, connection: Connection) -> None:
+    begin = in_hours(2)
+    answered.job_id("-r", begin, "-l", ALL, "date")
+    job = answered.job_id("-r", begin, "--until", in_hours(3.5), "--farthest", "0.6", "-l", ALL, "date")
+    found = window(answered, str(job))
+    assert found["ready"] == found["start"] != begin.replace(" ", "_")
+    assert answered("-r", begin, "--farthest", "0.4", "-l", ALL, "date").status == 3
+
+
+def test_twenty_clients_who_accept_one_offer_make_one_job(
+    answered: Submitter, connection: Connection, cluster_environment: dict[str, str]
+) -> None:
+    begin = in_hours(2)
+    answered.job_id("-r", begin, "-l", ALL, "date")
+    number = offers(answered("-r", begin, "-l", ALL, "date").out)[0][0]
+    with ThreadPoolExecutor(20) as clients:
+        done = list(clients.map(lambda _: process(cluster_environment, "oarsub", "--accept", number), range(20)))
+    assert sorted(one.status for one in done) == [0] + [1] * 19
+    assert connection.execute("SELECT count(*) FROM jobs WHERE state = 'Waiting'").fetchone() == (2,)
+    taken = "SELECT count(*), bool_or(became_job) FROM oar_report.offers WHERE accepted_job IS NOT NULL"
+    assert connection.execute(taken).fetchone() == (1, True)

@@ -14,7 +14,9 @@ from oarpy.client.submission.submission import Admitted, admit
 from oarpy.cluster_state.order_plugins import SiteOrders
 from oarpy.cluster_state.past_starts import CHANCE, learnt
 from oarpy.cluster_state.what_if import read_only, with_jobs
+from oarpy.cluster_state.window_line import with_windows
 from oarpy.model.errors import AdmissionRefused
+from oarpy.model.windows import AskedWindow
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.passes.probe import Probe
 from oarpy.scheduler.plan import Placement
@@ -22,6 +24,7 @@ from oarpy.scheduler.resources.platform import NETWORK_ADDRESS, Platform
 from oarpy.scheduler.rules.energy import Waking, waking_of
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
+from oarpy.scheduler.windows.admission import Offer
 
 MOST_PREDICTED = 10_000
 """Members of an array that are planned."""
@@ -62,7 +65,8 @@ class PredictedStart:
 
     ``cancelled`` are best-effort jobs in the way; ``next_date`` is when a refused reservation could be had.
     ``asleep`` are nodes of the first member that have to wake before it starts. It starts within ``interval`` (epoch
-    seconds), learnt from ``past_starts``; that is None for a start that does not depend on when others end.
+    seconds), learnt from ``past_starts``; that is None for a start that does not depend on when others end. A
+    reservation with a ``window`` may move in it; ``offers`` are other starts that a refused one could have.
     """
 
     first: Forecast
@@ -76,6 +80,8 @@ class PredictedStart:
     cancelled: tuple[int, ...] = ()
     interval: tuple[float, float] | None = None
     past_starts: int | None = None
+    window: AskedWindow | None = None
+    offers: tuple[Offer, ...] = ()
 
     @property
     def refused(self) -> bool:
@@ -126,6 +132,8 @@ def _predict(session: Session, admitted: Admitted) -> PredictedStart:
         planned = min(admitted.submission.array_size, MOST_PREDICTED)
         members = [structs.replace(first, id=first.id + rank) for rank in range(planned)]
         snapshot = with_jobs(session.connection, reader, present, members)
+    if first.reservation is not None:
+        snapshot = with_windows(session.configuration.scheduler, snapshot, members, admitted.submission.window)
     policies = SiteOrders()
     decided = decide(snapshot, None, policies, reader.matchers)
     placements, waking = decided.plan.by_job(), waking_of(snapshot)
@@ -145,6 +153,8 @@ def _predict(session: Session, admitted: Admitted) -> PredictedStart:
         asleep=_asleep(placements[first.id], snapshot.asleep),
         interval=interval,
         past_starts=past_starts,
+        window=admitted.submission.window,
+        offers=tuple(decided.windows.offers.get(first.id, ())) if refused else (),
     )
 
 

@@ -49,7 +49,8 @@ def record(run: DryRun) -> dict[str, JsonValue]:
     - ``expected_start`` with ``earliest``, ``latest``, ``level`` and ``learnt_from``, or null.
     - ``alternatives``, each with ``request``, ``walltime`` and those five; ``chosen``, its place there from 0, or null.
     - ``array`` with ``size``, ``planned``, ``first`` and ``last``.
-    - ``reservation`` with ``date``, ``accepted`` and ``next_date``, null for others.
+    - ``reservation`` with ``date``, ``accepted`` and ``next_date``, null for others. One with a window has ``window``
+      (``ready`` and ``deadline``), a refused one ``offers`` (``start``, ``end`` and ``phi`` each) if there are some.
     """
     result: dict[str, JsonValue] = {
         "admitted": run.refusal is None,
@@ -82,15 +83,23 @@ def record(run: DryRun) -> dict[str, JsonValue]:
             "first": _forecast_record(found.first),
             "last": _forecast_record(found.last),
         },
-        "reservation": None
-        if found.reservation is None
-        else {
-            "date": found.reservation,
-            "accepted": not found.refused,
-            "next_date": None if found.next_date is None else int(found.next_date),
-        },
+        "reservation": None if found.reservation is None else _reservation_record(found, found.reservation),
     }
     return result
+
+
+def _reservation_record(found: PredictedStart, date: float) -> dict[str, JsonValue]:
+    window = found.window
+    told: dict[str, JsonValue] = {
+        "date": date,
+        "accepted": not found.refused,
+        "next_date": None if found.next_date is None else int(found.next_date),
+    }
+    if window is not None:
+        told["window"] = {"ready": window.ready.timestamp(), "deadline": window.deadline.timestamp()}
+    if found.offers:
+        told["offers"] = [{"start": one.start, "end": one.end, "phi": one.phi} for one in found.offers]
+    return told
 
 
 def _four_lines(asked: Submission, found: PredictedStart) -> list[str]:
@@ -100,7 +109,18 @@ def _four_lines(asked: Submission, found: PredictedStart) -> list[str]:
         f"Where: {'nowhere yet' if place is None else _where(place)}{_asleep(found)}",
         f"When: {_period(found)}",
         f"Why: {_reason(found.first)}{_consequences(found)}",
+        *_window(found),
     ]
+
+
+def _window(found: PredictedStart) -> list[str]:
+    """Return a line about the window in which a reservation may move, and one for each other start of a refused one."""
+    window = found.window
+    lines = []
+    if window is not None:
+        lines.append(f"Window: {local_date(window.ready.timestamp())} to {local_date(window.deadline.timestamp())}")
+    lines += [f"Instead: {local_date(one.start)} to {local_date(one.end)}, phi {one.phi:.2f}" for one in found.offers]
+    return lines
 
 
 def _reason(forecast: Forecast) -> str:

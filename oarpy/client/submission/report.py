@@ -54,6 +54,10 @@ def _offer_line(offer: OfferRow) -> str:
     return f"OAR_OFFER_ID={offer.id} start={_joined(offer.start)} end={_joined(offer.end)} phi={offer.phi:.2f}\n"
 
 
+def _offer_record(offer: OfferRow) -> dict[str, JsonValue]:
+    return {"offer_id": offer.id, "start": int(offer.start), "end": int(offer.end), "phi": offer.phi}
+
+
 def _joined(instant: float) -> str:
     """Return a date as one word."""
     return local_date(instant).replace(" ", "_")
@@ -79,10 +83,7 @@ def record(submitted: Submitted, answers: Sequence[ReservationAnswer], *, verbos
                 "accepted": answer.accepted,
                 "reason": answer.reason,
                 "next_date": None if answer.next_date is None else int(answer.next_date),
-                "offers": [
-                    {"offer_id": one.id, "start": int(one.start), "end": int(one.end), "phi": one.phi}
-                    for one in answer.offers
-                ],
+                **({} if answer.accepted else {"offers": [_offer_record(one) for one in answer.offers]}),
             }
             for answer in answers
         ]

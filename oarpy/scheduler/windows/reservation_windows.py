@@ -26,9 +26,10 @@ class ReservationWindow:
 
     def is_fixed(self, submitted: float, start: float, now: float) -> bool:
         """Tell whether an accepted reservation no longer moves, by what its user or the site wants."""
-        return self.fixed or (
-            self.fix_after is not None and now >= submitted + self.fix_after / 100 * (start - submitted)
-        )
+        if self.fixed or self.fix_after is None:
+            return self.fixed
+        # with none it is at once: a job comes in the middle of a second, and a pass is at its beginning
+        return not self.fix_after or now >= submitted + self.fix_after / 100 * (start - submitted)
 
 
 @dataclass(frozen=True, slots=True)

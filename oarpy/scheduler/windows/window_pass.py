@@ -152,7 +152,7 @@ class _WindowPass:
         changed = _with_moves(self._snapshot, moves)
         again = {job: found[0] for job, found in dates.items()} | over
         waiting = tuple(again.get(job.id, job) for job in changed.waiting)
-        answers = WindowAnswers(moves, self._dated, self._strict, self._offers, self._newly_fixed(), self._changed)
+        answers = WindowAnswers(moves, self._dated, self._strict, self._offers, self._newly_fixed(dates), self._changed)
         return replace(changed, waiting=waiting), answers
 
     def _may_move(self, one: Reservation) -> bool:
@@ -173,14 +173,17 @@ class _WindowPass:
         slot = Claim(one.start, way.walltime, bits, option.consumes, option.levels)
         return _Movable(one, self._windows.of[job.id], Asked(job, slot))
 
-    def _newly_fixed(self) -> tuple[int, ...]:
+    def _newly_fixed(self, dates: Mapping[int, tuple[WaitingJob, Claim]]) -> tuple[int, ...]:
+        """Return the accepted reservations, new ones too, that no longer move by what their users want."""
         known = self._windows.of
+        places = [(one.job, one.start) for one in self._snapshot.reservations]
+        places += [(job, claim.start) for job, claim in dates.values()]
         return tuple(
-            one.job.id
-            for one in self._snapshot.reservations
-            if (window := known.get(one.job.id)) is not None
+            job.id
+            for job, start in places
+            if (window := known.get(job.id)) is not None
             and not window.fixed
-            and window.is_fixed(one.job.submitted, one.start, self._now)
+            and window.is_fixed(job.submitted, start, self._now)
         )
 
     def _is_asked(self, job: WaitingJob) -> bool:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from oarpy.model.quota_calendar import DEFAULT_LEVEL
-from oarpy.model.setting_values import PolicyName
+from oarpy.model.setting_values import PolicyName, ReservationOrder
 from oarpy.model.typed_values import Number, Whole, Word
 from oarpy.scheduler.snapshot import AskedJob, Power
 
@@ -153,6 +153,28 @@ class RulesEntry(Struct, frozen=True, forbid_unknown_fields=True):
     power: PowerRulesEntry | UnsetType = UNSET
 
 
+class WindowEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """The window of a reservation, [ready, deadline], and another that is asked for."""
+
+    deadline: Number
+    ready: Number | None = None
+    fixed: bool = False
+    fix_after: Number | None = None
+    farthest: Number | None = None
+    asked: tuple[Number | None, Number] | None = None
+
+
+class WindowsEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """The windows of reservations, by id of their jobs, and the rules of the site."""
+
+    of: dict[str, WindowEntry] = {}
+    order: ReservationOrder = "edf"
+    offers: Whole = 8
+    tries: Whole = 32
+    notice: Number = 600
+    replan: bool = False
+
+
 class RationEntry(Struct, frozen=True, forbid_unknown_fields=True):
     """Most jobs that a pass looks at."""
 
@@ -209,7 +231,7 @@ class PrioritiesEntry(Struct, frozen=True, forbid_unknown_fields=True):
 class ScenarioFile(Struct, forbid_unknown_fields=True):
     """The whole file.
 
-    Keys of ``outcomes``, ``spans`` and ``amending`` are ids of jobs, of ``filters`` conditions, of ``power`` nodes.
+    Keys of ``outcomes`` and ``spans`` are ids of jobs, those of ``filters`` conditions, those of ``power`` nodes.
     """
 
     resources: list[dict[str, Any]]
@@ -224,7 +246,6 @@ class ScenarioFile(Struct, forbid_unknown_fields=True):
     consumables: tuple[ConsumableEntry, ...] = ()
     running: tuple[RunningEntry, ...] = ()
     reservations: tuple[ReservationEntry, ...] = ()
-    amending: dict[str, int] = {}
     walltime_requests: tuple[WalltimeRequestEntry, ...] = ()
     recorded: bool = False
     filters: dict[str, tuple[int, ...]] | UnsetType = UNSET
@@ -239,6 +260,7 @@ class ScenarioFile(Struct, forbid_unknown_fields=True):
     besteffort_minimum_life: Number = 0
     ration: RationEntry = RationEntry()
     rules: RulesEntry = RulesEntry()
+    windows: WindowsEntry | UnsetType = UNSET
     asleep: tuple[int, ...] = ()
     power: dict[str, Power] = {}
     rested: tuple[Word, ...] = ()

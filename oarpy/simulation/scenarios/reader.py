@@ -41,6 +41,7 @@ from oarpy.scheduler.snapshot import (
     local_instant,
     plain_instant,
 )
+from oarpy.scheduler.windows.reservation_windows import ReservationWindow, Windows
 from oarpy.simulation.scenarios.fields import (
     ConsumableEntry,
     JobEntry,
@@ -54,6 +55,7 @@ from oarpy.simulation.scenarios.fields import (
     RulesEntry,
     RunningEntry,
     ScenarioFile,
+    WindowsEntry,
 )
 
 _OWNERS = {
@@ -121,7 +123,6 @@ def _with_site(snapshot: Snapshot, file: ScenarioFile) -> Snapshot:
         snapshot,
         quota_horizon=inf if file.quota_horizon is None else _exact(file.quota_horizon),
         outcomes=_by_job("outcomes", file.outcomes),
-        amending=_by_job("amending", file.amending),
         spans={job: (_exact(start), _exact(end)) for job, (start, end) in spans.items()},
         returning=_returning(snapshot, file),
         shown=file.shown,
@@ -130,6 +131,7 @@ def _with_site(snapshot: Snapshot, file: ScenarioFile) -> Snapshot:
         besteffort_minimum_life=_exact(file.besteffort_minimum_life),
         ration=_built(Ration, file.ration),
         rules=_rules(file.rules),
+        windows=None if file.windows is UNSET else _windows(file.windows),
         walltime_requests=tuple(_built(WalltimeRequest, entry) for entry in file.walltime_requests),
         asleep=_bits("scenario", "asleep", file.asleep, platform),
         power=file.power,
@@ -402,6 +404,12 @@ def _priorities(entry: PrioritiesEntry) -> Priorities:
 
 def _rules(entry: RulesEntry) -> Rules:
     return _built(Rules, entry, power=None if entry.power is UNSET else _built(PowerRules, entry.power))
+
+
+def _windows(entry: WindowsEntry) -> Windows:
+    return _built(
+        Windows, entry, of={job: _built(ReservationWindow, one) for job, one in _by_job("windows", entry.of).items()}
+    )
 
 
 def check_filters(jobs: Iterable[WaitingJob]) -> None:

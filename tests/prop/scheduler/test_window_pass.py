@@ -1,0 +1,183 @@
+"""Reservations with windows on named resources: nobody loses a window, and counted places are the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from msgspec import structs
+
+from oarpy.model.request import parse_request
+from oarpy.profiles.profile import Profile
+from oarpy.scheduler.decide import Decisions, decide
+from oarpy.scheduler.resources.platform import Platform, Resource
+from oarpy.scheduler.rules.reservations import promised
+from oarpy.scheduler.snapshot import Alternative, HoldingJob, Reservation, Snapshot, WaitingJob
+from oarpy.scheduler.windows.admission import Terms, admit
+from oarpy.scheduler.windows.reservation_windows import ReservationWindow, Windows
+from oarpy.scheduler.windows.window_jobs import WindowJob, in_order
+
+CORES = 4
+SEEDS = range(150)
+
+
+def platform() -> Platform:
+    rows = [Resource(number, properties={"core": number, "network_address": "n1"}) for number in range(1, CORES + 1)]
+    return Platform.build(rows, hierarchy=["core"])
+
+
+PLATFORM = platform()
+
+
+def asking(number: int, cores: int, walltime: int, date: float) -> WaitingJob:
+    ways = (Alternative(parse_request(f"/core={cores}").groups, walltime),)
+    return WaitingJob(number, "ann", alternatives=ways, reservation=date, submitted=number - 100)
+
+
+def batch(number: int, cores: int, walltime: int) -> WaitingJob:
+    return structs.replace(asking(number, cores, walltime, 0), reservation=None)
+
+
+def random_snapshot(rng: Random, *, whole: bool) -> Snapshot:
+    """Return a cluster with a running job, accepted reservations, most of them with windows, and a new one.
+
+    With ``whole`` each of them takes all cores, so that names do not bind.
+    """
+    snapshot = Snapshot(0, PLATFORM, windows=Windows({}, notice=0))
+    if rng.random() < 0.5:
+        bits = tuple(range(1, (CORES if whole else rng.randint(1, CORES)) + 1))
+        snapshot = replace(snapshot, holding=(HoldingJob(99, "eve", -5, 5 + rng.randint(1, 20), bits),))
+    for number in range(1, rng.randint(2, 7)):
+        snapshot = accept(snapshot, rng, number, CORES if whole else rng.randint(1, CORES))
+    if not whole:
+        waiting = tuple(batch(number, rng.randint(1, CORES), rng.randint(1, 20)) for number in range(50, 53))
+        snapshot = replace(snapshot, waiting=waiting)
+    new = asking(20, CORES if whole else rng.randint(1, CORES), rng.randint(1, 12), rng.randint(0, 40))
+    return asked(snapshot, rng, new)
+
+
+def asked(snapshot: Snapshot, rng: Random, new: WaitingJob) -> Snapshot:
+    """Return the snapshot with a new reservation, which may have a window."""
+    assert new.reservation is not None
+    assert snapshot.windows is not None
+    windows = dict(snapshot.windows.of)
+    if rng.random() < 0.6:
+        deadline = new.reservation + new.alternatives[0].walltime + rng.randint(0, 30)
+        windows[new.id] = ReservationWindow(deadline, new.reservation)
+    waiting = (*snapshot.waiting, new)
+    return replace(snapshot, waiting=waiting, windows=replace(snapshot.windows, of=windows))
+
+
+def accept(snapshot: Snapshot, rng: Random, number: int, cores: int) -> Snapshot:
+    """Return the snapshot with one more accepted reservation, if there is room for it."""
+    new = asking(number, cores, rng.randint(1, 12), rng.randint(1, 40))
+    trial = asked(snapshot, rng, new)
+    decided = decide(replace(trial, waiting=tuple(job for job in trial.waiting if job.id == number)))
+    placement = decided.plan.by_job()[number]
+    if number not in {one.job for one in decided.accepted} or placement.start is None:
+        return snapshot
+    assert trial.windows is not None
+    kept = decided.kept.snapshot
+    reservation = Reservation(
+        new, placement.start, new.alternatives[0].walltime, tuple(PLATFORM.ids_of(placement.bits))
+    )
+    holding = promised(reservation, 0)
+    assert holding is not None
+    return replace(
+        kept,
+        waiting=snapshot.waiting,
+        holding=(*kept.holding, holding),
+        reservations=(*kept.reservations, reservation),
+        windows=trial.windows,
+    )
+
+
+def starts(decided: Decisions) -> dict[int, float]:
+    return {one.job.id: one.start for one in decided.kept.snapshot.reservations}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nobody_loses_a_window_or_a_strict_date(seed: int) -> None:
+    rng = Random(seed)
+    snapshot = random_snapshot(rng, whole=False)
+    if rng.random() < 0.3:
+        assert snapshot.windows is not None
+        snapshot = replace(snapshot, windows=replace(snapshot.windows, replan=True))
+    decided = decide(snapshot)
+    assert snapshot.windows is not None
+    before = {one.job.id: one for one in snapshot.reservations}
+    for one in decided.kept.snapshot.reservations:
+        window = snapshot.windows.of.get(one.job.id)
+        if window is None:
+            assert one == before[one.job.id]
+        else:
+            assert (window.ready or 0) <= one.start <= window.deadline - one.walltime
+    held = [(job.start, job.end, set(job.resources)) for job in decided.kept.snapshot.holding]
+    held += [
+        (one.start, one.end, set(one.resources))
+        for one in decided.plan.placements
+        if one.start is not None and one.end is not None
+    ]
+    for place, (begin, end, some) in enumerate(held):
+        for other_begin, other_end, others in held[:place]:
+            assert begin >= other_end or other_begin >= end or not some & others
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_who_is_refused_changes_nothing(seed: int) -> None:
+    snapshot = random_snapshot(Random(seed), whole=False)
+    decided = decide(snapshot)
+    if 20 in {one.job for one in decided.refused}:
+        assert starts(decided) == {one.job.id: one.start for one in snapshot.reservations}
+        assert decided.windows.moves == ()
+        assert decided.windows.offers[20]
+    else:
+        assert 20 not in decided.windows.offers
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_without_windows_all_is_as_if_there_were_none(seed: int) -> None:
+    snapshot = random_snapshot(Random(seed), whole=False)
+    plain = replace(snapshot, windows=Windows({}))
+    none = replace(snapshot, windows=None)
+    with_rules, without = decide(plain), decide(none)
+    assert with_rules.plan == without.plan
+    assert with_rules.refused == without.refused
+    assert with_rules.accepted == without.accepted
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_counted_places_are_the_same_where_names_do_not_bind(seed: int) -> None:
+    snapshot = random_snapshot(Random(seed), whole=True)
+    decided = decide(snapshot)
+    assert snapshot.windows is not None
+    windows = snapshot.windows.of
+    movable = [one for one in snapshot.reservations if one.job.id in windows]
+    strict = [job for job in snapshot.holding if job.id not in {one.job.id for one in movable}]
+    profile = Profile(CORES)
+    for job in strict:
+        profile.hold(CORES, max(job.start, 0), job.end)
+    (new,) = snapshot.waiting
+    assert new.reservation is not None
+    window = windows.get(new.id) or ReservationWindow(new.reservation + new.alternatives[0].walltime, new.reservation)
+    jobs = [
+        WindowJob(one.id, CORES, CORES, one.alternatives[0].walltime, found.deadline, found.ready or 0, one.submitted)
+        for one, found in [*((one.job, windows[one.job.id]) for one in movable), (new, window)]
+    ]
+    counted = admit(
+        profile,
+        [(job.start, job.end) for job in strict],
+        in_order(jobs, "edf", 0, Random(0).random),
+        {one.job.id: one.start for one in movable},
+        0,
+        Terms(accept=-1.0, farther=True, tries=32, offers=8),
+    )
+    accepted = {one.job: one.start for one in (*decided.accepted, *decided.plan.placements) if one.job == new.id}
+    if counted.start is None:
+        assert list(decided.windows.offers[new.id]) == list(counted.offers)
+    else:
+        assert accepted[new.id] == counted.start
+        assert starts(decided) | {new.id: counted.start} == dict(counted.starts) | {
+            one.job.id: one.start for one in snapshot.reservations if one.job.id not in windows
+        }
