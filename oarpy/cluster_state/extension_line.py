@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import structs
 
 from oarpy.cluster_state.shown_clusters import ShownClusters
+from oarpy.cluster_state.stored_jobs import StoredHolder
 from oarpy.configuration import NegotiationSettings
 from oarpy.model.request import Consumption, Group, Level
 from oarpy.model.states import ExtensionState, JobState
@@ -21,7 +23,6 @@ from oarpy.scheduler.snapshot import Alternative, HoldingJob, JobPart, Snapshot,
 from oarpy.store.database import Connection
 from oarpy.store.negotiation import extensions
 from oarpy.store.negotiation.extensions import LiveExtension, RevocableHost
-from oarpy.store.passes.snapshot_rows import HoldingRow
 
 
 def waiting_id(extension: int) -> int:
@@ -48,7 +49,7 @@ class ExtensionLine:
         self.rows = extensions.live(connection) if any_there else []
         self.hosts = extensions.revocable(connection) if any_there else []
 
-    def without_revocable(self, rows: list[HoldingRow]) -> list[HoldingRow]:
+    def without_revocable(self, rows: list[StoredHolder]) -> list[StoredHolder]:
         """Return rows of jobs without the hosts that others may take from them."""
         if not self.hosts:
             return rows
@@ -56,7 +57,7 @@ class ExtensionLine:
         for host in self.hosts:
             apart.setdefault(host.job, set()).update(host.resources)
         return [
-            replace(row, resources=tuple(one for one in row.resources if one not in apart[row.id]))
+            structs.replace(row, resources=tuple(one for one in row.resources if one not in apart[row.id]))
             if row.id in apart
             else row
             for row in rows
@@ -89,7 +90,7 @@ class ExtensionLine:
         left = self._settings.reclaim_notice if host.reclaim_at is None else max(host.reclaim_at - now, 0)
         if host.leaving:
             left = 0
-        return replace(
+        return structs.replace(
             job,
             id=held_id(host),
             start=start,

@@ -31,7 +31,8 @@ from oarpy.cluster_state.priority_history import PriorityHistory
 from oarpy.cluster_state.quota_rules import QuotaRules
 from oarpy.cluster_state.rations import Rations
 from oarpy.cluster_state.set_aside import made_of, set_aside_text, unplaced
-from oarpy.cluster_state.waiting_rows import StoredJob, WaitingRows
+from oarpy.cluster_state.stored_jobs import StoredHolder, StoredJob
+from oarpy.cluster_state.waiting_rows import WaitingRows
 from oarpy.cluster_state.window_line import WindowLine
 from oarpy.configuration import Configuration
 from oarpy.model.dates import NO_DATES, JobDates
@@ -224,16 +225,17 @@ class SnapshotReader:
     def _requests_of(self, rows: Iterable[StoredJob]) -> dict[int, ReadRequest]:
         return {row.id: self._requests[row.submission] for row in rows}
 
-    def _held(self, connection: Connection, accepted: Collection[int]) -> list[snapshot_rows.HoldingRow]:
+    def _held(self, connection: Connection, accepted: Collection[int]) -> list[StoredHolder]:
         """Return who holds resources, without what others may take from running jobs."""
         self._extensions.read(connection, any_there=self._growing)
         # what goes for a broker's part does not keep that part waiting, as best-effort jobs do not
         rows = [
-            replace(row, types=(*row.types, BESTEFFORT)) if row.evicted else row for row in _held(connection, accepted)
+            structs.replace(row, types=(*row.types, BESTEFFORT)) if row.evicted else row
+            for row in _held(connection, accepted)
         ]
         if self._gated:
             ends = snapshot_rows.gated_ends(connection)
-            rows = [replace(row, walltime=ends[row.id] - row.start) if row.id in ends else row for row in rows]
+            rows = [structs.replace(row, walltime=ends[row.id] - row.start) if row.id in ends else row for row in rows]
         return self._extensions.without_revocable(rows)
 
     def _with_extensions(self, connection: Connection, snapshot: Snapshot, withheld: Collection[int]) -> Snapshot:
@@ -419,7 +421,7 @@ class SnapshotReader:
         return tuple(made_of((row for row in rows if row.id in names), make, aside)), broken
 
     def _holding_jobs(
-        self, rows: Sequence[snapshot_rows.HoldingRow], amounts: Mapping[int, tuple[Consumption, ...]], now: int
+        self, rows: Sequence[StoredHolder], amounts: Mapping[int, tuple[Consumption, ...]], now: int
     ) -> list[HoldingJob]:
         """Return the jobs that hold resources; the bits of one that held the same before come from the last pass."""
         known, self._bits = self._bits, {}
@@ -441,7 +443,7 @@ class SnapshotReader:
             for row in rows
         ]
 
-    def _start(self, row: snapshot_rows.HoldingRow) -> int:
+    def _start(self, row: StoredHolder) -> int:
         """Return when a job began to hold: when it was started here, unless its launch took long."""
         begun = self._begun.get(row.id)
         return begun if begun is not None and abs(row.start - begun) <= LAUNCH else int(row.start)
@@ -558,11 +560,13 @@ def _dates(row: StoredJob) -> tuple[JobDates, str]:
         return NO_DATES, str(error)
 
 
-def _held(connection: Connection, accepted: Collection[int]) -> list[snapshot_rows.HoldingRow]:
+def _held(connection: Connection, accepted: Collection[int]) -> list[StoredHolder]:
     """Return who holds resources, and who keeps others from those that a start or an acceptance was refused for."""
-    held, refusals = snapshot_rows.holding(connection), refusals_of(connection)
+    held, refusals = snapshot_rows.holding(connection, StoredHolder), refusals_of(connection)
     if refusals.contested:
-        strays = snapshot_rows.strays(connection, refusals.contested, [row.id for row in held], list(accepted))
+        strays = snapshot_rows.strays(
+            connection, refusals.contested, [row.id for row in held], list(accepted), StoredHolder
+        )
         refusals.contested = {resource for row in strays for resource in row.resources}
         held += strays
     return held
@@ -582,25 +586,18 @@ def _leaving(row: snapshot_rows.ReservedRow) -> HoldingJob:
 
 
 def _holding_job(
-    row: snapshot_rows.HoldingRow, start: int, bits: int, consumes: tuple[Consumption, ...], given_back: int, now: int
+    row: StoredHolder, start: int, bits: int, consumes: tuple[Consumption, ...], given_back: int, now: int
 ) -> HoldingJob:
     """Return a job that holds resources. One that is over its walltime is taken to hold them a little longer."""
     # up, not down: with the parts of a second that a job was suspended, it would else be over before its end
     walltime = math.ceil(row.walltime)
     walltime = max(walltime, now + OVERRUN - start if start + walltime <= now else 0)
-    return HoldingJob(
-        id=row.id,
-        user=row.user,
+    return HoldingJob.of(
+        row,
         start=min(start, now),
         walltime=walltime + max(start - now, 0),
-        resources=row.resources,
-        project=row.project,
-        queue=row.queue,
-        name=row.name,
-        types=row.types,
         bits=bits,
         consumes=consumes,
         given_back=given_back,
-        resuming=row.resuming,
         checkpoint=row.checkpoint if row.dies_at is None else max(math.ceil(row.dies_at) - now, 0),
     )

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oarpy.scheduler.snapshot import AskedJob
+from oarpy.cluster_state.stored_jobs import StoredJob
 from oarpy.store.database import Connection
 from oarpy.store.passes import snapshot_rows
-
-
-class StoredJob(AskedJob, frozen=True, kw_only=True):
-    """A job in Waiting or Hold, as its row stood at ``version``. Instants are epoch seconds."""
-
-    version: int
-    submission: int
-    reservation_state: str | None
 
 
 class WaitingRows:

@@ -128,35 +128,47 @@ def ways_of(submission: Submission) -> tuple[Alternative, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class HoldingJob:
-    """A running job, an accepted reservation or an earlier placement that stays.
+class HeldJob(Struct, frozen=True):
+    """What is known of a job that holds ``resources`` (ids) by itself: its row, and an entry of a scenario, have this.
 
-    ``resources`` are ids; ``bits``, when given, is the same set for the snapshot's platform and saves the conversion.
-    ``given_back`` are the resources, not among them, that it does not hold while it is suspended, but from ``resumes``
-    on (None: not foreseen). It keeps the consumables of both. ``resuming``: it wants them back as soon as possible.
-    ``checkpoint`` is how many seconds it takes from now on to write its state, 0 when it cannot. A revocable ``part``
-    of a job holds beside it, as a best-effort job whose checkpoint is the notice that it is given. ``levels`` are those
-    that its request names: of the exclusive ones it has whole blocks.
+    ``resuming``: it is suspended, and wants what it has given back as soon as possible. ``checkpoint`` is how many
+    seconds it takes to write its state, 0 when it cannot. ``levels`` are those that its request names: of the exclusive
+    ones it has whole blocks.
     """
 
-    id: int
+    id: Whole
     user: str
-    start: float
-    walltime: float
+    start: Number
+    walltime: Number
     resources: tuple[int, ...] = ()
     project: str = "default"
     queue: str = "default"
     name: str = ""
-    types: tuple[str, ...] = ()
+    types: tuple[Word, ...] = ()
+    resuming: bool = False
+    checkpoint: Number = 0
+    levels: tuple[Word, ...] = ()
+
+
+class HoldingJob(HeldJob, frozen=True):
+    """A running job, an accepted reservation or an earlier placement that stays.
+
+    ``bits``, when given, is the same set as ``resources`` for the snapshot's platform and saves the conversion.
+    ``given_back`` are the resources, not among them, that it does not hold while it is suspended, but from ``resumes``
+    on (None: not foreseen). It keeps the consumables of both. A revocable ``part`` of a job holds beside it, as a
+    best-effort job whose checkpoint is the notice that it is given; any checkpoint counts from now on.
+    """
+
     bits: int | None = None
     consumes: tuple[Consumption, ...] = ()
     given_back: int = 0
     resumes: float | None = None
-    resuming: bool = False
-    checkpoint: float = 0
     part: JobPart | None = None
-    levels: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, held: HeldJob, **more: Any) -> HoldingJob:
+        """Return the job that ``held`` tells of; ``more`` are its other fields, and those that are different."""
+        return cls(**{name: getattr(held, name) for name in HeldJob.__struct_fields__} | more)
 
     @property
     def besteffort(self) -> bool:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
+from msgspec import structs
+
 from oarpy.cluster_state.order_plugins import SiteOrders
 from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import parse_dependency
@@ -105,7 +107,7 @@ def _snapshot(case: Case) -> Snapshot:
         consumables=tuple(case.consumables),
         holding=(
             *case.holding,
-            *(replace(job, resources=(), given_back=platform.bits_of(job.resources)) for job in case.suspended),
+            *(structs.replace(job, resources=(), given_back=platform.bits_of(job.resources)) for job in case.suspended),
             *(job for job in promises if job is not None),
         ),
         waiting=tuple(case.waiting),
@@ -367,7 +369,7 @@ def _suspended(case: Case, words: Sequence[str]) -> None:
     number, ids, rest, *options = words
     resuming = "resuming" in options
     _running(case, [number, ids, f"0..{rest}", *(word for word in options if word != "resuming")])
-    case.suspended.append(replace(case.holding.pop(), resuming=resuming))
+    case.suspended.append(structs.replace(case.holding.pop(), resuming=resuming))
 
 
 def _job(case: Case, words: Sequence[str]) -> None:

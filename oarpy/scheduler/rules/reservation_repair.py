@@ -13,7 +13,8 @@ A reservation for which nothing is found keeps what it has. What becomes of it i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec import structs
 
 from oarpy.scheduler.gantt.demands import CompiledRequests, Demand
 from oarpy.scheduler.gantt.gantt import Gantt
@@ -55,4 +56,4 @@ def shifted(snapshot: Snapshot, reservations: Sequence[WaitingJob]) -> dict[int,
 
 def moved(snapshot: Snapshot, job: HoldingJob, bits: int) -> HoldingJob:
     """Return ``job`` on other resources."""
-    return replace(job, bits=bits, resources=tuple(snapshot.platform.ids_of(bits)))
+    return structs.replace(job, bits=bits, resources=tuple(snapshot.platform.ids_of(bits)))

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from oarpy.scheduler.gantt.exclusive_levels import Blocks
 from oarpy.scheduler.gantt.gantt import Claim, Gantt, bits_held
 from oarpy.scheduler.job_roles import roles_of
@@ -39,7 +41,7 @@ def resumed(snapshot: Snapshot, wanting: Collection[int]) -> tuple[Snapshot, tup
         start = _earliest(snapshot, job)
         if start is None:
             continue
-        again = replace(job, resumes=start, walltime=job.walltime + start - snapshot.now)
+        again = structs.replace(job, resumes=start, walltime=job.walltime + start - snapshot.now)
         snapshot = replace(snapshot, holding=tuple(again if one.id == job.id else one for one in snapshot.holding))
         found.append(Resumption(job.id, start, _victims(snapshot, job) if start == snapshot.now else ()))
     return snapshot, tuple(found)

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from math import inf
 
+from msgspec import structs
+
 from oarpy.model.errors import OarpyError
 from oarpy.model.job_types import read_types
 from oarpy.model.setting_values import limit_of
@@ -130,7 +132,7 @@ def _less(snapshot: Snapshot, job: HoldingJob, change: WalltimeChange) -> int:
 
 def _changed(snapshot: Snapshot, job: HoldingJob, seconds: float) -> Snapshot:
     """Return the snapshot in which ``job`` runs ``seconds`` longer."""
-    longer = replace(job, walltime=job.walltime + seconds)
+    longer = structs.replace(job, walltime=job.walltime + seconds)
     return replace(snapshot, holding=tuple(longer if one.id == job.id else one for one in snapshot.holding))
 
 

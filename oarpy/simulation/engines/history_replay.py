@@ -220,8 +220,8 @@ class HistoryReplay:
             job.queue,
             job.name,
             job.types,
-            start.bits,
-            job.alternatives[start.alternative].consumes,
+            bits=start.bits,
+            consumes=job.alternatives[start.alternative].consumes,
             checkpoint=past.checkpoint,
         )
         self._succeeded[job.id] = past.succeeded

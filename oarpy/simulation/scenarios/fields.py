@@ -9,12 +9,12 @@ from __future__ import annotations
 from math import inf
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from oarpy.model.quota_calendar import DEFAULT_LEVEL
 from oarpy.model.setting_values import PolicyName, ReservationOrder
 from oarpy.model.typed_values import Number, Whole, Word
-from oarpy.scheduler.snapshot import AskedJob, Power
+from oarpy.scheduler.snapshot import AskedJob, HeldJob, Power
 
 
 class ResourceEntry(Struct):
@@ -57,23 +57,12 @@ class ConsumableEntry(Struct, forbid_unknown_fields=True):
     level: str = "network_address"
 
 
-class RunningEntry(Struct, forbid_unknown_fields=True):
+class RunningEntry(HeldJob, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A job that holds resources; ``consumes`` maps consumables to amounts, ``given_back`` is what it does not hold."""
 
-    id: Whole
-    user: str
-    start: Number
-    walltime: Number
     resources: tuple[int, ...]
-    project: str = "default"
-    queue: str = "default"
-    name: str = ""
-    types: tuple[Word, ...] = ()
-    consumes: dict[str, Any] = {}
+    consumes: dict[str, Any] = field(default_factory=dict)
     given_back: tuple[int, ...] = ()
-    resuming: bool = False
-    checkpoint: Number = 0
-    levels: tuple[Word, ...] = ()
 
 
 class RequestEntry(Struct, forbid_unknown_fields=True):

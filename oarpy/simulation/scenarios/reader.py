@@ -304,9 +304,11 @@ def _running(entry: RunningEntry, platform: Platform, consumables: frozenset[str
     for name in entry.consumes:
         if name not in consumables:
             raise _wrong(owner, "consumes", f"'{name[:40]}' is not a consumable")
-    return _built(
-        HoldingJob,
+    return HoldingJob.of(
         entry,
+        start=_exact(entry.start),
+        walltime=_exact(entry.walltime),
+        checkpoint=_exact(entry.checkpoint),
         resources=_known(owner, "resources", entry.resources, platform),
         consumes=_consumptions(owner, entry.consumes),
         given_back=_bits(owner, "given_back", entry.given_back, platform),

@@ -100,14 +100,16 @@ _DYING = "SELECT job_id FROM kill_requests WHERE state <> 'done'"
 # Jobs that hold resources; one that is not started yet holds from now on. Those that wait, of which there may be many,
 # hold none.
 _HOLDING = """
-    SELECT j.job_id, j.user_name, j.project, j.queue_name, j.job_name, j.types,
-           extract(epoch FROM coalesce(j.started_at, now()))::float8,
-           extract(epoch FROM j.walltime + j.suspended_time + coalesce(now() - j.suspended_at, interval '0'))::float8,
-           coalesce(array_agg(a.resource_id) FILTER (WHERE NOT a.suspended), '{}'),
+    SELECT j.job_id AS id, j.user_name AS user, j.project, j.queue_name AS queue, j.job_name AS name, j.types,
+           extract(epoch FROM coalesce(j.started_at, now()))::float8 AS start,
+           extract(epoch FROM j.walltime + j.suspended_time + coalesce(now() - j.suspended_at, interval '0'))::float8
+               AS walltime,
+           coalesce(array_agg(a.resource_id) FILTER (WHERE NOT a.suspended), '{}') AS resources,
            -- who is to die is asked for a checkpoint that has a date already, or for none
-           CASE WHEN max(k.job_id) IS NULL THEN extract(epoch FROM j.checkpoint) ELSE 0 END::float8,
-           coalesce(array_agg(a.resource_id) FILTER (WHERE a.suspended), '{}'), j.state = 'Resuming',
-           extract(epoch FROM max(k.not_before))::float8, coalesce(bool_or(k.requested_by = 'door'), false)
+           CASE WHEN max(k.job_id) IS NULL THEN extract(epoch FROM j.checkpoint) ELSE 0 END::float8 AS checkpoint,
+           coalesce(array_agg(a.resource_id) FILTER (WHERE a.suspended), '{}') AS suspended,
+           j.state = 'Resuming' AS resuming, extract(epoch FROM max(k.not_before))::float8 AS dies_at,
+           coalesce(bool_or(k.requested_by = 'door'), false) AS evicted
     FROM jobs j JOIN assigned_resources a ON a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended)
         LEFT JOIN kill_requests k ON k.job_id = j.job_id AND k.state <> 'done'
     WHERE j.state IN ('toAckReservation', 'toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing',
@@ -126,7 +128,8 @@ _RESERVED = """
 # Rows that keep others from resources though no pass reads them: their jobs do not hold, or do not wait, or the rows
 # are not what their jobs say. Looked for when a start was refused.
 _STRAYS = """
-    SELECT s.job_id, j.user_name, j.project, j.queue_name, s.begins, s.ends, array_agg(s.resource_id)
+    SELECT s.job_id AS id, j.user_name AS user, j.project, j.queue_name AS queue, s.begins AS start,
+           coalesce(nullif(s.ends, 0), %(stay)s) AS walltime, array_agg(s.resource_id) AS resources
     FROM (
         SELECT job_id, resource_id, extract(epoch FROM now())::float8 AS begins,
                extract(epoch FROM upper(during) - now())::float8 AS ends
@@ -177,32 +180,6 @@ _DEPENDENCIES = """
     WHERE d.job_id = ANY(%s)
     ORDER BY d.job_id, d.required_job_id
 """
-
-
-@dataclass(frozen=True, slots=True)
-class HoldingRow:
-    """A job that holds resources from ``start`` (epoch seconds) for ``walltime`` seconds.
-
-    ``checkpoint`` is how many seconds it takes to write its state, 0 when it does not; ``dies_at`` is the date of one
-    that does so now. ``suspended`` are the
-    resources that it has given back while it is suspended, which counts for its walltime; ``resuming``: it wants them.
-    ``evicted``: it is being killed for a part of a broker.
-    """
-
-    id: int
-    user: str
-    project: str
-    queue: str
-    name: str
-    types: tuple[str, ...]
-    start: float
-    walltime: float
-    resources: tuple[int, ...]
-    checkpoint: float
-    suspended: tuple[int, ...] = ()
-    resuming: bool = False
-    dies_at: float | None = None
-    evicted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,23 +337,29 @@ def dying(connection: Connection) -> set[int]:
     return {job for (job,) in connection.execute(_DYING, binary=True).fetchall()}
 
 
-def holding(connection: Connection) -> list[HoldingRow]:
-    """Return the jobs that hold resources."""
-    return [
-        HoldingRow(*row[:5], tuple(row[5]), *row[6:8], tuple(row[8]), row[9], tuple(row[10]), *row[11:])  # type: ignore[call-arg]
-        for row in connection.execute(_HOLDING, binary=True).fetchall()
-    ]
+def holding(connection: Connection, kind: type[Kind]) -> list[Kind]:
+    """Return the jobs that hold resources.
+
+    Of a ``kind`` with ``id``, ``user``, ``project``, ``queue``, ``name``, ``types``, ``start`` (epoch seconds),
+    ``walltime``, ``resources``, ``resuming`` and ``checkpoint`` (seconds, 0: it writes no state), and ``dies_at``, the
+    date of one that writes it now; ``suspended``, what it has given back, and ``evicted``: for a part of a broker.
+    """
+    return read(connection, _HOLDING, kind)
 
 
 def strays(
-    connection: Connection, resources: Collection[int], holding: Sequence[int], reserved: Sequence[int]
-) -> list[HoldingRow]:
-    """Return who keeps others from ``resources`` beside the jobs ``holding`` and the reservations ``reserved``."""
-    values = {"resources": list(resources), "holding": list(holding), "reserved": list(reserved)}
-    return [
-        HoldingRow(job, user, project, queue, "", (), begins, length or _STRAY_TIME, tuple(held), 0)
-        for job, user, project, queue, begins, length, held in connection.execute(_STRAYS, values)
-    ]
+    connection: Connection,
+    resources: Collection[int],
+    holding: Sequence[int],
+    reserved: Sequence[int],
+    kind: type[Kind],
+) -> list[Kind]:
+    """Return who keeps others from ``resources`` beside the jobs ``holding`` and the reservations ``reserved``.
+
+    Of a ``kind`` with ``id``, ``user``, ``project``, ``queue``, ``start`` (epoch seconds), ``walltime``, ``resources``.
+    """
+    about = {"resources": list(resources), "holding": list(holding), "reserved": list(reserved), "stay": _STRAY_TIME}
+    return read(connection, _STRAYS, kind, about)
 
 
 def reserved(connection: Connection) -> list[ReservedRow]:

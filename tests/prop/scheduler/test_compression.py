@@ -7,6 +7,7 @@ from itertools import combinations
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from oarpy.scheduler.passes.replanning import Planning
 from oarpy.scheduler.plan import Plan, plan
@@ -50,7 +51,7 @@ def assert_nobody_is_later(before: Plan, after: Plan) -> None:
 def test_early_completion_never_makes_a_prediction_later(data: st.DataObject) -> None:
     snapshot = data.draw(snapshots())
     # accepted reservations and jobs that overlap are not what ends early here
-    disjoint = tuple(replace(job, start=min(job.start, 0)) for job in snapshot.holding)
+    disjoint = tuple(structs.replace(job, start=min(job.start, 0)) for job in snapshot.holding)
     queue = snapshot.waiting
     snapshot = replace(snapshot, holding=disjoint, waiting=queue[: len(queue) // 2 + 1])
     planning = Planning(compression=True)

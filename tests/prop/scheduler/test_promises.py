@@ -145,7 +145,7 @@ def test_a_minimum_life_is_like_jobs_that_are_not_best_effort_until_then(
     assert all(job.start + life <= 0 for job in running if job.id in made.kill)
     young = [job for job in running if min(job.start + life, job.end + security) > 0]
     stand_ins = tuple(
-        replace(job, types=(), id=job.id + 100, walltime=min(life - security, job.walltime))
+        structs.replace(job, types=(), id=job.id + 100, walltime=min(life - security, job.walltime))
         for job in young
         if min(job.start + life - security, job.end) > 0
     )

@@ -162,7 +162,7 @@ class Cluster:
             stopped = holding[place % len(holding)]
             given = stopped.given_back or PLATFORM.bits_of(stopped.resources)
             resumes = self.draw(st.sampled_from([None, self.snapshot.now + 1, self.snapshot.now + 3]))
-            still = replace(stopped, resources=(), given_back=given, resumes=resumes)
+            still = structs.replace(stopped, resources=(), given_back=given, resumes=resumes)
             self.snapshot = replace(self.snapshot, holding=tuple(still if one is stopped else one for one in holding))
         elif event in ("hold", "delete") and waiting:
             job = waiting[place % len(waiting)]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from oarpy.model.dependency import Dependency, Shift
 from oarpy.model.request import Consumption, parse_request
@@ -89,7 +90,7 @@ changes = st.builds(
 def with_walltimes(snapshot: Snapshot, granted: dict[int, int]) -> Snapshot:
     return replace(
         snapshot,
-        holding=tuple(replace(one, walltime=one.walltime + granted.get(one.id, 0)) for one in snapshot.holding),
+        holding=tuple(structs.replace(one, walltime=one.walltime + granted.get(one.id, 0)) for one in snapshot.holding),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec import structs
 
 from oarpy.model.request import Consumption
 from oarpy.scheduler.resources.consumables import Consumable
@@ -82,7 +82,7 @@ def test_reservations_find_their_memory() -> None:
 def test_a_suspended_best_effort_job_goes_when_its_amount_is_needed() -> None:
     """What it has in memory is still there: only its end gives that back."""
     asleep = running(9, "1", 0, 100, types="besteffort", user="guest", consumes=(Consumption("memory", 8),))
-    asleep = replace(asleep, resources=(), given_back=TWO_HOSTS.bits_of((1,)))
+    asleep = structs.replace(asleep, resources=(), given_back=TWO_HOSTS.bits_of((1,)))
     made = planned(TWO_HOSTS, asleep, job(1, "/core=1,memory=6", 10), job(2, "/core=1", 10), consumables=MEMORY)
     assert made.kill == (9,)
     assert {one.job: one.verdict for one in made.placements} == {1: "resources_busy", 2: "starts"}

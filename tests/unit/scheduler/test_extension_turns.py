@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -33,7 +32,7 @@ def extension(number: int, hosts: int, asked: float = 5, *, revocable: bool = Fa
 def held(resource: int, *, notice: float = 30, since: int = 2) -> HoldingJob:
     """Return a host that job 1 holds until somebody needs it."""
     one = running(-2 * resource - 1, str(resource), since, END - since)
-    return replace(one, checkpoint=notice, part=JobPart(1, END, revocable=True))
+    return structs.replace(one, checkpoint=notice, part=JobPart(1, END, revocable=True))
 
 
 def decided(*jobs: WaitingJob | HoldingJob, now: float = NOW, **rest: Any) -> Decisions:

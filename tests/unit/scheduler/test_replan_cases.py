@@ -99,7 +99,7 @@ def test_a_start_that_has_gone_by_takes_a_full_pass() -> None:
     planning, snapshot, made = planned_once()
     started = begun(snapshot, made)
     planning.plan(started)
-    late = replace(started.holding[0], walltime=60)
+    late = structs.replace(started.holding[0], walltime=60)
     assert passes(planning, replace(started, now=51, holding=(late,))) == 1
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from oarpy.scheduler.explain.counterfactuals import counterfactuals
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.resources.consumables import Consumable
@@ -20,7 +22,7 @@ Jobs = tuple[WaitingJob | HoldingJob, ...]
 def suspended(number: int, resources: str, rest: int, types: str = "", platform: Platform = TWO) -> HoldingJob:
     """Return a job with ``rest`` seconds of its walltime left that has given its resources back."""
     one = running(number, resources, 0, rest, types=types)
-    return replace(one, resources=(), given_back=platform.bits_of(one.resources))
+    return structs.replace(one, resources=(), given_back=platform.bits_of(one.resources))
 
 
 def snapshot_of(jobs: Jobs, **rest: Any) -> Snapshot:
@@ -64,7 +66,7 @@ def test_quotas_hold_when_it_goes_on() -> None:
 
 def test_it_keeps_its_memory() -> None:
     memory = (Consumable("memory", "network_address", {"n1": 4}),)
-    kept = replace(suspended(9, "1", 50), consumes=job(0, "/core=1,memory=3", 1).alternatives[0].consumes)
+    kept = structs.replace(suspended(9, "1", 50), consumes=job(0, "/core=1,memory=3", 1).alternatives[0].consumes)
     small, large = job(1, "/core=1,memory=1", 10), job(2, "/core=1,memory=2", 10)
     made = plan(snapshot_of((kept, small, large), consumables=memory)).by_job()
     assert (made[1].start, made[2].start) == (0, 50)

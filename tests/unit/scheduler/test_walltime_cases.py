@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec import structs
 
 from oarpy.model.dependency import Dependency
 from oarpy.scheduler.plan import plan
@@ -94,7 +95,7 @@ def test_who_waits_for_the_end_of_the_job_counts_unless_it_is_ones_own() -> None
 
 def test_amounts_bound_a_job_on_resources_that_nobody_wants() -> None:
     memory = (Consumable("memory", "network_address", {"n1": 4}),)
-    first = replace(running(9, "1", 0, 20), consumes=job(0, "/core=1,memory=3", 1).alternatives[0].consumes)
+    first = structs.replace(running(9, "1", 0, 20), consumes=job(0, "/core=1,memory=3", 1).alternatives[0].consumes)
     jobs = first, running(8, "2", 0, 40), job(1, "/core=1,memory=2", 20)
     assert granted(jobs, 50, consumables=memory) == 0
     later = first, running(8, "2", 0, 40), job(1, "/core=2,memory=2", 20)
@@ -102,5 +103,5 @@ def test_amounts_bound_a_job_on_resources_that_nobody_wants() -> None:
 
 
 def test_a_deadline_bounds_its_own_job() -> None:
-    jobs: Jobs = (replace(running(9, "1", 1_800_000_000, 20), types=("deadline=1800000050",)),)
+    jobs: Jobs = (structs.replace(running(9, "1", 1_800_000_000, 20), types=("deadline=1800000050",)),)
     assert granted(jobs, 90, now=1_800_000_000) == 30

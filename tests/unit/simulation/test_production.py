@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from oarpy.model.errors import UsageError
 from oarpy.model.setting_values import PolicyName
@@ -80,7 +79,9 @@ class UntilCompletion(FullPasses):
     def _place(
         self, now: float, holding: tuple[HoldingJob, ...], waiting: tuple[WaitingJob, ...]
     ) -> dict[int, HoldingJob]:
-        ending = tuple(replace(job, walltime=now - job.start + 0.5) if job.end <= now else job for job in holding)
+        ending = tuple(
+            structs.replace(job, walltime=now - job.start + 0.5) if job.end <= now else job for job in holding
+        )
         placed = super()._place(now, ending, waiting)
         return dict(sorted(placed.items(), key=lambda one: self._ranks[one[0]]))
 

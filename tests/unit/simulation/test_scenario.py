@@ -275,7 +275,6 @@ def test_decisions_are_told_when_asked_for(tmp_path: Path) -> None:
     [
         (entries.QueueEntry, Queue, set()),
         (entries.QuotaEntry, QuotaRule, set()),
-        (entries.RunningEntry, HoldingJob, {"bits", "resumes", "part"}),
         (entries.DatesEntry, JobDates, set()),
         (entries.ReservationEntry, Reservation, set()),
         (entries.WalltimeRequestEntry, WalltimeRequest, set()),
