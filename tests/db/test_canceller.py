@@ -143,6 +143,21 @@ def test_whoever_deletes_a_job_that_writes_its_checkpoint_does_not_wait(cluster:
     assert cluster.sql("SELECT count(*) FROM jobs WHERE resubmit_of IS NOT NULL") == [(0,)]
 
 
+@pytest.mark.parametrize("decided", [False, True])
+def test_who_deletes_a_job_that_gives_way_does_not_want_it_again(cluster: SmallCluster, decided: bool) -> None:
+    cheap = cluster.submit("/nodes=1", queue="besteffort", types=("besteffort", "idempotent"))
+    cluster.settle()
+    cluster.submit("/nodes=1")
+    cluster.plan()
+    if decided:
+        cluster.cancel()
+    kill_requests.ask(cluster.connection, [cheap], "ann", "oardel")
+    cluster.settle()
+    assert cluster.state(cheap) == "Error"
+    assert cluster.job(cheap, "message") == ("killed: BESTEFFORT_KILL" if decided else "killed: oardel")
+    assert cluster.sql("SELECT count(*) FROM jobs WHERE resubmit_of IS NOT NULL") == [(0,)]
+
+
 def test_a_young_best_effort_job_is_left_alone(connection: Connection) -> None:
     cluster = SmallCluster(connection, with_settings(scheduler={"besteffort_minimum_life": 300}))
     cluster.add_nodes("n1")

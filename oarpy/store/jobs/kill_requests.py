@@ -13,15 +13,16 @@ from oarpy.store.events import log_request
 GAVE_WAY = "BESTEFFORT_KILL"
 """Why a best-effort job is killed whose resources others need: the reason of its request, and its event."""
 
-# One request a job: asking again while the first is under way changes nothing. The exception is a request that leaves
-# the job time for its checkpoint: whoever deletes the job does not wait for that.
+# One request a job: asking again while the first is under way changes nothing. The exception is a request of a module:
+# whoever deletes the job does not wait for its checkpoint, and does not want it submitted again.
 _ASK = """
-    INSERT INTO kill_requests (job_id, requested_by, reason)
+    INSERT INTO kill_requests AS k (job_id, requested_by, reason)
     SELECT id, %s, %s FROM unnest(%s::bigint[]) AS id
     ON CONFLICT (job_id) DO UPDATE
-        SET state = 'asked', requested_at = now(), requested_by = excluded.requested_by, reason = excluded.reason,
-            not_before = NULL
-        WHERE kill_requests.state = 'done' OR (kill_requests.state = 'asked' AND kill_requests.not_before IS NOT NULL)
+        SET state = CASE k.state WHEN 'decided' THEN 'decided' ELSE 'asked' END, requested_at = now(),
+            requested_by = excluded.requested_by,
+            reason = CASE k.state WHEN 'decided' THEN k.reason ELSE excluded.reason END, not_before = NULL
+        WHERE k.state = 'done' OR k.requested_by IN ('metascheduler', 'monitor')
 """
 
 # Live jobs, unless somebody has asked already.
