@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,16 +11,45 @@ from oarpy.model.states import ALLOWED, FINAL_STATES, JobState
 from oarpy.store.analytics import recount
 from oarpy.wire.jobs import JobKey, JobSpec
 from tests.campaigns.virtual_cluster import VirtualCluster, Wrong
+from tests.harness.fake_transport import FakeJob
+from tests.harness.virtual_time import SECOND
 
 _JOBS = """
     SELECT job_id, state, attempt, exit_status, extract(epoch FROM started_at)::float8,
-           extract(epoch FROM ended_at)::float8, types, accounted, message
+           extract(epoch FROM ended_at)::float8, types, accounted, message, extract(epoch FROM walltime)::bigint
     FROM jobs ORDER BY job_id
 """
 _HELD_ON = """
     SELECT a.resource_id FROM assigned_resources a JOIN resources r USING (resource_id)
     WHERE a.job_id = %s AND r.network_address = %s AND upper_inf(a.during)
 """
+_UNMET = """
+    SELECT required_job_id, state FROM job_dependencies d JOIN jobs r ON r.job_id = d.required_job_id
+    WHERE d.job_id = %s AND (
+        d.outcome = 'ok' AND (r.state <> 'Terminated' OR r.exit_status <> 0)
+        OR r.state NOT IN ('Terminated', 'Error') AND NOT EXISTS (
+            SELECT FROM kill_requests k WHERE k.job_id = r.job_id)
+        OR d.outcome = 'notok' AND r.state = 'Terminated' AND coalesce(r.exit_status, 0) = 0)
+"""
+_WITHDRAWN = """
+    SELECT a.job_id, r.network_address FROM assigned_resources a JOIN resources r USING (resource_id)
+        JOIN jobs j USING (job_id)
+    WHERE (upper_inf(a.during) OR a.suspended) AND r.state = 'Absent' AND j.state NOT IN ('Terminated', 'Error')
+      AND j.state <> 'Finishing' AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = a.job_id)
+"""
+_ON_LOST_NODES = """
+    SELECT a.job_id, j.state, r.network_address FROM assigned_resources a JOIN resources r USING (resource_id)
+        JOIN jobs j USING (job_id)
+    WHERE (upper_inf(a.during) OR a.suspended) AND r.network_address = ANY(%s)
+      AND j.state IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming')
+"""
+_NOT_SUSPECTED = (
+    "SELECT resource_id, network_address FROM resources WHERE network_address = ANY(%s) AND state = 'Alive'"
+)
+_PATIENCE = 90 * SECOND
+"""For how long a node may differ from what users are told, when all is calm."""
+_HEARS = ("metascheduler", "launcher", "canceller", "accounting")
+"""Modules that are told of all they have to do."""
 _LEFT = {
     "jobs that are not over": "SELECT job_id, state FROM jobs WHERE state NOT IN ('Terminated', 'Error')",
     "jobs that are not accounted": "SELECT job_id FROM jobs WHERE NOT accounted",
@@ -60,6 +89,7 @@ class Seen:
     types: tuple[str, ...]
     accounted: bool
     message: str
+    walltime: int | None
 
 
 def _reachable() -> Mapping[JobState, frozenset[JobState]]:
@@ -83,8 +113,12 @@ class Oracle:
     submitted: set[int] = field(default_factory=set)
     deleted: set[int] = field(default_factory=set)
     seen: dict[int, Seen] = field(default_factory=dict)
+    changed: int = 0
+    """When a job was seen to change last."""
     _rows: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     """What ``seen`` was made from."""
+    _odd: dict[tuple[JobKey, str], int] = field(default_factory=dict)
+    """What on a node differs from what users are told, and since when."""
     _never: set[int] = field(default_factory=set)
     """Jobs that were over before any program of theirs began."""
     _places: dict[JobKey, tuple[str, frozenset[int]]] = field(default_factory=dict)
@@ -93,10 +127,12 @@ class Oracle:
     def starts(self, spec: JobSpec) -> None:
         """Check a program as it begins on a node. Raises :class:`Wrong` if it may not."""
         key, nodes = spec.key, self.cluster.nodes
-        if self.cluster.began[key] > 1 and key.job not in self.cluster.disturbed:
+        if self.cluster.began[key] > 1:
             raise Wrong(f"{key} begins a second time")
         if key.job in self._never:
             raise Wrong(f"{key} begins, though users were told that the job is over")
+        if unmet := self.cluster.rows(_UNMET, key.job):
+            raise Wrong(f"{key} begins, though it depends on {unmet}")
         earlier = [one for one in self._places if one.job == key.job and one.attempt < key.attempt]
         if earlier and key.job not in self.cluster.disturbed:
             raise Wrong(f"{key} begins after {earlier} did")
@@ -117,8 +153,8 @@ class Oracle:
         for job, row in rows.items():
             if self._rows.get(job) == row:
                 continue
-            _, state, attempt, status, started, ended, types, accounted, message = row
-            now = Seen(JobState(state), attempt, status, started, ended, tuple(types), accounted, message)
+            _, state, attempt, status, started, ended, types, *rest = row
+            now = Seen(JobState(state), attempt, status, started, ended, tuple(types), *rest)
             if (before := self.seen.get(job)) is not None:
                 self._compare(job, before, now)
             self.cluster.note(f"job {job} {now}")
@@ -127,7 +163,43 @@ class Oracle:
             if now.state is JobState.RUNNING and not self._is_idle(now) and now.attempt:
                 self._require_begun(job, now)
             self.seen[job] = now
+            self.changed = self.cluster.clock.now
         self._rows = rows
+
+    def ran(self, module: str, word: str, *, unasked: bool = False) -> None:
+        """Check what a module did; ``unasked``: it ran for its period alone. Raises :class:`Wrong`."""
+        if module == "monitor" and word and (rows := self.cluster.rows(_WITHDRAWN)):
+            raise Wrong(f"jobs stay on resources that were taken away: {rows[:5]}")
+        if unasked and module in _HEARS and word != "nothing":
+            raise Wrong(f"{module} was not told of something: {word}")
+
+    def look_at_nodes(self) -> None:
+        """Compare what runs with what users are told, when all is calm. Raises :class:`Wrong`."""
+        odd: dict[tuple[JobKey, str], int] = {}
+        for node in self.cluster.nodes._nodes.values():
+            for key, program in node.jobs.items():
+                if program.started is None or program.ended is not None or node.unreachable or key.job not in self.seen:
+                    continue
+                if why := _differs(key, self.seen[key.job], program):
+                    since = odd[key, why] = self._odd.get((key, why), self.cluster.clock.now)
+                    if self.cluster.clock.now - since > _PATIENCE:
+                        raise Wrong(f"{key} {why} on {node.name}, and users are told {self.seen[key.job]}")
+        for job, told in self.seen.items():
+            key = JobKey(job, told.attempt)
+            if told.state is not JobState.RUNNING or key not in self._places:
+                continue
+            node = self.cluster.nodes.node(self._places[key][0])
+            if key not in node.jobs and not node.unreachable:
+                since = odd[key, "is gone"] = self._odd.get((key, "is gone"), self.cluster.clock.now)
+                if self.cluster.clock.now - since > _PATIENCE:
+                    raise Wrong(f"{key} is gone from {node.name}, and users are told {told}")
+        self._odd = odd
+
+    def require_given_up(self, away: Sequence[str]) -> None:
+        """Check that nodes which are away for long are given up. Raises :class:`Wrong`."""
+        for what, query in {"jobs wait for nodes": _ON_LOST_NODES, "resources of nodes": _NOT_SUSPECTED}.items():
+            if rows := self.cluster.rows(query, [*away]):
+                raise Wrong(f"{what} that are away: {rows[:5]}")
 
     @staticmethod
     def _is_idle(job: Seen) -> bool:
@@ -170,13 +242,34 @@ class Oracle:
         for node in nodes._nodes.values():
             for key, program in node.jobs.items():
                 yield f"{key} is {program.state} on {node.name}, which was not told to forget it"
+            for key in self.cluster.left[node.name] - node.forgotten:
+                yield f"{key} may have left processes on {node.name}, which was not told to end them"
+        killed = {job for (job,) in self.cluster.rows("SELECT job_id FROM kill_requests")}
         for key, status in self.cluster.ended.items():
             job = self.seen[key.job]
-            if job.attempt != key.attempt or key.job in self.cluster.disturbed:
+            if job.attempt != key.attempt or key.job in self.cluster.disturbed | killed:
                 continue
-            if job.state is JobState.TERMINATED and job.exit_status != status:
-                yield f"job {key.job} ended with {status}, and users were told {job.exit_status}"
+            if job.exit_status != status and not job.message.startswith("node "):
+                yield f"job {key.job} ended with {status}, and users were told {job}"
         for number, job in self.seen.items():
             began = [key for key in self._places if key.job == number]
             if job.state is JobState.TERMINATED and not began and not self._is_idle(job):
                 yield f"job {number} is Terminated and never began"
+            if "too often" in job.message and job.attempt < self.cluster.settings.jobs.launch_limit:
+                yield f"job {number} was given up after {job.attempt} attempts"
+        again = self.cluster.rows("SELECT resubmit_of FROM jobs WHERE resubmit_of = ANY(%s)", [*self.deleted])
+        if again:
+            yield f"jobs were deleted and submitted again: {again}"
+
+
+def _differs(key: JobKey, told: Seen, program: FakeJob) -> str:
+    """Say how a program that was started differs from what users are told of its job; "" if it does not."""
+    if told.state in FINAL_STATES:
+        return "runs on"
+    if told.attempt != key.attempt:
+        return "is of an earlier attempt"
+    if (program.suspended is not None) != (told.state in (JobState.SUSPENDED, JobState.RESUMING)):
+        return "is stopped" if program.suspended is not None else "goes on"
+    if told.state is JobState.RUNNING and program.walltime != told.walltime:
+        return f"has a walltime of {program.walltime}"
+    return ""

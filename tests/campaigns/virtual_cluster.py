@@ -20,7 +20,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
@@ -40,16 +40,19 @@ from oarpy.transport.base import Transport
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode
 from oarpy.wire.jobs import JobKey, JobSpec
-from oarpy.wire.messages import ChannelLost, Command, Ready, Report
+from oarpy.wire.messages import ChannelLost, Clean, Command, Ready, Report, Resize
 from tests.harness.fake_transport import FakeTransport
 from tests.harness.small_cluster import with_settings
 from tests.harness.virtual_time import SECOND, Clock, Database, Session
+
+if TYPE_CHECKING:
+    from tests.campaigns.interleaving import Strand
 
 MODULES = ("metascheduler", "launcher", "canceller", "monitor", "accounting")
 NODES, CORES = ("n1", "n2", "n3", "n4"), 2
 SETTINGS = with_settings(
     scheduler={"security_time": 1},
-    nodes={"lost_timeout": 240.0},
+    nodes={"lost_timeout": 120.0},
     jobs={"users_may_suspend": True},
     walltime={"enabled": True},
     modules={
@@ -102,6 +105,10 @@ class Process:
         self.killed = False
         self.due = 0
         """When its loop runs it again, though it hears nothing."""
+        self.by_period = False
+        """Whether that is for its period alone."""
+        self.strand: Strand | None = None
+        """Its thread, while it runs beside another process."""
         self._cluster = cluster
         self._make = make
         self._session: Session | None = None
@@ -117,6 +124,11 @@ class Process:
                 assert notifications.try_lead(self._session, self.name)
                 self.doom = doom
         return self._session
+
+    @property
+    def server_process(self) -> int | None:
+        """The process of PostgreSQL behind its session."""
+        return None if self._session is None or self._session.closed else self._session.info.backend_pid
 
     def die(self) -> None:
         """End at once; a new process of the kind takes the place."""
@@ -140,9 +152,16 @@ class Process:
         return self._cluster.clock.now
 
     def before(self, what: str) -> None:
-        """Be struck before COMMIT."""
+        """Wait for the baton, and be struck before COMMIT."""
+        if self.strand is not None:
+            self.strand.yield_baton()
         if what == "COMMIT":
             self.point(what)
+
+    def returned(self) -> None:
+        """Wait for the baton if it was passed over."""
+        if self.strand is not None:
+            self.strand.returned()
 
     def after(self, what: str) -> None:
         """Write a statement into the history, and be struck after it."""
@@ -226,6 +245,10 @@ class VirtualCluster:
         """How each program ended that did so by itself."""
         self.disturbed: set[int] = set()
         """Jobs whose programs a node lost."""
+        self.left: dict[str, set[JobKey]] = {name: set() for name in NODES}
+        """What may be left of jobs on nodes other than their first."""
+        self.calm = False
+        """Whether messages are quick."""
         self.control = database.connect()
         self._ear = notifications.Ear(self.control, notifications.EVENTS)
         self._add_nodes()
@@ -279,19 +302,20 @@ class VirtualCluster:
 
     # Processes
 
-    def run(self, name: str, doom: Doom | None = None) -> bool:
-        """Run a module once, as its loop does; tell whether it is to run again at once."""
-        process, again = self.processes[name], True
+    def run(self, name: str, doom: Doom | None = None) -> tuple[str, bool]:
+        """Run a module once, as its loop does; return what it says ("" if it was struck), and whether to run again."""
+        process, word, again = self.processes[name], "", True
         process.doom = doom
         self.counts.seen[name] += 1
         assert process.module is not None
         try:
             outcome = run(process.module, process.session, self.clock.datetime())
             self.note(f"{name}: {outcome.word}")
-            again = outcome.again
+            word, again = outcome.word, outcome.again
             process.due = self.clock.now + int(process.module.period * SECOND)
-            if outcome.wake_at is not None:
-                process.due = min(process.due, int(outcome.wake_at * SECOND))
+            process.by_period = True
+            if outcome.wake_at is not None and outcome.wake_at * SECOND < process.due:
+                process.due, process.by_period = int(outcome.wake_at * SECOND), False
         except (Killed, psycopg.OperationalError) as error:
             if process.killed:
                 if name == "launcher":
@@ -299,10 +323,14 @@ class VirtualCluster:
                 process.die()
             self.note(f"{name}: {type(error).__name__}")
         except psycopg.Error as error:
+            if process.strand is not None:  # another process was faster: the module ends, and begins anew
+                self.note(f"{name}: {type(error).__name__}")
+                process.die()
+                return "", True
             kind = "refused" if is_refusal(error) else "failed"
             raise Wrong(f"{name}: {kind} by the database: {error}") from error
         process.doom = None
-        return again
+        return word, again
 
     def act(self, user: str, what: Callable[[UserSession], Any], doom: Doom | None = None) -> tuple[bool, Any]:
         """Let a user run a command; return whether there was an answer, and it."""
@@ -373,12 +401,14 @@ class VirtualCluster:
 
     def _starts(self, spec: JobSpec) -> None:
         self.began[spec.key] += 1
+        for node in spec.nodes[1:]:
+            self.left[node].add(spec.key)
         self.note(f"{spec.key} starts")
         self.on_start(spec)
 
     def _delay(self) -> int:
         draw = self.chance.random()
-        if draw < 0.7:
+        if self.calm or draw < 0.7:
             return self.chance.randrange(1, 30_000)
         return self.chance.randrange(1, 2 * SECOND if draw < 0.95 else 60 * SECOND)
 
@@ -398,8 +428,15 @@ class VirtualCluster:
     def _arrive(self, name: str) -> None:
         _, command = self._out[name].popleft()
         self.note(f"{name} hears {type(command).__name__} {_keys(command)}")
-        self.nodes.send(name, command)
+        self._deliver(name, command)
         self._collect()
+
+    def _deliver(self, name: str, command: Command) -> None:
+        self.nodes.send(name, command)
+        if isinstance(command, Resize) and command.enters:
+            self.left[name] |= set(command.jobs)
+        elif isinstance(command, Clean) and not self.nodes.node(name).deaf:
+            self.left[name] -= set(command.jobs)
 
     def _collect(self) -> None:
         """Put what nodes said on its way."""
@@ -428,7 +465,7 @@ class VirtualCluster:
         self.opened.discard(name)
         queue, self._out[name] = self._out[name], deque()
         for _, command in [*queue][: self.chance.randint(0, len(queue))]:
-            self.nodes.send(name, command)
+            self._deliver(name, command)
         self.nodes.inbox.drain()
         self._back[name].clear()
 
@@ -446,9 +483,18 @@ class VirtualCluster:
             self.nodes.lose(name)
             self._collect()
 
+    def mend(self, name: str) -> None:
+        """Let a node be reached again, and do all it is told; its agent begins anew if it did not."""
+        node = self.nodes.node(name)
+        node.unreachable = node.refusal = node.problem = ""
+        if node.deaf:
+            node.deaf = False
+            self.lose(name)
+
     def reboot(self, name: str, *, keep_state: bool) -> None:
         """Crash a node."""
         node = self.nodes.node(name)
+        self.left[name].clear()
         self.disturbed |= {key.job for key, job in node.jobs.items() if job.ended is None}
         self.lose(name)
         self.nodes.reboot(name, keep_state)

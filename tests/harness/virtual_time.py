@@ -107,6 +107,9 @@ class Watch(Protocol):
     def before(self, what: str) -> None:
         """A statement, or COMMIT, is about to be sent."""
 
+    def returned(self) -> None:
+        """The server answered, or something was raised."""
+
     def after(self, what: str) -> None:
         """It was done."""
 
@@ -138,7 +141,10 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
         if self.info.transaction_status is TransactionStatus.IDLE:
             self._hear_clock(self.watch.begins(transaction=False))
         self.watch.before(text)
-        yield
+        try:
+            yield
+        finally:
+            self.watch.returned()
         self.watch.after(text)
 
     @contextmanager
@@ -147,10 +153,14 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
     ) -> Iterator[psycopg.Transaction]:
         """Open a transaction, and tell of its COMMIT if it is no part of another."""
         watch = self.watch if self.info.transaction_status is TransactionStatus.IDLE else None
-        with super().transaction(savepoint_name, force_rollback) as opened:
-            yield opened
+        try:
+            with super().transaction(savepoint_name, force_rollback) as opened:
+                yield opened
+                if watch is not None:
+                    watch.before("COMMIT")
+        finally:
             if watch is not None:
-                watch.before("COMMIT")
+                watch.returned()
         if watch is not None:
             watch.after("COMMIT")
 
