@@ -15,6 +15,7 @@ import hashlib
 import os
 import random
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -471,9 +472,10 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def own_server() -> Iterator[str]:
-    """Start a server in memory; return its DSN."""
+    """Start a server in memory; return its DSN. It goes with this process, also when that is terminated."""
     memory = Path("/dev/shm")
     with ExitStack() as stack:
+        stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, lambda *_: sys.exit(143)))
         place = str(memory) if os.access(memory, os.W_OK) else None
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="oarpy-virtual-", dir=place)))
         folder.chmod(0o711)
