@@ -27,9 +27,7 @@ from psycopg.conninfo import make_conninfo
 from oarpy.postgres import embedded_server
 from oarpy.postgres.binaries import available_versions
 from tests.harness.bare_environment import bare_environment, enter
-
-RANDOM = "OARPY_RANDOM_TESTS" in os.environ
-"""Whether properties are tried on other examples each time; else on the same ones."""
+from tests.harness.examples import RANDOM
 
 # before any test is imported: no test sees what this machine has of oarpy
 enter()

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from oarpy.admission.filters.filters import Columns, Filter, compile_filter
 from oarpy.model.errors import UsageError
+from tests.harness.examples import examples
 
 COLUMNS = {"cpu": "integer", "host": "text", "drain": "boolean", "t": "timestamptz", "w": "interval", "x": "numeric"}
 WORDS = r"""
@@ -19,7 +20,7 @@ mixed = st.lists(st.sampled_from(WORDS.split()) | st.text(max_size=3), max_size=
 ROW = {"cpu": 1, "host": "a", "drain": False}
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(text=mixed)
 @example("1e999 = x")
 @example("x = '1e999'")

@@ -21,6 +21,7 @@ from oarpy.grid.core.broker_state import (
     WaitingPart,
 )
 from oarpy.grid.core.exchanges import Action, AskEcts, EctsTold, JobArrived, LocalJob, PassDue, TryAt, TryDue
+from tests.harness.examples import examples
 
 CLUSTERS = tuple(GridCluster(name, procs, speed) for name, procs, speed in (("a", 8, 1), ("b", 4, 1.5), ("c", 6, 2)))
 HEURISTICS = ("mct", "minmin", "maxmin", "maxgain", "maxrelgain", "sufferage")
@@ -39,7 +40,7 @@ def through_a_file(value: Any) -> Any:
 
 
 @given(st.sampled_from(HEURISTICS), st.sampled_from([1, 2]), st.integers(0, 1000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_passes_come_out_the_same(heuristic: Any, algorithm: Any, seed: int) -> None:
     draw = Random(seed)
     rules = ReallocationRules(algorithm=algorithm, heuristic=heuristic, age_limit=draw.choice([inf, 8]))
@@ -52,7 +53,7 @@ def test_passes_come_out_the_same(heuristic: Any, algorithm: Any, seed: int) -> 
 
 
 @given(st.sampled_from(["mct", "random", "round_robin"]), st.integers(0, 1000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_clusters_and_tries_come_out_the_same_from_the_state_in_between(mapping: Any, seed: int) -> None:
     draw = Random(seed)
     deadlines = DeadlineRules(tries=3, wait=draw.choice([inf, 20]))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from oarpy.grid.simulation.grid_run import GridRun
 from oarpy.grid.simulation.queues_run import outcome_entry
 from oarpy.grid.simulation.reader import read_grid
+from tests.harness.examples import examples
 from tests.prop.grid.naive_grid import NaiveGrid
 
 POLICIES = ("fcfs", "conservative", "easy")
@@ -80,7 +81,7 @@ def simulated(file: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(grid_files())
 def test_it_comes_out_as_in_a_naive_simulation(file: dict[str, Any]) -> None:
     naive = NaiveGrid(file)
@@ -90,14 +91,14 @@ def test_it_comes_out_as_in_a_naive_simulation(file: dict[str, Any]) -> None:
     assert [tuple(move.values()) for move in found["moves"]] == naive.moves
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(grid_files(("fcfs",)))
 def test_first_come_first_served_is_the_same_on_named_processors(file: dict[str, Any]) -> None:
     counted, named = simulated(file), simulated({**file, "engine": "production"})
     assert counted == named
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(grid_files())
 def test_what_it_is_judged_by_follows_from_the_jobs(file: dict[str, Any]) -> None:
     found = simulated(file)

@@ -10,6 +10,7 @@ import pytest
 
 from oarpy.grid.simulation.command import object_of
 from tests.campaigns.decide_random import equal
+from tests.harness.examples import examples
 from tests.prop.grid.naive_bags import NaiveBags, NaiveOffers
 from tests.prop.grid.naive_promised import NaiveFlexco, NaiveWindows
 from tests.prop.grid.random_systems import random_scenario
@@ -33,5 +34,5 @@ def different(system: str, seed: int) -> str | None:
 
 @pytest.mark.parametrize("system", list(NAIVE_WORLDS))
 def test_scenarios_come_out_as_in_the_naive_world(system: str) -> None:
-    for seed in range(150):
+    for seed in range(examples(150)):
         assert different(system, seed) is None

@@ -19,6 +19,7 @@ from oarpy.grid.calls.table import Cancel, Commit, Estimate, Prepare, Waiting
 from oarpy.grid.clusters.virtual.cluster import SimulatedCluster, VirtualClock
 from oarpy.grid.core import reallocation
 from oarpy.grid.core.broker_state import GridCluster, ReallocationRules
+from tests.harness.examples import examples
 
 HEURISTICS = ["mct", "minmin", "maxmin", "maxgain", "maxrelgain", "sufferage"]
 NOW, THRESHOLD = 5000.0, 60.0
@@ -143,7 +144,7 @@ GRIDS = st.tuples(st.sampled_from(HEURISTICS), st.sampled_from(["fcfs", "conserv
 
 
 @given(GRIDS, st.sampled_from([1, 2]), st.sampled_from([2, 16]))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_a_planned_pass_is_one_that_is_carried_out(drawn: tuple[Any, Any, int], algorithm: Any, together: int) -> None:
     heuristic, policy, seed = drawn
     with pytest.MonkeyPatch.context() as patch:
@@ -180,7 +181,7 @@ def order_after(grid: SmallGrid, moves: Sequence[Any]) -> dict[str, list[str]]:
 
 
 @given(GRIDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_jobs_that_need_not_move_stay_and_the_queues_are_the_same(drawn: tuple[Any, Any, int]) -> None:
     heuristic, policy, seed = drawn
     rules = ReallocationRules(algorithm=2, heuristic=heuristic)

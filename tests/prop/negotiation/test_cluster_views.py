@@ -26,6 +26,7 @@ from oarpy.scheduler.snapshot import (
     Snapshot,
     WaitingJob,
 )
+from tests.harness.examples import examples
 
 NOW = 1000
 RANDOMS = st.randoms(use_true_random=False)
@@ -145,7 +146,7 @@ def sizes(case: Case, level: str, names: tuple[str, ...]) -> dict[str, int]:
     return {**found, QUOTAS: sum(found[name] for name in names)}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(RANDOMS, st.booleans())
 def test_with_exact_the_start_that_a_launcher_computes_is_the_planned_one(random: Random, limited: bool) -> None:
     case = Case(random, limited=limited)
@@ -170,7 +171,7 @@ def test_with_exact_the_start_that_a_launcher_computes_is_the_planned_one(random
     assert (None if computed is None or computed >= FAR else computed) == planned
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(RANDOMS)
 def test_by_counts_no_place_is_computed_that_is_later_than_the_planned_one(random: Random) -> None:
     case = Case(random)

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from oarpy.scheduler.decide import Decisions
 from oarpy.scheduler.negotiation.events import EstimatedStart, ViewChange
 from oarpy.scheduler.resources.bit_sets import positions
+from tests.harness.examples import examples
 from tests.prop.negotiation.naive_cluster import NaivePass
 from tests.prop.negotiation.virtual_cluster import VirtualCluster
 
 RANDOMS = st.randoms(use_true_random=False)
-FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def decided(made: Decisions, now: float) -> dict[str, object]:

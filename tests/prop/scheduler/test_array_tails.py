@@ -15,6 +15,7 @@ from oarpy.scheduler.passes.starts_only import plan_starts
 from oarpy.scheduler.plan import Plan, plan
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
+from tests.harness.examples import examples
 from tests.prop.scheduler.test_invariants import snapshots
 
 
@@ -43,7 +44,7 @@ def _starts(made: Plan) -> list[tuple[int, int]]:
 
 
 @given(queues_with_arrays())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_heads_start_as_all_would(snapshot: Snapshot) -> None:
     tails = ArrayTails()
     tails.renew(snapshot, whole=True)
@@ -62,7 +63,7 @@ def test_heads_start_as_all_would(snapshot: Snapshot) -> None:
 
 
 @given(queues_with_arrays(), st.data())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_heads_stay_as_long_as_jobs_start(snapshot: Snapshot, data: st.DataObject) -> None:
     tails = ArrayTails()
     tails.renew(snapshot, whole=True)

@@ -14,6 +14,7 @@ from oarpy.scheduler.decide import decide
 from oarpy.scheduler.forecast.completions import Completions
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
+from tests.harness.examples import examples
 from tests.prop.scheduler.test_replan import EVENTS, Cluster
 
 
@@ -55,7 +56,9 @@ def further_jobs(cluster: Cluster, count: int) -> list[WaitingJob]:
 
 
 @given(st.data(), st.booleans(), st.sampled_from(["conservative", "conservative", "fcfs"]))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 def test_ends_asked_one_after_the_other_are_those_of_whole_plans(
     data: st.DataObject, rich: bool, policy: PolicyName
 ) -> None:
@@ -81,7 +84,9 @@ def test_ends_asked_one_after_the_other_are_those_of_whole_plans(
 
 
 @given(st.data(), st.sampled_from(["easy", "first_fit"]))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 def test_where_no_start_is_foreseen_rounds_are_played_forward(data: st.DataObject, policy: PolicyName) -> None:
     """A job that starts now ends with its walltime, and one that the first round leaves ends after the next end."""
     cluster = moved_on(data, rich=False)

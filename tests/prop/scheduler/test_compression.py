@@ -13,6 +13,7 @@ from oarpy.scheduler.passes.replanning import Planning
 from oarpy.scheduler.plan import Plan, plan
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot
 from oarpy.scheduler.verdicts import Verdict
+from tests.harness.examples import examples
 from tests.prop.scheduler.test_invariants import PLATFORM, snapshots
 
 
@@ -47,7 +48,9 @@ def assert_nobody_is_later(before: Plan, after: Plan) -> None:
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 def test_early_completion_never_makes_a_prediction_later(data: st.DataObject) -> None:
     snapshot = data.draw(snapshots())
     # accepted reservations and jobs that overlap are not what ends early here
@@ -85,6 +88,6 @@ def test_early_completion_never_makes_a_prediction_later(data: st.DataObject) ->
 
 
 @given(snapshots())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_without_early_ends_it_is_the_plan(snapshot: Snapshot) -> None:
     assert Planning(compression=True).plan(snapshot) == plan(snapshot)

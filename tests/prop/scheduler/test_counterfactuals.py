@@ -26,6 +26,7 @@ from oarpy.scheduler.plan import Placement, plan
 from oarpy.scheduler.rules.energy import Waking
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.simulation.scenarios.reader import admitted, read_scenario
+from tests.harness.examples import examples
 from tests.prop.scheduler.test_reference import scenarios
 
 
@@ -78,7 +79,9 @@ def with_known_filters(snapshot: Snapshot) -> Snapshot:
 
 
 @given(scenarios(), st.data())
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 def test_relaxed_jobs_start_as_said(scenario: dict[str, Any], data: st.DataObject) -> None:
     snapshot = with_known_filters(read_scenario(json.dumps(scenario)))
     job = data.draw(st.sampled_from(snapshot.waiting))

@@ -14,6 +14,7 @@ from oarpy.scheduler.plan import Plan, plan
 from oarpy.scheduler.resources import matching
 from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, Outage, QuotaRule, Snapshot, WaitingJob
+from tests.harness.examples import examples
 
 REQUESTS = [
     "/core=1",
@@ -59,7 +60,7 @@ def _held(snapshot: Snapshot, made: Plan) -> list[tuple[float, float, int]]:
 
 
 @given(snapshots())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_no_resource_is_held_twice_and_every_job_that_can_be_placed_is(snapshot: Snapshot) -> None:
     made = plan(snapshot)
     for (begin, end, bits), (other_begin, other_end, other_bits) in combinations(_held(snapshot, made), 2):
@@ -68,7 +69,7 @@ def test_no_resource_is_held_twice_and_every_job_that_can_be_placed_is(snapshot:
 
 
 @given(snapshots())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_nobody_is_delayed_by_jobs_behind_it(snapshot: Snapshot) -> None:
     made = plan(snapshot)
     half = len(snapshot.waiting) // 2
@@ -77,7 +78,7 @@ def test_nobody_is_delayed_by_jobs_behind_it(snapshot: Snapshot) -> None:
 
 
 @given(snapshots(), st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_the_order_of_the_lists_changes_nothing(snapshot: Snapshot, draw: object) -> None:
     shuffled = list(snapshot.waiting)
     draw.shuffle(shuffled)  # type: ignore[attr-defined]
@@ -85,7 +86,7 @@ def test_the_order_of_the_lists_changes_nothing(snapshot: Snapshot, draw: object
 
 
 @given(snapshots())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_shortcuts_change_nothing(snapshot: Snapshot) -> None:
     """Blocks counted one by one, and every job looked for from now on, give the same plan."""
     made = plan(snapshot)
@@ -119,7 +120,7 @@ def _as_holding(snapshot: Snapshot, placements: tuple[object, ...]) -> list[Hold
 
 
 @given(snapshots(), st.integers(4, 30), st.integers(1, 6), st.sampled_from(["*", "/"]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_quotas_hold_at_every_instant(snapshot: Snapshot, resources: int, jobs: int, users: str) -> None:
     snapshot = replace(snapshot, holding=(), quotas=(QuotaRule(user=users, resources=resources, jobs=jobs),))
     made = plan(snapshot).by_job()
@@ -152,7 +153,7 @@ def calendars(draw: st.DrawFn) -> tuple[QuotaRule, ...]:
 
 
 @given(snapshots(), calendars())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_each_part_of_a_job_keeps_the_quota_of_its_period(snapshot: Snapshot, rules: tuple[QuotaRule, ...]) -> None:
     """Looked at whenever a job or a period begins, with a rule chosen in the plainest way."""
     snapshot = replace(snapshot, holding=(), quotas=rules)
@@ -183,7 +184,7 @@ outages = st.builds(
 
 
 @given(snapshots(), st.lists(outages, max_size=3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_nothing_is_placed_where_and_when_there_is_an_outage(snapshot: Snapshot, found: list[Outage]) -> None:
     snapshot = replace(snapshot, outages=tuple(found))
     for placement in plan(snapshot).placements:

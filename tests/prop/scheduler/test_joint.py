@@ -17,6 +17,7 @@ from oarpy.scheduler.resources.block_requirements import Gauges
 from oarpy.scheduler.resources.consumables import Capacities, Consumable
 from oarpy.scheduler.resources.matching import Matchers, RequestMatcher
 from oarpy.scheduler.resources.platform import Platform, Resource
+from tests.harness.examples import examples
 
 LAST = 60
 NODES, CORES = 10, 40
@@ -90,7 +91,7 @@ def _tried(
 
 
 @given(holds, st.sampled_from(TEXTS.split()), masks, asked, st.booleans(), st.integers(0, 30), st.integers(1, 25))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_it_finds_what_trying_every_second_finds(
     held: list[tuple[int, int, set[int], tuple[Consumption, ...]]],
     text: str,
@@ -115,7 +116,7 @@ def test_it_finds_what_trying_every_second_finds(
 
 
 @given(holds)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_stocks_equal_amounts_counted_second_by_second(
     held: list[tuple[int, int, set[int], tuple[Consumption, ...]]],
 ) -> None:

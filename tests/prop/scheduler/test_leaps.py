@@ -16,6 +16,7 @@ from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.resources.matching import Matchers, RequestMatcher
 from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Snapshot, WaitingJob
+from tests.harness.examples import examples
 
 CORES = 16
 EVEN = Platform.build(
@@ -103,7 +104,7 @@ def test_requests_for_some_of_unequal_blocks_do_not_grow(text: str) -> None:
 @given(
     platforms, st.sampled_from(GROWING) | st.sampled_from(OTHERS), st.integers(1, 40), held, rules, st.integers(0, 2)
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_a_quota_forbids_every_date_passed_over(
     platform: Platform, text: str, walltime: int, jobs: list[HoldingJob], quotas: list[QuotaRule], security: int
 ) -> None:

@@ -12,6 +12,7 @@ from oarpy.scheduler.explain.queue_position import standing
 from oarpy.scheduler.order.queue_orders import ORDERS
 from oarpy.scheduler.passes.planner import Planner
 from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
+from tests.harness.examples import examples
 from tests.harness.scheduling_cases import cluster, job
 
 PLATFORM = cluster("n1:4 n2:4")
@@ -61,13 +62,13 @@ def shown(snapshot: Snapshot) -> dict[int, int]:
 
 
 @given(snapshots())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_job_is_shown_the_place_that_it_has_in_the_pass(snapshot: Snapshot) -> None:
     assert shown(snapshot) == places(snapshot)
 
 
 @given(snapshots())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_nice_jobs_change_places_with_jobs_of_their_user_alone(snapshot: Snapshot) -> None:
     plain = replace(snapshot, waiting=tuple(structs.replace(one, nice=0) for one in snapshot.waiting))
     jobs = {one.id: one for one in snapshot.waiting}

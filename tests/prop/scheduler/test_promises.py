@@ -15,6 +15,7 @@ from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.rules.reservation_repair import moved, shifted
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, Snapshot, WaitingJob
+from tests.harness.examples import examples
 
 NODES, CORES, SECURITY = 5, 2, 1
 requests = st.sampled_from(["/nodes=1", "/nodes=2", "/core=1", "/core=3", "/nodes=2/core=1", "/nodes=ALL"])
@@ -63,7 +64,7 @@ def assert_nothing_is_shared(snapshot: Snapshot) -> None:
 
 
 @given(asked(), st.frozensets(st.integers(0, NODES - 1)), st.integers(0, 3))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_two_accepted_reservations_never_share_and_shifts_serve_the_same_request(
     jobs: list[WaitingJob], dead: frozenset[int], later: int
 ) -> None:
@@ -126,7 +127,7 @@ def consuming(job: WaitingJob, amount: int) -> WaitingJob:
 
 
 @given(asked(), cheap(), st.integers(0, 40), st.integers(0, 3), st.data())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_a_minimum_life_is_like_jobs_that_are_not_best_effort_until_then(
     jobs: list[WaitingJob], running: tuple[HoldingJob, ...], life: int, security: int, data: st.DataObject
 ) -> None:

@@ -16,6 +16,7 @@ from oarpy.scheduler.memory import Memory
 from oarpy.scheduler.resources.platform import Platform
 from oarpy.scheduler.snapshot import HoldingJob, Outage, QuotaRule, Ration, Reservation, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
+from tests.harness.examples import examples
 from tests.harness.scheduling_cases import cluster, job
 
 REQUESTS = ("/core=1", "/core=3", "/nodes=1", "/nodes=3", "/nodes=9", "/core=BEST", "/core=1+/nodes=1", "/switch=1")
@@ -85,7 +86,7 @@ def _admitted(platform: Platform) -> dict[str, int]:
 
 
 @given(snapshots())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_every_job_has_a_verdict_and_a_reason(snapshot: Snapshot) -> None:
     for memory in (None, Memory(lambda: 0.0)):
         decided = decide(snapshot, memory)
@@ -100,7 +101,7 @@ def test_every_job_has_a_verdict_and_a_reason(snapshot: Snapshot) -> None:
 
 
 @given(snapshots())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_who_asks_for_no_reasons_gets_the_same_places(snapshot: Snapshot) -> None:
     explained, plain = decide(snapshot).plan, decide(replace(snapshot, explained=False)).plan
     for one, other in zip(explained.placements, plain.placements, strict=True):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from oarpy.cluster_state.trace import placement_json, scenario_of
 from oarpy.scheduler.plan import Plan, plan
 from oarpy.simulation.scenarios.reader import read_scenario
+from tests.harness.examples import examples
 from tests.prop.scheduler.naive_planner import Reference
 
 REQUESTS = [
@@ -217,13 +218,17 @@ def spans(draw: st.DrawFn) -> list[tuple[int, int]] | None:
 
 
 @given(scenarios())
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(400), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 def test_equals_the_naive_reference(scenario: dict[str, Any]) -> None:
     check(plan(read_scenario(json.dumps(scenario))), scenario)
 
 
 @given(scenarios(), st.data())
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 def test_equals_the_naive_reference_with_a_quota_calendar(scenario: dict[str, Any], data: st.DataObject) -> None:
     """Rules as scenario files have them, each of them valid at certain times; the files themselves know no times."""
     every = dict.fromkeys(("queue", "project", "type"), "*")
@@ -241,7 +246,9 @@ def test_equals_the_naive_reference_with_a_quota_calendar(scenario: dict[str, An
 
 
 @given(scenarios())
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 def test_a_snapshot_that_was_written_is_planned_the_same(scenario: dict[str, Any]) -> None:
     snapshot = read_scenario(json.dumps(scenario))
     made, again = plan(snapshot), plan(read_scenario(json.dumps(scenario_of(snapshot))))

@@ -20,6 +20,7 @@ from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, Queue, QuotaRule, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.simulation.scenarios.reader import read_scenario
+from tests.harness.examples import examples
 from tests.prop.scheduler.test_reference import scenarios
 
 PLATFORM = Platform.build(
@@ -176,7 +177,9 @@ class Cluster:
 
 
 @given(st.data(), st.booleans())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 def test_a_plan_made_from_the_last_one_equals_one_made_anew(data: st.DataObject, rich: bool) -> None:
     cluster = data.draw(st.composite(Cluster)(rich))
     planning = Planning()
@@ -187,7 +190,9 @@ def test_a_plan_made_from_the_last_one_equals_one_made_anew(data: st.DataObject,
 
 
 @given(scenarios(), st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 def test_jobs_of_every_kind_that_come_later(scenario: dict[str, Any], data: st.DataObject) -> None:
     whole = read_scenario(json.dumps(scenario))
     planning, first, now = Planning(), 0, whole.now

@@ -12,6 +12,7 @@ from oarpy.scheduler.plan import plan
 from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.rules.suspended_jobs import resumed
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, Snapshot, WaitingJob
+from tests.harness.examples import examples
 
 CORES = 4
 PLATFORM = Platform.build(Resource(n + 1, properties={"network_address": n, "core": n}) for n in range(CORES))
@@ -56,7 +57,7 @@ def overlaps(one: tuple[float, float, int], other: tuple[float, float, int]) -> 
 
 
 @given(snapshots())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_it_goes_on_as_early_as_nobody_else_has_its_resources(snapshot: Snapshot) -> None:
     wanting = {job.id for job in snapshot.holding if job.id >= 200}
     after, found = resumed(snapshot, wanting)
@@ -78,7 +79,7 @@ def test_it_goes_on_as_early_as_nobody_else_has_its_resources(snapshot: Snapshot
 
 
 @given(snapshots())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_nothing_is_held_twice_and_everybody_else_finds_a_place(snapshot: Snapshot) -> None:
     after, _ = resumed(snapshot, {job.id for job in snapshot.holding if job.id >= 200})
     made = plan(after)
@@ -94,7 +95,7 @@ def test_nothing_is_held_twice_and_everybody_else_finds_a_place(snapshot: Snapsh
 
 
 @given(snapshots())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_as_long_as_it_is_not_to_go_on_it_is_as_if_it_were_not_there(snapshot: Snapshot) -> None:
     gone = replace(snapshot, holding=tuple(job for job in snapshot.holding if job.id < 200))
     assert plan(snapshot).placements == plan(gone).placements

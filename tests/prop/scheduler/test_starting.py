@@ -14,6 +14,7 @@ from oarpy.scheduler.plan import plan
 from oarpy.scheduler.snapshot import Ration, Snapshot
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.simulation.scenarios.reader import read_scenario
+from tests.harness.examples import examples
 from tests.prop.scheduler.test_invariants import snapshots
 from tests.prop.scheduler.test_reference import scenarios
 
@@ -31,13 +32,15 @@ def agree(snapshot: Snapshot) -> int:
 
 
 @given(snapshots())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_long_queues(snapshot: Snapshot) -> None:
     agree(snapshot)
 
 
 @given(scenarios(), st.integers(0, 3), st.integers(0, 2))
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 def test_all_features(scenario: dict[str, Any], jobs: int, jobs_of_a_user: int) -> None:
     ration = Ration(jobs, jobs_of_a_user)
     snapshot = replace(read_scenario(json.dumps(scenario)), policy="conservative", ration=ration)

@@ -14,6 +14,7 @@ from oarpy.scheduler.resources.bit_sets import bits_at, lowest, positions
 from oarpy.scheduler.resources.block_counting import BlockCounter
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.resources.platform import Platform, Resource
+from tests.harness.examples import examples
 
 LAST: int = 60
 CORES = 12
@@ -63,7 +64,7 @@ def _platform() -> Platform:
 
 
 @given(entries, st.integers(0, 55), st.integers(1, 20))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_common_is_what_is_free_in_every_second(
     changes: list[tuple[str, int, int, int]], begin: int, hold: int
 ) -> None:
@@ -76,7 +77,7 @@ def test_common_is_what_is_free_in_every_second(
 
 
 @given(entries, entries, texts, st.integers(0, 55), st.integers(1, 20), st.one_of(st.none(), st.integers(0, LAST)))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_first_fit_is_the_first_second_that_fits(
     changes: list[tuple[str, int, int, int]],
     later: list[tuple[str, int, int, int]],
@@ -102,7 +103,7 @@ def test_first_fit_is_the_first_second_that_fits(
 
 
 @given(sets, texts)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_blocks_counted_at_once_give_the_same_resources(free: int, text: str) -> None:
     platform = _platform()
     groups = parse_request(text).groups
@@ -124,7 +125,7 @@ def test_blocks_counted_at_once_give_the_same_resources(free: int, text: str) ->
     st.lists(st.integers(0, 2**64 - 1), min_size=12, max_size=12),
     st.lists(st.booleans(), min_size=12, max_size=12),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_many_nodes_of_a_machine_word_give_what_each_gives_alone(
     width: int, text: str, words: list[int], whole: list[bool]
 ) -> None:
@@ -150,7 +151,7 @@ def test_lowest_members(bits: int, count: int) -> None:
 
 
 @given(st.sampled_from([1, 3, 8, 16, 24, 64]), st.integers(1, 5), st.booleans(), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_members_counted_by_words_or_one_by_one(width: int, blocks: int, scattered: bool, draw: object) -> None:
     places = list(range(width * blocks))
     if scattered:

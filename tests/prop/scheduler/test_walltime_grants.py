@@ -16,6 +16,7 @@ from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.rules.walltime_changes import WalltimeChange, grants
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, QuotaRule, Snapshot, WaitingJob
+from tests.harness.examples import examples
 
 CORES, NODES = 3, 3
 PLATFORM = Platform.build(Resource(n + 1, properties={"network_address": n // CORES}) for n in range(CORES * NODES))
@@ -157,7 +158,7 @@ def test_a_second_change_sees_where_the_first_one_moved_its_dependants() -> None
 
 
 @given(snapshots(), changes, st.integers(0, 60))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_reservations_and_running_jobs_keep_what_they_have(
     snapshot: Snapshot, change: WalltimeChange, more: int
 ) -> None:

@@ -19,6 +19,7 @@ from oarpy.scheduler.resources.bit_sets import bits_at
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.simulation.scenarios.reader import read_scenario
+from tests.harness.examples import examples
 from tests.prop.scheduler.test_reference import scenarios
 
 LAST = 60
@@ -68,7 +69,7 @@ def _entered(changes: list[tuple[float, int, int, int]]) -> tuple[Timeline, Wide
 
 
 @given(st.sampled_from(sorted(PLATFORMS)), entries, asked, st.one_of(st.none(), st.integers(0, LAST)))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_jobs_get_the_same_places(
     layout: str, changes: list[tuple[float, int, int, int]], jobs: list[tuple[str, int, int, int]], latest: int | None
 ) -> None:
@@ -87,7 +88,7 @@ def test_jobs_get_the_same_places(
 
 
 @given(entries, entries, st.integers(0, 55), st.integers(1, 20))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_what_is_free_is_the_same(
     changes: list[tuple[float, int, int, int]], later: list[tuple[float, int, int, int]], begin: int, hold: int
 ) -> None:
@@ -106,7 +107,7 @@ def test_what_is_free_is_the_same(
 
 
 @given(scenarios())
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 def test_plans_are_the_same(scenario: dict[str, Any]) -> None:
     snapshot = read_scenario(json.dumps(scenario))
     made = plan(snapshot)

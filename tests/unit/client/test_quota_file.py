@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from oarpy.client.platform.quota_file import document, parse
 from oarpy.model.errors import UsageError
+from tests.harness.examples import examples
 
 WEEK: dict[str, Any] = {
     "quotas": {"*,*,besteffort,*": -1},
@@ -121,7 +122,7 @@ trees = st.recursive(
 
 
 @given(st.sampled_from([*WEEK, "other"]), trees, st.integers(0, 2))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_whatever_stands_there_it_is_read_or_refused(key: str, tree: Any, place: int) -> None:
     """A part of a good file, or an entry of it, is something else."""
     whole = WEEK.get(key)

@@ -22,6 +22,7 @@ from oarpy.model.quota_calendar import (
     uncovered,
     valid_spans,
 )
+from tests.harness.examples import examples
 
 PARIS = ZoneInfo("Europe/Paris")
 OFFICE = parse_period("08:00-19:00 mon-fri * *", "day")
@@ -98,7 +99,7 @@ def calendars(draw: st.DrawFn) -> QuotaCalendar:
 
 
 @given(calendars(), instants, st.integers(1, 10 * DAY))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_at_every_instant_the_set_that_the_clock_on_the_wall_says(
     calendar: QuotaCalendar, begin: int, long: int
 ) -> None:

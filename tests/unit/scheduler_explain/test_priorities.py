@@ -14,6 +14,7 @@ from oarpy.scheduler.order.queue_orders import ORDERS
 from oarpy.scheduler.order.usage_shares import FactorRules, KarmaRules, Priorities, Usage
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
+from tests.harness.examples import examples
 from tests.harness.scheduling_cases import cluster, job
 
 HOUR = 3600
@@ -139,7 +140,7 @@ targets = st.dictionaries(st.sampled_from(["ann", "bob", "default"]), st.floats(
     now=st.integers(-(10**10), 10**10),
     word=st.text(max_size=5),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_every_number_shown_lies_between_0_and_1(
     usage: Usage,
     karma_rules: KarmaRules,

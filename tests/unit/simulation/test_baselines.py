@@ -8,6 +8,7 @@ from oarpy.simulation.engines.engine import replay
 from oarpy.simulation.engines.machine import Machine
 from oarpy.simulation.engines.policies import make_scheduler
 from oarpy.simulation.traces.trace import TraceJob, in_submit_order
+from tests.harness.examples import examples
 from tests.unit.simulation.naive_replay import NaiveReplay
 
 
@@ -93,7 +94,7 @@ durations = st.integers(1, 12)
 rows = st.tuples(st.integers(0, 25), durations, durations, st.integers(1, 6))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     rows=st.lists(rows, min_size=1, max_size=25),
     policy=st.sampled_from(["fcfs", "easy"]),

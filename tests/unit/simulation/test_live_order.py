@@ -18,6 +18,7 @@ from oarpy.simulation.engines.machine import Machine
 from oarpy.simulation.engines.policies import make_scheduler
 from oarpy.simulation.traces.swf import read_swf
 from oarpy.simulation.traces.trace import TraceJob
+from tests.harness.examples import examples
 
 MACHINE = Machine(4)
 
@@ -37,7 +38,7 @@ def workloads(draw: st.DrawFn) -> tuple[TraceJob, ...]:
     return tuple(jobs)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     workloads(),
     st.sampled_from(["fifo", "smallest", "shortest"]),

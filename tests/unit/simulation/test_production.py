@@ -18,6 +18,7 @@ from oarpy.simulation.engines.queue_order import ranks
 from oarpy.simulation.traces.trace import TraceJob, in_submit_order
 from oarpy.simulation.workloads.generate import generated
 from tests.harness.busy_processors import busy_steps
+from tests.harness.examples import examples
 from tests.unit.simulation.naive_replay import NaiveReplay
 
 Row = tuple[int, int, int, int]
@@ -62,7 +63,7 @@ def test_a_machine_too_large_to_name_its_processors_is_refused() -> None:
         make_scheduler("conservative", "fifo", workload((0, 10, 10, 1)), Machine(2_000_000))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(rows=rows(6), order=ORDERS)
 def test_the_fast_engine_equals_a_full_plan_after_every_event(rows: list[Row], order: str) -> None:
     jobs = workload(*rows)
@@ -86,7 +87,7 @@ class UntilCompletion(FullPasses):
         return dict(sorted(placed.items(), key=lambda one: self._ranks[one[0]]))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(rows=rows(6), order=ORDERS, policy=st.sampled_from(["fcfs", "easy"]))
 @example(
     rows=[(10, 2, 2, 6), (11, 1, 1, 5), *[(10, 1, 1, size) for size in (1, 1, 3, 3)]], order="largest", policy="easy"
@@ -98,7 +99,7 @@ def test_counting_processors_equals_the_planners_own_baselines(rows: list[Row], 
     assert counted == replay(jobs, UntilCompletion(jobs, order, machine, policy))  # type: ignore[arg-type]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(rows=rows(6), order=ORDERS, policy=st.sampled_from(["fcfs", "easy", "first_fit"]))
 def test_the_planner_equals_the_naive_replay(rows: list[Row], order: str, policy: PolicyName) -> None:
     jobs = workload(*rows)
@@ -107,7 +108,7 @@ def test_the_planner_equals_the_naive_replay(rows: list[Row], order: str, policy
     assert planned == [starts[job] for job in range(len(jobs))]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(rows=rows(3), order=ORDERS)
 def test_the_same_holds_on_whole_nodes(rows: list[Row], order: str) -> None:
     machine = Machine(6, 2)
@@ -117,7 +118,7 @@ def test_the_same_holds_on_whole_nodes(rows: list[Row], order: str) -> None:
     assert counted == replay(jobs, UntilCompletion(jobs, order, machine, "easy"))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(rows=rows(6), order=ORDERS)
 def test_no_processor_is_used_twice(rows: list[Row], order: str) -> None:
     jobs = workload(*rows)
@@ -126,7 +127,7 @@ def test_no_processor_is_used_twice(rows: list[Row], order: str) -> None:
     assert all(start >= job.submit for job, start in zip(jobs, starts, strict=True))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(rows=rows(6))
 def test_when_estimates_are_exact_everybody_starts_as_first_promised(rows: list[Row]) -> None:
     jobs = workload(*((submit, most, most, size) for submit, _, most, size in rows))
@@ -135,7 +136,7 @@ def test_when_estimates_are_exact_everybody_starts_as_first_promised(rows: list[
     assert dict(enumerate(starts)) == scheduler.promised
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(rows=rows(6))
 def test_under_compression_nobody_starts_later_than_first_promised(rows: list[Row]) -> None:
     jobs = workload(*rows)
@@ -174,7 +175,7 @@ class Promises(FlatConservative):
         return started
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     rows=rows(6),
     name=st.sampled_from(["fifo", "smallest", "largest", "shortest", "widest"]),

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oarpy.transport.agent.job.spawning import plain_command
+from tests.harness.examples import examples
 
 NAMES = ("run", "a.out", "2", "x-y", "_z", "run+")
 SHELLS = [shell for shell in ("/bin/sh", "/bin/bash") if os.access(shell, os.X_OK)]
@@ -56,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ).map(lambda parts: parts[0] + "".join(parts[1])),
     shell=st.sampled_from(SHELLS),
 )
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_executed_is_what_the_shell_would_execute(
     command: str, shell: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
