@@ -116,6 +116,14 @@ def test_a_report_as_page_and_files(connection: Connection, shell: Shell, jobs: 
     body = ElementTree.fromstring(text[text.index("<body>") : text.index("</html>")])
     plots = {svg.attrib["aria-label"]: len(svg.findall("rect")) for svg in body.iter("svg")}
     assert plots["Jobs that ended, by day"] == 23  # from the first day of the resources on
+    texts = {svg.attrib["aria-label"]: [text.text for text in svg.iter("text")] for svg in body.iter("svg")}
+    # little of the capacity was used, and the axis goes up to all of it
+    assert texts["Part of the capacity that was used, %, by day"][:6] == ["0", "20", "40", "60", "80", "100"]
+    assert texts["Jobs that ended, by day"][:3] == ["0", "1", "2"]
+    assert {"9 Mar", "12 Mar", "30 Mar"} <= set(texts["Mean wait, hours, by day"])
+    cells = [cell.text or "" for cell in body.iter("td")]
+    assert [cell for cell in cells if cell.endswith(" %")]
+    assert [cell for cell in cells if re.fullmatch(r"\d+:\d\d:\d\d", cell)]  # waits
     assert [head.text for head in body.iter("h2")][:2] == ["Days", "Users"]
     headings = {head.text for head in body.iter("th")}
     assert {"User", "Project", "Queue", "Node", "Failed jobs", "Mean bounded slowdown"} <= headings

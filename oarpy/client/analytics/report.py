@@ -6,13 +6,15 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
 from oarpy.client.past.past_months import parse_month
 from oarpy.client.past.periods import parse_period
-from oarpy.client.rendering import JsonValue
+from oarpy.client.plot_axes import grouped, scale
+from oarpy.client.rendering import JsonValue, elapsed
 from oarpy.model.errors import OarpyError, UsageError
 from oarpy.store.analytics.report_rows import ReportTable, report_tables
 from oarpy.store.database import Connection
@@ -27,25 +29,52 @@ _TITLES = {
     "besteffort_waste": "Best-effort jobs that gave way",
     "predictions": "Accuracy of predictions",
 }
-_HEADINGS = {"user_name": "User", "queue_name": "Queue", "network_address": "Node"}
-"""Headings of columns whose names are not words."""
+_HEADINGS = {
+    "user_name": "User",
+    "queue_name": "Queue",
+    "network_address": "Node",
+    "mean_wait_seconds": "Mean wait",
+    "longest_wait_seconds": "Longest wait",
+}
+"""Headings of columns whose names are not words, or have a unit that is not shown."""
+_PARTS = frozenset(("utilisation", "coverage"))
+"""Columns that are parts of a whole, 0 to 1."""
 _PLOTS = (
-    ("utilisation", "Part of the capacity that was used"),
+    ("utilisation", "Part of the capacity that was used, %"),
     ("jobs", "Jobs that ended"),
-    ("mean_wait_seconds", "Mean wait, seconds"),
+    ("mean_wait_seconds", "Mean wait, hours"),
     ("mean_bounded_slowdown", "Mean bounded slowdown (bound 10 seconds)"),
 )
+_UNITS = {"utilisation": 0.01, "mean_wait_seconds": 3600.0}
+"""What one on the axis of a plot stands for, where that is not one."""
+_LEAST = {"utilisation": 100.0, "jobs": 5.0}
+"""How far the axis of a plot goes at least: to the whole, and by whole jobs."""
+
+_LEFT, _RIGHT, _TOP, _BOTTOM = 48.0, 895.0, 8.0, 150.0
+_DATES = 10
+"""At most so many dates below a plot."""
 
 
 @dataclass(frozen=True, slots=True)
 class DayBar:
-    """A day in a plot: its value, and where its bar is, in percent of the plot's width and height."""
+    """A day in a plot: its value in words, and where its bar is."""
 
     label: str
-    value: float | None
-    left: float
+    value: str
+    x: float
+    y: float
     width: float
     height: float
+
+
+@dataclass(frozen=True, slots=True)
+class DayPlot:
+    """Bars of days, values at heights and dates at places."""
+
+    title: str
+    bars: tuple[DayBar, ...]
+    ticks: tuple[tuple[float, str], ...]
+    dates: tuple[tuple[float, str], ...]
 
 
 def period(text: str) -> tuple[date, date]:
@@ -77,14 +106,18 @@ def document(found: Mapping[str, ReportTable]) -> JsonValue:
 def page(found: Mapping[str, ReportTable], begin: date, end: date) -> str:
     """Return the report as one page of HTML that needs no other file."""
     environment = Environment(loader=PackageLoader("oarpy.client.analytics"), autoescape=select_autoescape())
-    plots = [(title, _bars(found["days"], column)) for column, title in _PLOTS]
+    plots = [_plot(found["days"], column, title) for column, title in _PLOTS]
     shown = [
-        (_TITLES[name], [_words(column) for column in table.columns], [list(map(_cell, row)) for row in table.rows])
+        (
+            _TITLES[name],
+            [_words(column) for column in table.columns],
+            [list(map(_cell, table.columns, row)) for row in table.rows],
+        )
         for name, table in found.items()
         if table.rows
     ]
     return environment.get_template("report.html").render(
-        begin=begin, last=end - timedelta(days=1), plots=[(title, bars) for title, bars in plots if bars], tables=shown
+        begin=begin, last=end - timedelta(days=1), plots=[plot for plot in plots if plot.bars], tables=shown
     )
 
 
@@ -115,21 +148,44 @@ def require_one_place(to: Path | None, folder: Path | None, as_json: bool) -> No
         raise UsageError("nothing to write", hint="--to FILE.html, --csv DIR, or -J")
 
 
-def _bars(table: ReportTable, column: str) -> list[DayBar]:
+def _plot(table: ReportTable, column: str, title: str) -> DayPlot:
+    """Return the plot of a column."""
     place = table.columns.index(column)
-    values = [None if row[place] is None else float(str(row[place])) for row in table.rows]
-    highest = max((value for value in values if value is not None), default=0) or 1
-    width = 100 / max(len(values), 1)
-    return [
-        DayBar(str(row[0]), value, number * width, width * 0.9, 100 * (value or 0) / highest)
-        for number, (row, value) in enumerate(zip(table.rows, values, strict=True))
-    ]
+    unit = _UNITS.get(column, 1.0)
+    values = [None if row[place] is None else float(str(row[place])) / unit for row in table.rows]
+    most = max((value for value in values if value is not None), default=0)
+    highest, step = scale(max(most, _LEAST.get(column, 1.0)))
+    width = (_RIGHT - _LEFT) / max(len(values), 1)
+    bars = []
+    for number, (row, value) in enumerate(zip(table.rows, values, strict=True)):
+        height = (value or 0) / highest * (_BOTTOM - _TOP)
+        told = _cell(column, row[place]) or "none"
+        bars.append(DayBar(str(row[0]), told, _LEFT + number * width, _BOTTOM - height, width * 0.9, height))
+    lines = int(highest / step + 0.5) + 1
+    every = max(1, -(-len(values) // _DATES))
+    return DayPlot(
+        title,
+        tuple(bars),
+        tuple((_BOTTOM - line * step / highest * (_BOTTOM - _TOP), grouped(line * step)) for line in range(lines)),
+        tuple((_LEFT + (day + 0.45) * width, _date(table.rows[day][0])) for day in range(0, len(values), every)),
+    )
 
 
-def _cell(value: object) -> str:
+def _date(day: object) -> str:
+    return f"{day.day} {day:%b}" if isinstance(day, date) else str(day)
+
+
+def _cell(column: str, value: object) -> str:
+    """Return a value as people read it: parts in percent, waits as h:mm:ss, thousands apart."""
     if value is None:
         return ""
-    return f"{value:,.2f}" if isinstance(value, float) else str(value)
+    if not isinstance(value, int | float | Decimal):
+        return str(value)
+    if column in _PARTS:
+        return f"{100 * value:.1f} %"
+    if column.endswith("_seconds"):
+        return elapsed(float(value))
+    return (f"{value:,}" if isinstance(value, int) else f"{value:,.2f}").replace(",", " ")
 
 
 def _words(column: str) -> str:

@@ -11,12 +11,13 @@ from typing import cast
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from oarpy.client.plot_axes import scale
 from oarpy.model.errors import UsageError
 from oarpy.store.pages import consumption
 from oarpy.store.pages.consumption import DaySum, Kind
 from oarpy.web.identity import Reader
 from oarpy.web.pages import asked
-from oarpy.web.pages.plots import BOTTOM, LEFT, RIGHT, TOP, scale, ticks
+from oarpy.web.pages.plots import BOTTOM, LEFT, RIGHT, TOP, ticks
 from oarpy.web.pages.rendering import base, page
 from oarpy.web.seats import seats_of
 

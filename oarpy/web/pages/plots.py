@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from oarpy.client.plot_axes import grouped, scale
+
 LEFT, RIGHT, TOP, BOTTOM = 50.0, 895.0, 10.0, 230.0
 HOURS_RIGHT, HOURS_BOTTOM = 595.0, 170.0
 """Of plots of hours, which stand beside each other."""
@@ -57,22 +59,8 @@ def hour_plot(begin: float, values: Sequence[float], most: float | None = None) 
 def ticks(highest: float, step: float, bottom: float = BOTTOM) -> tuple[tuple[float, str], ...]:
     """Return the heights of the lines up to ``highest``, with their values."""
     return tuple(
-        (_height(number * step, highest, bottom), f"{number * step:,.6g}".replace(",", " "))
-        for number in range(int(highest / step) + 1)
+        (_height(number * step, highest, bottom), grouped(number * step)) for number in range(int(highest / step) + 1)
     )
-
-
-def scale(largest: float) -> tuple[float, float]:
-    """Return a round number that is not less, and the step of at most five lines up to it.
-
-    >>> scale(73.0)
-    (80.0, 20.0)
-    """
-    step = 1e-3
-    while largest > step * 5:
-        step *= 2.5 if f"{step:e}".startswith("2") else 2
-    lines = -(-largest // step)
-    return max(lines, 1) * step, step
 
 
 def _height(value: float, highest: float, bottom: float) -> float:
