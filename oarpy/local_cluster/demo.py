@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -37,6 +38,7 @@ class Demo(Transcript):
         self._array()
         self._besteffort()
         self._refusal()
+        self._windows()
         self._overview()
         self._accounting()
 
@@ -96,6 +98,53 @@ class Demo(Transcript):
         if done.returncode != 3:
             raise OarpyError(f"a refused submission ended with {done.returncode}, not 3")
 
+    def _windows(self) -> None:
+        self.say("A reservation with room to move makes room for one without; who is refused is offered other starts")
+        whole = f"/nodes={self.nodes},walltime=1:0:0"
+        begin = datetime.now().replace(microsecond=0) + timedelta(hours=2)
+        until = begin + timedelta(hours=4)
+        movable = self._reserve("-r", f"{begin}", "--until", f"{until}", "-l", whole, "date")
+        self.show("oarwindow", str(movable))
+        strict = self._reserve("-r", f"{begin}", "-l", whole, "date")
+        self.show("oarwindow", str(movable))
+        self.show("oarstat", "-e", "-j", str(movable))
+        refused = self._asked("-r", f"{begin + timedelta(minutes=30)}", "-l", whole, "date")
+        offers = [line.split()[0].partition("=")[2] for line in refused.splitlines() if line.startswith("OAR_OFFER_ID")]
+        if len(offers) != 2:
+            raise OarpyError(f"{len(offers)} offers, not 2", hint="see server.log")
+        taken = self._reserve("--accept", offers[0])
+        self.say("What comes before a movable reservation is deleted: it goes forward")
+        self.show("oardel", str(strict), str(taken))
+        self.sandbox.wait_for([strict, taken], FINAL, 30)
+        self.sandbox.wait_for([movable], ("Waiting",), 30)
+        self._until_at(movable, begin)
+        self.show("oarwindow", str(movable))
+        self.show("oardel", str(movable))
+        self.sandbox.wait_for([movable], FINAL, 30)
+
+    def _asked(self, *arguments: str) -> str:
+        """Show a reservation that is asked for, with its answer; return what was printed."""
+        done = self.sandbox.run("oarsub", *arguments, check=False)
+        self.command("oarsub", *arguments)
+        sys.stdout.write(done.stdout + done.stderr)
+        return done.stdout
+
+    def _reserve(self, *arguments: str) -> int:
+        """Show a reservation that is accepted, and return its id."""
+        printed = self._asked(*arguments)
+        if "--> OK" not in printed:
+            raise OarpyError("a reservation was refused", hint="see server.log")
+        return int(printed.splitlines()[0].partition("=")[2])
+
+    def _until_at(self, job: int, start: datetime) -> None:
+        """Wait until a reservation starts at an instant."""
+        wanted = f"start={start:%Y-%m-%d_%H:%M:%S}"
+        deadline = time.monotonic() + 30
+        while wanted not in self.sandbox.run("oarwindow", str(job)).stdout:
+            if time.monotonic() > deadline:
+                raise OarpyError(f"job {job} does not go forward", hint="see server.log")
+            time.sleep(0.2)
+
     def _overview(self) -> None:
         self.say("What runs, what waits, and the Gantt")
         running = self.submit("-n", "first", "-l", "/nodes=2,walltime=0:3:0", "sleep 600")
@@ -117,4 +166,4 @@ class Demo(Transcript):
 
 def run_demo(directory: Path) -> None:
     """Run the demo in ``directory``; data and logs stay there."""
-    play(Demo(Sandbox(directory)))
+    play(Demo(Sandbox(directory, {"submission": {"waiting_reservations_per_user": 10}})))

@@ -15,6 +15,7 @@ MEASUREMENTS = {
     "submit": "submitting many jobs: a loop, eight loops at once, one batch; to the last recorded end",
     "history": "a million finished jobs: commands, passes, bytes a job; archive, drop and restore of a month",
     "planning": "passes of the planner against jobs, cores and kind of request",
+    "windows": "reservations that may move: new ones admitted and refused, replanning",
     "why": "oarstat --why beside a full queue",
     "predictions": "how often starts fall into the intervals that users are told: --traces FOLDER",
     "simulation": "the simulator on real traces: --traces FOLDER",

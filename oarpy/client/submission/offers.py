@@ -39,8 +39,9 @@ def _changes(session: Session, offer: OfferedPlace) -> dict[str, object]:
     """Return in which fields the submission differs: it is for one job, at that start."""
     asked = Submission.from_record(dict(offer.request))
     return {
-        "reservation": offer.start,
-        "until": offer.end,
+        # with a fixed offset, as what is typed has it: where rules run there are no files of zones
+        "reservation": offer.start.astimezone(),
+        "until": offer.end.astimezone(),
         "slack": "",
         "farthest": None,
         "alternatives": _taken(session, asked.alternatives, int((offer.end - offer.start).total_seconds())),

@@ -19,7 +19,7 @@ def move(connection: Connection, decided: Decisions, security_time: float) -> No
 def write(connection: Connection, decided: Decisions, offer_time: float) -> None:
     """Write what became of new reservations, and who is fixed."""
     answers, refused = decided.windows, {one.job for one in decided.refused}
-    windows.narrow(connection, {job: one for job, one in answers.strict.items() if job not in refused})
+    windows.narrow(connection, [(job, *one) for job, one in answers.strict.items() if job not in refused])
     windows.fix(connection, answers.fixed)
     of = decided.kept.snapshot.windows.of if decided.kept.snapshot.windows else {}
     windows.answer(

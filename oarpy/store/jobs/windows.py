@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,6 +10,7 @@ from oarpy.model.windows import AskedWindow
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent
 from oarpy.store.events import log as log_events
+from oarpy.store.refusals import set_wise
 
 _INSERT = """
     INSERT INTO reservation_windows (job_id, ready, deadline, fix_after, farthest)
@@ -148,6 +149,7 @@ def of_jobs(connection: Connection, jobs: Sequence[int]) -> dict[int, JobWindow]
     return {row[0]: JobWindow(*row) for row in connection.execute(_OF_JOBS, [list(jobs)])}
 
 
+@set_wise
 def move(connection: Connection, moves: Sequence[MoveRow], security_time: float) -> None:
     """Let accepted reservations go to other starts, all of them at once, and tell their users.
 
@@ -166,26 +168,30 @@ def move(connection: Connection, moves: Sequence[MoveRow], security_time: float)
     log_events(connection, (NewEvent("RESERVATION_MOVED", one.text, one.job) for one in moves if one.text))
 
 
-def fix(connection: Connection, jobs: Collection[int]) -> None:
+@set_wise
+def fix(connection: Connection, jobs: Sequence[int]) -> None:
     """Let these reservations move no more."""
     if jobs:
         connection.execute(_FIX, [list(jobs)])
 
 
-def narrow(connection: Connection, windows: Mapping[int, tuple[float, float]]) -> None:
-    """Give reservations a window of no more than their place."""
+@set_wise
+def narrow(connection: Connection, windows: Sequence[tuple[int, float, float]]) -> None:
+    """Give reservations windows, (job, ready, deadline) each, of no more than their places."""
     if windows:
-        rows = [(job, float(ready), float(deadline)) for job, (ready, deadline) in windows.items()]
+        rows = [(job, float(ready), float(deadline)) for job, ready, deadline in windows]
         connection.execute(_NARROW, [list(column) for column in zip(*rows, strict=True)])
 
 
+@set_wise
 def answer(connection: Connection, answers: Sequence[tuple[int, bool, float | None, float]]) -> None:
     """Give reservations the windows, (job, granted, ready, deadline) each, that were asked for, or not."""
     if answers:
         connection.execute(_ANSWER, [list(column) for column in zip(*answers, strict=True)])
 
 
-def offer(connection: Connection, offers: Iterable[tuple[int, float, float, float]], valid: float) -> None:
+@set_wise
+def offer(connection: Connection, offers: Sequence[tuple[int, float, float, float]], valid: float) -> None:
     """Store offers, (job, start, end, phi) each, which are good for ``valid`` seconds."""
     rows = [(job, float(start), float(end), float(phi)) for job, start, end, phi in offers]
     if rows:
