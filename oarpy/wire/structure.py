@@ -85,7 +85,9 @@ class Structure:
 
     def replace(self, **changes: object) -> Self:
         """Return the same with other values."""
-        return type(self)(**{**self.__dict__, **changes})
+        if not changes.keys() <= self.CHECKS.keys():
+            raise TypeError(f"{type(self).__name__} is made of {', '.join(self.CHECKS)}")
+        return self.complete({**self.__dict__, **changes})
 
     def entry(self) -> dict[str, Any]:
         """Return the object to be sent; what it holds may be written by ``json`` with ``default=vars``."""

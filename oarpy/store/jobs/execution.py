@@ -398,8 +398,12 @@ def launches(connection: Connection, jobs: Sequence[int], state: str = "Launchin
 
 
 def _launch(*, amounts: Sequence[Sequence[Any]], **columns: Any) -> Launch:
-    spec = JobSpec(**{name: columns.pop(name) for name in columns.keys() & JobSpec.CHECKS.keys()})
-    return Launch(spec, amounts=tuple(HeldAmount(*amount) for amount in amounts), **columns)
+    told = {name: columns.pop(name) for name in columns.keys() & JobSpec.CHECKS.keys()}
+    return Launch(
+        JobSpec.complete({**JobSpec.DEFAULTS, **told}),
+        amounts=tuple(HeldAmount(*amount) for amount in amounts),
+        **columns,
+    )
 
 
 def environments(
