@@ -24,7 +24,7 @@ BENCHMARK_OPTIONS_simulation := --json $(RESULTS)/simulation.json
 .PHONY: help
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1 \2/' |
-	while read -r name what; do printf '%-11s %s\n' "$$name" "$$what"; done
+	while read -r name what; do printf '%-12s %s\n' "$$name" "$$what"; done
 
 .PHONY: demo
 demo: $(VENV)/.installed-embedded ## set up, then run jobs of every kind for real: database, nodes, jobs, accounting
@@ -42,6 +42,10 @@ test: $(VENV)/.installed-dev ## set up, then check everything and run every test
 .PHONY: test-quick
 test-quick: $(VENV)/.installed-dev ## the tests that need no database and no server, with a fifth of the random examples
 	@$(BIN)/python packaging/run_tests.py --quick </dev/null
+
+.PHONY: test-clients
+test-clients: $(VENV)/.installed-clients ## Snakemake, Parsl, AiiDA and JupyterHub, with their plugins of integrations/, on a cluster
+	@$(BIN)/python -m pytest tests/integrations/test_clients.py </dev/null
 
 .PHONY: test-latest
 test-latest: $(VENV)/.installed-dev ## use the wheel with the newest versions of libraries, and with the lowest it takes
@@ -115,6 +119,14 @@ $(VENV)/.installed-tools: packaging/tools.txt | $(VENV)/.installed-dev
 	@echo "installing packaging/tools.txt into $(VENV)/tools"
 	$(BIN)/python -m venv --clear --without-pip $(VENV)/tools
 	$(BIN)/python -m pip --quiet --python $(VENV)/tools/bin/python install --no-deps --no-compile -r packaging/tools.txt </dev/null
+	touch $@
+
+$(VENV)/.installed-clients: packaging/clients.txt $(wildcard integrations/*/pyproject.toml) | $(VENV)/.installed-dev
+	@echo "installing packaging/clients.txt into $(VENV)/clients"
+	$(BIN)/python -m venv --clear --without-pip $(VENV)/clients
+	install="$(BIN)/python -m pip --quiet --python $(VENV)/clients/bin/python install --no-deps"
+	$$install --no-compile -r packaging/clients.txt </dev/null
+	for client in snakemake parsl aiida batchspawner; do $$install --no-build-isolation -e integrations/$$client </dev/null; done
 	touch $@
 
 $(VENV)/.installed-dev: $(INSTALLED_FROM) $(DEV_PINS)

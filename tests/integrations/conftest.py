@@ -1,4 +1,4 @@
-"""A cluster on which tools of others run, with an environment of their own: see ``make tools``."""
+"""A cluster on which tools of others run, in environments of their own: see ``make tools`` and ``make test-clients``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from oarpy.local_cluster.sandbox import Sandbox, local_nodes, running_sandbox
 ROOT = Path(__file__).resolve().parent.parent.parent
 GUIDE = ROOT / "docs" / "guides" / "tools.md"
 TOOLS = Path(sys.prefix) / "tools" / "bin"
-TIMEOUT = 200.0
+CLIENTS = Path(sys.prefix) / "clients" / "bin"
+TIMEOUT = 400.0
 """Seconds for a whole script: many times what it takes alone."""
 
 
@@ -57,17 +58,25 @@ class Site:
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """Two nodes with two cores each."""
-    if not (TOOLS / "python").exists():
-        pytest.skip(f"no environment {TOOLS.parent}: make tools")
     nodes = local_nodes("/host=n[1-2]/cpu={1}/core={2}")
     with running_sandbox(tmp_path_factory.mktemp("cluster"), {}, nodes) as made:
         yield made
 
 
 @pytest.fixture
-def site(cluster: Sandbox, tmp_path: Path) -> Site:
-    """The cluster, with an empty folder."""
-    return Site(cluster, tmp_path)
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
+    """The cluster, with an empty folder, and the tools."""
+    if not (TOOLS / "python").exists():
+        pytest.skip(f"no environment {TOOLS.parent}: make tools")
+    return Site(request.getfixturevalue("cluster"), tmp_path)
+
+
+@pytest.fixture
+def site_with_clients(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
+    """The cluster, with an empty folder, and the tools that have a plugin in ``integrations/``."""
+    if not (CLIENTS / "python").exists():
+        pytest.skip(f"no environment {CLIENTS.parent}: make test-clients")
+    return Site(request.getfixturevalue("cluster"), tmp_path)
 
 
 @pytest.fixture

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""A scheduler plugin for the resource and task manager OAR."""
