@@ -70,6 +70,8 @@ def paths(now: float) -> dict[str, str]:
         "jobs by filter": "/jobs?user=ann&state=Terminated&name=mesh",
         "jobs, page in the middle": "/jobs?before=5000",
         "jobs of a node": "/jobs?node=n5",
+        "jobs by walltime": "/jobs?sort=-walltime",
+        "the last week": "/cluster/week",
         "a job": "/jobs/5000",
         "why a job waits": "/jobs/{waiting}/why",
         "gantt": "/gantt?span=week",
