@@ -157,6 +157,8 @@ class Oracle:
             now = Seen(JobState(state), attempt, status, started, ended, tuple(types), *rest)
             if (before := self.seen.get(job)) is not None:
                 self._compare(job, before, now)
+                if before.state is JobState.RUNNING and now.state is JobState.SUSPENDED:
+                    self._require_stopped(JobKey(job, now.attempt))
             self.cluster.note(f"job {job} {now}")
             if now.state in FINAL_STATES and not any(key.job == job for key in self.cluster.began):
                 self._never.add(job)
@@ -178,7 +180,7 @@ class Oracle:
         odd: dict[tuple[JobKey, str], int] = {}
         for node in self.cluster.nodes._nodes.values():
             for key, program in node.jobs.items():
-                if program.started is None or program.ended is not None or node.unreachable or key.job not in self.seen:
+                if program.started is None or node.unreachable or key.job not in self.seen:
                     continue
                 if why := _differs(key, self.seen[key.job], program):
                     since = odd[key, why] = self._odd.get((key, why), self.cluster.clock.now)
@@ -208,6 +210,13 @@ class Oracle:
     def _require_begun(self, job: int, now: Seen) -> None:
         if not self.cluster.began[JobKey(job, now.attempt)]:
             raise Wrong(f"job {job} is Running, and no node has begun attempt {now.attempt}")
+
+    def _require_stopped(self, key: JobKey) -> None:
+        if key not in self._places or key.job in self.cluster.disturbed:
+            return
+        program = self.cluster.nodes.node(self._places[key][0]).jobs.get(key)
+        if program is not None and program.ended is None and program.suspended is None:
+            raise Wrong(f"{key} goes on, though users were told that it is suspended")
 
     def _compare(self, job: int, before: Seen, now: Seen) -> None:
         if now.state not in _REACHABLE[before.state]:
@@ -264,6 +273,8 @@ class Oracle:
 
 def _differs(key: JobKey, told: Seen, program: FakeJob) -> str:
     """Say how a program that was started differs from what users are told of its job; "" if it does not."""
+    if program.ended is not None:
+        return "has ended" if told.state is JobState.RUNNING and told.attempt == key.attempt else ""
     if told.state in FINAL_STATES:
         return "runs on"
     if told.attempt != key.attempt:
