@@ -164,7 +164,7 @@ class SnapshotReader:
     ) -> Reading:
         """Return what a pass at ``now`` (epoch seconds) has to know. The caller opened a transaction.
 
-        With ``only_places`` what has no part in placing jobs is left out: requests for walltimes, which nodes rest.
+        With ``only_places`` what has no part in placing jobs is left out: walltimes, what is amended, which nodes rest.
         ``without`` are runs of ids of waiting jobs that are left out, too.
         """
         self._forget_others(connection)
@@ -253,6 +253,9 @@ class SnapshotReader:
         if self._negotiating:
             line = self._line.negotiation(connection, snapshot)
             snapshot = replace(snapshot, negotiation=line)
+        if any(job.reservation is not None for job in snapshot.waiting):
+            # after the jobs: what one is to take the place of is committed with it
+            snapshot = replace(snapshot, amending=snapshot_rows.amending(connection))
         if rows := walltime_changes.pending(connection):
             snapshot = replace(snapshot, walltime_requests=tuple(map(_walltime_request, rows)))
         if self._rules.power is None:

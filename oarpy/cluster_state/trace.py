@@ -81,6 +81,8 @@ def scenario_of(snapshot: Snapshot) -> Json:
         written["exclusive_levels"] = list(snapshot.exclusive_levels)
     if snapshot.windows is not None:
         written["windows"] = _windows(snapshot.windows)
+    if snapshot.amending:
+        written["amending"] = {str(job): old for job, old in snapshot.amending.items()}
     if snapshot.quota_horizon < inf:
         written["quota_horizon"] = snapshot.quota_horizon
     return written

@@ -206,7 +206,7 @@ DOOR_PART_MOVES = _moves(
     DoorPartState,
     ("Prepared", "Committed", "its transaction was committed"),
     ("Prepared", "Aborted", "its transaction was aborted, or it lapsed"),
-    ("Committed", "Frozen", "a transaction is about to withdraw it"),
+    ("Committed", "Frozen", "a transaction is about to withdraw it, or to put another one in its place"),
     ("Frozen", "Committed", "that transaction was aborted, or it lapsed"),
     ("Frozen", "Aborted", "that transaction was committed"),
 )

@@ -3,8 +3,9 @@
 It takes these steps, and each sees what the ones before have decided:
 
 1. suspended jobs that are to go on get their resources back (:mod:`~oarpy.scheduler.rules.suspended_jobs`);
-2. accepted reservations that lost resources get others (:mod:`~oarpy.scheduler.rules.reservations`);
-   those with windows may move (:mod:`~oarpy.scheduler.windows.window_pass`), also for new reservations;
+2. accepted reservations that lost resources get others (:mod:`~oarpy.scheduler.rules.reservations`); new ones that are
+   to take the place of accepted ones are answered (:mod:`~oarpy.scheduler.rules.amendments`); those with windows may
+   move (:mod:`~oarpy.scheduler.windows.window_pass`), also for new reservations;
 3. jobs that wait are placed (:mod:`~oarpy.scheduler.plan`); who is to start on sleeping nodes waits for them;
 4. accepted reservations whose date has come start, wait a little, or are given up;
 5. running jobs get more time where that delays nobody (:mod:`~oarpy.scheduler.rules.walltime_changes`);
@@ -24,6 +25,7 @@ from oarpy.scheduler.negotiation.cluster_pass import NOTHING_NEGOTIATED, Negotia
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.plan import Placement, Plan, plan
 from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.rules.amendments import NOTHING_AMENDED, Amended, amended
 from oarpy.scheduler.rules.dates import next_lapse, next_start_asked
 from oarpy.scheduler.rules.energy import PowerOrders, once_awake, power_for
 from oarpy.scheduler.rules.reservations import Due, JobStart, due_reservations, whole_again
@@ -41,12 +43,14 @@ REFUSED, GIVEN_UP = "RESERVATION_REFUSED", "RESERVATION_NO_NODE"
 class Kept:
     """What is promised, as far as it can be kept: ``snapshot`` has it entered.
 
-    ``moves`` are reservations on other resources, ``resumptions`` suspended jobs that find a date to go on.
+    ``moves`` are reservations on other resources, ``resumptions`` suspended jobs that find a date to go on, and
+    ``amended`` what is promised in the place of something else.
     """
 
     snapshot: Snapshot
     moves: tuple[Reservation, ...] = ()
     resumptions: tuple[Resumption, ...] = ()
+    amended: Amended = NOTHING_AMENDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +126,13 @@ def decide(
         kept,
         made,
         (*(one for one in sorted_out.starts if one.job > 0), *due.starts),
-        tuple(sorted_out.accepted),
-        (*sorted_out.refused, *(Refusal(job, GIVEN_UP, reason) for job, reason in due.expired), *sorted_out.lapsed),
+        (*kept.amended.accepted, *sorted_out.accepted),
+        (
+            *(Refusal(job, REFUSED, f"reservation refused: {reason}") for job, reason in kept.amended.refused),
+            *sorted_out.refused,
+            *(Refusal(job, GIVEN_UP, reason) for job, reason in due.expired),
+            *sorted_out.lapsed,
+        ),
         tuple(job for job in victims if job > 0),
         tuple(one.job for one in kept.resumptions if one.start == snapshot.now and not one.kill),
         dict(due.waiting),
@@ -165,10 +174,11 @@ def any_parts(snapshot: Snapshot) -> bool:
 def keep_promises(snapshot: Snapshot) -> Kept:
     """Enter suspended jobs from the date at which they go on, and reservations on the resources that they can have."""
     snapshot, resumptions = resumed(snapshot, {job.id for job in snapshot.holding if job.resuming})
-    if not snapshot.reservations:
+    if not snapshot.reservations and not snapshot.amending:
         return Kept(snapshot, (), resumptions)
     snapshot, moves = whole_again(snapshot)
-    return Kept(snapshot, moves, resumptions)
+    snapshot, answers = amended(snapshot)
+    return Kept(snapshot, moves, resumptions, answers)
 
 
 def _victims(made: Plan, due: Due, resumptions: tuple[Resumption, ...]) -> tuple[int, ...]:

@@ -458,6 +458,8 @@ class Snapshot:
 
     A block of one of the ``exclusive_levels`` goes to one job that asks for that level at a time.
 
+    ``amending`` maps new reservations to accepted ones whose place they are to take.
+
     A running best-effort job keeps its resources for ``besteffort_minimum_life`` seconds, whoever needs them.
 
     What follows ``show_instant`` is for decisions that are no placements. ``asleep`` are resources that count as Alive
@@ -499,6 +501,7 @@ class Snapshot:
     exclusive_levels: tuple[str, ...] = ()
     windows: Windows | None = None
     heads: bool = False
+    amending: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def usable(self) -> int:

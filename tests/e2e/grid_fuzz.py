@@ -51,6 +51,7 @@ _CALLS: list[dict[str, Any]] = [
     {"call": "evictable", "key": "k", "request": _REQUEST},
     {"call": "events", "key": "k", "after": 0},
     {"call": "prepare", "key": "k", "transaction": "t", "part": _PART, "ttl": 30},
+    {"call": "amend", "key": "k", "transaction": "t", "instead_of": "p", "part": _PART, "ttl": 30},
     {"call": "commit", "key": "k", "transaction": "t", "begin": 1, "hosts": ["n1"]},
     {"call": "abort", "key": "k", "transaction": "t"},
     {"call": "cancel", "key": "k", "part": "p", "reason": "r"},

@@ -163,6 +163,9 @@ def test_what_slurm_cannot_do_is_refused(stage: SlurmStage) -> None:
         stage.cluster.ask(Estimate([PartRequest("ann", "/core=1", 1, 60, properties="memory > 1")]))
     with pytest.raises(CallRefused, match="is past"):
         stage.prepared("claim", begin=1)
+    with pytest.raises(CallRefused, match="cannot amend"):
+        stage.amended("any", 1, begin)
+    assert not stage.cluster.ask(Describe()).abilities.amend
     assert stage.idle() == stage.procs
 
 

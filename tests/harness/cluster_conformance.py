@@ -17,6 +17,7 @@ import pytest
 from oarpy.grid.calls.parts import GridPart, PartEvent, PartOfTransaction, PartRequest, PreparedPart
 from oarpy.grid.calls.table import (
     Abort,
+    Amend,
     CallRefused,
     Cancel,
     Cluster,
@@ -97,6 +98,33 @@ class ClusterStage(ABC):
         name, transaction = self.prepared("queued", procs, **more)
         self.commit(transaction)
         return name
+
+    def reserved(self, procs: int, begin: float, walltime: float = LONG, program: str = "sleep 1000") -> str:
+        """Reserve processors; return the name of the part."""
+        name, transaction = self.prepared("reserved", procs, begin=begin, walltime=walltime, program=program)
+        self.commit(transaction)
+        return name
+
+    def has_room(self, procs: int, begin: float, walltime: float) -> bool:
+        """Tell whether processors could be reserved."""
+        asked = Idle(self.request(1, walltime), begin)
+        before = self.cluster.ask(asked)
+        try:
+            _, transaction = self.prepared("reserved", procs, begin=begin, walltime=walltime)
+        except CallRefused:
+            return False
+        self.abort(transaction)
+        self.wait(lambda: self.cluster.ask(asked) == before, "the end of what was tried")
+        return True
+
+    def amended(self, name: str, procs: int, begin: float, walltime: float = LONG, **more: Any) -> tuple[str, str]:
+        """Prepare another place for a reservation; return the name of the new part and its transaction."""
+        new, transaction = self.unique("part"), more.pop("transaction", self.unique("transaction"))
+        part = GridPart(new, "reserved", self.request(procs, walltime), program="sleep 1000", begin=begin)
+        key, ttl = self.unique("key"), more.pop("ttl", LONG)
+        answers = [self.cluster.ask(Amend(transaction, name, part, ttl, key=key)) for _ in range(2)]
+        assert answers[0] == answers[1]
+        return new, transaction
 
     def freeze(self, name: str, *, ttl: float = LONG) -> str:
         """Freeze a part; return the transaction."""
@@ -327,6 +355,74 @@ class ClusterConformance:
         stage.commit(transaction, begin)
         assert int(begin) <= stage.event(name, "started").at
 
+    def test_a_reservation_gets_another_place_as_if_its_old_one_were_away(self, stage: ClusterStage) -> None:
+        self._skip_unless_able(stage, "amended")
+        begin = float(int(stage.cluster.ask(Describe()).clock) + 600)
+        old = stage.reserved(stage.procs, begin, 1200)
+        new, transaction = stage.amended(old, stage.procs - 1, begin + 600, 1200)
+        assert not stage.has_room(1, begin, 300), "the old place is kept"
+        assert not stage.has_room(2, begin + 1300, 300), "the new one is held"
+        assert stage.has_room(1, begin + 1300, 300)
+        with pytest.raises(CallRefused, match=old):
+            stage.amended(old, 1, begin + 600, 1200)
+        for _ in range(2):
+            stage.commit(transaction)
+        assert stage.has_room(stage.procs, begin, 300)
+        assert not stage.has_room(2, begin + 700, 300)
+        assert not stage.has_room(2, begin + 1300, 300)
+        assert stage.events(old) == stage.events(new) == []
+        with pytest.raises(CallRefused, match=transaction):
+            stage.abort(transaction)
+        again, transaction = stage.amended(new, 1, begin, 300)
+        stage.commit(transaction)
+        assert stage.has_room(stage.procs, begin + 700, 300)
+        assert stage.cancel(again)
+
+    @pytest.mark.parametrize("how", ["abort", "lapse"])
+    def test_a_reservation_that_is_not_amended_after_all_keeps_its_place(self, stage: ClusterStage, how: str) -> None:
+        self._skip_unless_able(stage, "amended")
+        begin = float(int(stage.cluster.ask(Describe()).clock) + 600)
+        old = stage.reserved(stage.procs, begin, 300)
+        new, transaction = stage.amended(old, stage.procs, begin + 60, 600, ttl=stage.lapse if how == "lapse" else LONG)
+        if how == "abort":
+            stage.abort(transaction)
+        else:
+            assert stage.event(new, "lapsed").reason
+        with pytest.raises(CallRefused, match=transaction):
+            stage.commit(transaction)
+        assert not stage.has_room(1, begin, 60)
+        assert stage.has_room(stage.procs, begin + 330, 300)
+        assert stage.events(old) == []
+        stage.commit(stage.amended(old, 1, begin, 300)[1])
+
+    def test_what_cannot_be_amended_stays(self, stage: ClusterStage) -> None:
+        self._skip_unless_able(stage, "amended")
+        begin = float(int(stage.cluster.ask(Describe()).clock) + 600)
+        with pytest.raises(CallRefused, match="unknown"):
+            stage.amended("unknown", 1, begin)
+        stage.busy()
+        with pytest.raises(CallRefused, match="is not reserved"):
+            stage.amended(stage.queued(), 1, begin)
+        old, beside = stage.reserved(2, begin + LONG, 60), stage.reserved(stage.procs - 2, begin + LONG, 60)
+        with pytest.raises(CallRefused):
+            stage.amended(old, 3, begin + LONG, 60)
+        assert not stage.has_room(1, begin + LONG, 60)
+        assert stage.events(old) == stage.events(beside) == []
+
+    def test_a_reservation_that_began_is_not_amended_any_more(self, stage: ClusterStage) -> None:
+        self._skip_unless_able(stage, "amended")
+        begin = stage.cluster.ask(Describe()).clock + 5
+        old = stage.reserved(stage.procs, begin, 60, "sleep 2")
+        new, transaction = stage.amended(old, stage.procs, begin + 600, 60)
+        stage.event(old, "started")
+        with pytest.raises(CallRefused, match=old):
+            stage.commit(transaction)
+        stage.abort(transaction)
+        assert stage.event(old, "ended").status == 0
+        with pytest.raises(CallRefused, match=old):
+            stage.amended(old, 1, begin + 600)
+        assert stage.events(new) == []
+
     def test_estimates_change_nothing(self, stage: ClusterStage) -> None:
         stage.busy()
         waiting = stage.queued(stage.procs, walltime=600)
@@ -403,5 +499,5 @@ class ClusterConformance:
 
     def _skip_unless_able(self, stage: ClusterStage, kind: str) -> None:
         abilities = stage.cluster.ask(Describe()).abilities
-        if not {"claim": abilities.claim, "reserved": abilities.reserve}.get(kind, True):
+        if not {"claim": abilities.claim, "reserved": abilities.reserve, "amended": abilities.amend}.get(kind, True):
             pytest.skip(f"this kind of cluster has no parts of kind {kind!r}")

@@ -48,6 +48,20 @@ class Freeze:
 
 
 @dataclass(frozen=True, slots=True)
+class Amend:
+    """The reserved part ``old`` of a component gets another place on its cluster, as ``part``: date, size, walltime.
+
+    The old place is kept until the decision is known there. At no time less is held than was promised.
+    """
+
+    job: int
+    component: int
+    cluster: str
+    old: str
+    part: GridPart
+
+
+@dataclass(frozen=True, slots=True)
 class Evict:
     """Local jobs of a cluster end until ``procs`` more processors are idle, for what is held there."""
 
@@ -56,8 +70,8 @@ class Evict:
     procs: int
 
 
-Act = Place | Hold | Freeze | Evict
-_Part = Place | Hold | Freeze
+Act = Place | Hold | Freeze | Amend | Evict
+_Part = Place | Hold | Freeze | Amend
 """Acts that change a part each."""
 
 
@@ -111,9 +125,17 @@ _BACK_OFF = (0.2, 1.0)
 """Seconds, by chance between these, after which a cluster that refused is asked again."""
 
 
+KEPT = PreparedPart("")
+"""What is said of a part that another one is to replace: its job is as before."""
+
+
 def name_of(act: _Part) -> str:
-    """Return the name of the part that an act is about."""
+    """Return the name of the part that an act freezes or makes."""
     return act.name if isinstance(act, Freeze) else act.part.name
+
+
+def _names(act: _Part) -> list[str]:
+    return [name_of(act), act.old] if isinstance(act, Amend) else [name_of(act)]
 
 
 def prepare(
@@ -155,8 +177,8 @@ class _FirstPhase:
         """Have acts prepared, at the same time or cluster by cluster."""
         if self._terms.rounds == 1:
             return (yield from self.asked(acts))
-        found = yield from self.asked([act for act in acts if not isinstance(act, Hold)])
-        holds = [act for act in acts if isinstance(act, Hold)]
+        found = yield from self.asked([act for act in acts if not isinstance(act, Hold | Amend)])
+        holds = [act for act in acts if isinstance(act, Hold | Amend)]
         for cluster in sorted({act.cluster for act in holds}):
             if found.failures:
                 break
@@ -191,7 +213,7 @@ class _FirstPhase:
             self._refused.update(names if isinstance(answer, CallRefused) else ())
             return Prepared(failures=[(cluster, answer)])
         if isinstance(answer, PreparedPart):
-            return Prepared({names[0]: answer})
+            return Prepared({names[0]: answer, **dict.fromkeys(names[1:], KEPT)})
         assert isinstance(answer, list)
         parts = {name: one for name, one in zip(names, answer, strict=True) if isinstance(one, PreparedPart)}
         refused = {name: one for name, one in zip(names, answer, strict=True) if isinstance(one, CallRefused)}
@@ -212,7 +234,7 @@ class _FirstPhase:
             if isinstance(act, Place):
                 placed.setdefault(act.cluster, []).append(act)
             else:
-                yield act.cluster, [name_of(act)], self._asking(act)
+                yield act.cluster, _names(act), self._asking(act)
         for cluster, some in placed.items():
             if len(some) == 1:
                 yield cluster, [name_of(some[0])], self._asking(some[0])
@@ -224,6 +246,8 @@ class _FirstPhase:
         return lambda cluster: cluster.ask(self._change(act, key))
 
     def _change(self, act: _Part, key: str) -> Change[PreparedPart]:
+        if isinstance(act, Amend):
+            return table.Amend(self._transaction, act.old, act.part, self._terms.ttl(), key=key)
         part = GridPart(act.name, "withdrawn", act.request) if isinstance(act, Freeze) else act.part
         return Prepare(self._transaction, part, self._terms.ttl(), key=key)
 
@@ -235,4 +259,4 @@ class _FirstPhase:
 
 def _time_of(acts: Iterable[_Part]) -> float:
     """Return for how many seconds more a cluster may be busy with acts."""
-    return sum(_HELD if isinstance(act, Hold) else _PLACED for act in acts)
+    return sum(_HELD if isinstance(act, Hold | Amend) else _PLACED for act in acts)

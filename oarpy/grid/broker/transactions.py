@@ -9,7 +9,7 @@
 1. What is to be done is a list of acts (:mod:`~oarpy.grid.broker.acts`). Rows of it come first.
 2. Clusters prepare their acts. What they have prepared lapses by itself if they hear nothing more.
 3. The owner of the transaction decides, in one transaction of the database, or keeps what is held for a later decision.
-4. Clusters are told. Where a part is to go for one elsewhere, its cluster is told first: if it has let that part go on,
+4. Clusters are told. Where a part is to go for another one, its cluster is told first: if it has let that part go on,
    the new one is given up.
 5. Outcomes of which a cluster has not confirmed that it knows are doubts: it is told again until it does.
 
@@ -26,7 +26,7 @@ from functools import partial
 from math import inf
 from random import Random
 
-from oarpy.grid.broker.acts import Act, Evict, Freeze, Prepared, Terms, prepare
+from oarpy.grid.broker.acts import Act, Amend, Evict, Freeze, Prepared, Terms, prepare
 from oarpy.grid.broker.errands import Errands
 from oarpy.grid.broker.outcomes import TransactionEnd, Verb, tell
 from oarpy.model.states import GridJobState, GridPartState, GridTransactionState
@@ -34,6 +34,8 @@ from oarpy.store.database import Connection
 from oarpy.store.grid import broker_jobs, broker_parts, transactions
 from oarpy.store.grid.transactions import GridTransactionRow, NewGridPart
 
+_REPLACING = ("move", "amend")
+"""Kinds of transactions in which new parts come in the place of old ones."""
 _TOO_LATE = "it was not told in time to start"
 
 
@@ -115,12 +117,12 @@ class Transactions:
         number = transactions.begin(connection, kind, self._module, job, terms.ttl(), terms.begin)
         name = wire_name(number, transactions.word(connection, number))
         acts = plan(name)
-        names = [act.name for act in acts if isinstance(act, Freeze)]
+        names = [old for act in acts if (old := _old(act))]
         frozen = set(transactions.freeze(connection, number, names)) if names else set()
         made = [_row(act) for act in acts if not isinstance(act, Freeze | Evict)]
         if made:
             transactions.add_parts(connection, number, made)
-        wanted = [act for act in acts if not isinstance(act, Freeze) or act.name in frozen]
+        wanted = [act for act in acts if not (old := _old(act)) or old in frozen]
         self._errands.begin(("prepare", number), prepare(name, wanted, terms, self._clock, self._chance))
         return number
 
@@ -168,7 +170,7 @@ class Transactions:
         """Begin to tell clusters. A new copy is let go when the old one is known to be gone."""
         parts = broker_parts.of_transaction(connection, one.id)
         going = {part.cluster for part in parts if part.state is GridPartState.DELETING}
-        if one.kind == "move" and not going and not any(part.state is GridPartState.COMMITTING for part in parts):
+        if one.kind in _REPLACING and not going and not any(part.state is GridPartState.COMMITTING for part in parts):
             verb = "abort"
         hosts = [host for part in parts for host in part.hosts]
         for cluster in untold:
@@ -204,6 +206,11 @@ class Transactions:
         dropped = [part.job for part in there if lost and part.state is GridPartState.COMMITTING]
         transactions.note_known(connection, number, cluster, lost)
         return Confirmed(number, cluster, lost, dropped=dropped)
+
+
+def _old(act: Act) -> str:
+    """Return the name of the part that goes when an act is committed; nothing if none does."""
+    return act.name if isinstance(act, Freeze) else act.old if isinstance(act, Amend) else ""
 
 
 def _row(act: Act) -> NewGridPart:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import psycopg
 import structlog
@@ -18,6 +19,7 @@ from oarpy.grid.broker.coallocated.soundings import read_clock
 from oarpy.grid.broker.connections import ClusterConnections
 from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
 from oarpy.grid.calls.parts import (
+    Ability,
     ClusterDescription,
     ClusterEvent,
     PartEnded,
@@ -135,7 +137,7 @@ class Watcher(BrokerModule):
         if name[0] == "describe":
             assert isinstance(result, tuple)
             told, offset = result
-            abilities = [one for one in ("claim", "reserve", "withdraw", "evict") if getattr(told.abilities, one)]
+            abilities = [one for one in get_args(Ability) if getattr(told.abilities, one)]
             clusters.note_description(connection, cluster, told.procs, abilities, offset, told.speed)
             return 0
         clusters.note_answer(connection, cluster)

@@ -22,6 +22,7 @@ from oarpy.grid.calls.parts import (
     PreparedPart,
 )
 from oarpy.grid.calls.table import (
+    Amend,
     AnyCall,
     Call,
     Cancel,
@@ -73,6 +74,7 @@ ANSWERS: dict[type[Call[Any]], Any] = {
     Events: list[AnyEvent],
     Prepare: PreparedPart,
     PrepareAll: list[PartAnswer],
+    Amend: PreparedPart,
     Cancel: bool | None,
     Evict: list[str],
 }

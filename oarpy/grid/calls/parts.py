@@ -30,7 +30,7 @@ Words = Annotated[tuple[Line, ...], Meta(max_length=64)]
 Names = Annotated[Sequence[Name], Meta(max_length=20_000)]
 Hosts = Annotated[Sequence[Name], Meta(max_length=200_000)]
 
-Ability = Literal["claim", "reserve", "withdraw", "evict"]
+Ability = Literal["claim", "reserve", "withdraw", "evict", "amend"]
 
 PartKind = Literal["claim", "queued", "reserved", "withdrawn"]
 """What stands for a component on a cluster.
@@ -87,12 +87,16 @@ class PartOfTransaction(Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class ClusterAbilities:
-    """What a cluster can do besides holding queued jobs. ``evict``: its owner lets some local jobs give way."""
+    """What a cluster can do besides holding queued jobs. ``evict``: its owner lets some local jobs give way.
+
+    ``amend``: give a reservation another place, keeping the old one meanwhile. Older clusters do not say, and cannot.
+    """
 
     claim: bool = True
     reserve: bool = True
     withdraw: bool = True
     evict: bool = False
+    amend: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ A call says what it asks for (its fields), what it is answered, which ability a 
 
     question   looks: the cluster changes nothing   describe, idle, waiting, estimate, estimate_in_turn, evictable
                numbers events, else nothing         events
-    change     done once for its key                prepare, prepare_all, commit, abort, cancel, evict
+    change     done once for its key                prepare, prepare_all, amend, commit, abort, cancel, evict
 
 A change on several clusters is two-phase: all prepare; the broker stores its decision; only then all commit.
 A new call is a class here, a place in :data:`AnyCall`, and a handler of each kind of cluster that can do it.
@@ -164,6 +164,20 @@ class PrepareAll(Change[Sequence[PreparedPart | CallRefused]], frozen=True, tag=
     ttl: Lifetime
 
 
+class Amend(Change[PreparedPart], frozen=True, tag="amend"):
+    """Reserve ``part`` in place of a reserved part that has not begun, as if that one were away.
+
+    Both are held until it is decided, what they have in common once. A commit ends the old part and lets the new one
+    go, in one act; it is refused once the old one has begun. An abort, or a lapse, leaves the old one as it is.
+    """
+
+    ability = "amend"
+    transaction: Name
+    instead_of: Name
+    part: GridPart
+    ttl: Lifetime
+
+
 class Commit(Change[None], frozen=True, tag="commit"):
     """Carry out what was prepared: let parts start, at ``begin`` by the cluster's clock; delete withdrawn ones.
 
@@ -210,6 +224,7 @@ AnyCall = (
     | Events
     | Prepare
     | PrepareAll
+    | Amend
     | Commit
     | Abort
     | Cancel

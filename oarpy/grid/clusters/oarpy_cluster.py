@@ -14,6 +14,7 @@ from oarpy.grid.calls.json_lines import DoorError, PartAnswer, encode, read_answ
 from oarpy.grid.calls.parts import PartOfTransaction, PreparedPart
 from oarpy.grid.calls.table import (
     MOST_PARTS,
+    Amend,
     Answer,
     Call,
     CallRefused,
@@ -35,7 +36,7 @@ _LINE = 1 << 20
 """Bytes of the parts of a line; one part may have more."""
 _PLANNING_SECONDS = 60.0
 """What it has where it may have to plan."""
-_PLANNING = (Estimate, EstimateInTurn, Prepare, PrepareAll)
+_PLANNING = (Estimate, EstimateInTurn, Prepare, PrepareAll, Amend)
 
 
 class OarpyCluster:

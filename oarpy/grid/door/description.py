@@ -12,4 +12,4 @@ def describe(visit: Visit, call: Describe) -> ClusterDescription:
     """Answer ``describe``: processors that are not dead, by the clock of the database."""
     procs, clock = cluster_facts.processors(visit.connection)
     door = visit.configuration.door
-    return ClusterDescription(procs, door.speed, clock, ClusterAbilities(evict=door.evict != "none"))
+    return ClusterDescription(procs, door.speed, clock, ClusterAbilities(evict=door.evict != "none", amend=True))

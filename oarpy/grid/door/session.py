@@ -22,6 +22,7 @@ from oarpy.configuration import Configuration
 from oarpy.grid.calls.json_lines import DoorError, DoorReply, encode, key_of, read_answer, read_call
 from oarpy.grid.calls.table import (
     Abort,
+    Amend,
     AnyCall,
     Call,
     Cancel,
@@ -58,6 +59,7 @@ _ANSWERS: dict[type[Call[Any]], Callable[[Visit, Any], Any]] = {
     Evictable: evictions.evictable,
     Prepare: parts.prepare,
     PrepareAll: part_batches.prepare_all,
+    Amend: parts.amend,
     Commit: parts.commit,
     Abort: parts.abort,
     Cancel: parts.cancel,
@@ -66,7 +68,7 @@ _ANSWERS: dict[type[Call[Any]], Callable[[Visit, Any], Any]] = {
 }
 """Who answers which call, inside a transaction that has begun."""
 
-_SETTLES: dict[type[Call[Any]], Callable[[Visit, Any, Any], Any]] = {Prepare: parts.settled}
+_SETTLES: dict[type[Call[Any]], Callable[[Visit, Any, Any], Any]] = {Prepare: parts.settled, Amend: parts.settled}
 """What comes after that transaction, also when a key is asked again: it makes the last answer of the kept one."""
 
 

@@ -267,7 +267,8 @@ class _Rows:
             one.start,
             self._requests[one.job].alternatives[one.alternative].walltime,
             one.resources,
-            self._types_of(one.job).alone,
+            # it may share with what it is to take the place of, which keeps others away
+            self._types_of(one.job).alone and one.job not in self._snapshot.amending,
         )
 
     def move(self, one: Reservation) -> decisions.Move:

@@ -220,7 +220,7 @@ class PrioritiesEntry(Struct, frozen=True, forbid_unknown_fields=True):
 class ScenarioFile(Struct, forbid_unknown_fields=True):
     """The whole file.
 
-    Keys of ``outcomes`` and ``spans`` are ids of jobs, those of ``filters`` conditions, those of ``power`` nodes.
+    Keys of ``outcomes``, ``spans`` and ``amending`` are ids of jobs, of ``filters`` conditions, of ``power`` nodes.
     """
 
     resources: list[dict[str, Any]]
@@ -235,6 +235,7 @@ class ScenarioFile(Struct, forbid_unknown_fields=True):
     consumables: tuple[ConsumableEntry, ...] = ()
     running: tuple[RunningEntry, ...] = ()
     reservations: tuple[ReservationEntry, ...] = ()
+    amending: dict[str, int] = {}
     walltime_requests: tuple[WalltimeRequestEntry, ...] = ()
     recorded: bool = False
     filters: dict[str, tuple[int, ...]] | UnsetType = UNSET

@@ -123,6 +123,7 @@ def _with_site(snapshot: Snapshot, file: ScenarioFile) -> Snapshot:
         snapshot,
         quota_horizon=inf if file.quota_horizon is None else _exact(file.quota_horizon),
         outcomes=_by_job("outcomes", file.outcomes),
+        amending=_by_job("amending", file.amending),
         spans={job: (_exact(start), _exact(end)) for job, (start, end) in spans.items()},
         returning=_returning(snapshot, file),
         shown=file.shown,

@@ -25,7 +25,7 @@ _SETTLE = "UPDATE door_transactions SET state = %s WHERE (broker, transaction) =
 
 _COLUMNS = """
     p.part, p.job_id, p.kind, p.state, p.transaction, extract(epoch FROM p.begin_at)::float8, p.held_at IS NOT NULL,
-    j.state, j.reservation_state, j.message, extract(epoch FROM j.submitted_at)::float8
+    j.state, j.reservation_state, j.message, extract(epoch FROM j.submitted_at)::float8, p.instead_of
 """
 _PART = f"""
     SELECT {_COLUMNS} FROM door_parts p JOIN jobs j USING (job_id) WHERE (p.broker, p.part) = (%s, %s) FOR UPDATE OF p
@@ -47,12 +47,13 @@ _WAITING = f"""
 """  # noqa: S608
 
 _ADD = """
-    INSERT INTO door_parts (broker, part, job_id, kind, transaction, begin_at, walltime, held_at, lapses_at)
+    INSERT INTO door_parts (broker, part, job_id, kind, transaction, begin_at, walltime, held_at, lapses_at, instead_of)
     SELECT %(broker)s, part, job, kind, transaction, to_timestamp(begin_at), walltime * interval '1 second',
-           CASE WHEN held THEN clock_timestamp() END, clock_timestamp() + %(ttl)s * interval '1 second'
+           CASE WHEN held THEN clock_timestamp() END, clock_timestamp() + %(ttl)s * interval '1 second',
+           instead_of
     FROM unnest(%(parts)s::text[], %(jobs)s::bigint[], %(kinds)s::text[], %(transactions)s::text[],
-                %(begins)s::float8[], %(walltimes)s::float8[], %(held)s::boolean[])
-        AS s(part, job, kind, transaction, begin_at, walltime, held)
+                %(begins)s::float8[], %(walltimes)s::float8[], %(held)s::boolean[], %(instead_of)s::bigint[])
+        AS s(part, job, kind, transaction, begin_at, walltime, held, instead_of)
 """
 _FREEZE = """
     UPDATE door_parts SET state = 'Frozen', transaction = %(transaction)s,
@@ -62,6 +63,17 @@ _FREEZE = """
 _UNDECIDED_JOBS = "SELECT job_id, broker FROM door_parts WHERE lapses_at IS NOT NULL"
 _HOLD = "UPDATE jobs SET state = 'Hold' WHERE job_id = %s AND state = 'Waiting' AND reservation_state IS NULL"
 _RELEASE = "UPDATE jobs SET state = 'Waiting' WHERE job_id = ANY(%s) AND state = 'Hold'"
+# What the new one shares with the old one is its alone from now on.
+_TAKE_PLACES = """
+    WITH given AS (
+        DELETE FROM reserved_resources r USING door_parts p
+        WHERE (p.broker, p.transaction) = (%(broker)s, %(transaction)s) AND p.state = 'Prepared'
+          AND r.job_id = p.instead_of
+        RETURNING p.job_id, r.exclusive
+    )
+    SELECT job_id, bool_and(exclusive) FROM given GROUP BY job_id
+"""
+_ALONE = "UPDATE reserved_resources SET exclusive = true WHERE job_id = ANY(%s)"
 _IS_HELD = """
     UPDATE door_parts SET held_at = clock_timestamp()
     WHERE (broker, part) = (%s, %s) AND state = 'Prepared' AND held_at IS NULL
@@ -87,7 +99,7 @@ _HOSTS = """
 # itself tells nothing of a lapse.
 _UNDO = """
     WITH undone AS (
-        SELECT p.broker, p.part, p.job_id, p.state, p.held_at
+        SELECT p.broker, p.part, p.job_id, p.kind, p.state, p.held_at
         FROM door_parts p JOIN unnest(%(brokers)s::text[], %(transactions)s::text[]) AS t(broker, transaction)
             USING (broker, transaction)
         WHERE p.lapses_at IS NOT NULL
@@ -107,7 +119,7 @@ _UNDO = """
         WHERE %(lapsed)s AND u.state = 'Prepared' AND u.held_at IS NOT NULL AND is_live(j.state)
     )
     UPDATE jobs j SET state = 'Waiting' FROM undone u
-    WHERE j.job_id = u.job_id AND u.state = 'Frozen' AND j.state = 'Hold'
+    WHERE j.job_id = u.job_id AND u.state = 'Frozen' AND u.kind = 'queued' AND j.state = 'Hold'
     RETURNING j.job_id
 """
 _ABORT_ALL = """
@@ -132,7 +144,10 @@ _NEXT_LAPSE = """
 
 @dataclass(frozen=True, slots=True)
 class DoorPartRow:
-    """A part with its job. ``begin`` and ``submitted`` are epoch seconds; ``held``: the broker can count on it."""
+    """A part with its job. ``begin`` and ``submitted`` are epoch seconds; ``held``: the broker can count on it.
+
+    ``instead_of`` is the job whose place it is to take.
+    """
 
     name: str
     job: int
@@ -145,6 +160,7 @@ class DoorPartRow:
     reservation_state: str | None
     message: str
     submitted: float
+    instead_of: int | None
 
     @property
     def live(self) -> bool:
@@ -162,6 +178,7 @@ class NewDoorPart:
     kind: str
     walltime: float
     begin: float | None = None
+    instead_of: int | None = None
 
 
 def transaction_state(connection: Connection, broker: str, transaction: str, *, begin: bool = False) -> str | None:
@@ -222,16 +239,26 @@ def add(connection: Connection, broker: str, parts: Sequence[NewDoorPart], ttl: 
         "begins": [one.begin for one in parts],
         "walltimes": [float(one.walltime) for one in parts],
         "held": [one.kind == "queued" for one in parts],
+        "instead_of": [one.instead_of for one in parts],
     }
     connection.execute(_ADD, {"broker": broker, "ttl": ttl, **columns})
 
 
 def freeze(connection: Connection, broker: str, transaction: str, row: DoorPartRow, ttl: float) -> bool:
     """Hold a committed part that waits, in its rank; return False if it does not wait any more."""
-    if connection.execute(_HOLD, [row.job]).rowcount != 1:
-        return False
+    return connection.execute(_HOLD, [row.job]).rowcount == 1 and keep(connection, broker, transaction, row, ttl)
+
+
+def keep(connection: Connection, broker: str, transaction: str, row: DoorPartRow, ttl: float) -> bool:
+    """Note that a transaction is to end a committed part, which goes on as before meanwhile; False for no such one."""
     values = {"broker": broker, "transaction": transaction, "part": row.name, "ttl": ttl}
     return connection.execute(_FREEZE, values).rowcount == 1
+
+
+def take_places(connection: Connection, broker: str, transaction: str) -> None:
+    """Let the parts that a transaction made have the resources of those whose place they take."""
+    rows = connection.execute(_TAKE_PLACES, {"broker": broker, "transaction": transaction}).fetchall()
+    connection.execute(_ALONE, [[job for job, alone in rows if alone]])
 
 
 def is_held(connection: Connection, broker: str, part: str) -> None:

@@ -96,7 +96,7 @@ _FREEZE = """
 """
 _PREPARED = """
     UPDATE grid_parts p SET state = CASE p.state WHEN 'Preparing' THEN 'Prepared' ELSE 'Frozen' END,
-        cluster_job = s.job
+        cluster_job = coalesce(nullif(s.job, ''), p.cluster_job)
     FROM unnest(%s::text[], %s::text[]) AS s(name, job)
     WHERE p.name = s.name AND p.transaction = %s AND p.state IN ('Preparing', 'Freezing')
 """
@@ -212,7 +212,7 @@ def freeze(connection: Connection, transaction: int, names: Sequence[str]) -> li
 
 
 def note_prepared(connection: Connection, transaction: int, jobs: Mapping[str, str]) -> None:
-    """Note the parts that clusters have prepared or frozen: the cluster's job, by name of the part."""
+    """Note the parts that clusters have prepared or frozen, by name: the cluster's job, empty if it is as before."""
     connection.execute(_PREPARED, [list(jobs), list(jobs.values()), transaction])
 
 

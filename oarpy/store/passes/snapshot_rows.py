@@ -65,6 +65,8 @@ _GATED_ENDS = """
     FROM launch_gates g JOIN jobs j USING (job_id) WHERE j.state = 'toLaunch'
 """
 
+_AMENDING = "SELECT job_id, instead_of FROM door_parts WHERE instead_of IS NOT NULL AND lapses_at IS NOT NULL"
+
 _COLUMNS = "SELECT * FROM resources LIMIT 0"
 _FINGERPRINT = """
     SELECT count(*), coalesce(sum(hash_record_extended(ROW(state = 'Dead', {}), 0)), 0) FROM resources
@@ -248,6 +250,11 @@ def site(connection: Connection) -> tuple[int, bool, bool, bool]:
 def gated_ends(connection: Connection) -> dict[int, float]:
     """Return when (epoch seconds) jobs will be over that hold resources until they may be launched."""
     return dict(connection.execute(_GATED_ENDS).fetchall())
+
+
+def amending(connection: Connection) -> dict[int, int]:
+    """Return the reservations that are to take the place of others, with these."""
+    return dict(connection.execute(_AMENDING).fetchall())
 
 
 def platform(connection: Connection) -> list[PlatformRow]:

@@ -13,6 +13,7 @@ from oarpy.grid.calls.json_lines import ANSWERS, encode, key_of, read_answer, re
 from oarpy.grid.calls.parts import ClusterEvent, GridPart, PartOfTransaction, PartRequest, PartStarted
 from oarpy.grid.calls.table import (
     Abort,
+    Amend,
     AnyCall,
     Cancel,
     Commit,
@@ -102,6 +103,10 @@ LINES: list[tuple[AnyCall, str]] = [
     (
         PrepareAll([PartOfTransaction("t", HELD)], 30.0, key="k"),
         f'"prepare_all","parts":[{{"transaction":"t","part":{HELD_LINE}}}],"ttl":30.0',
+    ),
+    (
+        Amend("t", "g1", HELD, 30.0, key="k"),
+        f'"amend","transaction":"t","instead_of":"g1","part":{HELD_LINE},"ttl":30.0',
     ),
     (Commit("t", 5.0, ["n1"], key="k"), '"commit","transaction":"t","begin":5.0,"hosts":["n1"]'),
     (Abort("t", key="k"), '"abort","transaction":"t"'),

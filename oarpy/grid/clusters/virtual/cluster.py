@@ -35,6 +35,7 @@ from oarpy.grid.calls.parts import (
 )
 from oarpy.grid.calls.table import (
     Abort,
+    Amend,
     Answer,
     Call,
     CallRefused,
@@ -52,6 +53,7 @@ from oarpy.grid.calls.table import (
     PrepareAll,
     Waiting,
     prepare_each,
+    unable,
 )
 from oarpy.grid.clusters.virtual.machine import CountedMachine, MachineJob, MachinePolicy, QueuePlan
 
@@ -162,7 +164,7 @@ class SimulatedCluster:
         self._clock = clock
         self._sleep = sleep
         self._runs = runs
-        self._facts = (procs, speed, abilities or ClusterAbilities(evict=True))
+        self._facts = (procs, speed, abilities or ClusterAbilities(evict=True, amend=True))
         self._lock = RLock()
         self._machine = CountedMachine(procs, policy, clock())
         self._machine.on_start = self._started
@@ -343,8 +345,24 @@ class SimulatedCluster:
         part, transaction = call.part, self._open(call.transaction)
         self._release_cleared(transaction)
         job = self._frozen(part.name) if part.kind == "withdrawn" else self._made(part)
-        (transaction.frozen if part.kind == "withdrawn" else transaction.made).append(part.name)
-        self._transaction_of[part.name] = call.transaction
+        return self._prepared(call, job, transaction.frozen if part.kind == "withdrawn" else transaction.made)
+
+    def _amend(self, call: Amend) -> PreparedPart:
+        """Reserve a part as if the one that it is to replace were away."""
+        transaction, old = self._open(call.transaction), self._parts.get(call.instead_of)
+        if not self._facts[2].amend:
+            raise unable(self.name, call)
+        if old is None or old.state != "reserved" or not old.may_begin:
+            raise CallRefused(f"part {call.instead_of!r} is not reserved on cluster {self.name!r}, or has begun")
+        if any(job.instead_of is old for job in self._machine.jobs.values()):
+            raise CallRefused(f"part {old.name!r} is being amended already")
+        if call.part.kind != "reserved":
+            raise CallRefused(f"part {call.part.name!r} is no reservation, as the one that it is to replace")
+        return self._prepared(call, self._made(call.part, old), transaction.made)
+
+    def _prepared(self, call: Prepare | Amend, job: MachineJob, parts: list[str]) -> PreparedPart:
+        parts.append(job.name)
+        self._transaction_of[job.name] = call.transaction
         job.lapses_at = self._machine.now + call.ttl
         self._machine.changed()
         return PreparedPart(str(job.number), tuple(f"{self.name}-{number}" for number in job.processors))
@@ -362,7 +380,7 @@ class SimulatedCluster:
         job.state = "frozen"
         return job
 
-    def _made(self, part: GridPart) -> MachineJob:
+    def _made(self, part: GridPart, old: MachineJob | None = None) -> MachineJob:
         request, machine, now = part.request, self._machine, self._machine.now
         self._check(part)
         job = MachineJob(
@@ -372,8 +390,9 @@ class SimulatedCluster:
             job.begin = now if part.begin is None else part.begin
             job.state = "claimed" if part.kind == "claim" else "reserved"
             start = now if part.kind == "claim" else job.begin
-            if machine.idle(start, job.begin + request.walltime) < request.procs:
+            if machine.idle(start, job.begin + request.walltime, old) < request.procs:
                 raise CallRefused(f"{request.procs} processors are not idle on cluster {self.name!r}")
+        job.instead_of = old
         machine.add(job)
         if part.kind == "claim":
             machine.take_processors(job)
@@ -399,13 +418,16 @@ class SimulatedCluster:
             raise CallRefused(f"transaction {name!r} holds nothing on cluster {self.name!r}: it was aborted, or lapsed")
         if transaction.state == "committed":
             return
+        amended = [old for part in transaction.made if (old := self._parts[part].instead_of)]
+        if begun := next((old for old in amended if old.state != "reserved"), None):
+            raise CallRefused(f"part {begun.name!r} has begun on cluster {self.name!r}, or is over")
         transaction.state = "committed"
-        for part in list(transaction.frozen):
+        for part in [*transaction.frozen, *(old.name for old in amended)]:
             self._machine.finish(self._parts[part])
             self._forget(part)
         for part in transaction.made:
             job = self._parts[part]
-            job.lapses_at, job.may_begin = inf, True
+            job.lapses_at, job.may_begin, job.instead_of = inf, True, None
             if job.state == "held":
                 job.state = "waiting"
             elif call.begin is not None:
@@ -463,6 +485,7 @@ _HANDLERS: dict[type[Call[Any]], Callable[[SimulatedCluster, Any], Any]] = {
     Evictable: SimulatedCluster._evictable,
     Events: SimulatedCluster._events_after,
     Prepare: SimulatedCluster._prepare,
+    Amend: SimulatedCluster._amend,
     Commit: SimulatedCluster._commit,
     Abort: SimulatedCluster._abort,
     Cancel: SimulatedCluster._cancel,

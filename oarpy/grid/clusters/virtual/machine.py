@@ -40,6 +40,8 @@ class MachineJob:
     started: float = 0
     status: int = 0
     processors: tuple[int, ...] = ()
+    instead_of: MachineJob | None = None
+    """The reservation whose place it is to take: what both have in common is held once."""
 
     @property
     def ends_at(self) -> float:
@@ -55,6 +57,29 @@ class MachineJob:
         latest = self.begin if self.may_begin else max(self.begin, self.lapses_at)
         return (-inf if self.state == "claimed" else self.begin), latest + self.walltime
 
+    def holds(self) -> Iterator[tuple[float, float, int]]:
+        """Yield from when to when how many processors cannot be given to others, besides those of :attr:`instead_of`.
+
+        >>> old = MachineJob(1, "old", 3, 10, 10, 0, state="reserved", begin=0, may_begin=True)
+        >>> new = MachineJob(2, "new", 4, 10, 10, 0, state="reserved", begin=5, may_begin=True, instead_of=old)
+        >>> list(new.holds())
+        [(5, 10, 1), (10, 15, 4)]
+        """
+        if (hold := self.hold()) is None:
+            return
+        start, end = hold
+        other = self.instead_of.hold() if self.instead_of is not None else None
+        if self.instead_of is None or other is None or other[0] >= end or other[1] <= start:
+            yield start, end, self.procs
+            return
+        for begin, until, procs in (
+            (start, other[0], self.procs),
+            (max(start, other[0]), min(end, other[1]), self.procs - self.instead_of.procs),
+            (other[1], end, self.procs),
+        ):
+            if begin < until and procs > 0:
+                yield begin, until, procs
+
 
 class QueuePlan:
     """When each of the waiting jobs starts, if all take their whole walltime and nobody else comes."""
@@ -66,8 +91,9 @@ class QueuePlan:
         self._free = Profile(procs, now)
         self._floor = now
         for job in held:
-            if (hold := job.hold()) and hold[1] > now:
-                self._free.take(max(hold[0], now), hold[1], job.procs)
+            for begin, end, count in job.holds():
+                if end > now:
+                    self._free.take(max(begin, now), end, count)
         self.starts = {job.number: self.place(job.procs, job.walltime, now) for job in waiting}
 
     def earliest(self, procs: int, walltime: float, now: float) -> float:
@@ -114,11 +140,11 @@ class CountedMachine:
         taken = {number for other in self.jobs.values() for number in other.processors}
         job.processors = tuple(number for number in range(self.procs) if number not in taken)[: job.procs]
 
-    def idle(self, start: float, end: float) -> int:
-        """Return how many processors nobody holds at any instant from ``start`` to ``end``."""
-        holds = [(hold, job.procs) for job in self.jobs.values() if (hold := job.hold())]
-        instants = {start, *(hold[0] for hold, _ in holds if start < hold[0] < end)}
-        return self.procs - max(sum(n for hold, n in holds if hold[0] <= at < hold[1]) for at in instants)
+    def idle(self, start: float, end: float, without: MachineJob | None = None) -> int:
+        """Return how many processors nobody, but for one job, holds at any instant from ``start`` to ``end``."""
+        holds = [hold for job in self.jobs.values() if job is not without for hold in job.holds()]
+        instants = {start, *(begin for begin, _, _ in holds if start < begin < end)}
+        return self.procs - max(sum(n for begin, until, n in holds if begin <= at < until) for at in instants)
 
     def finish(self, job: MachineJob) -> None:
         """End a job now, whatever it does."""

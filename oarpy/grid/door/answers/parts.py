@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from oarpy.grid.calls.parts import GridPart, PreparedPart
-from oarpy.grid.calls.table import Abort, CallRefused, Cancel, Commit, Prepare
+from oarpy.grid.calls.table import Abort, Amend, CallRefused, Cancel, Commit, Prepare
 from oarpy.grid.door.answers import part_submission
 from oarpy.grid.door.visit import Visit
 from oarpy.model.errors import Unreachable
@@ -25,26 +25,47 @@ _POLL = 0.5
 
 def prepare(visit: Visit, call: Prepare) -> PreparedPart:
     """Answer ``prepare``, but for the hosts of what holds some, which :func:`settled` waits for."""
-    connection, broker = visit.connection, visit.broker
-    state = door_parts.transaction_state(connection, broker, call.transaction, begin=True)
+    _check_open(visit, call.transaction)
+    if call.part.kind == "withdrawn":
+        return _freeze(visit, call, door_parts.part(visit.connection, visit.broker, call.part.name))
+    return _make(visit, call)
+
+
+def amend(visit: Visit, call: Amend) -> PreparedPart:
+    """Answer ``amend``, as :func:`prepare` does: the next pass places it as if the old one were away."""
+    _check_open(visit, call.transaction)
+    old = door_parts.part(visit.connection, visit.broker, call.instead_of)
+    if old is None or old.kind != "reserved" or old.state != "Committed":
+        raise CallRefused(f"part '{call.instead_of}' is not reserved here", hint="there is nothing to be amended")
+    if call.part.kind != "reserved":
+        raise CallRefused(f"part '{call.part.name}' is no reservation", hint="it is to take the place of one")
+    if old.job_state != JobState.WAITING:
+        raise CallRefused(f"part '{old.name}' does not wait for its date: it is {old.job_state}", hint="it stays")
+    door_parts.keep(visit.connection, visit.broker, call.transaction, old, call.ttl)
+    return _make(visit, call, old.job)
+
+
+def _check_open(visit: Visit, transaction: str) -> None:
+    state = door_parts.transaction_state(visit.connection, visit.broker, transaction, begin=True)
     if state != "Prepared":
-        raise CallRefused(f"transaction '{call.transaction}' is {str(state).lower()}", hint="nothing was prepared")
-    part = call.part
-    known = door_parts.part(connection, broker, part.name)
-    if part.kind == "withdrawn":
-        return _freeze(visit, call, known)
-    if known is not None:
+        raise CallRefused(f"transaction '{transaction}' is {str(state).lower()}", hint="nothing was prepared")
+
+
+def _make(visit: Visit, call: Prepare | Amend, instead_of: int | None = None) -> PreparedPart:
+    """Submit the job that a part is."""
+    connection, part = visit.connection, call.part
+    if door_parts.part(connection, visit.broker, part.name) is not None:
         raise CallRefused(f"there is a part '{part.name}' already", hint="names of parts are used once")
     job = part_submission.submit(visit, part)
     walltime = part_submission.walltime_of(part.request)
-    new = NewDoorPart(part.name, call.transaction, job, part.kind, walltime, part.begin)
-    door_parts.add(connection, broker, [new], call.ttl)
+    new = NewDoorPart(part.name, call.transaction, job, part.kind, walltime, part.begin, instead_of)
+    door_parts.add(connection, visit.broker, [new], call.ttl)
     if part.begin is not None:
         launch_gates.put(connection, job, part.begin, walltime)
     return PreparedPart(str(job))
 
 
-def settled(visit: Visit, call: Prepare, prepared: PreparedPart) -> PreparedPart:
+def settled(visit: Visit, call: Prepare | Amend, prepared: PreparedPart) -> PreparedPart:
     """Wait, after the transaction of :func:`prepare`, until what holds resources has them; return its hosts.
 
     Raises :class:`CallRefused` when it could not be had: then nothing of it is left.
@@ -82,16 +103,20 @@ def commit(visit: Visit, call: Commit) -> None:
     for row in rows:
         if row.begin is not None and call.begin is not None and call.begin > row.begin + lead:
             raise CallRefused(f"part '{row.name}' is put off by more than {lead:.0f} s", hint="abort the transaction")
-        if row.state == "Frozen" and row.job_state != JobState.HOLD:
-            raise CallRefused(f"part '{row.name}' is not frozen any more: it is {row.job_state}", hint="abort it")
+        waits = JobState.HOLD if row.kind == "queued" else JobState.WAITING
+        if row.state == "Frozen" and row.job_state != waits:
+            raise CallRefused(f"part '{row.name}' does not wait any more: it is {row.job_state}", hint="abort it")
     for row in made:
         if row.kind != "queued" and not (row.live and row.held):
             what = row.message if not row.live else "it is not held yet"
             raise CallRefused(f"part '{row.name}' cannot begin: {what}", hint="abort the transaction")
     door_parts.release(connection, [row.job for row in made if row.kind == "queued"])
     launch_gates.open_gates(connection, [row.job for row in made if row.kind != "queued"], call.begin)
-    withdrawn = [(row.job, "withdrawn: it goes on elsewhere") for row in rows if row.state == "Frozen"]
-    kill_requests.ask_once(connection, withdrawn, DOOR)
+    if any(row.instead_of is not None for row in made):
+        door_parts.take_places(connection, broker, transaction)
+    heirs = {row.instead_of: f"amended: it goes on as job {row.job}" for row in made}
+    gone = [(row.job, heirs.get(row.job, "withdrawn: it goes on elsewhere")) for row in rows if row.state == "Frozen"]
+    kill_requests.ask_once(connection, gone, DOOR)
     door_parts.commit(connection, broker, transaction, call.begin, call.hosts)
 
 

@@ -129,7 +129,7 @@ grid_transactions = table(
     "grid_transactions",
     "changes on clusters, which happen on all of them or on none",
     column("id", BigInteger, "number of the transaction", Identity(), key=True, check="id > 0"),
-    column("kind", Text, "what changes", check="kind IN ('place', 'claim', 'reserve', 'move')"),
+    column("kind", Text, "what changes", check="kind IN ('place', 'claim', 'reserve', 'move', 'amend')"),
     column("module", Text, "which module leads it", check="module <> ''"),
     column(
         "job",

@@ -86,12 +86,19 @@ door_parts = table(
     column("held_at", INSTANT, "since when the broker can count on it; NULL: it is being made", optional=True),
     column("lapses_at", INSTANT, "when it lapses without a commit; NULL: it does not", optional=True),
     column("hosts", ARRAY(Text), "hosts of all components, as the broker told", default="{}"),
+    column("instead_of", BigInteger, "the reservation whose place it is to take, or took", optional=True),
+    rule("door_parts_reserved_instead", "(instead_of IS NULL) OR (kind = 'reserved')"),
     rule("door_parts_lapse_undecided", "(lapses_at IS NOT NULL) = (state IN ('Prepared', 'Frozen'))"),
     rule("door_parts_begin_unless_queued", "(begin_at IS NULL) = (kind = 'queued')"),
     rule("door_parts_held_when_committed", "(state NOT IN ('Committed', 'Frozen')) OR (held_at IS NOT NULL)"),
     Index("door_parts_job", "job_id", unique=True),
     Index("door_parts_transaction", "broker", "transaction"),
     Index("door_parts_undecided", "lapses_at", postgresql_where=text("lapses_at IS NOT NULL")),
+    Index(
+        "door_parts_amending",
+        "instead_of",
+        postgresql_where=text("instead_of IS NOT NULL AND lapses_at IS NOT NULL"),
+    ),
 )
 
 door_calls = table(

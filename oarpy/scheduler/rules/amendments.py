@@ -1,0 +1,86 @@
+"""New reservations that are to take the place of accepted ones: planned as if those were away, which stay meanwhile.
+
+Reservation 7 has cores 1 and 2. Reservation 9 is asked for in its place, later and on three cores::
+
+    core 3    . . . . .        . . 9 9 9
+    core 2    7 7 7 . .        7 7 * 9 9
+    core 1    7 7 7 . .        7 7 * 9 9        * promised to both
+
+They get a yes or a no in their first pass, before all other new reservations. Who asked for the new one decides then
+which of both stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from oarpy.scheduler.gantt.demands import CompiledRequests, Demand
+from oarpy.scheduler.gantt.gantt import Gantt
+from oarpy.scheduler.gantt.search import Search
+from oarpy.scheduler.job_roles import roles_of
+from oarpy.scheduler.plan import Placement
+from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.rules.reservations import promised
+from oarpy.scheduler.snapshot import HoldingJob, Reservation, Snapshot, WaitingJob
+from oarpy.scheduler.verdicts import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Amended:
+    """What became of them: ``refused`` are (job, reason)."""
+
+    accepted: tuple[Placement, ...] = ()
+    refused: tuple[tuple[int, str], ...] = ()
+
+
+NOTHING_AMENDED = Amended()
+
+
+def amended(snapshot: Snapshot) -> tuple[Snapshot, Amended]:
+    """Answer the reservations that are to take the place of others; return the snapshot in which they hold theirs."""
+    asked = [job for job in snapshot.waiting if job.id in snapshot.amending and not job.held and not job.fault]
+    if not asked:
+        return snapshot, NOTHING_AMENDED
+    options = CompiledRequests(snapshot, Matchers(snapshot.platform))
+    holding, accepted, refused = list(snapshot.holding), [], []
+    for job in asked:
+        old = snapshot.amending[job.id]
+        if not any(one.job.id == old for one in snapshot.reservations):
+            refused.append((job.id, f"job {old}, whose place it is to take, is no reservation any more"))
+            continue
+        place = _placed(snapshot, options, job, [one for one in holding if one.id != old])
+        if place is None:
+            refused.append((job.id, "there is no room at its date, also without what it is to take the place of"))
+        else:
+            accepted.append(place)
+            holding += _held(job, place)
+    answered = {job.id for job in asked}
+    waiting = tuple(job for job in snapshot.waiting if job.id not in answered)
+    return replace(snapshot, waiting=waiting, holding=tuple(holding)), Amended(tuple(accepted), tuple(refused))
+
+
+def _placed(
+    snapshot: Snapshot, options: CompiledRequests, job: WaitingJob, others: Collection[HoldingJob]
+) -> Placement | None:
+    """Return the place of a reservation at its date, beside ``others``."""
+    assert job.reservation is not None
+    gantt, roles = Gantt.around(snapshot, job, iter(others)), roles_of(job)
+    date = max(job.reservation, snapshot.now)
+    ways = options.reservable(job) if date > snapshot.now else options.alive(job)
+    found = Search(snapshot.security_time).at(gantt, Demand(job, roles, ways[:1], gantt.limits(job, roles)), date).found
+    if found is None:
+        return None
+    end = found.claim.start + found.option.walltime
+    return Placement(
+        job.id, Verdict.RESERVED, "accepted", snapshot.platform, 0, found.claim.start, end, found.claim.bits
+    )
+
+
+def _held(job: WaitingJob, place: Placement) -> list[HoldingJob]:
+    """Return what a reservation holds from now on."""
+    assert place.start is not None
+    assert place.end is not None
+    made = Reservation(job, place.start, place.end - place.start, tuple(place.resources))
+    held = promised(made, place.start)
+    return [] if held is None else [held]
