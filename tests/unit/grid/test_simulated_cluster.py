@@ -114,3 +114,15 @@ def test_room_that_was_made_goes_to_the_part_it_was_made_for() -> None:
     assert cluster.states() == {"next": "waiting", "p": "claimed"}
     cluster.ask(Abort("t", key="k3"))
     assert cluster.states() == {"next": "running"}
+
+
+def test_room_is_made_besides_what_is_idle_which_nobody_else_gets_either() -> None:
+    cluster = north(VirtualClock())
+    cluster.submit("victim", 6, 500, evictable=True)
+    cluster.submit("next", 3, 500)
+    assert cluster.ask(Evict("t", request(3), 4, key="k1")) == ["1"]
+    assert cluster.states() == {"next": "waiting", "room for t": "claimed"}
+    for name in ("p", "q"):
+        cluster.ask(Prepare("t", GridPart(name, "claim", request(3), begin=100), 10, key=name))
+        assert cluster.states()["next"] == "waiting"
+    assert cluster.states() == {"next": "waiting", "p": "claimed", "q": "claimed"}

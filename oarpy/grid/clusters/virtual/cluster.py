@@ -135,7 +135,7 @@ class _Transaction:
     made: list[str] = field(default_factory=list)
     frozen: list[str] = field(default_factory=list)
     cleared: MachineJob | None = None
-    """What keeps the processors of evicted jobs, until the part comes that they had to go for."""
+    """What keeps the processors of evicted jobs, and those that were idle, until the parts come that need both."""
 
 
 class SimulatedCluster:
@@ -206,6 +206,12 @@ class SimulatedCluster:
         with self._lock:
             self._advance()
             return {job.name: job.state for job in self._machine.jobs.values()}
+
+    def next_change(self) -> float:
+        """Return when something happens here next if nobody does anything; infinity if nothing does."""
+        with self._lock:
+            self._advance()
+            return min(self._machine.instants(), default=inf) - self.clock_off
 
     def ask(self, call: Call[Answer]) -> Answer:
         """Answer a call, as far as no fault was ordered."""
@@ -343,9 +349,15 @@ class SimulatedCluster:
     def _prepare(self, call: Prepare) -> PreparedPart:
         """Make a part that cannot start, or freeze one."""
         part, transaction = call.part, self._open(call.transaction)
-        self._release_cleared(transaction)
-        job = self._frozen(part.name) if part.kind == "withdrawn" else self._made(part)
-        return self._prepared(call, job, transaction.frozen if part.kind == "withdrawn" else transaction.made)
+        if part.kind == "withdrawn":
+            return self._prepared(call, self._frozen(part.name), transaction.frozen)
+        room = transaction.cleared
+        job = self._made(part, room)
+        if room is not None and room.state != "over":
+            room.procs -= part.request.procs
+            if room.procs <= 0:
+                self._machine.finish(room)
+        return self._prepared(call, job, transaction.made)
 
     def _amend(self, call: Amend) -> PreparedPart:
         """Reserve a part as if the one that it is to replace were away."""
@@ -358,7 +370,9 @@ class SimulatedCluster:
             raise CallRefused(f"part {old.name!r} is being amended already")
         if call.part.kind != "reserved":
             raise CallRefused(f"part {call.part.name!r} is no reservation, as the one that it is to replace")
-        return self._prepared(call, self._made(call.part, old), transaction.made)
+        job = self._made(call.part, old)
+        job.instead_of = old
+        return self._prepared(call, job, transaction.made)
 
     def _prepared(self, call: Prepare | Amend, job: MachineJob, parts: list[str]) -> PreparedPart:
         parts.append(job.name)
@@ -380,7 +394,8 @@ class SimulatedCluster:
         job.state = "frozen"
         return job
 
-    def _made(self, part: GridPart, old: MachineJob | None = None) -> MachineJob:
+    def _made(self, part: GridPart, without: MachineJob | None = None) -> MachineJob:
+        """Make a part that is not to begin yet; what a job holds that it is made ``without`` counts as idle."""
         request, machine, now = part.request, self._machine, self._machine.now
         self._check(part)
         job = MachineJob(
@@ -390,9 +405,8 @@ class SimulatedCluster:
             job.begin = now if part.begin is None else part.begin
             job.state = "claimed" if part.kind == "claim" else "reserved"
             start = now if part.kind == "claim" else job.begin
-            if machine.idle(start, job.begin + request.walltime, old) < request.procs:
+            if machine.idle(start, job.begin + request.walltime, without) < request.procs:
                 raise CallRefused(f"{request.procs} processors are not idle on cluster {self.name!r}")
-        job.instead_of = old
         machine.add(job)
         if part.kind == "claim":
             machine.take_processors(job)
@@ -455,12 +469,13 @@ class SimulatedCluster:
             chosen.append(job)
         if sum(one.procs for one in chosen) < procs:
             return []
-        for job in chosen:
-            self._machine.finish(job)
         now = self._machine.now
         self._release_cleared(transaction)
+        room = self._machine.idle(now, now + call.request.walltime) + procs
+        for job in chosen:
+            self._machine.finish(job)
         kept = MachineJob(
-            0, f"room for {name}", procs, call.request.walltime, 0, now, local=True, state="claimed", begin=now
+            0, f"room for {name}", room, call.request.walltime, 0, now, local=True, state="claimed", begin=now
         )
         kept.lapses_at = now + _CLEARED
         transaction.cleared = self._machine.add(kept)

@@ -186,7 +186,7 @@ class CountedMachine:
     def advance(self, now: float) -> None:
         """Let time go on to ``now``; it never goes back."""
         self._settle()
-        while (instant := min(self._instants(), default=inf)) <= now:
+        while (instant := min(self.instants(), default=inf)) <= now:
             self.now = max(instant, self.now)
             self._settle()
         self.now = max(self.now, now)
@@ -216,7 +216,7 @@ class CountedMachine:
         self.finish(job)
         self.on_end(job)
 
-    def _instants(self) -> Iterator[float]:
+    def instants(self) -> Iterator[float]:
         """Yield when something may be due next."""
         for job in self.jobs.values():
             if job.state == "running":
