@@ -94,7 +94,7 @@ def upgrade() -> None:
     op.execute(_OFFERS)
     _allow((*_TAGS, "MOVED"))
     follow(op.get_bind())
-    make(op.get_bind(), "functions", "announced", "events_noticed")
+    make(op.get_bind(), "functions", "window_changed", "events_noticed")
 
 
 def downgrade() -> None:
@@ -106,3 +106,4 @@ def downgrade() -> None:
     op.execute("UPDATE notices SET tag = 'INFO' WHERE tag = 'MOVED'")
     _allow(_TAGS)
     op.execute("DROP TABLE reservation_offers, reservation_windows CASCADE")
+    op.execute("DROP FUNCTION window_changed")

@@ -105,14 +105,3 @@ CREATE OR REPLACE TRIGGER announced_new AFTER INSERT ON suspend_requests
 
 CREATE OR REPLACE TRIGGER announced_new AFTER INSERT ON notices
     REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION announced('notice queued');
-
-CREATE OR REPLACE TRIGGER announced_new AFTER INSERT ON reservation_windows
-    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION announced('job changed');
-CREATE OR REPLACE TRIGGER announced AFTER UPDATE ON reservation_windows
-    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT
-    WHEN (current_setting('application_name') <> 'oarpy metascheduler')
-    EXECUTE FUNCTION announced('job changed');
-CREATE OR REPLACE TRIGGER announced_gone AFTER DELETE ON reservation_windows
-    REFERENCING OLD TABLE AS changed FOR EACH STATEMENT
-    WHEN (pg_trigger_depth() = 0)
-    EXECUTE FUNCTION announced('job changed');
