@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -84,6 +85,9 @@ class OARTest(unittest.TestCase):
         words = [sys.executable, "-m", "snakemake", "--executor", "oar", "--jobs", "1"]
         with subprocess.Popen(words, cwd=self.folder, stderr=subprocess.PIPE, text=True) as running:
             job = next(found[1] for line in running.stderr if (found := re.search(r"submitted as job (\d+)", line)))
+            deadline = time.monotonic() + 120
+            while not (self.folder / "begun").exists() and time.monotonic() < deadline:
+                time.sleep(0.2)
             running.send_signal(signal.SIGINT)
             running.communicate(timeout=120)
         events = [event["type"] for event in self.about(job)["events"]]
