@@ -79,6 +79,7 @@ COMMENT ON COLUMN reservation_offers.made_at IS 'when it was made';
 COMMENT ON COLUMN reservation_offers.valid_until IS 'until when it can be taken';
 COMMENT ON COLUMN reservation_offers.accepted_job IS 'the job that came of it; NULL: none';
 """
+_TAGGED = "CASE e.type WHEN 'RESERVATION_MOVED' THEN 'MOVED' ELSE 'INFO' END,\n               "
 _TAGS = ("RUNNING", "END", "ERROR", "INFO", "SUSPENDED", "RESUMING")
 
 
@@ -101,7 +102,7 @@ def downgrade() -> None:
     """Forget windows: reservations stay where they are."""
     connection = op.get_bind()
     (definition,) = connection.execute(sa.text("SELECT pg_get_functiondef('events_noticed'::regproc)")).one()
-    former = definition.replace("CASE e.type WHEN 'RESERVATION_MOVED' THEN 'MOVED' ELSE 'INFO' END", "'INFO'")
+    former = definition.replace(_TAGGED, "'INFO', ")
     connection.exec_driver_sql(former, execution_options={"no_parameters": True})
     op.execute("UPDATE notices SET tag = 'INFO' WHERE tag = 'MOVED'")
     _allow(_TAGS)

@@ -20,4 +20,4 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Take it back."""
-    op.execute("DROP VIEW oar_report.offers")
+    op.execute("DROP VIEW IF EXISTS oar_report.offers")
