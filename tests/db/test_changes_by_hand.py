@@ -163,6 +163,16 @@ CHANGES = {
         "set_name": "set_name = 'day'",
         "user_name": "user_name = '/'",
     },
+    "reservation_windows": {
+        "asked_deadline": "asked_deadline = asked_deadline + interval '1 hour'",
+        "asked_ready": "asked_ready = now()",
+        "deadline": "deadline = deadline + interval '1 hour'",
+        "farthest": "farthest = 2",
+        "fix_after": "fix_after = 50",
+        "fixed_at": "fixed_at = now()",
+        "job_id": "job_id = {other_reserved}",
+        "ready": "ready = ready - interval '1 hour'",
+    },
     "reserved_resources": {
         "resource_id": "resource_id = {free} WHERE job_id = {reserved}",
         "job_id": "job_id = {other_reserved} WHERE job_id = {reserved}",
@@ -217,6 +227,7 @@ KEPT = {
     "assigned_amounts": {"consumable", "during", "job_id"},
     "assigned_resources": {"during", "job_id", "resource_id", "suspended"},
     "consumable_capacities": {"held"},
+    "door_parts": {"job_id"},
     "jobs": {"job_id"},
     "maintenance_windows": {"window_id"},
     "moldable_descriptions": {"moldable_id"},
@@ -316,6 +327,12 @@ class Situation:
         }
         self.names["alternative"], self.names["other_alternative"] = self._ways(moldable)
         self.names["reserved_otherwise"] = self._ways(reserved)[1]
+        self.cluster.sql(
+            "INSERT INTO reservation_windows (job_id, ready, deadline, asked_deadline)"
+            " SELECT job_id, reservation_start, reservation_start + interval '9 hours', now() + interval '9 hours'"
+            " FROM jobs WHERE job_id = %s",
+            reserved,
+        )
         self.names["part"], self.names["other_part"] = self._parts(moldable)
         connection.execute(
             "INSERT INTO job_dependencies VALUES (%s, %s, 'any', 'start', '5 minutes', 'start', '60 hours')",

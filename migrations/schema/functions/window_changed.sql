@@ -1,4 +1,4 @@
--- A pass that told itself of what it wrote would run again.
+-- Whoever changes a window has a pass look at it, a pass that answers included: that is rare.
 CREATE OR REPLACE FUNCTION window_changed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT FROM changed) THEN
@@ -11,9 +11,7 @@ COMMENT ON FUNCTION window_changed IS 'tell passes that somebody gave, changed o
 CREATE OR REPLACE TRIGGER new_window AFTER INSERT ON reservation_windows
     REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION window_changed();
 CREATE OR REPLACE TRIGGER window_changed AFTER UPDATE ON reservation_windows
-    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT
-    WHEN (current_setting('application_name') <> 'oarpy metascheduler')
-    EXECUTE FUNCTION window_changed();
+    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION window_changed();
 CREATE OR REPLACE TRIGGER window_gone AFTER DELETE ON reservation_windows
     REFERENCING OLD TABLE AS changed FOR EACH STATEMENT
     WHEN (pg_trigger_depth() = 0)
