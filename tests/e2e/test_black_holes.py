@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes.util
 import os
 import pwd
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -40,11 +42,25 @@ def users() -> Iterator[list[pwd.struct_passwd]]:
         yield found
 
 
-@pytest.fixture(params=["no such user", "no home"])
+@pytest.fixture(scope="module")
+def service() -> Iterator[str]:
+    """A PAM service that lets everybody in, where it is."""
+    path = Path("/etc/pam.d") / f"oarpy-test-{uuid.uuid4().hex}"
+    if not path.parent.is_dir() or not ctypes.util.find_library("pam"):
+        pytest.skip("no PAM here")
+    path.write_text("account required pam_permit.so\nsession required pam_permit.so\n")
+    yield path.name
+    path.unlink()
+
+
+@pytest.fixture(params=["no such user", "no home", "no PAM service"])
 def place(
-    request: pytest.FixtureRequest, cluster_databases: Callable[[], dict[str, str]], users: list[pwd.struct_passwd]
+    request: pytest.FixtureRequest,
+    service: str,
+    cluster_databases: Callable[[], dict[str, str]],
+    users: list[pwd.struct_passwd],
 ) -> Iterator[tuple[SshCluster, Path]]:
-    """A cluster of which one node knows none of the users, or has none of their homes; and where these are."""
+    """A cluster of which one node knows no user, has no homes, or lets nobody in; and where the homes are."""
     if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
         pytest.skip("no mounts of one's own for a node (unshare -m)")
     with passable_folder("oarpy-homes-") as folder:
@@ -56,11 +72,13 @@ def place(
         hidden = {
             "no such user": f"mount --bind {folder}/passwd /etc/passwd",
             "no home": f"mount -t tmpfs none {folder}/homes",
+            "no PAM service": "mount -t tmpfs none /etc/pam.d",
         }[request.param]
         program = folder / "python"
         program.write_text(PYTHON.format(address=ADDRESS, mount=hidden, python=sys.executable))
         program.chmod(0o755)
-        with run_cluster(cluster_databases(), nodes={"python": str(program)}) as made:
+        nodes = {"python": str(program), "pam_service": service if request.param == "no PAM service" else ""}
+        with run_cluster(cluster_databases(), nodes=nodes) as made:
             yield made, folder / "homes"
 
 
@@ -96,4 +114,5 @@ def test_jobs_of_a_black_hole_run_elsewhere(place: tuple[SshCluster, Path], user
     assert cluster.sql(where) == [("node2",), ("node3",), ("node4",)]
     shown = cluster.sandbox.run("oarnodes", BAD).stdout
     assert "5 starts failed within a minute, the last: " in shown
-    assert ("does not exist on this node" in shown) or ("No such file or directory" in shown)
+    whys = ("does not exist on this node", "No such file or directory", "there is no /etc/pam.d/")
+    assert any(why in shown for why in whys)

@@ -120,6 +120,7 @@ def test_a_job_on_a_file_system_that_does_not_answer_ends(driver: Driver, what: 
         ended = driver.ended(1)
         assert ended.reason == ("WORKING_DIRECTORY" if what == "directory" else "OUTPUT_FILES")
         assert "no answer" in ended.detail
+        assert ended.by_node, "another node may have an answer"
         assert str(place) in is_unfit(driver)
         assert driver.run(driver.spec(2, "true", user=user)).status == 0, "others are not held up"
         assert str(place) in is_unfit(driver)

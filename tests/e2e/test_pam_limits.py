@@ -124,7 +124,7 @@ def test_a_job_that_pam_refuses_is_not_started(
         service.write_text(content)
     driver = node()
     ended = driver.run(driver.spec(1, "echo ran"))
-    assert (ended.reason, ended.status, ended.left) == ("PAM", None, 0)
+    assert (ended.reason, ended.status, ended.left, ended.by_node) == ("PAM", None, 0, True)
     assert said in ended.detail
     assert not (driver.directory / "out.1").exists() or driver.output(1) == ""
     service.write_text(f"{ACCOUNT}\nsession required pam_permit.so\n")

@@ -57,6 +57,8 @@ class Account:
         return "/bin/sh" if os.path.basename(self.shell) in _NO_LOGIN else self.shell
 
 
+PAM = "PAM"
+"""Why an account is refused that the PAM service of the node does not let in, or when there is no such service."""
 _NO_LOGIN = ("nologin", "false")
 """Shells that let nobody in."""
 
@@ -142,7 +144,7 @@ class PamService:
         library.pam_end(handle, _PAM_KEEP_DATA)
 
     def _refusal(self, detail: str) -> AccountRefusal:
-        return AccountRefusal("PAM", f"PAM service {self._name}: {detail}"[:500])
+        return AccountRefusal(PAM, f"PAM service {self._name}: {detail}"[:500])
 
 
 _PAM_FOLDERS = ("/etc/pam.d", "/usr/lib/pam.d")

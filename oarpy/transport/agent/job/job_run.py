@@ -218,7 +218,7 @@ class JobRun:
             reason, what = self._step
             detail = f"{what[:200]}: no answer within {time.monotonic() - self._began:.0f} s"
             self._tell("stuck", {"detail": detail, "place": what if what.startswith("/") else ""})
-            raise LaunchFailure(reason, detail, goes_on=failure.goes_on) from failure
+            raise LaunchFailure(reason, detail, goes_on=failure.goes_on, by_node=True) from failure
         finally:
             if entered:
                 self._isolation.leave()

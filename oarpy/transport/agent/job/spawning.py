@@ -19,7 +19,7 @@ import re
 import signal
 from functools import cache
 
-from oarpy.transport.agent.job.account import AccountRefusal, PamService, become, take_file_rights
+from oarpy.transport.agent.job.account import PAM, AccountRefusal, PamService, become, take_file_rights
 
 _SHELLS = frozenset({"sh", "dash", "bash"})
 
@@ -138,6 +138,11 @@ class LaunchFailure(Exception):
         gone = reason == "WORKING_DIRECTORY" and number == errno.ENOENT
         return cls(reason, f"{what[:200]}: {detail}", by_node=gone or number in _OF_THE_NODE)
 
+    @classmethod
+    def of_refusal(cls, refusal: AccountRefusal) -> LaunchFailure:
+        """Return the failure that a refused account makes: another node may have another PAM."""
+        return cls(refusal.reason, refusal.detail, by_node=refusal.reason == PAM)
+
     def packed(self) -> bytes:
         """Return it as a child tells it to its parent."""
         lines = self.reason, "node" if self.by_node else "", str(self)
@@ -214,7 +219,7 @@ def start_as(
     try:
         start = _StartAs(account, PamService(pam_service) if pam_service else None, action, needed)
     except AccountRefusal as refusal:
-        raise LaunchFailure(refusal.reason, refusal.detail) from refusal
+        raise LaunchFailure.of_refusal(refusal) from refusal
     except RuntimeError as error:  # no thread: the job has as many processes as it may
         raise LaunchFailure("USER_SHELL", str(error), by_node=True) from error
     while not start.wait(_LOOK_PERIOD):
@@ -304,7 +309,7 @@ class _StartAs:
             except LaunchFailure as failure:
                 os.write(told, failure.packed())
             except AccountRefusal as refusal:
-                os.write(told, LaunchFailure(refusal.reason, refusal.detail).packed())
+                os.write(told, LaunchFailure.of_refusal(refusal).packed())
             except BaseException as error:
                 said = os.strerror(getattr(error, "errno", None) or errno.EINVAL)
                 os.write(told, LaunchFailure("USER_SHELL", said).packed())
