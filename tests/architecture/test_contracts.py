@@ -92,10 +92,22 @@ def test_what_is_too_long_is_listed(tmp_path: Path) -> None:
     assert [line.rpartition(": ")[2] for line in lengths.too_long(path)] == ["f has a body of 61 lines, at most 60"]
 
 
-def test_imports_have_no_circle() -> None:
+@pytest.fixture(scope="module")
+def layout() -> ModuleType:
+    """The script that looks at imports."""
+    return script("layout")
+
+
+@pytest.fixture(scope="module")
+def trees(layout: ModuleType) -> dict[Path, ast.Module]:
+    """All sources, parsed once."""
+    parsed: dict[Path, ast.Module] = layout.sources()
+    return parsed
+
+
+def test_imports_have_no_circle(layout: ModuleType, trees: dict[Path, ast.Module]) -> None:
     """Neither modules nor the folders of a folder import each other, but for the folders that are listed."""
-    layout = script("layout")
-    assert [*layout.circles(layout.sources())] == []
+    assert [*layout.circles(trees)] == []
 
 
 @pytest.mark.parametrize(
@@ -105,12 +117,10 @@ def test_imports_have_no_circle() -> None:
         ("oarpy/scheduler/order/quotas.py", "from oarpy.scheduler.passes.backfilling import POLICIES"),
     ],
 )
-def test_a_circle_is_noticed(module: str, line: str) -> None:
+def test_a_circle_is_noticed(module: str, line: str, layout: ModuleType, trees: dict[Path, ast.Module]) -> None:
     """The check sees imports in functions, and those that are in a circle only as folders are."""
-    layout = script("layout")
-    trees = layout.sources()
     path = Path(module)
-    trees[path] = ast.parse(ast.unparse(trees[path]) + f"\n\ndef late() -> None:\n    {line}\n")
-    found = [*layout.circles(trees)]
+    changed = ast.parse(ast.unparse(trees[path]) + f"\n\ndef late() -> None:\n    {line}\n")
+    found = [*layout.circles({**trees, path: changed})]
     assert len(found) >= 1
     assert "circle" in found[0]
