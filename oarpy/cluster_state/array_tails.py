@@ -25,7 +25,7 @@ from oarpy.scheduler.passes.starts_only import starts_suffice
 from oarpy.scheduler.plan import Plan
 from oarpy.scheduler.snapshot import Ration, Snapshot, WaitingJob
 
-LEAST = 1000
+LEAST = 100
 """Jobs in tails from which leaving them out saves time."""
 
 
