@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from oarpy.store.jobs import kill_requests
@@ -210,3 +212,32 @@ def test_another_piece_of_the_container_keeps_its_inner_jobs_alive(connection: C
     cluster.delete(pieces[1])
     cluster.settle()
     assert cluster.state(inside) == "Error"
+
+
+_EXPLAINED = {
+    "log_min_duration": "0",
+    "log_nested_statements": "on",
+    "log_analyze": "on",
+    "log_timing": "off",
+}
+_COMPARED = re.compile(r"Rows Removed by Join Filter: (\d+)")
+
+
+def test_many_deletions_do_not_compare_each_job_with_each_request(cluster: SmallCluster) -> None:
+    """Nearly all requests are done when PostgreSQL counts them, so it expects none to be open."""
+    for _ in range(12):
+        cluster.delete(cluster.submit())
+        cluster.cancel()
+    cluster.connection.execute("ANALYZE")
+    jobs = cluster.submit_array(1000)
+    cluster.delete(*jobs)
+    told: list[str] = []
+    cluster.connection.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+    cluster.connection.execute("LOAD 'auto_explain'")
+    for name, value in _EXPLAINED.items():
+        cluster.connection.execute(f"SET auto_explain.{name} = {value}")
+    cluster.connection.execute("SET client_min_messages = log")
+    cluster.cancel()
+    assert set(cluster.states(jobs)) == {"Error"}
+    assert any("UPDATE kill_requests" in text for text in told)
+    assert sum(int(count) for text in told for count in _COMPARED.findall(text)) < 10 * len(jobs)

@@ -79,8 +79,9 @@ BEGIN
             SET during = held_until(a.during, moment), suspended = false
             FROM new_jobs n
             WHERE n.state IN ('Terminated', 'Error') AND a.job_id = n.job_id AND (upper_inf(a.during) OR a.suspended);
-        UPDATE kill_requests k SET state = 'done'
-            FROM new_jobs n WHERE n.state IN ('Terminated', 'Error') AND k.job_id = n.job_id AND k.state <> 'done';
+        UPDATE kill_requests k SET state = 'done'  -- not joined: nearly all are done, so few are expected
+            WHERE k.job_id = ANY (ARRAY(SELECT n.job_id FROM new_jobs n WHERE n.state IN ('Terminated', 'Error')))
+              AND k.state <> 'done';
     END IF;
     IF 'Waiting' = ANY (targets) THEN
         DELETE FROM assigned_resources a USING new_jobs n

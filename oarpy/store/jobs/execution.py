@@ -279,23 +279,26 @@ _CLOSE = """
 """
 
 # The canceller: what waits ends at once; what is on its way to a node is decided, for the launcher to carry out. Each
-# statement is about all jobs, or about some of them when the database refused one.
+# statement is about all jobs, or about some of them when the database refused one. Jobs and requests are looked up by
+# arrays: nearly all requests are done, so PostgreSQL expects no others, and would compare each job with each request.
 _CANCELLABLE = """
     SELECT job_id FROM kill_requests WHERE state <> 'done'
     UNION SELECT job_id FROM jobs WHERE state = 'toError'
 """
 _CANCEL_WAITING = """
     UPDATE jobs j
-    SET state = 'Error', ended_at = greatest(now(), submitted_at, started_at), message = 'killed: ' || k.reason
-    FROM kill_requests k
-    WHERE k.job_id = j.job_id AND k.state <> 'done' AND j.state IN ('Waiting', 'Hold')
+    SET state = 'Error', ended_at = greatest(now(), submitted_at, started_at),
+        message = 'killed: ' || (SELECT k.reason FROM kill_requests k WHERE k.job_id = j.job_id)
+    WHERE j.job_id = ANY (ARRAY(SELECT job_id FROM kill_requests WHERE state <> 'done'))
+      AND j.state IN ('Waiting', 'Hold')
       AND (%(jobs)s::bigint[] IS NULL OR j.job_id = ANY(%(jobs)s))
     RETURNING j.job_id
 """
 _CANCEL_UNLAUNCHED = """
-    UPDATE jobs j SET state = 'toError', message = 'killed: ' || k.reason
-    FROM kill_requests k
-    WHERE k.job_id = j.job_id AND k.state <> 'done' AND j.state IN ('toLaunch', 'toAckReservation')
+    UPDATE jobs j
+    SET state = 'toError', message = 'killed: ' || (SELECT k.reason FROM kill_requests k WHERE k.job_id = j.job_id)
+    WHERE j.job_id = ANY (ARRAY(SELECT job_id FROM kill_requests WHERE state <> 'done'))
+      AND j.state IN ('toLaunch', 'toAckReservation')
       AND (%(jobs)s::bigint[] IS NULL OR j.job_id = ANY(%(jobs)s))
     RETURNING j.job_id
 """
@@ -324,10 +327,10 @@ _CHECKPOINT_FIRST = """
 """
 _DECIDE = """
     UPDATE kill_requests k SET state = 'decided'
-    FROM jobs j
-    WHERE j.job_id = k.job_id AND k.state = 'asked' AND (k.not_before IS NULL OR k.not_before <= %(now)s)
-      AND j.state IN ('Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')
-      AND (%(jobs)s::bigint[] IS NULL OR j.job_id = ANY(%(jobs)s))
+    WHERE k.state = 'asked' AND (k.not_before IS NULL OR k.not_before <= %(now)s)
+      AND k.job_id = ANY (ARRAY(SELECT job_id FROM jobs
+          WHERE state IN ('Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')))
+      AND (%(jobs)s::bigint[] IS NULL OR k.job_id = ANY(%(jobs)s))
     RETURNING k.job_id
 """
 _NEXT_KILL = """
