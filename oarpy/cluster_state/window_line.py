@@ -10,8 +10,8 @@ from oarpy.model.windows import AskedWindow
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.scheduler.windows.reservation_windows import ReservationWindow, Windows
 from oarpy.store.database import Connection
-from oarpy.store.jobs import windows
-from oarpy.store.jobs.windows import WindowRow
+from oarpy.store.passes import window_moves
+from oarpy.store.passes.window_moves import WindowRow
 
 
 class WindowLine:
@@ -29,7 +29,7 @@ class WindowLine:
         asked = any(job.reservation is not None for job in snapshot.waiting)
         if not asked and not snapshot.reservations:
             return None
-        rows = windows.live(connection)
+        rows = window_moves.live(connection)
         if not rows and not asked:
             return None
         found = {row.job: _window(row) for row in rows}

@@ -170,7 +170,7 @@ CHANGES = {
         "farthest": "farthest = 2",
         "fix_after": "fix_after = 50",
         "fixed_at": "fixed_at = now()",
-        "job_id": "job_id = {other_reserved}",
+        "job_id": "job_id = {other_windowed}",
         "ready": "ready = ready - interval '1 hour'",
     },
     "reserved_resources": {
@@ -310,6 +310,7 @@ class Situation:
             submit("/core=1,walltime=1:0:0", "/core=2,walltime=1:0:0", reservation=self._in(hours))
             for hours in (48, 48)
         )
+        windowed, other_windowed = (submit("/core=1,walltime=1:0:0", reservation=self._in(hours)) for hours in (72, 72))
         settle()
         assert self.cluster.states([ended, running, suspended]) == ["Terminated", "Running", "Suspended"]
         moldable = submit(f"{BIG},memory=3,walltime=1:0:0", f"{BIG},walltime=2:0:0")
@@ -321,6 +322,7 @@ class Situation:
             "suspended": suspended,
             "reserved": reserved,
             "other_reserved": other_reserved,
+            "other_windowed": other_windowed,
             "moldable": moldable,
             "waiting": submit(BIG),
             "free": self._one("SELECT max(resource_id) FROM resources"),
@@ -328,10 +330,11 @@ class Situation:
         self.names["alternative"], self.names["other_alternative"] = self._ways(moldable)
         self.names["reserved_otherwise"] = self._ways(reserved)[1]
         self.cluster.sql(
-            "INSERT INTO reservation_windows (job_id, ready, deadline, asked_deadline)"
-            " SELECT job_id, reservation_start, reservation_start + interval '9 hours', now() + interval '9 hours'"
+            "INSERT INTO reservation_windows (job_id, ready, deadline, asked_ready, asked_deadline)"
+            " SELECT job_id, reservation_start, reservation_start + interval '9 hours', reservation_start,"
+            " reservation_start + interval '8 hours'"
             " FROM jobs WHERE job_id = %s",
-            reserved,
+            windowed,
         )
         self.names["part"], self.names["other_part"] = self._parts(moldable)
         connection.execute(

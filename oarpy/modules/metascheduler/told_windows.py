@@ -7,36 +7,36 @@ from oarpy.scheduler.decide import Decisions
 from oarpy.scheduler.snapshot import Snapshot
 from oarpy.scheduler.windows.window_pass import WindowMove
 from oarpy.store.database import Connection
-from oarpy.store.jobs import windows
+from oarpy.store.passes import window_moves
 
 
 def move(connection: Connection, decided: Decisions, security_time: float) -> None:
     """Let accepted reservations go where they are now, before anybody gets what they leave."""
     snapshot = decided.kept.snapshot
-    windows.move(connection, [_row(one, snapshot) for one in decided.windows.moves], security_time)
+    window_moves.move(connection, [_row(one, snapshot) for one in decided.windows.moves], security_time)
 
 
 def write(connection: Connection, decided: Decisions, offer_time: float) -> None:
     """Write what became of new reservations, and who is fixed."""
     answers, refused = decided.windows, {one.job for one in decided.refused}
-    windows.narrow(connection, [(job, *one) for job, one in answers.strict.items() if job not in refused])
-    windows.fix(connection, answers.fixed)
+    window_moves.narrow(connection, [(job, *one) for job, one in answers.strict.items() if job not in refused])
+    window_moves.fix(connection, answers.fixed)
     of = decided.kept.snapshot.windows.of if decided.kept.snapshot.windows else {}
-    windows.answer(
+    window_moves.answer(
         connection, [(job, granted, *asked) for job, granted in answers.changed.items() if (asked := of[job].asked)]
     )
     refused |= {job for job, granted in answers.changed.items() if not granted}
     offers = [
         (job, one.start, one.end, one.phi) for job, some in answers.offers.items() if job in refused for one in some
     ]
-    windows.offer(connection, offers, offer_time)
+    window_moves.offer(connection, offers, offer_time)
 
 
-def _row(one: WindowMove, snapshot: Snapshot) -> windows.MoveRow:
+def _row(one: WindowMove, snapshot: Snapshot) -> window_moves.MoveRow:
     reservation = one.reservation
     show = snapshot.show_instant
     text = f"it starts at {show(reservation.start)}, not at {show(one.before)}: {one.reason}"
-    return windows.MoveRow(
+    return window_moves.MoveRow(
         reservation.job.id,
         reservation.start,
         reservation.resources,

@@ -1,0 +1,137 @@
+"""What a pass reads and writes of windows: moves inside them, fixed ones, and offers to refused reservations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oarpy.store.database import Connection
+from oarpy.store.events import NewEvent
+from oarpy.store.events import log as log_events
+from oarpy.store.jobs import windows
+from oarpy.store.refusals import set_wise
+
+# Parts of brokers are theirs to move, whatever somebody writes here.
+_LIVE = """
+    SELECT w.job_id, extract(epoch FROM w.ready)::float8, extract(epoch FROM w.deadline)::float8,
+           w.fixed_at IS NOT NULL, w.fix_after, w.farthest, extract(epoch FROM w.asked_ready)::float8,
+           extract(epoch FROM w.asked_deadline)::float8
+    FROM reservation_windows w JOIN jobs j USING (job_id)
+    WHERE j.state IN ('Waiting', 'Hold') AND NOT EXISTS (SELECT FROM door_parts p WHERE p.job_id = w.job_id)
+"""
+
+_CLEAR = "DELETE FROM reserved_resources WHERE job_id = ANY(%s)"
+# What it will hold follows a reservation that moves: there is nothing, and what it is to have then comes after.
+_MOVE = """
+    UPDATE jobs j SET reservation_start = to_timestamp(s.start_time)
+    FROM unnest(%(jobs)s::bigint[], %(starts)s::float8[]) AS s(job_id, start_time)
+    WHERE j.job_id = s.job_id AND j.state = 'Waiting' AND j.reservation_state = 'Scheduled'
+      AND j.reservation_start <> to_timestamp(s.start_time)
+"""
+_HOLD = """
+    INSERT INTO reserved_resources (job_id, resource_id, during, exclusive)
+    SELECT a.job_id, a.resource_id, tstzrange(j.reservation_start,
+               j.reservation_start + j.walltime + %(security)s * interval '1 second'), a.exclusive
+    FROM unnest(%(owners)s::bigint[], %(resources)s::int[], %(exclusive)s::boolean[])
+            AS a(job_id, resource_id, exclusive) JOIN jobs j USING (job_id)
+    WHERE j.state = 'Waiting' AND j.reservation_state = 'Scheduled'
+"""
+
+# Who took another start than was asked for has no room any more.
+_NARROW = """
+    UPDATE reservation_windows w SET ready = to_timestamp(s.ready), deadline = to_timestamp(s.deadline)
+    FROM unnest(%s::bigint[], %s::float8[], %s::float8[]) AS s(job_id, ready, deadline) WHERE w.job_id = s.job_id
+"""
+# What was asked for meanwhile is answered by the next pass.
+_ANSWER = """
+    UPDATE reservation_windows w SET asked_ready = NULL, asked_deadline = NULL,
+        ready = CASE WHEN s.granted THEN w.asked_ready ELSE w.ready END,
+        deadline = CASE WHEN s.granted THEN w.asked_deadline ELSE w.deadline END
+    FROM unnest(%s::bigint[], %s::boolean[], %s::float8[], %s::float8[]) AS s(job_id, granted, ready, deadline)
+    WHERE w.job_id = s.job_id AND w.asked_deadline = to_timestamp(s.deadline)
+      AND w.asked_ready IS NOT DISTINCT FROM to_timestamp(s.ready)
+"""
+_OFFER = """
+    INSERT INTO reservation_offers (job_id, start_time, end_time, phi, valid_until)
+    SELECT s.job_id, to_timestamp(s.start_time), to_timestamp(s.end_time), s.phi, now() + %s * interval '1 second'
+    FROM unnest(%s::bigint[], %s::float8[], %s::float8[], %s::float8[]) AS s(job_id, start_time, end_time, phi)
+    WHERE EXISTS (SELECT FROM jobs j WHERE j.job_id = s.job_id)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRow:
+    """The window of a reservation that waits; instants in epoch seconds."""
+
+    job: int
+    ready: float | None
+    deadline: float
+    fixed: bool
+    fix_after: int | None
+    farthest: float | None
+    asked_ready: float | None
+    asked_deadline: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRow:
+    """An accepted reservation that goes to another ``start`` (epoch seconds); ``text`` tells its user."""
+
+    job: int
+    start: float
+    resources: Sequence[int]
+    exclusive: bool
+    text: str
+
+
+def live(connection: Connection) -> list[WindowRow]:
+    """Return the windows of reservations that have not begun."""
+    return [WindowRow(*row) for row in connection.execute(_LIVE)]
+
+
+@set_wise
+def move(connection: Connection, moves: Sequence[MoveRow], security_time: float) -> None:
+    """Let accepted reservations go to other starts, all of them at once, and tell their users.
+
+    Raises ``psycopg.errors.ExclusionViolation`` when somebody else has one of the resources then.
+    """
+    if not moves:
+        return
+    connection.execute(_CLEAR, [[one.job for one in moves]])
+    connection.execute(_MOVE, {"jobs": [one.job for one in moves], "starts": [float(one.start) for one in moves]})
+    assignments = {
+        "owners": [one.job for one in moves for _ in one.resources],
+        "resources": [resource for one in moves for resource in one.resources],
+        "exclusive": [one.exclusive for one in moves for _ in one.resources],
+    }
+    connection.execute(_HOLD, {"security": security_time, **assignments})
+    log_events(connection, (NewEvent("RESERVATION_MOVED", one.text, one.job) for one in moves if one.text))
+
+
+@set_wise
+def fix(connection: Connection, jobs: Sequence[int]) -> None:
+    """Let these reservations move no more."""
+    windows.fix(connection, jobs)
+
+
+@set_wise
+def narrow(connection: Connection, windows: Sequence[tuple[int, float, float]]) -> None:
+    """Give reservations windows, (job, ready, deadline) each, of no more than their places."""
+    if windows:
+        rows = [(job, float(ready), float(deadline)) for job, ready, deadline in windows]
+        connection.execute(_NARROW, [list(column) for column in zip(*rows, strict=True)])
+
+
+@set_wise
+def answer(connection: Connection, answers: Sequence[tuple[int, bool, float | None, float]]) -> None:
+    """Give reservations the windows, (job, granted, ready, deadline) each, that were asked for, or not."""
+    if answers:
+        connection.execute(_ANSWER, [list(column) for column in zip(*answers, strict=True)])
+
+
+@set_wise
+def offer(connection: Connection, offers: Sequence[tuple[int, float, float, float]], valid: float) -> None:
+    """Store offers, (job, start, end, phi) each, which are good for ``valid`` seconds."""
+    rows = [(job, float(start), float(end), float(phi)) for job, start, end, phi in offers]
+    if rows:
+        connection.execute(_OFFER, [valid, *(list(column) for column in zip(*rows, strict=True))])
