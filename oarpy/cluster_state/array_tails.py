@@ -69,7 +69,8 @@ class ArrayTails:
     def renew(self, snapshot: Snapshot, *, whole: bool) -> None:
         """Go by ``snapshot``, which has all jobs, and of which the ``whole`` queue was planned or not."""
         self._useless = self._useless and not whole
-        self._snapshot, self._families, self._started = None if self._useless else snapshot, [], []
+        limited = snapshot.ration != Ration()  # heads alone may be too few to show it
+        self._snapshot, self._families, self._started = None if self._useless or limited else snapshot, [], []
 
     def give_up(self) -> None:
         """Leave nothing out until the whole queue is planned again."""
@@ -120,8 +121,15 @@ def can_be_decided(snapshot: Snapshot) -> bool:
         and snapshot.rules.power is None
         and not any_parts(snapshot)
         and all(queue.order in QUEUE_ORDERS for queue in snapshot.queues)
+        and not _any_change_places(snapshot)
         and starts_suffice(snapshot)
     )
+
+
+def _any_change_places(snapshot: Snapshot) -> bool:
+    """Tell whether the jobs of a user may give each other their places: a tail has some of these."""
+    users = {job.user for job in snapshot.waiting}
+    return len({(job.user, job.nice) for job in snapshot.waiting}) > len(users)
 
 
 _what_is_equal = attrgetter(

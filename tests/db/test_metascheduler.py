@@ -534,3 +534,20 @@ def test_a_small_job_behind_a_large_array_starts_where_the_array_cannot(cluster:
             break
         _end_what_runs(cluster)
     assert cluster.state(small) != "Waiting"
+
+
+def test_what_depends_on_the_last_member_of_a_large_array_waits_for_it(cluster: SmallCluster) -> None:
+    jobs = cluster.submit_array(array_tails.LEAST + 100)
+    cluster.scheduler._memory = Memory(lambda: 0.0)  # the whole queue is planned once
+    for _ in range(4):
+        cluster.plan()
+        _end_what_runs(cluster)
+    assert cluster.scheduler._tails.jobs > 0
+    dependant = cluster.submit(queue="admin", dependencies=(Dependency(jobs[-1], "ok"),))
+    failed = cluster.submit(queue="admin", dependencies=(Dependency(jobs[-1], "notok"),))
+    for _ in range(2):
+        assert cluster.plan().word == "started 4"
+        _end_what_runs(cluster)
+    assert cluster.scheduler._tails.jobs > 0
+    assert cluster.states([dependant, failed]) == ["Waiting", "Waiting"]
+    assert cluster.sql("SELECT verdict FROM gantt_predictions WHERE job_id = %s", failed) == []

@@ -50,6 +50,7 @@ class Dependencies:
         self._held = frozenset(job.id for job in snapshot.waiting if job.held)
         self._outcomes: Mapping[int, Literal["ok", "notok"]] = snapshot.outcomes
         self._over = snapshot.spans
+        self._some_left_out = snapshot.heads
         self._placed: dict[int, Span | None] = {}
         self._ready_now = Readiness(self._now)
 
@@ -75,7 +76,7 @@ class Dependencies:
             if span is None and anterior in self._placed:
                 without = "is held" if anterior in self._held else "has no predicted end"
                 return Readiness(ready, f"job {anterior}, which it depends on, {without}")
-            if span is None and anterior in self._waiting:
+            if span is None and (anterior in self._waiting or self._is_left_out(anterior)):
                 waits_for.add(anterior)
             elif not self._lives(anterior) and (refusal := self._ended(dependency)):
                 return Readiness(ready, refusal)
@@ -86,6 +87,10 @@ class Dependencies:
                     if latest < self._now and self._is_settled(dependency, dependency.latest):
                         return Readiness(ready, _missed(dependency), lapse=Lapse.WINDOW_MISSED)
         return Readiness(ready, waits_for=frozenset(waits_for), latest=latest)
+
+    def _is_left_out(self, job: int) -> bool:
+        """Tell whether a job waits that the snapshot does not have: it would have an outcome if it was over."""
+        return self._some_left_out and not self._lives(job) and job not in self._outcomes
 
     def _span(self, job: int) -> Span | None:
         """Return when a job begins and ends, None when that is not known."""

@@ -214,7 +214,8 @@ class _Dates:
         return "", ""
 
     def _lives(self, job: int) -> bool:
-        return (job in self._live or job in self._reserved) and job not in self._snapshot.outcomes
+        known = job in self._live or job in self._reserved
+        return (known or self._snapshot.heads) and job not in self._snapshot.outcomes
 
     def _usable(self, one: Reservation) -> int:
         """Return which of its resources are Alive, not held by somebody else and, for an inner job, in its container.
