@@ -6,7 +6,10 @@ import re
 
 import pytest
 
-from oarpy.store.jobs import kill_requests
+from oarpy.cluster_state.stored_jobs import StoredHolder
+from oarpy.store.jobs import job_listing, kill_requests
+from oarpy.store.jobs.scope import JobScope
+from oarpy.store.passes import snapshot_rows
 from oarpy.wire.messages import Kill, Signal
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
@@ -223,6 +226,17 @@ _EXPLAINED = {
 _COMPARED = re.compile(r"Rows Removed by Join Filter: (\d+)")
 
 
+def _explained(cluster: SmallCluster) -> list[str]:
+    """Return where plans of all statements that follow are told."""
+    told: list[str] = []
+    cluster.connection.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+    cluster.connection.execute("LOAD 'auto_explain'")
+    for name, value in _EXPLAINED.items():
+        cluster.connection.execute(f"SET auto_explain.{name} = {value}")
+    cluster.connection.execute("SET client_min_messages = log")
+    return told
+
+
 def test_many_deletions_do_not_compare_each_job_with_each_request(cluster: SmallCluster) -> None:
     """Nearly all requests are done when PostgreSQL counts them, so it expects none to be open."""
     for _ in range(12):
@@ -231,13 +245,29 @@ def test_many_deletions_do_not_compare_each_job_with_each_request(cluster: Small
     cluster.connection.execute("ANALYZE")
     jobs = cluster.submit_array(1000)
     cluster.delete(*jobs)
-    told: list[str] = []
-    cluster.connection.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
-    cluster.connection.execute("LOAD 'auto_explain'")
-    for name, value in _EXPLAINED.items():
-        cluster.connection.execute(f"SET auto_explain.{name} = {value}")
-    cluster.connection.execute("SET client_min_messages = log")
+    told = _explained(cluster)
     cluster.cancel()
     assert set(cluster.states(jobs)) == {"Error"}
     assert any("UPDATE kill_requests" in text for text in told)
+    assert sum(int(count) for text in told for count in _COMPARED.findall(text)) < 10 * len(jobs)
+
+
+def test_many_deletions_of_running_jobs_do_not_compare_jobs_with_requests(connection: Connection) -> None:
+    cluster = SmallCluster(connection)
+    cluster.add_nodes("n1", cores=200)
+    for _ in range(12):
+        cluster.delete(cluster.submit())
+        cluster.cancel()
+    cluster.connection.execute("ANALYZE")
+    jobs = cluster.submit_array(400)
+    cluster.plan()
+    cluster.sql("UPDATE jobs SET state = 'Launching' WHERE state = 'toLaunch'")
+    cluster.sql("UPDATE jobs SET state = 'Running', started_at = now() WHERE state = 'Launching'")
+    assert cluster.states(jobs).count("Running") == 200
+    cluster.delete(*jobs)
+    told = _explained(cluster)
+    assert kill_requests.inside(cluster.connection, jobs) == kill_requests.ask_inside(cluster.connection) == ()
+    assert len(job_listing.listing(cluster.connection, JobScope())) == len(jobs)
+    assert len(snapshot_rows.holding(cluster.connection, StoredHolder)) == 200
+    assert len(told) >= 4
     assert sum(int(count) for text in told for count in _COMPARED.findall(text)) < 10 * len(jobs)

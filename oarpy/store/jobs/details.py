@@ -13,7 +13,7 @@ from oarpy.model.request import Consumption, Group, Level, ResourceRequest
 from oarpy.store.database import Connection
 from oarpy.store.events import Event, job_events
 from oarpy.store.jobs import windows
-from oarpy.store.jobs.kill_requests import reason_of_kill
+from oarpy.store.jobs.kill_requests import OPEN_REQUEST, reason_of_kill
 from oarpy.store.jobs.scope import JobScope
 from oarpy.store.jobs.windows import JobWindow
 from oarpy.store.negotiation import extensions
@@ -92,7 +92,7 @@ _JOBS = f"""
                 LEFT JOIN launch_gates gate ON gate.job_id = j.job_id AND j.state = 'toLaunch'
                 LEFT JOIN gantt_predictions g ON g.job_id = j.job_id
                 LEFT JOIN first_predictions f ON f.job_id = j.job_id
-                LEFT JOIN kill_requests k ON k.job_id = j.job_id AND k.state <> 'done'
+                LEFT JOIN LATERAL {OPEN_REQUEST} k ON true
     WHERE {{where}}
     ORDER BY j.job_id
 """  # noqa: S608 - columns named in the source

@@ -12,7 +12,7 @@ from typing import LiteralString
 from psycopg.sql import SQL
 
 from oarpy.store.database import Connection
-from oarpy.store.jobs.kill_requests import reason_of_kill
+from oarpy.store.jobs.kill_requests import OPEN_REQUEST, reason_of_kill
 from oarpy.store.jobs.scope import JobScope
 
 
@@ -73,7 +73,7 @@ _LIST = f"""
            extract(epoch FROM coalesce(gate.walltime, j.walltime))::float8, {events_of_error("j")}
     FROM jobs j LEFT JOIN gantt_predictions g ON g.job_id = j.job_id
         LEFT JOIN launch_gates gate ON gate.job_id = j.job_id AND j.state = 'toLaunch'
-        LEFT JOIN kill_requests k ON k.job_id = j.job_id AND k.state <> 'done'
+        LEFT JOIN LATERAL {OPEN_REQUEST} k ON true
         LEFT JOIN first_predictions f ON f.job_id = g.job_id AND g.start_time IS NOT NULL AND k.job_id IS NULL
     WHERE {{where}}
     ORDER BY j.job_id

@@ -13,6 +13,11 @@ from oarpy.store.events import log_request
 GAVE_WAY = "BESTEFFORT_KILL"
 """Why a best-effort job is killed whose resources others need: the reason of its request, and its event."""
 
+OPEN_REQUEST: LiteralString = """
+    (SELECT k.* FROM kill_requests k WHERE k.job_id = j.job_id AND k.state <> 'done' LIMIT 1)
+"""
+"""What is asked about job ``j`` and not done, to be joined: looked up, however few of them PostgreSQL expects."""
+
 # One request a job: asking again while the first is under way changes nothing. The exception is a request of a module:
 # whoever deletes the job does not wait for its checkpoint, and does not want it submitted again.
 _ASK = """
@@ -38,21 +43,27 @@ _ASK_ONCE = """
 # In no order: for that of jobs, PostgreSQL would walk through all that was ever held.
 _HOLDERS = "SELECT job_id FROM assigned_resources WHERE resource_id = ANY(%s) AND (upper_inf(during) OR suspended)"
 
-# Inner jobs that have begun, of containers that are to end and have no other piece that goes on.
+# Inner jobs that have begun, of containers that are to end and have no other piece that goes on. Step by step, and jobs
+# are looked up by an array: when PostgreSQL counted rows there was nothing to end, and it would compare each with each.
 _INSIDE: LiteralString = """
-    WITH ending AS ({ending}), dying AS (
+    WITH ending AS MATERIALIZED ({ending}), dying AS MATERIALIZED (
         SELECT c.job_id, CASE word WHEN 'container' THEN c.job_id::text ELSE substr(word, 11) END AS name
-        FROM ending JOIN jobs c USING (job_id), unnest(c.types) AS word
-        WHERE is_live(c.state) AND c.started_at IS NOT NULL AND (word = 'container' OR word LIKE 'container=%%')
+        FROM jobs c, unnest(c.types) AS word
+        WHERE c.job_id = ANY (ARRAY(SELECT job_id FROM ending)) AND is_live(c.state) AND c.started_at IS NOT NULL
+          AND (word = 'container' OR word LIKE 'container=%%')
+    ), staying AS MATERIALIZED (
+        SELECT CASE word WHEN 'container' THEN o.job_id::text ELSE substr(word, 11) END AS name
+        FROM jobs o, unnest(o.types) AS word
+        WHERE EXISTS (SELECT FROM dying) AND is_live(o.state) AND o.started_at IS NOT NULL
+          AND (word = 'container' OR word LIKE 'container=%%') AND o.job_id NOT IN (SELECT job_id FROM ending)
+    ), inner_jobs AS MATERIALIZED (
+        SELECT i.job_id, substr(word, 7) AS name FROM jobs i, unnest(i.types) AS word
+        WHERE EXISTS (SELECT FROM dying) AND is_live(i.state) AND i.state NOT IN ('Waiting', 'Hold')
+          AND word LIKE 'inner=%%'
     )
     SELECT DISTINCT ON (i.job_id) i.job_id, 'its container, job ' || d.job_id || ', is killed'
-    FROM dying d JOIN jobs i ON i.types @> ARRAY['inner=' || d.name]
-    WHERE is_live(i.state) AND i.state NOT IN ('Waiting', 'Hold')
-      AND NOT EXISTS (
-          SELECT FROM jobs o
-          WHERE is_live(o.state) AND o.started_at IS NOT NULL
-            AND (o.types @> ARRAY['container=' || d.name] OR o.types @> ARRAY['container'] AND o.job_id::text = d.name)
-            AND o.job_id NOT IN (SELECT job_id FROM ending))
+    FROM dying d JOIN inner_jobs i USING (name)
+    WHERE name NOT IN (SELECT name FROM staying)
     ORDER BY i.job_id, d.job_id
 """
 _INSIDE_ASKED = SQL(_INSIDE).format(ending=SQL("SELECT job_id FROM kill_requests WHERE state <> 'done'"))
