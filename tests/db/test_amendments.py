@@ -240,6 +240,29 @@ def test_a_part_that_began_before_its_cluster_heard_stays(connection: Connection
     assert amender.there()["north"] == ["old running"]
 
 
+def test_a_cluster_that_lets_a_part_go_on_takes_nothing_back_elsewhere(amender: Amender) -> None:
+    """South is told at the same time as north, whose part has begun by then, and answers later."""
+    clock = amender.rounds.clock
+
+    def late_for_north(call: ClusterCall) -> None:
+        told = any(row.state is GridPartState.DELETING for row in amender.parts())
+        clock.now = amender.rounds.began + (DATE + 1 if told and call.cluster == "north" else 31)
+
+    amender.before = late_for_north
+    amender.begin()
+    amender.run()
+    clock.now = amender.rounds.began + 31
+    assert amender.there()["south"] == ["new reserved"]
+    rows = {(row.cluster, row.name == amender.old[row.cluster]): row.state for row in amender.rounds.parts(amender.job)}
+    assert rows == {
+        ("north", True): GridPartState.WAITING,
+        ("north", False): GridPartState.ENDED,
+        ("south", True): GridPartState.GONE,
+        ("south", False): GridPartState.WAITING,
+    }
+    assert transactions.open_of(amender.connection, MODULE) == []
+
+
 def test_only_what_waits_is_amended(amender: Amender) -> None:
     amender.rounds.clock.now = amender.rounds.began + DATE + 1
     amender.rounds.round()

@@ -53,8 +53,8 @@ def part_name(job: int, component: int, transaction: str) -> str:
 class Confirmed:
     """A cluster knows how a transaction ended; ``refusal`` says why it has nothing of what was decided.
 
-    ``stayed``: a part there went on in its old place, and nothing came of the transaction. ``dropped`` are the jobs
-    whose parts it has dropped.
+    ``stayed``: a part there went on in its old place, and nothing came of a move; of what is amended, other clusters
+    are told all the same. ``dropped`` are the jobs whose parts it has dropped.
     """
 
     transaction: int
@@ -197,7 +197,7 @@ class Transactions:
         there = [part for part in broker_parts.of_transaction(connection, number) if part.cluster == cluster]
         if verb == "commit" and refusal and any(part.state is GridPartState.DELETING for part in there):
             reason = f"cluster '{cluster}' let it go on: {refusal}"
-            transactions.keep_old(connection, number, reason)
+            transactions.keep_old(connection, number, cluster, reason)
             transactions.note_known(connection, number, cluster)
             return Confirmed(number, cluster, reason, stayed=True)
         lost = ""

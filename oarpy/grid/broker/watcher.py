@@ -209,7 +209,7 @@ def change_part(connection: Connection, part: GridPartRow, job: GridJobRow, even
         return
     if part.state is GridPartState.DELETING and isinstance(event, PartStarted):
         reason = f"cluster '{part.cluster}' let it go on before it heard of the decision"
-        transactions.keep_old(connection, part.transaction, reason)
+        transactions.keep_old(connection, part.transaction, part.cluster, reason)
         reallocation_passes.settle_moves_of(connection, part.transaction, "given up", reason)
         part = broker_parts.by_name(connection, [part.name])[0]
     if part.state in _LIVE:

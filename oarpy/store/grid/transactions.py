@@ -145,12 +145,18 @@ _DONE = """
       AND NOT EXISTS (SELECT FROM grid_outcomes o WHERE o.transaction = t.id AND o.known_at IS NULL)
     RETURNING t.id
 """
-# New copies stop counting before old ones begin to.
+# New copies stop counting before old ones begin to. What is amended has both on one cluster, and others are told at the
+# same time: what they did stays.
 _END_NEW = """
-    UPDATE grid_parts SET state = 'Ended', message = %s, ended_at = clock_timestamp()
-    WHERE transaction = %s AND state = 'Committing'
+    UPDATE grid_parts p SET state = 'Ended', message = %(reason)s, ended_at = clock_timestamp() FROM grid_transactions t
+    WHERE t.id = %(id)s AND p.transaction = t.id AND p.state = 'Committing'
+      AND (t.kind <> 'amend' OR p.cluster = %(cluster)s)
 """
-_KEEP_OLD = "UPDATE grid_parts SET state = 'Waiting' WHERE transaction = %s AND state = 'Deleting'"
+_KEEP_OLD = """
+    UPDATE grid_parts p SET state = 'Waiting' FROM grid_transactions t
+    WHERE t.id = %(id)s AND p.transaction = t.id AND p.state = 'Deleting'
+      AND (t.kind <> 'amend' OR p.cluster = %(cluster)s)
+"""
 _DOUBTS = """
     SELECT t.id, t.kind, t.job, o.cluster, t.committed, extract(epoch FROM t.decided_at)::float8, o.asked, o.message
     FROM grid_outcomes o JOIN grid_transactions t ON t.id = o.transaction
@@ -255,13 +261,15 @@ def note_known(connection: Connection, transaction: int, cluster: str, lost: str
     return connection.execute(_DONE, {"id": transaction}).fetchone() is not None
 
 
-def keep_old(connection: Connection, transaction: int, reason: str) -> None:
+def keep_old(connection: Connection, transaction: int, cluster: str, reason: str) -> None:
     """Note that a cluster let the old copy of a job go on, though a move was decided: it is the one that stays.
 
-    The cluster of the new copy was not told of the decision yet, as that of the old one is first.
+    The cluster of the new copy was not told of the decision yet, as that of the old one is first. Of what is amended,
+    other clusters were, and it stays so.
     """
-    connection.execute(_END_NEW, [reason[:1000], transaction])
-    connection.execute(_KEEP_OLD, [transaction])
+    about = {"id": transaction, "cluster": cluster, "reason": reason[:1000]}
+    connection.execute(_END_NEW, about)
+    connection.execute(_KEEP_OLD, about)
 
 
 def note_unknown(connection: Connection, transaction: int, cluster: str, reason: str, asked: int = 1) -> None:
