@@ -217,6 +217,28 @@ def test_sessions_that_prepare_at_once_make_one_part(door: BrokersDoor, dsn: str
     assert door.cluster.sql("SELECT count(*) FROM jobs") == [(1,)]
 
 
+def test_a_reservation_that_a_pass_starts_at_this_moment_is_not_amended(door: BrokersDoor) -> None:
+    begin = int(time.time()) + 300
+    old = int(door.prepare("t1", door.part("p1", "reserved", begin=begin))["job"])
+    assert door.ask("commit", transaction="t1") is None
+    part = door.part("p2", "reserved", begin=begin + 600)
+    new = int(door.while_it_plans("amend", transaction="t2", instead_of="p1", part=part, ttl=600)["job"])
+    answers: list[Any] = []
+    asking = Thread(target=lambda: answers.append(door.ask("commit", transaction="t2")))
+    with door.cluster.connection.transaction():
+        door.cluster.offset = 301
+        door.cluster.plan()
+        assert door.cluster.state(old) == "toLaunch"
+        asking.start()
+        asking.join(1)
+    asking.join()
+    assert answers[0]["code"] == "cluster_refuses"
+    assert door.cluster.sql("SELECT job_id FROM kill_requests") == []
+    assert door.ask("abort", transaction="t2") is None
+    door.cluster.settle()
+    assert door.cluster.states([old, new]) == ["toLaunch", "Error"]  # its gate opens at its date
+
+
 def test_moves_that_are_none_are_refused_to_everybody(door: BrokersDoor) -> None:
     door.prepare("t1", door.part("p1"))
     for statement in (

@@ -62,6 +62,8 @@ _FREEZE = """
 """
 _UNDECIDED_JOBS = "SELECT job_id, broker FROM door_parts WHERE lapses_at IS NOT NULL"
 _HOLD = "UPDATE jobs SET state = 'Hold' WHERE job_id = %s AND state = 'Waiting' AND reservation_state IS NULL"
+# A pass that starts one at this moment does not do so any more, or has done so first.
+_STOP = "UPDATE jobs SET state = 'Hold' WHERE job_id = ANY(%s) AND state = 'Waiting'"
 _RELEASE = "UPDATE jobs SET state = 'Waiting' WHERE job_id = ANY(%s) AND state = 'Hold'"
 # What the new one shares with the old one is its alone from now on.
 _TAKE_PLACES = """
@@ -253,6 +255,11 @@ def keep(connection: Connection, broker: str, transaction: str, row: DoorPartRow
     """Note that a transaction is to end a committed part, which goes on as before meanwhile; False for no such one."""
     values = {"broker": broker, "transaction": transaction, "part": row.name, "ttl": ttl}
     return connection.execute(_FREEZE, values).rowcount == 1
+
+
+def stop(connection: Connection, jobs: Sequence[int]) -> bool:
+    """Let no pass start jobs that are to end; return False if one does not wait any more."""
+    return connection.execute(_STOP, [list(jobs)]).rowcount == len(jobs)
 
 
 def take_places(connection: Connection, broker: str, transaction: str) -> None:

@@ -112,7 +112,9 @@ def commit(visit: Visit, call: Commit) -> None:
             raise CallRefused(f"part '{row.name}' cannot begin: {what}", hint="abort the transaction")
     door_parts.release(connection, [row.job for row in made if row.kind == "queued"])
     launch_gates.open_gates(connection, [row.job for row in made if row.kind != "queued"], call.begin)
-    if any(row.instead_of is not None for row in made):
+    if places := [row.instead_of for row in made if row.instead_of is not None]:
+        if not door_parts.stop(connection, places):
+            raise CallRefused("what it is to take the place of starts at this moment", hint="abort the transaction")
         door_parts.take_places(connection, broker, transaction)
     heirs = {row.instead_of: f"amended: it goes on as job {row.job}" for row in made}
     gone = [(row.job, heirs.get(row.job, "withdrawn: it goes on elsewhere")) for row in rows if row.state == "Frozen"]
