@@ -35,6 +35,7 @@ from oarpy.scheduler.windows.named_timeline import Asked, NamedTimeline
 from oarpy.scheduler.windows.reservation_windows import ReservationWindow, Windows
 from oarpy.scheduler.windows.window_jobs import WindowJob, in_order
 
+_NONE_DATED: Mapping[int, tuple[WaitingJob, Claim]] = {}
 _ADMITTED = frozenset({Verdict.RESERVED, Verdict.STARTS, Verdict.HELD})
 
 
@@ -132,19 +133,23 @@ class _WindowPass:
         self._changed: dict[int, bool] = {}
         self._leaving: set[int] = set()
         """Those whose own places are free while another window is looked at."""
+        self._fresh = tuple(job for job in snapshot.waiting if job.reservation is not None and self._is_asked(job))
+        self._bases: dict[bool, Gantt] = {}
+        """What all hold but those that may move, dates that were found included, by whether it bounds best-effort jobs."""
 
     def answers(self, refused: Collection[int]) -> tuple[Snapshot, WindowAnswers]:
         """Replan, admit, and return what came of it."""
         if self._windows.replan and self._movable:
             self._replan()
-        fresh = [job for job in self._snapshot.waiting if job.reservation is not None and self._is_asked(job)]
         dates: dict[int, tuple[WaitingJob, Claim]] = {}
         over = {}
-        for job in sorted(fresh, key=lambda job: (job.submitted, job.id)):
+        for job in sorted(self._fresh, key=lambda job: (job.submitted, job.id)):
             if fault := self._fault(job):
                 over[job.id] = structs.replace(job, fault=fault)
             elif (found := self._admit(job, dates, take=job.id not in refused)) is not None:
                 dates[job.id] = found
+                for base in self._bases.values():
+                    base.enter(*found)
         for one in self._snapshot.reservations:
             if (window := self._windows.of.get(one.job.id)) is not None and window.asked is not None:
                 self._change(one, replace(window, ready=window.asked[0], deadline=window.asked[1]), dates)
@@ -208,19 +213,27 @@ class _WindowPass:
             return f"its window ends at {show(window.deadline)}, too early for its walltime"
         return ""
 
-    def _timeline(self, asking: WaitingJob | None, beside: Iterable[tuple[WaitingJob, Claim]] = ()) -> NamedTimeline:
+    def _timeline(
+        self, asking: WaitingJob | None, dates: Mapping[int, tuple[WaitingJob, Claim]] = _NONE_DATED
+    ) -> NamedTimeline:
         """Return what all hold but those that may move, as it bounds ``asking``, None: those that may move."""
-        snapshot = self._snapshot
-        jobs = [one.asked.job for one in self._movable.values()]
-        gantt = Gantt(replace(snapshot, waiting=(*jobs, *(() if asking is None else (asking,)))))
         besteffort = asking is not None and asking.besteffort
-        others = self._others()
+        base = None if self._leaving else self._bases.get(besteffort)
+        if base is None:
+            base = self._base(dates.values(), besteffort=besteffort)
+        if not self._leaving:
+            self._bases[besteffort] = base
+        return NamedTimeline(base, self._search, self._options)
+
+    def _base(self, dates: Iterable[tuple[WaitingJob, Claim]], *, besteffort: bool) -> Gantt:
+        jobs = [one.job for one in self._snapshot.reservations if one.job.id in self._windows.of]
+        gantt, others = Gantt(replace(self._snapshot, waiting=(*jobs, *self._fresh))), self._others()
         if not besteffort:
-            gantt.protect(others, snapshot.besteffort_minimum_life)
+            gantt.protect(others, self._snapshot.besteffort_minimum_life)
         gantt.hold(one for one in others if besteffort or not one.besteffort)
-        for job, claim in beside:
+        for job, claim in dates:
             gantt.enter(job, claim)
-        return NamedTimeline(gantt, self._search, self._options)
+        return gantt
 
     def _others(self) -> list[HoldingJob]:
         gone = self._movable.keys() | self._leaving
@@ -291,7 +304,7 @@ class _WindowPass:
             tries=self._windows.tries,
             offers=self._windows.offers,
         )
-        timeline = self._timeline(asked.job, dates.values())
+        timeline = self._timeline(asked.job, dates)
         gap = self._snapshot.security_time
         return admit(timeline, [*running, *settled], self._queue(new), slots, self._now, terms, gap)
 
@@ -305,6 +318,7 @@ class _WindowPass:
             return
         before = self._movable.pop(number, None)
         changing = before or self._as_movable(one)
+        window = replace(window, farthest=None)  # that was said of the window that it has
         self._leaving.add(number)
         found = self._answer(changing.asked, window, dates)
         self._changed[number] = found is not None and found.start is not None
@@ -313,6 +327,10 @@ class _WindowPass:
             for job, claim in timeline.claims.items():
                 if job in self._movable:
                     self._put(job, claim, f"it makes room for reservation {number}")
+            # the window that it has now; one that moves no more goes nowhere else for others
+            start = timeline.claims[number].start
+            end = start + changing.asked.job.alternatives[0].walltime
+            changing.window = window if before else replace(window, ready=start, deadline=end)
             self._movable[number] = changing
             self._put(number, timeline.claims[number], "another window was asked for")
         else:
@@ -323,7 +341,7 @@ class _WindowPass:
 
     def _hold_again(self, new: Asked, found: Admission, dates: Mapping[int, tuple[WaitingJob, Claim]]) -> NamedTimeline:
         """Return a timeline on which all have the starts that were found."""
-        timeline = self._timeline(new.job, dates.values())
+        timeline = self._timeline(new.job, dates)
         for number, start in found.starts.items():
             one = new if number == new.job.id else self._movable[int(number)].asked
             timeline.hold(one, start, start + one.job.alternatives[0].walltime)

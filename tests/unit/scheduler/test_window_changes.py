@@ -1,0 +1,88 @@
+"""Accepted reservations get other windows, several in one pass; passes with many reservations are quick."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from oarpy.model.request import parse_request
+from oarpy.scheduler.decide import Decisions, decide
+from oarpy.scheduler.gantt.gantt import Gantt
+from oarpy.scheduler.resources.platform import Platform, Resource
+from oarpy.scheduler.rules.reservations import promised
+from oarpy.scheduler.snapshot import Alternative, Reservation, Snapshot, WaitingJob
+from oarpy.scheduler.windows.reservation_windows import ReservationWindow, Windows
+
+PLATFORM = Platform.build([Resource(1, properties={"core": 1, "network_address": "n1"})], hierarchy=["core"])
+
+
+def asking(number: int, date: float) -> WaitingJob:
+    ways = (Alternative(parse_request("/core=1").groups, 10),)
+    return WaitingJob(number, "ann", alternatives=ways, reservation=date, submitted=number - 100)
+
+
+def accepted(starts: Mapping[int, float], windows: Mapping[int, ReservationWindow]) -> Snapshot:
+    """Return a cluster of one core, which reservations of 10 s have from their starts on."""
+    reservations = [Reservation(asking(number, start), start, 10, (1,)) for number, start in starts.items()]
+    holding = [held for one in reservations if (held := promised(one, 0)) is not None]
+    return Snapshot(
+        0,
+        PLATFORM,
+        holding=tuple(holding),
+        reservations=tuple(reservations),
+        windows=Windows(windows, notice=0),
+    )
+
+
+def starts(decided: Decisions) -> dict[int, float]:
+    return {one.job.id: one.start for one in decided.kept.snapshot.reservations}
+
+
+def test_two_that_ask_for_other_windows_at_once_both_run_inside_these() -> None:
+    windows = {
+        1: ReservationWindow(200, 10, asked=(100, 200)),
+        2: ReservationWindow(60, 30, asked=(30, 55)),
+    }
+    decided = decide(accepted({1: 10, 2: 40}, windows))
+    assert decided.windows.changed == {1: True, 2: True}
+    assert starts(decided) == {1: 100, 2: 30}
+
+
+def test_one_that_no_longer_moves_and_gets_another_window_stays_where_it_is_put() -> None:
+    windows = {
+        1: ReservationWindow(200, 10, fixed=True, asked=(100, 250)),
+        2: ReservationWindow(60, 30, asked=(100, 111)),
+    }
+    decided = decide(accepted({1: 10, 2: 40}, windows))
+    assert decided.windows.changed == {1: True, 2: False}
+    assert starts(decided) == {1: 100, 2: 40}
+
+
+def test_a_change_that_cannot_be_had_is_refused_to_one_that_was_to_miss_its_first_window() -> None:
+    windows = {1: ReservationWindow(70, 50, farthest=5, asked=(20, 30))}
+    decided = decide(accepted({1: 50, 2: 20}, windows))
+    assert decided.windows.changed == {1: False}
+    assert starts(decided) == {1: 50, 2: 20}
+    assert decided.windows.offers[1]
+
+
+@pytest.mark.parametrize("apart", [10, 5])
+def test_what_is_held_is_entered_once_for_all_new_reservations(monkeypatch: pytest.MonkeyPatch, apart: int) -> None:
+    calls: list[Any] = []
+    hold = Gantt.hold
+
+    def counted(self: Gantt, *args: Any, **kwargs: Any) -> None:
+        calls.append(self)
+        hold(self, *args, **kwargs)
+
+    monkeypatch.setattr(Gantt, "hold", counted)
+    snapshot = replace(
+        accepted({number: 1000 + 10 * number for number in range(50)}, {}),
+        waiting=tuple(asking(100 + number, 10 + apart * number) for number in range(20)),
+    )
+    decided = decide(snapshot)
+    assert len(decided.accepted) == (20 if apart == 10 else 10)
+    assert len(calls) < 10
