@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from oarpy.store.passes import window_moves
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
@@ -86,6 +87,19 @@ def test_a_window_that_is_changed_by_hand_is_acted_on(cluster: SmallCluster) -> 
     refused = cluster.submit("/nodes=2,walltime=1:0:0", reservation=at(cluster, 4.2))
     cluster.settle()
     assert (cluster.state(refused), start(cluster, job)) == ("Error", 4)
+
+
+def test_one_that_is_put_on_hold_while_a_pass_decides_keeps_its_resources(cluster: SmallCluster) -> None:
+    job = reserve(cluster, 2, 6)
+    cluster.settle()
+    held = "SELECT resource_id, during FROM reserved_resources ORDER BY 1"
+    before = cluster.sql(held)
+    cluster.sql("UPDATE jobs SET state = 'Hold' WHERE job_id = %s", job)
+    to = window_moves.MoveRow(job, at(cluster, 3).timestamp(), [row[0] for row in before], True, "it moves")
+    with cluster.connection.transaction():
+        window_moves.move(cluster.connection, [to], 0)
+    assert cluster.sql(held) == before
+    assert cluster.events(job) == []
 
 
 def test_an_offer_goes_with_its_question(cluster: SmallCluster) -> None:

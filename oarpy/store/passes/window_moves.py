@@ -20,13 +20,18 @@ _LIVE = """
     WHERE j.state IN ('Waiting', 'Hold') AND NOT EXISTS (SELECT FROM door_parts p WHERE p.job_id = w.job_id)
 """
 
+# Who was put on hold, or deleted, meanwhile keeps what he has.
+_LOCK = """
+    SELECT job_id FROM jobs
+    WHERE job_id = ANY(%s) AND state = 'Waiting' AND reservation_state = 'Scheduled'
+    ORDER BY job_id FOR NO KEY UPDATE
+"""
 _CLEAR = "DELETE FROM reserved_resources WHERE job_id = ANY(%s)"
 # What it will hold follows a reservation that moves: there is nothing, and what it is to have then comes after.
 _MOVE = """
     UPDATE jobs j SET reservation_start = to_timestamp(s.start_time)
     FROM unnest(%(jobs)s::bigint[], %(starts)s::float8[]) AS s(job_id, start_time)
-    WHERE j.job_id = s.job_id AND j.state = 'Waiting' AND j.reservation_state = 'Scheduled'
-      AND j.reservation_start <> to_timestamp(s.start_time)
+    WHERE j.job_id = s.job_id AND j.reservation_start <> to_timestamp(s.start_time)
 """
 _HOLD = """
     INSERT INTO reserved_resources (job_id, resource_id, during, exclusive)
@@ -34,7 +39,6 @@ _HOLD = """
                j.reservation_start + j.walltime + %(security)s * interval '1 second'), a.exclusive
     FROM unnest(%(owners)s::bigint[], %(resources)s::int[], %(exclusive)s::boolean[])
             AS a(job_id, resource_id, exclusive) JOIN jobs j USING (job_id)
-    WHERE j.state = 'Waiting' AND j.reservation_state = 'Scheduled'
 """
 
 # Who took another start than was asked for has no room any more.
@@ -97,6 +101,8 @@ def move(connection: Connection, moves: Sequence[MoveRow], security_time: float)
     """
     if not moves:
         return
+    waiting = {job for (job,) in connection.execute(_LOCK, [[one.job for one in moves]])}
+    moves = [one for one in moves if one.job in waiting]
     connection.execute(_CLEAR, [[one.job for one in moves]])
     connection.execute(_MOVE, {"jobs": [one.job for one in moves], "starts": [float(one.start) for one in moves]})
     assignments = {
