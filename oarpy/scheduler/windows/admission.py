@@ -111,7 +111,7 @@ def _admit_elsewhere(question: _Question[Request, Hold], terms: Terms) -> Admiss
             question.fix(failed)
             untried = question.options(terms.limit)
     last = question.new.window(question.now)[1]
-    if terms.farther and not any(start > last for start in valid):
+    if terms.farther and len(valid) < terms.offers and not any(start > last for start in valid):
         option = question.farther()
         if option.start < inf and option.phi <= terms.limit:
             valid[option.start] = option

@@ -1,7 +1,7 @@
 """The planner's Gantt as a timeline: what reservations ask for is placed on resources that have names.
 
 Places are given back in the reverse order in which they were taken, as the algorithms do. What was given back is out of
-the Gantt with the next question: that begins anew from what is still held.
+the Gantt with the next question: that begins anew from what is still held, which mostly stays so.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ class NamedTimeline:
     """A :class:`~oarpy.profiles.timeline.Timeline` whose requests are reservations."""
 
     def __init__(self, gantt: Gantt, search: Search, options: CompiledRequests) -> None:
-        self._base, self._gantt = gantt, gantt.copy()
+        self._empty = self._base = gantt
+        self._gantt = gantt.copy()
+        self._in_base = 0
+        """How many of those that hold something the base has."""
         self._search, self._options = search, options
         self._held: list[Held] = []
         self._found: tuple[Asked, Claim] | None = None
@@ -77,6 +80,8 @@ class NamedTimeline:
         """Free what was held last."""
         if self._held.pop() is not hold:
             raise ValueError("not what was held last")
+        if len(self._held) < self._in_base:
+            self._in_base, self._base = 0, self._empty
         self._stale, self._found = True, None
 
     def ends(self, after: float) -> Iterable[float]:
@@ -86,9 +91,12 @@ class NamedTimeline:
     def _fresh(self) -> Gantt:
         """Return the Gantt with what is held, and nothing else."""
         if self._stale:
+            if self._base is self._empty:
+                self._base = self._empty.copy()
+            for asked, claim in self._held[self._in_base :]:
+                self._base.enter(asked.job, claim)
+            self._in_base = len(self._held)
             self._gantt = self._base.copy()
-            for asked, claim in self._held:
-                self._gantt.enter(asked.job, claim)
             self._stale = False
         return self._gantt
 
@@ -112,8 +120,8 @@ class NamedTimeline:
         demand = self._demand(gantt, asked, later=True, hi=hi)
         claim = _claim(self._search.earliest(gantt, demand, lo).found)
         if claim is not None and claim.start <= lo:  # on what is not there yet
-            following = next((instant for instant in self.ends(lo) if instant <= hi), None)
-            claim = None if following is None else _claim(self._search.earliest(gantt, demand, following).found)
+            following = next((instant for instant in self.ends(lo) if instant <= hi), hi)
+            claim = None if following == inf else _claim(self._search.earliest(gantt, demand, following).found)
         return None if claim is None else self._own_slot(gantt, asked, claim.start) or claim
 
     def _own_slot(self, gantt: Gantt, asked: Asked, start: float) -> Claim | None:

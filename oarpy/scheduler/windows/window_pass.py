@@ -135,7 +135,7 @@ class _WindowPass:
         """Those whose own places are free while another window is looked at."""
         self._fresh = tuple(job for job in snapshot.waiting if job.reservation is not None and self._is_asked(job))
         self._bases: dict[bool, Gantt] = {}
-        """What all hold but those that may move, dates that were found included, by whether it bounds best-effort jobs."""
+        """What all hold but those that may move, with dates that were found: as it bounds best-effort jobs, or not."""
 
     def answers(self, refused: Collection[int]) -> tuple[Snapshot, WindowAnswers]:
         """Replan, admit, and return what came of it."""

@@ -69,6 +69,11 @@ def test_a_change_that_cannot_be_had_is_refused_to_one_that_was_to_miss_its_firs
     assert decided.windows.offers[1]
 
 
+def test_no_more_starts_are_offered_than_may_be() -> None:
+    snapshot = replace(accepted({1: 10}, {}), waiting=(asking(2, 10),), windows=Windows({}, notice=0, offers=1))
+    assert [one.start for one in decide(snapshot).windows.offers[2]] == [0]
+
+
 @pytest.mark.parametrize("apart", [10, 5])
 def test_what_is_held_is_entered_once_for_all_new_reservations(monkeypatch: pytest.MonkeyPatch, apart: int) -> None:
     calls: list[Any] = []
