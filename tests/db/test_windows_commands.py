@@ -138,6 +138,71 @@ def test_a_window_that_cannot_be_had_changes_nothing(answered: Submitter) -> Non
     assert window(answered, job) == before
 
 
+def test_a_refused_change_neither_fixes_a_reservation_nor_lets_a_strict_one_move(answered: Submitter) -> None:
+    begin, other = in_hours(2), in_hours(6)
+    movable = str(answered.job_id("-r", begin, "--slack", "1h", "-l", ALL, "date"))
+    strict = str(answered.job_id("-r", other, "-l", ALL, "date"))
+    before = [window(answered, movable), window(answered, strict)]
+    assert [one["state"] for one in before] == ["movable", "fixed"]
+    assert answered(movable, "--from", other, "--until", in_hours(7.1), "--fix", command="oarwindow").status == 3
+    answered(movable, "--fix", command="oarwindow")
+    assert answered(strict, "--from", begin, "--until", in_hours(3.1), command="oarwindow").status == 3
+    assert [window(answered, movable), window(answered, strict)] == [before[0] | {"state": "fixed"}, before[1]]
+
+
+def test_a_change_that_is_granted_fixes_as_it_was_asked_to(answered: Submitter) -> None:
+    job = str(answered.job_id("-r", in_hours(2), "--slack", "1h", "-l", ALL, "date"))
+    at = in_hours(5)
+    found = window(answered, job, "--from", at, "--until", in_hours(7), "--fix")
+    assert (found["start"], found["state"]) == (at.replace(" ", "_"), "fixed")
+
+
+def test_one_that_may_begin_at_once_has_no_earliest_start(answered: Submitter) -> None:
+    answered.job_id("-r", in_hours(0.01), "-l", "/nodes=3,walltime=1:0:0", "date")
+    job = answered.job_id("--until", in_hours(5), "-l", "/nodes=3,walltime=1:0:0", "date")
+    assert window(answered, str(job))["ready"] == "-"
+    record = json.loads(answered("-J", str(job), command="oarwindow").out)
+    assert record["ready"] is None
+    assert "at once to " in answered("-f", "-j", str(job), command="oarstat").out
+    assert window(answered, str(job), "--until", in_hours(6))["ready"] == "-"
+
+
+def test_a_job_that_ends_while_its_window_is_asked_about_is_told_of(
+    oarsub: Submitter, connection: Connection, dsn: str
+) -> None:
+    with passes(dsn):
+        job = oarsub.job_id("-r", in_hours(2), "--slack", "1h", "-l", ALL, "date")
+    connection.execute(
+        "CREATE FUNCTION gone() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " UPDATE jobs SET state = 'toError' WHERE job_id = NEW.job_id; RETURN NULL; END $$;"
+        "CREATE TRIGGER gone AFTER UPDATE OF asked_deadline ON reservation_windows FOR EACH ROW EXECUTE FUNCTION gone()"
+    )
+    answer = oarsub(str(job), "--from", in_hours(2.5), "--answer-timeout", "20", command="oarwindow")
+    assert (answer.status, "is toError: only an accepted reservation" in answer.err) == (1, True)
+
+
+def test_a_part_of_a_broker_is_not_its_users_to_move(oarsub: Submitter, connection: Connection, dsn: str) -> None:
+    with passes(dsn):
+        job = oarsub.job_id("-r", in_hours(2), "-l", ALL, "date")
+    connection.execute("SET session_replication_role = replica")
+    connection.execute(
+        "INSERT INTO door_parts (broker, part, job_id, kind, state, transaction, begin_at, walltime, held_at)"
+        " SELECT 'b', 'p', job_id, 'reserved', 'Committed', 't', reservation_start, walltime, now() FROM jobs"
+        " WHERE job_id = %s",
+        (job,),
+    )
+    connection.execute("SET session_replication_role = origin")
+    for arguments in (("--until", in_hours(9)), ("--from", in_hours(4), "--until", in_hours(9)), ("--fix",)):
+        answer = oarsub(str(job), *arguments, "--answer-timeout", "2", command="oarwindow")
+        assert (answer.status, answer.err.count("\n"), "broker 'b', which alone" in answer.err) == (1, 1, True)
+    assert connection.execute("SELECT count(*) FROM reservation_windows").fetchone() == (0,)
+
+
+def test_nodes_that_are_away_now_can_be_had_later_in_the_window(answered: Submitter) -> None:
+    job = answered.job_id("--until", in_hours(5), "-l", ALL, "date")
+    assert window(answered, str(job))["state"] == "movable"
+
+
 def test_a_dry_run_shows_window_place_and_offers(answered: Submitter) -> None:
     begin = in_hours(2)
     asked = ("--dry-run", "-r", begin, "--until", in_hours(3.5), "-l", ALL, "date")

@@ -11,8 +11,11 @@ from oarpy.store.database import Connection
 
 _INSERT = """
     INSERT INTO reservation_windows (job_id, ready, deadline, fix_after, farthest)
-    SELECT * FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[], %s::smallint[], %s::float8[])
+    SELECT job, CASE WHEN ready > now() THEN ready END, deadline, fix_after, farthest
+    FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[], %s::smallint[], %s::float8[])
+        AS w(job, ready, deadline, fix_after, farthest)
 """
+"""One that may begin at once has no earliest start."""
 
 _OF_JOBS = """
     SELECT w.job_id, extract(epoch FROM w.ready)::float8, extract(epoch FROM w.deadline)::float8,
@@ -124,7 +127,8 @@ _RESERVATION = """
            extract(epoch FROM CASE WHEN w.job_id IS NULL THEN j.reservation_start ELSE w.ready END)::float8,
            extract(epoch FROM coalesce(w.deadline, j.reservation_start + j.walltime))::float8,
            extract(epoch FROM j.reservation_start)::float8, extract(epoch FROM j.walltime)::float8,
-           w.job_id IS NULL OR w.fixed_at IS NOT NULL
+           w.job_id IS NULL OR w.fixed_at IS NOT NULL, w.job_id IS NULL,
+           (SELECT p.broker FROM door_parts p WHERE p.job_id = j.job_id)
     FROM jobs j LEFT JOIN reservation_windows w USING (job_id) WHERE j.job_id = %s
 """
 _ASK = """
@@ -142,12 +146,24 @@ _WIDEN = """
         deadline = to_timestamp(%(deadline)s::float8), asked_ready = NULL, asked_deadline = NULL
     WHERE job_id = %(job)s
 """
-_IS_ASKED = "SELECT EXISTS (SELECT FROM reservation_windows WHERE job_id = %s AND asked_deadline IS NOT NULL)"
+_STRICT_AGAIN = """
+    DELETE FROM reservation_windows
+    WHERE job_id = %(job)s AND asked_deadline IS NULL
+      AND ready = to_timestamp(%(ready)s::float8) AND deadline = to_timestamp(%(deadline)s::float8)
+"""
+_IS_ASKED = """
+    SELECT EXISTS (
+        SELECT FROM reservation_windows w JOIN jobs j USING (job_id)
+        WHERE w.job_id = %s AND w.asked_deadline IS NOT NULL AND j.state IN ('Waiting', 'Hold'))
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ReservationRow:
-    """A job as a reservation, with its window, or its place if it has none; instants in epoch seconds."""
+    """A job as a reservation, with its window, or its place if it is ``strict``; instants in epoch seconds.
+
+    ``broker`` is that of which it is a part, if it is one.
+    """
 
     job: int
     user: str
@@ -158,6 +174,8 @@ class ReservationRow:
     start: float
     walltime: float
     fixed: bool
+    strict: bool
+    broker: str | None
 
     @property
     def state(self) -> str:
@@ -189,7 +207,12 @@ def ask(
     connection.execute(_WIDEN if at_once else _ASK_PASS, wanted)
 
 
+def stay_strict(connection: Connection, row: ReservationRow) -> None:
+    """Take back the window of a reservation that had none, and was refused one."""
+    connection.execute(_STRICT_AGAIN, {"job": row.job, "ready": row.ready, "deadline": row.deadline})
+
+
 def is_asked(connection: Connection, job: int) -> bool:
-    """Tell whether a pass is still to answer about another window."""
+    """Tell whether a pass is still to answer about another window, as it does for jobs that wait."""
     found = connection.execute(_IS_ASKED, [job]).fetchone()
     return bool(found and found[0])

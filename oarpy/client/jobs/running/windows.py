@@ -59,6 +59,11 @@ def change(session: Session, job_id: int, asked: WindowChange, timeout: float) -
     """
     with session.connection.transaction():
         row = _reservation(session, job_id)
+        if row.broker is not None:
+            raise OarpyError(
+                f"job {job_id} is a part of a job of broker '{row.broker}', which alone moves it",
+                hint="oargridstat shows the whole",
+            )
         if asked.ready is None and asked.deadline is None:
             windows.fix(session.connection, [row.job])
             return _reservation(session, job_id)
@@ -68,13 +73,17 @@ def change(session: Session, job_id: int, asked: WindowChange, timeout: float) -
         usual = read_fix(session.configuration.scheduler.reservation_fix)
         wider = (ready or 0) <= (row.ready or 0) and deadline >= row.deadline
         windows.ask(session.connection, row, (ready, deadline), usual, at_once=wider)
-        if asked.fix:
-            windows.fix(session.connection, [row.job])
     if not wider:
         _wait(session, job_id, timeout)
     with session.connection.transaction():
         found = _reservation(session, job_id)
-    if (found.ready, found.deadline) != (ready, deadline):
+        granted = (found.ready, found.deadline) == (ready, deadline)
+        if granted and asked.fix:
+            windows.fix(session.connection, [row.job])
+            found = _reservation(session, job_id)
+        elif not granted and row.strict:
+            windows.stay_strict(session.connection, row)
+    if not granted:
         offers = tuple(windows.offers(session.connection, [job_id]))
         raise WindowRefused(f"job {job_id} cannot have the window until {local_date(deadline)}", offers)
     return found
