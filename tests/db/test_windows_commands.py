@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -97,6 +98,21 @@ def test_who_is_refused_takes_an_offer(answered: Submitter, connection: Connecti
     assert datetime.fromisoformat(end.replace("_", " ")) - datetime.fromisoformat(start.replace("_", " ")) == timedelta(
         hours=1
     )
+
+
+def test_who_asked_for_a_key_has_one_with_an_offer_too(
+    answered: Submitter, connection: Connection, tmp_path: Path
+) -> None:
+    begin = in_hours(2)
+    answered.job_id("-r", begin, "-l", ALL, "date")
+    exported = str(tmp_path / "key.%jobid%")
+    refused = answered("-k", "-e", exported, "-r", begin, "-l", ALL, "date")
+    (number, *_), *_ = offers(refused.out)
+    taken = answered("--accept", number)
+    assert taken.status == 0, taken
+    job = int(re.findall(r"OAR_JOB_ID=(\d+)", taken.out)[0])
+    assert connection.execute("SELECT count(*) FROM job_keys WHERE job_id = %s", (job,)).fetchone() == (1,)
+    assert (tmp_path / f"key.{job}").is_file()
 
 
 def window(oarsub: Submitter, *arguments: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 
 from oarpy.client.session import Session
+from oarpy.client.submission import job_keys
 from oarpy.client.submission.submission import Submitted, as_submitted, message, readmitted, store, unscheduled
 from oarpy.model.errors import NotAllowed, NotFound, OarpyError
 from oarpy.model.request import ResourceRequest
@@ -30,8 +31,11 @@ def accept(session: Session, number: int) -> Submitted:
         if not offer.is_valid:
             raise NotFound(f"the time of offer {number} is over", hint="submit the reservation again")
         found = readmitted(session, {**offer.request, "queue": offer.queue}, _changes(session, offer))
+        pairs = job_keys.key_pairs(found.submission, offer.environment)
         job_ids = store(session, found, message(found))
+        job_keys.store(session.connection, found.submission, job_ids, pairs)
         windows.take_offer(session.connection, number, job_ids[0])
+    job_keys.hand_out(session, found.submission, job_ids, pairs)
     return as_submitted(found, job_ids, unscheduled(session))
 
 
