@@ -5,7 +5,8 @@
 2. Each new reservation is admitted, where it has a window or there are some that may move. Its date is decided here;
    what it holds then is found by the planner, among the jobs of its queue as for any other reservation.
 3. If the planner has no place for it, it is refused, and nobody has moved for it.
-4. Accepted ones whose users ask for another window are admitted into it as new ones, with their own places free.
+4. Accepted ones whose users ask for another window are admitted into it as new ones, with their own places free; those
+   that stay where they are get it if their place is in it.
 
 Reservations move that were accepted with a window, have not begun and are not fixed. Containers, best-effort jobs and
 those that others depend on stay where they are.
@@ -315,6 +316,9 @@ class _WindowPass:
         number = one.job.id
         if one.start <= self._now or one.job.held:
             self._changed[number] = False
+            return
+        if roles_of(one.job).containers or number in self._anteriors:  # others were promised something by its place
+            self._changed[number] = (window.ready or 0) <= one.start and one.end <= window.deadline
             return
         before = self._movable.pop(number, None)
         changing = before or self._as_movable(one)

@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
+from oarpy.model.dependency import Dependency
 from oarpy.model.request import parse_request
 from oarpy.scheduler.decide import Decisions, decide
 from oarpy.scheduler.gantt.gantt import Gantt
@@ -67,6 +69,22 @@ def test_a_change_that_cannot_be_had_is_refused_to_one_that_was_to_miss_its_firs
     assert decided.windows.changed == {1: False}
     assert starts(decided) == {1: 50, 2: 20}
     assert decided.windows.offers[1]
+
+
+@pytest.mark.parametrize(("asked", "granted"), [((100, 200), False), ((5, 20), True)])
+@pytest.mark.parametrize("container", [True, False])
+def test_one_that_others_were_promised_something_by_stays_where_it_is(
+    asked: tuple[float, float], granted: bool, container: bool
+) -> None:
+    snapshot = accepted({1: 10, 2: 40}, {1: ReservationWindow(200, 10, asked=asked)})
+    first, second = snapshot.reservations
+    if container:
+        first = replace(first, job=structs.replace(first.job, types=("container",)))
+    else:
+        second = replace(second, job=structs.replace(second.job, depends_on=(Dependency(1),)))
+    decided = decide(replace(snapshot, reservations=(first, second)))
+    assert decided.windows.changed == {1: granted}
+    assert starts(decided) == {1: 10, 2: 40}
 
 
 def test_no_more_starts_are_offered_than_may_be() -> None:
