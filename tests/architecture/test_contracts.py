@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
@@ -124,3 +125,9 @@ def test_a_circle_is_noticed(module: str, line: str, layout: ModuleType, trees: 
     found = [*layout.circles({**trees, path: changed})]
     assert len(found) >= 1
     assert "circle" in found[0]
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    """Pytest imports them by their names alone, and runs only the first one of a name."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
