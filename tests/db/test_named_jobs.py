@@ -50,7 +50,7 @@ def test_a_slow_cluster_makes_all_walltimes_longer(rounds: ClaimRounds) -> None:
 def test_one_refusal_refuses_the_job_and_leaves_nothing(rounds: ClaimRounds) -> None:
     rounds.clusters["south"].submit("local", 8, 1000)
     job = rounds.reserve(400, "north", "south")
-    rounds.until(1)
+    rounds.until(4)  # it is tried three times
     row = rounds.job(job)
     assert (row.state, row.message) == (
         GridJobState.ERROR,
