@@ -31,6 +31,7 @@ USES = [
     ("oarstat", "--gantt", "2026-01-01 00:00:00, 2026-01-02 00:00:00"),
     ("oarwalltime", str(RUNNING)),
     ("oarresize", "--help"),
+    ("oarwindow", "--help"),
     ("oarhold", str(WAITING)),
     ("oarresume", str(WAITING)),
     ("oardel", str(RUNNING)),

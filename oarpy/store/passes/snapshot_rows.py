@@ -11,7 +11,6 @@ from psycopg import sql
 from oarpy.model.dependency import Dependency, Edge, Outcome, Shift
 from oarpy.store.database import Connection
 from oarpy.store.jobs.asked_columns import ASKED_COLUMNS
-from oarpy.store.jobs.kill_requests import OPEN_REQUEST
 from oarpy.store.jobs.scope import JobScope, reached
 from oarpy.store.rows import read
 
@@ -102,24 +101,26 @@ _DYING = "SELECT job_id FROM kill_requests WHERE state <> 'done'"
 
 # Jobs that hold resources; one that is not started yet holds from now on. Those that wait, of which there may be many,
 # hold none.
-_HOLDING = f"""
+_HOLDING = """
     SELECT j.job_id AS id, j.user_name AS user, j.project, j.queue_name AS queue, j.job_name AS name, j.types,
            extract(epoch FROM coalesce(j.started_at, now()))::float8 AS start,
            extract(epoch FROM j.walltime + j.suspended_time + coalesce(now() - j.suspended_at, interval '0'))::float8
                AS walltime,
-           coalesce(array_agg(a.resource_id) FILTER (WHERE NOT a.suspended), '{{}}') AS resources,
+           coalesce(array_agg(a.resource_id) FILTER (WHERE NOT a.suspended), '{}') AS resources,
            -- who is to die is asked for a checkpoint that has a date already, or for none
            CASE WHEN max(k.job_id) IS NULL THEN extract(epoch FROM j.checkpoint) ELSE 0 END::float8 AS checkpoint,
-           coalesce(array_agg(a.resource_id) FILTER (WHERE a.suspended), '{{}}') AS suspended,
+           coalesce(array_agg(a.resource_id) FILTER (WHERE a.suspended), '{}') AS suspended,
            j.state = 'Resuming' AS resuming, extract(epoch FROM max(k.not_before))::float8 AS dies_at,
            coalesce(bool_or(k.requested_by = 'door'), false) AS evicted
     FROM jobs j JOIN assigned_resources a ON a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended)
-        LEFT JOIN LATERAL {OPEN_REQUEST} k ON true
+        LEFT JOIN LATERAL (  -- looked up, however few PostgreSQL expects to be open
+            SELECT k.job_id, k.not_before, k.requested_by FROM kill_requests k
+            WHERE k.job_id = j.job_id AND k.state <> 'done' LIMIT 1) k ON true
     WHERE j.state IN ('toAckReservation', 'toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing',
                       'toError')
     GROUP BY j.job_id
     ORDER BY j.job_id
-"""  # noqa: S608 - a text of the source
+"""
 
 _RESERVED = """
     SELECT r.job_id, extract(epoch FROM j.reservation_start)::float8, extract(epoch FROM j.walltime)::float8,
