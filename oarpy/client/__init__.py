@@ -4,7 +4,7 @@
 - ``session`` is a connection on behalf of a user; ``caller`` says who calls and where, here or at the gateway's far
   end.
 - ``rendering`` makes tables, JSON and CSV; ``boundary`` turns errors into one line and an exit status;
-  ``plot_axes`` has round values for plots.
+  ``plot_axes`` has round values for plots; ``pass_answers`` waits for what passes answer.
 - ``installation`` sets up a cluster; ``configuration_report`` and ``queries`` show settings and rows.
 
 A function checks what its user may do, acts in one transaction, and returns a value that a report makes into text. May

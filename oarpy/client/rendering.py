@@ -243,6 +243,11 @@ def local_date(seconds: float | None) -> str:
     return "" if seconds is None else datetime.fromtimestamp(int(seconds)).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def joined_date(seconds: float) -> str:
+    """Return epoch ``seconds`` as one word, ``YYYY-MM-DD_hh:mm:ss`` in the local time zone."""
+    return local_date(seconds).replace(" ", "_")
+
+
 def elapsed(seconds: float) -> str:
     """Return ``seconds`` as ``h:mm:ss``.
 

@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
+from oarpy.model.runs import runs
 from oarpy.scheduler.decide import any_parts
 from oarpy.scheduler.order.queue_orders import QUEUE_ORDERS
 from oarpy.scheduler.passes.starts_only import starts_suffice
@@ -104,7 +105,7 @@ class ArrayTails:
         if snapshot is None:
             return
         most = snapshot.platform.everything.bit_count() + 1
-        self._families = [_Family(ids, _runs(ids), most) for ids in _families(snapshot.waiting) if len(ids) > most]
+        self._families = [_Family(ids, runs(ids), most) for ids in _families(snapshot.waiting) if len(ids) > most]
         self.started(self._started)
         if self.jobs < LEAST:
             self._families = []
@@ -146,13 +147,3 @@ def _families(jobs: Iterable[WaitingJob]) -> Iterable[list[int]]:
             # the jobs of an array share their alternatives: one value for all of them
             found[id(job.alternatives), _what_is_equal(job)].append(job.id)
     return found.values()
-
-
-def _runs(ids: Iterable[int]) -> list[tuple[int, int]]:
-    runs: list[tuple[int, int]] = []
-    for number in ids:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1] = runs[-1][0], number
-        else:
-            runs.append((number, number))
-    return runs

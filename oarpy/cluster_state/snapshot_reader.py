@@ -217,6 +217,7 @@ class SnapshotReader:
             reservations=reservations,
             asleep=self._asleep,
         )
+        snapshot = replace(snapshot, windows=self._windows.read(connection, snapshot))
         snapshot = self._with_extensions(connection, snapshot, withheld)
         if not only_places:
             snapshot = self._with_the_rest(connection, snapshot)
@@ -239,8 +240,7 @@ class SnapshotReader:
         return self._extensions.without_revocable(rows)
 
     def _with_extensions(self, connection: Connection, snapshot: Snapshot, withheld: Collection[int]) -> Snapshot:
-        """Return ``snapshot`` with windows, what running jobs ask for, and what may be taken from them."""
-        snapshot = replace(snapshot, windows=self._windows.read(connection, snapshot))
+        """Return ``snapshot`` with what running jobs ask for, and what may be taken from them."""
         if not self._growing:
             return snapshot
         waiting = self._extensions.waiting(snapshot, withheld)
@@ -374,7 +374,10 @@ class SnapshotReader:
             if (one := before.get(row.id)) is None or one.source != source:
                 (one,) = made_of([source], lambda it: _Made(it, self._job(*it)), aside)
             found[row.id] = one
-        self._jobs = {**before, **found} if some else found
+        if some:
+            before.update(found)
+        else:
+            self._jobs = found
         return tuple(one.job for one in found.values())
 
     def _job(self, row: StoredJob, depends_on: tuple[Dependency, ...], stopped: bool, withheld: str) -> WaitingJob:

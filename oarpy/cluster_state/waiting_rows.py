@@ -33,6 +33,9 @@ class WaitingRows:
             read = snapshot_rows.waiting(connection, fresh, StoredJob)
             rows |= {row.id: row for row in read}
             self.renewed.update(row.submission for row in read)
-        self._rows = {**known, **rows} if without else rows
+        if without:
+            known.update(rows)
+        else:
+            self._rows = rows
         dying = snapshot_rows.dying(connection)
         return [rows[job] for job, _ in versions if job in rows and job not in dying]

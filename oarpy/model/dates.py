@@ -23,6 +23,9 @@ from oarpy.model.errors import UsageError
 FORMS = "YYYY-MM-DD hh:mm:ss [+hh:mm], epoch seconds, now, +1h, or tomorrow 8:00"
 """How a date may be written, for errors."""
 
+FARTHEST = timedelta(days=3660)
+"""From now until the latest date that may be asked for: ten years."""
+
 _CLOCK_TEXT = r"(\d{1,2})(?::(\d{1,2}))?(?::(\d{1,2})(?:\.\d{1,9})?)?"
 _DATE = re.compile(rf"(\d{{4}}-\d{{1,2}}-\d{{1,2}})(?:(?:T|\s+){_CLOCK_TEXT})?\s*(Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII)
 _DAY = re.compile(rf"([a-z]+)(?:\s+{_CLOCK_TEXT})?", re.ASCII)

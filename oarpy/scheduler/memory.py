@@ -39,7 +39,7 @@ class Memory:
         self._matchers: Matchers | None = None
         self._due = -inf
         self._next_start: float = inf
-        self._known: frozenset[int] | None = None
+        self._known: set[int] | None = None
         """The jobs that waited in the last pass, if there was one."""
         self._limited = False
         """True when the last pass was to look at a part of the jobs only."""
@@ -57,13 +57,14 @@ class Memory:
             matchers = self._matchers_of(snapshot)
         if snapshot.heads:
             self._planning.forget()
-            self._known = (self._known or frozenset()).union(job.id for job in snapshot.waiting)
+            self._known = self._known or set()
+            self._known.update(job.id for job in snapshot.waiting)
             return plan_starts(snapshot, orders, matchers)
         whole = whole or self._compression or not starts_suffice(snapshot)
         made = None if whole else self._starts_of_many(snapshot, orders, matchers)
         if made is None:
             made = self._made(snapshot, orders, matchers, whole=whole)
-        self._known = frozenset(job.id for job in snapshot.waiting)
+        self._known = {job.id for job in snapshot.waiting}
         self._limited = snapshot.ration != Ration()
         if not made.unseen:
             first = next_start(made, snapshot.now)

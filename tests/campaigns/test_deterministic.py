@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import psycopg
 import pytest
-from psycopg import sql
 
 from tests.campaigns.deterministic import run_steps, steps_of
 from tests.harness import virtual_time
@@ -18,10 +16,8 @@ SEEDS, STEPS = 20, 30
 @pytest.fixture(scope="module")
 def template(server: str) -> Iterator[str]:
     """A database with the virtual clock, from which each seed gets its own."""
-    name = virtual_time.make_template(server)
-    yield name
-    with psycopg.connect(server, dbname="postgres", autocommit=True) as maintenance:
-        maintenance.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    with virtual_time.template(server) as name:
+        yield name
 
 
 def test_nothing_is_stuck_doubled_lost_or_held(server: str, template: str) -> None:

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-import psycopg
 import pytest
-from psycopg import sql
 
 from oarpy.grid.simulation.reader import read_grid
 from tests.harness import virtual_time
@@ -22,10 +20,8 @@ pytestmark = pytest.mark.db
 @pytest.fixture(scope="module")
 def template(server: str) -> Iterator[str]:
     """A database with the virtual clock, from which each scenario gets its own."""
-    name = virtual_time.make_template(server)
-    yield name
-    with psycopg.connect(server, dbname="postgres", autocommit=True) as maintenance:
-        maintenance.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    with virtual_time.template(server) as name:
+        yield name
 
 
 SEEDS = 8

@@ -232,6 +232,15 @@ def make_template(server: str) -> str:
 
 
 @contextmanager
+def template(server: str) -> Iterator[str]:
+    """Make a template as :func:`make_template` does; it is dropped at the end."""
+    name = make_template(server)
+    yield name
+    with psycopg.connect(server, dbname="postgres", autocommit=True) as maintenance:
+        maintenance.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@contextmanager
 def database(server: str, template: str) -> Iterator[Database]:
     """Make a database from a template; it is dropped at the end."""
     name = f"virtual_{uuid.uuid4().hex}"

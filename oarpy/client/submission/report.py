@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from oarpy.client.rendering import JsonValue, local_date
+from oarpy.client.rendering import JsonValue, joined_date
 from oarpy.client.submission.reservation_answer import ReservationAnswer
 from oarpy.client.submission.submission import Submitted
 from oarpy.store.jobs.windows import OfferRow
@@ -51,16 +51,12 @@ def offer_lines(offers: Iterable[OfferRow]) -> str:
 
 
 def _offer_line(offer: OfferRow) -> str:
-    return f"OAR_OFFER_ID={offer.id} start={_joined(offer.start)} end={_joined(offer.end)} phi={offer.phi:.2f}\n"
+    start, end = joined_date(offer.start), joined_date(offer.end)
+    return f"OAR_OFFER_ID={offer.id} start={start} end={end} phi={offer.phi:.2f}\n"
 
 
 def _offer_record(offer: OfferRow) -> dict[str, JsonValue]:
     return {"offer_id": offer.id, "start": int(offer.start), "end": int(offer.end), "phi": offer.phi}
-
-
-def _joined(instant: float) -> str:
-    """Return a date as one word."""
-    return local_date(instant).replace(" ", "_")
 
 
 def record(submitted: Submitted, answers: Sequence[ReservationAnswer], *, verbose: bool) -> dict[str, JsonValue]:

@@ -1,21 +1,18 @@
-"""Waiting for the answer to an advance reservation: it arrives in the database, a notification only hurries it up."""
+"""Waiting for the answer to an advance reservation."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from oarpy.client.caller import current
+from oarpy.client.pass_answers import wait_for
 from oarpy.model.errors import Unreachable
 from oarpy.model.states import JobState
 from oarpy.store.database import Connection
 from oarpy.store.jobs.submissions import ReservationRow, reservation_answers
 from oarpy.store.jobs.windows import OfferRow, offers
-
-_POLL = 1.0
-"""Seconds between two looks when no notification arrives."""
 
 _STAYS = "the job stays: oarstat -j tells, oardel gives it up"
 _REFUSED = frozenset({JobState.TO_ERROR, JobState.ERROR})
@@ -41,37 +38,23 @@ def wait_for_answers(connection: Connection, job_ids: Sequence[int], timeout: fl
     Raises :class:`Unreachable` when too many of the caller's commands wait, and after ``timeout`` seconds.
     The jobs stay, and may be answered later.
     """
-    deadline = time.monotonic() + timeout
-    connection.execute("LISTEN oarpy_events")
-    try:
-        with ExitStack() as stack:
-            try:
-                stack.enter_context(current().waiting())
-            except Unreachable as error:
-                raise Unreachable(f"the answer is not waited for: {error.message}", hint=_STAYS) from None
-            return _wait(connection, job_ids, deadline, timeout)
-    finally:
-        connection.execute("UNLISTEN oarpy_events")
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(current().waiting())
+        except Unreachable as error:
+            raise Unreachable(f"the answer is not waited for: {error.message}", hint=_STAYS) from None
+        rows: list[ReservationRow] = []
 
+        def all_answers() -> list[ReservationAnswer] | None:
+            rows[:] = reservation_answers(connection, job_ids)
+            found = [answer for row in rows if (answer := _answer(row)) is not None]
+            return found if len(found) == len(rows) else None
 
-def _wait(connection: Connection, job_ids: Sequence[int], deadline: float, timeout: float) -> list[ReservationAnswer]:
-    """Look at the answers whenever a notification comes, and now and then without one, until all are there."""
-    caller = current()
-    while True:
-        rows = reservation_answers(connection, job_ids)
-        answers = [answer for row in rows if (answer := _answer(row)) is not None]
-        left = deadline - time.monotonic()
-        if len(answers) == len(rows):
-            return _with_offers(connection, answers)
-        if not left > 0:
-            waiting = ", ".join(str(row.id) for row in rows if _answer(row) is None)
-            raise Unreachable(
-                f"no server has answered reservation {waiting} within {timeout:g} s",
-                hint=_STAYS,
-            )
-        caller.require_presence()
-        for _ in connection.notifies(timeout=min(_POLL, left), stop_after=1):
-            pass
+        answers = wait_for(connection, all_answers, timeout)
+    if answers is None:
+        waiting = ", ".join(str(row.id) for row in rows if _answer(row) is None)
+        raise Unreachable(f"no server has answered reservation {waiting} within {timeout:g} s", hint=_STAYS)
+    return _with_offers(connection, answers)
 
 
 def _with_offers(connection: Connection, answers: list[ReservationAnswer]) -> list[ReservationAnswer]:

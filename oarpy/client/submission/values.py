@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from math import inf
 
 from oarpy.client.caller import current
-from oarpy.model.dates import NO_DATES, read_date, read_end
+from oarpy.model.dates import FARTHEST, NO_DATES, read_date, read_end
 from oarpy.model.errors import UsageError
 from oarpy.model.job_types import TYPES, read_types
 from oarpy.model.submission import Submission
@@ -15,7 +15,6 @@ from oarpy.model.submission_checks import LONGEST_PATH, check_text, short
 
 _LATE = timedelta(seconds=60)
 """A start that was "now" when a program wrote it may be that late here."""
-_FARTHEST = timedelta(days=3660)
 
 
 def check_values(submission: Submission) -> None:
@@ -36,7 +35,7 @@ def check_dates(submission: Submission) -> None:
         raise UsageError(f"job type '{types.dated[0][:80]}' with a reservation", hint="-r gives the start and the end")
     now = datetime.now().timestamp()
     for kind in TYPES.values():
-        if kind.date and now + _FARTHEST.total_seconds() < getattr(dates, kind.date) < inf:
+        if kind.date and now + FARTHEST.total_seconds() < getattr(dates, kind.date) < inf:
             raise UsageError(f"the date of job type {kind.name} is too far away", hint="at most 10 years")
     if dates.start_by < now:
         raise UsageError("the date of job type expire is past", hint="give a later one")
@@ -97,7 +96,7 @@ def read_reservation(text: str, now: datetime) -> tuple[datetime, int | None]:
     if start < now - _LATE:
         raise UsageError(f"reservation start '{short(first.strip())}' is in the past", hint="or use -r now")
     start = max(start, now)
-    if start > now + _FARTHEST:
+    if start > now + FARTHEST:
         raise UsageError(f"reservation start '{short(first.strip())}' is too far away", hint="at most 10 years")
     if not comma:
         return start, None
@@ -110,6 +109,6 @@ def read_reservation(text: str, now: datetime) -> tuple[datetime, int | None]:
 def read_until(text: str, now: datetime, start: datetime) -> datetime:
     """Return the end of the window of a reservation; a duration counts from its start."""
     end = read_end(text, now, start)
-    if end > now + _FARTHEST:
+    if end > now + FARTHEST:
         raise UsageError(f"--until '{short(text.strip())}' is too far away", hint="at most 10 years")
     return end

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import isfinite
 
-from oarpy.model.dates import read_date
+from oarpy.model.dates import FARTHEST, read_date
 from oarpy.model.durations import LONGEST_DURATION, parse_duration
 from oarpy.model.errors import UsageError
 from oarpy.model.submission_checks import short
@@ -16,7 +16,6 @@ _LATE = timedelta(seconds=60)
 """A start that was "now" when a program wrote it may be that late here."""
 _LEAD = timedelta(seconds=10)
 """What clusters have to reserve what is to begin at once: they take no date that is past when they answer."""
-_FARTHEST = timedelta(days=3660)
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
 _DECIMAL = re.compile(r"\d{0,9}(?:\.\d{1,18})?(?:[eE]-?\d{1,3})?", re.ASCII)
 _ENDLESS = frozenset({"inf", "infinite", "infinity"})
@@ -65,7 +64,7 @@ def read_deadline(text: str, now: datetime) -> float:
 
 
 def _near(what: str, text: str, date: datetime, now: datetime) -> float:
-    if date > now + _FARTHEST:
+    if date > now + FARTHEST:
         raise UsageError(f"{what} '{short(text.strip())}' is too far away", hint="at most 10 years")
     return date.timestamp()
 

@@ -12,6 +12,7 @@ import structlog
 
 from oarpy import configuration
 from oarpy.model.errors import UsageError
+from oarpy.model.runs import runs
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -24,14 +25,8 @@ def job_ranges(jobs: Iterable[int]) -> str:
     >>> job_ranges([7, 3, 4, 5])
     '3-5,7'
     """
-    ranges: list[list[int]] = []
-    numbers = sorted(jobs)
-    for job in numbers:
-        if ranges and job == ranges[-1][1] + 1:
-            ranges[-1][1] = job
-        else:
-            ranges.append([job, job])
-    words = [f"{first}-{last}" if first < last else str(first) for first, last in ranges]
+    numbers = [*jobs]
+    words = [f"{first}-{last}" if first < last else str(first) for first, last in runs(numbers)]
     more = f",... ({len(numbers)} jobs)" if len(words) > _MOST_RANGES else ""
     return ",".join(words[:_MOST_RANGES]) + more
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from oarpy.model.runs import runs
 from oarpy.scheduler.resources.platform import Platform
 from oarpy.store.passes.decisions import Prediction
 
@@ -41,13 +42,7 @@ def multirange(ids: Sequence[int]) -> str:
     >>> multirange([1, 2, 3, 7])
     '{[1,3],[7,7]}'
     """
-    runs: list[list[int]] = []
-    for number in sorted(ids):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return "{" + ",".join(f"[{first},{last}]" for first, last in runs) + "}"
+    return "{" + ",".join(f"[{first},{last}]" for first, last in runs(ids)) + "}"
 
 
 MANY = 100
@@ -107,7 +102,8 @@ class ToldPredictions:
             told = dict(self._told)
             gone = [job for job in gone if told.pop(job, None) is not None]
         left = frozenset(gone) if self._known else None
-        return Writing(changed, told | {one.job: one for one in changed}, owing, left)
+        told.update((one.job, one) for one in changed)
+        return Writing(changed, told, owing, left)
 
     def committed(self, writing: Writing, moment: float) -> float | None:
         """Note that a writing is in the table; return the seconds until the next is due, None when none is owed."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from psycopg.rows import class_row
-
 from oarpy.store.database import Connection
+from oarpy.store.rows import read
 
 # Resources of those that were accepted, or that hold theirs already.
 _RESERVATIONS = """
@@ -44,11 +43,10 @@ class ReservationRow:
     accepted: bool
     begin: float
     end: float
-    nodes: list[str] | None
+    nodes: tuple[str, ...] | None
     cores: int
 
 
 def reservations(connection: Connection, limit: int) -> list[ReservationRow]:
     """Return those whose dates come first."""
-    with connection.cursor(row_factory=class_row(ReservationRow)) as cursor:
-        return cursor.execute(_RESERVATIONS, [limit]).fetchall()
+    return read(connection, _RESERVATIONS, ReservationRow, [limit])

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from oarpy.client.caller import current
-from oarpy.client.rendering import JsonValue, local_date
+from oarpy.client.pass_answers import wait_for
+from oarpy.client.rendering import JsonValue, joined_date, local_date
 from oarpy.client.session import Session
-from oarpy.model.dates import read_date
+from oarpy.model.dates import FARTHEST, read_date
 from oarpy.model.errors import AdmissionRefused, NotFound, OarpyError, Unreachable, UsageError
 from oarpy.model.windows import read_fix
 from oarpy.store.jobs import windows
 from oarpy.store.jobs.windows import OfferRow, ReservationRow
-
-_POLL = 1.0
-"""Seconds between two looks when no notification arrives."""
-_FARTHEST = 3660 * 86400
-"""Seconds until the latest end that a window may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +97,9 @@ def record(row: ReservationRow) -> dict[str, JsonValue]:
 
 def as_text(row: ReservationRow) -> str:
     """Return the line of ``oarwindow``."""
-    ready = "-" if row.ready is None else _joined(row.ready)
-    return f"{row.job} ready={ready} deadline={_joined(row.deadline)} start={_joined(row.start)} state={row.state}\n"
-
-
-def _joined(instant: float) -> str:
-    return local_date(instant).replace(" ", "_")
+    ready = "-" if row.ready is None else joined_date(row.ready)
+    deadline, start = joined_date(row.deadline), joined_date(row.start)
+    return f"{row.job} ready={ready} deadline={deadline} start={start} state={row.state}\n"
 
 
 def _reservation(session: Session, job_id: int) -> ReservationRow:
@@ -128,25 +120,17 @@ def _check(row: ReservationRow, ready: float | None, deadline: float) -> None:
         raise UsageError(
             f"the window ends at {local_date(deadline)}, before the start and the walltime", hint="give a later --until"
         )
-    if deadline > now + _FARTHEST:
+    if deadline > now + FARTHEST.total_seconds():
         raise UsageError(f"the window ends at {local_date(deadline)}, too far away", hint="at most 10 years")
 
 
 def _wait(session: Session, job_id: int, timeout: float) -> None:
     """Return when a pass has answered."""
-    connection, deadline = session.connection, time.monotonic() + timeout
-    connection.execute("LISTEN oarpy_events")
-    try:
-        with current().waiting():
-            while windows.is_asked(connection, job_id):
-                left = deadline - time.monotonic()
-                if not left > 0:
-                    raise Unreachable(
-                        f"no server has answered for job {job_id} within {timeout:g} s",
-                        hint="the question stays: oarwindow tells",
-                    )
-                current().require_presence()
-                for _ in connection.notifies(timeout=min(_POLL, left), stop_after=1):
-                    pass
-    finally:
-        connection.execute("UNLISTEN oarpy_events")
+    connection = session.connection
+    with current().waiting():
+        answered = wait_for(connection, lambda: None if windows.is_asked(connection, job_id) else True, timeout)
+    if answered is None:
+        raise Unreachable(
+            f"no server has answered for job {job_id} within {timeout:g} s",
+            hint="the question stays: oarwindow tells",
+        )

@@ -1,0 +1,35 @@
+"""Waiting for what a scheduling pass answers: it arrives in the database, a notification only hurries it up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from oarpy.client.caller import current
+from oarpy.store.database import Connection
+
+Answer = TypeVar("Answer")
+
+_POLL = 1.0
+"""Seconds between two looks when no notification arrives."""
+
+
+def wait_for(connection: Connection, answer: Callable[[], Answer | None], timeout: float) -> Answer | None:
+    """Return what ``answer`` returns as soon as that is not None; None if it still is after ``timeout`` seconds.
+
+    Raises :class:`~oarpy.model.errors.OarpyError` when the caller is gone.
+    """
+    deadline = time.monotonic() + timeout
+    connection.execute("LISTEN oarpy_events")
+    try:
+        while (found := answer()) is None:
+            left = deadline - time.monotonic()
+            if not left > 0:
+                return None
+            current().require_presence()
+            for _ in connection.notifies(timeout=min(_POLL, left), stop_after=1):
+                pass
+        return found
+    finally:
+        connection.execute("UNLISTEN oarpy_events")
