@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -26,6 +26,8 @@ from oarpy.web.pages.rendering import data, encoded, page
 from oarpy.web.seats import seats_of
 
 router = APIRouter()
+
+Value = TypeVar("Value")
 
 WORDS = {"d": "drained", "z": "asleep", "a": "absent", "s": "suspected", "x": "dead"}
 """What is not in use, by letter of its cells."""
@@ -57,21 +59,21 @@ class TroubledNode:
     reason: str
 
 
-class SharedReading:
-    """The last reading; one request reads anew, the others wait for it."""
+class Shared(Generic[Value]):
+    """What was read last; one request reads anew after ``fresh`` seconds, the others wait for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, fresh: float, read: Callable[[Session], Value]) -> None:
+        self._fresh, self._read = fresh, read
         self._guard = threading.Lock()
-        self._kept: ClusterReading | None = None
-        self._at = 0.0
+        self._kept: tuple[float, Value] | None = None
 
-    def get(self, session: Session) -> ClusterReading:
+    def get(self, session: Session) -> Value:
         """Return a reading that is fresh enough."""
         with self._guard:
-            if self._kept is None or time.monotonic() - self._at > _FRESH:
-                self._kept = read(session)
-                self._at = time.monotonic()
-            return self._kept
+            if self._kept is None or time.monotonic() - self._kept[0] > self._fresh:
+                found = self._read(session)
+                self._kept = time.monotonic(), found
+            return self._kept[1]
 
 
 def read(session: Session) -> ClusterReading:
@@ -81,20 +83,20 @@ def read(session: Session) -> ClusterReading:
     return ClusterReading(nodes, jobs, live_counts(session.connection), encoded(_drawing(nodes, jobs)))
 
 
-class SharedWeek:
-    """The hours of the last week, read once a minute for everybody."""
+def read_week(session: Session) -> Hours:
+    """Read the hours of the last week, up to now."""
+    begin = datetime.fromtimestamp(database_time(session.connection), UTC) - timedelta(hours=_HOURS)
+    return week.hours(session.connection, begin, _HOURS)
 
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._kept: tuple[float, Hours] | None = None
 
-    def get(self, session: Session) -> Hours:
-        """Return them up to now."""
-        with self._guard:
-            if self._kept is None or time.monotonic() - self._kept[0] > _WEEK_FRESH:
-                begin = datetime.fromtimestamp(database_time(session.connection), UTC) - timedelta(hours=_HOURS)
-                self._kept = time.monotonic(), week.hours(session.connection, begin, _HOURS)
-            return self._kept[1]
+def shared_reading() -> Shared[ClusterReading]:
+    """Return the cells as all requests share them."""
+    return Shared(_FRESH, read)
+
+
+def shared_week() -> Shared[Hours]:
+    """Return the last week as all requests share it."""
+    return Shared(_WEEK_FRESH, read_week)
 
 
 @router.get("/")

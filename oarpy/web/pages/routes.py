@@ -31,7 +31,7 @@ from oarpy.web.pages import (
     queues,
     submission,
 )
-from oarpy.web.pages.cluster import SharedReading, SharedWeek
+from oarpy.web.pages.cluster import shared_reading, shared_week
 from oarpy.web.pages.gantt import SharedAxis
 from oarpy.web.pages.rendering import base, page, redirect
 
@@ -74,7 +74,7 @@ def add(app: FastAPI) -> None:
         whole.include_router(area.router)
     app.include_router(whole)
     app.mount("/static", OwnFiles(directory=str(files("oarpy.web").joinpath("static"))), name="static")
-    app.state.cluster_reading, app.state.cluster_week = SharedReading(), SharedWeek()
+    app.state.cluster_reading, app.state.cluster_week = shared_reading(), shared_week()
     app.state.gantt_axis = SharedAxis()
     for kind in (OarpyError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, _as_page(app.exception_handlers[kind]))
