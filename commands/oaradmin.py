@@ -234,8 +234,8 @@ def set_link(
     bandwidth: Annotated[float, typer.Option("--bandwidth", metavar="BYTES", help="Bytes a second.")],
 ) -> None:
     """Describe the link between two clusters, in place of what was said before."""
-    from oarpy.client.platform import cluster_links
     from oarpy.client.session import open_session
+    from oarpy.negotiation.requests import cluster_links
 
     with open_session("oaradmin") as session:
         cluster_links.set_link(session, one, other, latency, bandwidth)
@@ -244,8 +244,8 @@ def set_link(
 @links_app.command("delete")
 def delete_link(one: First, other: Second) -> None:
     """Forget the link between two clusters."""
-    from oarpy.client.platform import cluster_links
     from oarpy.client.session import open_session
+    from oarpy.negotiation.requests import cluster_links
 
     with open_session("oaradmin") as session:
         cluster_links.delete_link(session, one, other)
@@ -255,7 +255,7 @@ def delete_link(one: First, other: Second) -> None:
 def list_links(as_json: Json = False) -> None:
     """Print the links."""
     from oarpy.client.session import open_session
-    from oarpy.store.negotiation import links
+    from oarpy.negotiation.store import links
 
     with open_session("oaradmin") as session:
         found = links.links(session.connection)

@@ -10,7 +10,7 @@ from oarpy.client.boundary import run
 from oarpy.client.caller import current
 from oarpy.client.session import open_session
 from oarpy.model.errors import UsageError
-from oarpy.wire.negotiation import ExtendHosts, ReleaseHosts, RequestHosts, Unreadable, read
+from oarpy.negotiation.messages import ExtendHosts, ReleaseHosts, RequestHosts, Unreadable, read
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -44,8 +44,7 @@ def oarnegotiate(
     except Unreadable as error:
         raise UsageError(f"--request: {error}", hint="docs/negotiation.md has every message") from None
     # imported here: carrying lines needs none of it
-    from oarpy.client.jobs import application_requests
-    from oarpy.client.jobs.running import resizing
+    from oarpy.negotiation.requests import application_requests, resizing
 
     with open_session("oarnegotiate") as session:
         match message:

@@ -349,7 +349,7 @@ def negotiate(
     _as_json: Annotated[bool, typer.Option("-J", "--json", help="Accepted: the output is always JSON.")] = False,
 ) -> None:
     """Run applications that negotiate in virtual time: a JSON object for each message and move, then totals."""
-    from oarpy.simulation.negotiation.command import run_negotiate
+    from oarpy.negotiation.simulation.command import run_negotiate
 
     run_negotiate(file, sys.stdout)
 
@@ -500,7 +500,7 @@ def demo(
 ) -> None:
     """Run jobs of every kind for real on a cluster on this machine, print the transcript, stop cleanly."""
     if negotiate:
-        from oarpy.local_cluster.negotiation_demo import run_negotiation_demo
+        from oarpy.negotiation.local.demo import run_negotiation_demo
 
         run_negotiation_demo(directory.resolve())
         return

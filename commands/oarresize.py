@@ -9,7 +9,7 @@ import typer
 from oarpy.client.boundary import run
 from oarpy.client.rendering import json_text, write
 from oarpy.model.errors import UsageError
-from oarpy.wire.negotiation import FIRM, REVOCABLE
+from oarpy.negotiation.messages import FIRM, REVOCABLE
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -34,9 +34,9 @@ def oarresize(
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
     """Ask for more hosts for a running job, or give some back."""
-    from oarpy.client.jobs.running import resizing
     from oarpy.client.jobs.selection import one_job, parse_one
     from oarpy.client.session import open_session
+    from oarpy.negotiation.requests import resizing
 
     chosen, (hosts, names) = parse_one(job), resizing.read_change(change)
     if names and revocable:

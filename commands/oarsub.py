@@ -206,8 +206,8 @@ def _accept(session: Session, offer: str) -> Submitted:
 
 def _subscribe(options: Options, text: str, *, given: Sequence[object]) -> None:
     """Make a job whose launcher chooses its hosts, and print its id and its token."""
-    from oarpy.client.jobs import application_requests
-    from oarpy.wire.negotiation import Subscribe, Unreadable, read
+    from oarpy.negotiation.messages import Subscribe, Unreadable, read
+    from oarpy.negotiation.requests import application_requests
 
     if any(one not in (None, False) for one in given):
         raise UsageError("options beside a subscription that say how oarsub answers", hint="leave them out")
@@ -225,7 +225,7 @@ def _subscribe(options: Options, text: str, *, given: Sequence[object]) -> None:
 
 def _launch(session: Session, options: Options, launcher: str) -> Submitted:
     """Submit a job whose launcher the site runs; who has the token needs it for nothing: the user is known."""
-    from oarpy.client.jobs import application_requests
+    from oarpy.negotiation.requests import application_requests
 
     caller = current()
     submitted, _ = application_requests.launch(session, options, launcher, caller.arguments, caller.environment)

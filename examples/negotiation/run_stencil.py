@@ -28,9 +28,9 @@ from oarpy.examples.negotiation.stencil import Plate, Stencil
 
 from oarpy.negotiation.exchange import Message, flat
 from oarpy.negotiation.launchers import rigid
+from oarpy.negotiation.messages import REVOCABLE
 from oarpy.negotiation.negotiated_job import NegotiatedJob
 from oarpy.negotiation.run_times import Cluster
-from oarpy.wire.negotiation import REVOCABLE
 
 _STEPS_AT_ONCE = 5
 """Steps between two looks at what the server says."""

@@ -23,9 +23,7 @@ from msgspec import structs
 
 from oarpy.admission.filters.filters import compile_filter
 from oarpy.admission.filters.parts import without_usual
-from oarpy.cluster_state.application_line import ApplicationLine
 from oarpy.cluster_state.existing_resources import declared_consumables
-from oarpy.cluster_state.extension_line import ExtensionLine
 from oarpy.cluster_state.outages import available_until, ends_of_availability, maintenance_outages
 from oarpy.cluster_state.priority_history import PriorityHistory
 from oarpy.cluster_state.quota_rules import QuotaRules
@@ -42,6 +40,8 @@ from oarpy.model.job_types import BESTEFFORT, read_types
 from oarpy.model.request import Consumption, Group, Level
 from oarpy.model.setting_values import read_keep_alive
 from oarpy.model.states import FINAL_STATES, JobState
+from oarpy.negotiation.passes.application_line import ApplicationLine
+from oarpy.negotiation.passes.extension_line import ExtensionLine
 from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.resources.platform import ASLEEP, Platform, Resource

@@ -24,8 +24,8 @@ from oarpy.gateway.calls import TAKEN
 from oarpy.model.errors import NotAllowed, NotFound, OarpyError, Unreachable
 from oarpy.modules.launcher import addresses
 from oarpy.modules.launcher.specifications import JobHosts
+from oarpy.negotiation.store import unattended
 from oarpy.store.database import Connection, connect, database_dsn, reachable
-from oarpy.store.negotiation import unattended
 from oarpy.store.platform import nodes, site
 from oarpy.transport.bundle import agent_program
 from oarpy.transport.stream import ByteStream

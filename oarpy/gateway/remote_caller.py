@@ -19,7 +19,7 @@ from oarpy.frontend.editor import EditorFailed
 from oarpy.gateway.attached_streams import HandedOver, RemoteStreams
 from oarpy.gateway.shares import Shares
 from oarpy.model.errors import Unreachable
-from oarpy.modules.negotiator import handover
+from oarpy.negotiation.modules import handover
 from oarpy.store.database import Connection, KeptConnection, connect, database_dsn
 from oarpy.wire.frames import CONTENT, LARGEST_FRAME, Channel, Gone, Malformed, read_message
 from oarpy.wire.openings import Request

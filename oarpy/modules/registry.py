@@ -64,7 +64,7 @@ def _energy(configuration: Configuration) -> Module:
 
 
 def _negotiator(configuration: Configuration) -> Module:
-    from oarpy.modules.negotiator.negotiator import Negotiator
+    from oarpy.negotiation.modules.negotiator import Negotiator
 
     return Negotiator(configuration)
 

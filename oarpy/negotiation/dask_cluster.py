@@ -34,10 +34,10 @@ from distributed.utils import silence_logging_cmgr
 
 from oarpy.negotiation.exchange import flat
 from oarpy.negotiation.launchers import Choice, rigid
+from oarpy.negotiation.messages import REVOCABLE
 from oarpy.negotiation.negotiated_job import NegotiatedJob
 from oarpy.negotiation.profiles import BusyHosts
 from oarpy.negotiation.run_times import Cluster
-from oarpy.wire.negotiation import REVOCABLE
 
 _SOON = 1.5
 """Seconds: an extension that starts later is asked for in part."""

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from oarpy.negotiation.exchange import Exchange, Message
 from oarpy.negotiation.line_streams import LineStreams
-from oarpy.wire.negotiation import NOT_ALLOWED, line_of
+from oarpy.negotiation.messages import NOT_ALLOWED, line_of
 
 _SILENCE = 30.0
 """Seconds of silence after which a sign of life is asked for; after as many again the connection is given up."""

@@ -26,8 +26,8 @@ from typing import Any, Union
 from oarpy.negotiation.exchange import Exchange, Message, flat, joined, merged, without
 from oarpy.negotiation.lasting_connection import LastingConnection
 from oarpy.negotiation.line_streams import LineStreams, usual_streams
+from oarpy.negotiation.messages import FIRM
 from oarpy.negotiation.profiles import BusyHosts, Time
-from oarpy.wire.negotiation import FIRM
 
 
 class MessageRefused(Exception):

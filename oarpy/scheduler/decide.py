@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from oarpy.negotiation.core.cluster_pass import NOTHING_NEGOTIATED, Negotiated, negotiate
 from oarpy.scheduler.memory import Memory, next_start
-from oarpy.scheduler.negotiation.cluster_pass import NOTHING_NEGOTIATED, Negotiated, negotiate
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.plan import Placement, Plan, plan
 from oarpy.scheduler.resources.matching import Matchers

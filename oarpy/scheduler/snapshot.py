@@ -23,7 +23,7 @@ from oarpy.model.request import Consumption, Group
 from oarpy.model.setting_values import GhostRule, PolicyName
 from oarpy.model.submission import NICEST, Submission
 from oarpy.model.typed_values import Number, Whole, Word
-from oarpy.scheduler.negotiation.clusters import HOST, HostCluster
+from oarpy.negotiation.core.clusters import HOST, HostCluster
 from oarpy.scheduler.order.usage_shares import NO_HISTORY, Priorities
 from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.platform import Platform

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from oarpy.negotiation.messages import line_of
 from oarpy.wire.frames import LARGEST_FRAME, MESSAGE, VERSION, Channel, Malformed, pack_message, read_message
-from oarpy.wire.negotiation import line_of
 
 _READ = 1 << 20
 _TIMEOUT = 60.0

@@ -22,9 +22,9 @@ from oarpy.local_cluster.sandbox import Sandbox, Settings, local_nodes
 from oarpy.model.errors import OarpyError
 from oarpy.modules.registry import module_command
 from oarpy.negotiation.launchers import Choice
+from oarpy.negotiation.messages import line_of
 from oarpy.negotiation.profiles import BusyHosts
-from oarpy.simulation.negotiation.workload import Participant, Workload
-from oarpy.wire.negotiation import line_of
+from oarpy.negotiation.simulation.workload import Participant, Workload
 from research.ndrms.workloads import TICKS
 
 from .launcher_connections import LauncherConnection, LauncherCrowd

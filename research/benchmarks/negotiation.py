@@ -33,8 +33,8 @@ from oarpy.configuration import load
 from oarpy.local_cluster.sandbox import Sandbox, Settings, local_nodes
 from oarpy.model.errors import OarpyError
 from oarpy.modules.registry import module_command
+from oarpy.negotiation.core import cluster_pass
 from oarpy.scheduler.decide import decide
-from oarpy.scheduler.negotiation import cluster_pass
 from oarpy.store import database
 
 from .growing_job import grant_times

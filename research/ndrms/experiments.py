@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from oarpy.model.setting_values import RankRule
+from oarpy.negotiation.core.applications import NegotiationRules
 from oarpy.negotiation.profiles import Time
-from oarpy.scheduler.negotiation.applications import NegotiationRules
-from oarpy.simulation.negotiation.journal import Journal
-from oarpy.simulation.negotiation.run import NegotiationRun
-from oarpy.simulation.negotiation.workload import Participant, Workload
+from oarpy.negotiation.simulation.journal import Journal
+from oarpy.negotiation.simulation.run import NegotiationRun
+from oarpy.negotiation.simulation.workload import Participant, Workload
 from research.ndrms.oar_like import BYTES, OarLikeRun
 from research.ndrms.workloads import (
     JOBS,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from oarpy.model.errors import OarpyError, UsageError
-from oarpy.simulation.negotiation.workload import Workload
+from oarpy.negotiation.simulation.workload import Workload
 from oarpy.simulation.reports.output_files import write_file, writing
 from research.ndrms.charts import write_chart
 from research.ndrms.claims import PublishedClaim, claims, end_delays

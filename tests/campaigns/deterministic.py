@@ -30,12 +30,13 @@ from typing import Any
 import structlog
 
 from oarpy.client.jobs import actions
-from oarpy.client.jobs.running import resizing, walltime_changes
+from oarpy.client.jobs.running import walltime_changes
 from oarpy.client.jobs.selection import JobSelection
 from oarpy.client.session import Session as UserSession
 from oarpy.model.errors import OarpyError
 from oarpy.model.request import parse_request
 from oarpy.model.submission import Submission
+from oarpy.negotiation.requests import resizing
 from oarpy.postgres import embedded_server
 from oarpy.store.jobs import submissions
 from tests.campaigns.interleaving import run_together

@@ -22,7 +22,7 @@ from typing import Any
 import psycopg
 
 from oarpy.local_cluster.sandbox import Sandbox
-from oarpy.wire.negotiation import (
+from oarpy.negotiation.messages import (
     LARGEST_LINE,
     MALFORMED,
     MESSAGES,

@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Sequence
 from random import Random
 
+from oarpy.negotiation.core.applications import Application, CountedRequest, NegotiationRules
+from oarpy.negotiation.core.clusters import clusters_of
+from oarpy.negotiation.core.occupation import CountedOccupation, KnownPlaces
 from oarpy.negotiation.profiles import Visits
 from oarpy.scheduler.decide import decide
-from oarpy.scheduler.negotiation.applications import Application, CountedRequest, NegotiationRules
-from oarpy.scheduler.negotiation.clusters import clusters_of
-from oarpy.scheduler.negotiation.occupation import CountedOccupation, KnownPlaces
 from oarpy.scheduler.snapshot import HoldingJob, NegotiatingJob, Negotiation, Snapshot
 from tests.harness.scheduling_cases import cluster, job, running
 

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from oarpy.simulation.negotiation.journal import Journal
-from oarpy.simulation.negotiation.reader import read_workload
-from oarpy.simulation.negotiation.run import NegotiationRun
+from oarpy.negotiation.simulation.journal import Journal
+from oarpy.negotiation.simulation.reader import read_workload
+from oarpy.negotiation.simulation.run import NegotiationRun
 from tests.prop.negotiation.negotiation_files import naive_lines, random_file
 from tests.prop.negotiation.negotiation_properties import (
     no_host_is_given_twice,

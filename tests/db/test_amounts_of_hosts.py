@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oarpy.store.negotiation import extensions, resizes
+from oarpy.store.jobs import extensions, resizes
 from oarpy.store.schema.checks.check import check
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 

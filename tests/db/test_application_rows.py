@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from oarpy.store.negotiation import applications
+from oarpy.negotiation.store import applications
 from oarpy.store.schema.checks.check import check
 from tests.harness.hand_written import Connection
 from tests.harness.small_cluster import SmallCluster

@@ -7,10 +7,11 @@ from datetime import timedelta
 
 import pytest
 
+from oarpy.negotiation.store import applications
 from oarpy.store import notifications
+from oarpy.store.jobs import extensions, resizes
 from oarpy.store.jobs.details import details
 from oarpy.store.jobs.scope import JobScope
-from oarpy.store.negotiation import applications, extensions, resizes
 from oarpy.store.pages import gantt_spans
 from oarpy.store.passes import gantt
 from oarpy.store.past import moving

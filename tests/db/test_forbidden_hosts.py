@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from oarpy.cluster_state.snapshot_reader import SnapshotReader
-from oarpy.modules.negotiator.first_view import FirstView, first_view
+from oarpy.negotiation.modules.first_view import FirstView, first_view
 from oarpy.negotiation.profiles import BusyHosts
-from oarpy.store.negotiation import applications
+from oarpy.negotiation.store import applications
 from tests.harness.sample_cluster import Connection
 from tests.harness.small_cluster import SETTINGS, SmallCluster
 

@@ -268,7 +268,7 @@ def test_the_reason_of_an_end_is_found_in_facts_not_in_names(
 def test_a_request_that_comes_while_a_pass_decides_stays_for_the_next_one(
     running: GatewayProcess, environment: dict[str, str], connection: Connection
 ) -> None:
-    from oarpy.store.negotiation import applications
+    from oarpy.negotiation.store import applications
 
     with negotiator(environment, running):
         one, job = subscribed(running)

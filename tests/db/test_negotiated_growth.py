@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from oarpy.store.negotiation import resizes
+from oarpy.store.jobs import resizes
 from tests.db.test_negotiation import state, submitted
 from tests.harness.gateway_process import GatewayProcess, gateway
 from tests.harness.launchers import LauncherProcess, launcher, negotiator

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from oarpy.store.negotiation import links
+from oarpy.negotiation.store import links
 from tests.harness.gateway_process import GatewayProcess, gateway
 from tests.harness.launchers import LauncherProcess, launcher, negotiator
 from tests.harness.oarsub_cluster import build, decide, run_pass, settings

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from oarpy.client.jobs.running import resizing
-from oarpy.store.negotiation import extensions, resizes
+from oarpy.negotiation.requests import resizing
+from oarpy.store.jobs import extensions, resizes
 from tests.harness.oarsub_cluster import Submitter, build, decide, run_pass, submitter
 from tests.harness.sample_cluster import Connection
 

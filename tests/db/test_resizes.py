@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from oarpy.store.negotiation import resizes
+from oarpy.store.jobs import resizes
 from tests.harness.small_cluster import Connection, SmallCluster
 
 pytestmark = pytest.mark.db

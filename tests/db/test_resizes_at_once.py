@@ -9,10 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from oarpy.store.jobs import execution
+from oarpy.store.jobs import execution, extensions, resizes
 from oarpy.store.jobs.execution import End
-from oarpy.store.negotiation import extensions, resizes
-from oarpy.store.negotiation.extensions import Grant
+from oarpy.store.jobs.extensions import Grant
 from tests.harness.small_cluster import Connection, SmallCluster
 
 pytestmark = pytest.mark.db

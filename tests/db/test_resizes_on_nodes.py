@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from oarpy.modules.launcher.running import resizing
-from oarpy.modules.negotiator.told_growth import ToldGrowth
-from oarpy.store.negotiation import growth, resizes
+from oarpy.negotiation.modules.told_growth import ToldGrowth
+from oarpy.negotiation.store import growth
+from oarpy.store.jobs import resizes
 from oarpy.wire.messages import Admit, Clean, Cleaned, Kill, Release, Resize
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 

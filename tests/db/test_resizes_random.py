@@ -9,7 +9,7 @@ import pytest
 from oarpy.modules.accounting import Accounting
 from oarpy.modules.loop.module import run
 from oarpy.store.analytics import recount
-from oarpy.store.negotiation import resizes
+from oarpy.store.jobs import resizes
 from tests.db.test_resizes_on_nodes import NODES, files, grant, holds, made, release, running
 from tests.harness.small_cluster import Connection, SmallCluster
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oarpy.modules.metascheduler.metascheduler import Metascheduler
-from oarpy.store.negotiation import applications
+from oarpy.negotiation.store import applications
 from oarpy.store.schema.checks.check import check
 from tests.db.test_restores import Site, place
 from tests.harness.small_cluster import SmallCluster, with_settings

@@ -9,9 +9,9 @@ from typing import cast
 import pytest
 
 from oarpy.client.platform.nodes import state
-from oarpy.cluster_state.shown_clusters import ShownClusters
 from oarpy.cluster_state.snapshot_reader import SnapshotReader
 from oarpy.modules.energy import EnergySaving, run_for
+from oarpy.negotiation.passes.shown_clusters import ShownClusters
 from oarpy.store.platform import resources
 from oarpy.store.platform.resources import ResourceScope
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings

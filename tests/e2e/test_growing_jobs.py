@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from oarpy.local_cluster.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
-from oarpy.store.negotiation import extensions, resizes
+from oarpy.store.jobs import extensions, resizes
 from oarpy.store.platform import site
 from oarpy.wire.jobs import JobKey
 from research.benchmarks.server_processes import children_of, server_processes

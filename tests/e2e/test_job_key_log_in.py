@@ -13,7 +13,7 @@ import pytest
 
 from oarpy.local_cluster.sandbox import command
 from oarpy.local_cluster.user_commands import user_command
-from oarpy.store.negotiation import extensions, resizes
+from oarpy.store.jobs import extensions, resizes
 from tests.harness.ssh_cluster import SshCluster, run_cluster
 from tests.harness.waiting import until
 

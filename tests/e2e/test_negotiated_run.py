@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from oarpy.negotiation.core.applications import NegotiationRules
 from oarpy.negotiation.run_times import Cluster
-from oarpy.scheduler.negotiation.applications import NegotiationRules
-from oarpy.simulation.negotiation.workload import Participant, Workload
+from oarpy.negotiation.simulation.workload import Participant, Workload
 from research.benchmarks.negotiated_run import run_for_real
 from research.ndrms.workloads import TICKS, DrawnApplication
 

@@ -15,9 +15,9 @@ from oarpy.model.states import FINAL_STATES, ExtensionState, JobState
 from oarpy.scheduler.forecast.start_intervals import FEWEST, LEVEL
 from oarpy.store.events import Event
 from oarpy.store.jobs.details import JobDetails, JobRow
+from oarpy.store.jobs.extensions import ExtensionRow
 from oarpy.store.jobs.kill_requests import GAVE_WAY
 from oarpy.store.jobs.windows import JobWindow
-from oarpy.store.negotiation.extensions import ExtensionRow
 from oarpy.store.passes.told_start import ToldStart
 
 _CAUSES: Mapping[str, str] = {

@@ -29,7 +29,6 @@ from oarpy.modules.launcher.recording import Recording
 from oarpy.modules.launcher.running.orders import Signalling, Walltimes
 from oarpy.modules.launcher.running.resizing import Resizes
 from oarpy.modules.launcher.running.suspending import Pauses
-from oarpy.modules.launcher.scripts.application_launchers import ApplicationLaunchers
 from oarpy.modules.launcher.scripts.hooks import Hooks
 from oarpy.modules.launcher.settling import Settling
 from oarpy.modules.launcher.specifications import JobHosts
@@ -37,6 +36,7 @@ from oarpy.modules.launcher.starting import PATIENCE, SentStarts, Starting
 from oarpy.modules.launcher.strikes import Strikes
 from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.loop.module import Outcome
+from oarpy.negotiation.modules.application_launchers import ApplicationLaunchers
 from oarpy.store.database import Connection
 from oarpy.store.jobs import execution
 from oarpy.store.jobs.execution import Agenda

@@ -25,10 +25,11 @@ from oarpy.model.durations import format_duration
 from oarpy.model.job_types import JobTypes, read_types
 from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.loop.module import Outcome
-from oarpy.modules.metascheduler import told_applications, told_extensions, told_windows
+from oarpy.modules.metascheduler import told_windows
 from oarpy.modules.metascheduler.told_starts import ToldStarts
 from oarpy.modules.metascheduler.verdict_history import KeptVerdicts
 from oarpy.modules.metascheduler.written_predictions import RangeTexts, ToldPredictions, Writing, multirange
+from oarpy.negotiation.passes import told_applications, told_extensions
 from oarpy.scheduler.decide import Decisions, Refusal, any_parts, decide
 from oarpy.scheduler.memory import Memory
 from oarpy.scheduler.plan import Placement, Plan

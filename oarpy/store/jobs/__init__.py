@@ -3,6 +3,7 @@
 - ``submissions`` and ``resubmission`` insert jobs; ``scope`` says which jobs a query is about.
 - ``requests``, ``kill_requests``, ``suspensions`` and ``walltime_changes`` store what users ask for jobs that are
   there.
+- ``extensions`` and ``resizes``: running jobs that grow and shrink.
 - ``windows`` are those of reservations, with their moves, and what refused ones are offered.
 - ``execution`` and ``server_scripts`` are the life of a job as launcher and canceller write it.
 - ``job_listing``, ``details``, ``history`` and ``notices`` read jobs for users, replays and the notifier.

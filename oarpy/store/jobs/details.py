@@ -12,12 +12,11 @@ from oarpy.model.dependency import Dependency
 from oarpy.model.request import Consumption, Group, Level, ResourceRequest
 from oarpy.store.database import Connection
 from oarpy.store.events import Event, job_events
-from oarpy.store.jobs import windows
+from oarpy.store.jobs import extensions, windows
+from oarpy.store.jobs.extensions import ExtensionRow
 from oarpy.store.jobs.kill_requests import OPEN_REQUEST, reason_of_kill
 from oarpy.store.jobs.scope import JobScope
 from oarpy.store.jobs.windows import JobWindow
-from oarpy.store.negotiation import extensions
-from oarpy.store.negotiation.extensions import ExtensionRow
 from oarpy.store.passes.snapshot_rows import requests as stored_requests
 from oarpy.store.passes.snapshot_rows import stored_dependency
 from oarpy.store.passes.told_start import TOLD_COLUMNS, ToldStart

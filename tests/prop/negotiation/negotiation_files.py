@@ -7,7 +7,7 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
-from oarpy.simulation.negotiation.journal import in_seconds
+from oarpy.negotiation.simulation.journal import in_seconds
 from tests.prop.negotiation.naive_negotiation import Naive
 
 Json = dict[str, Any]

@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oarpy.model.request import Group, Level
+from oarpy.negotiation.core.clusters import QUOTAS, clusters_of, counted_at
+from oarpy.negotiation.core.events import ViewChange
+from oarpy.negotiation.core.host_counts import FAR
 from oarpy.negotiation.free_groups import FreeGroups, earliest_exact
 from oarpy.negotiation.profiles import BusyHosts, Visits, earliest
 from oarpy.scheduler.decide import Decisions, decide
-from oarpy.scheduler.negotiation.clusters import QUOTAS, clusters_of, counted_at
-from oarpy.scheduler.negotiation.events import ViewChange
-from oarpy.scheduler.negotiation.host_counts import FAR
 from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.snapshot import (
     Alternative,

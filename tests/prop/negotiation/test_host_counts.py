@@ -7,8 +7,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oarpy.scheduler.negotiation.clusters import HostCluster
-from oarpy.scheduler.negotiation.host_counts import FAR, HostCounts
+from oarpy.negotiation.core.clusters import HostCluster
+from oarpy.negotiation.core.host_counts import FAR, HostCounts
 
 
 @given(st.data())

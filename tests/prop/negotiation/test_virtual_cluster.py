@@ -8,8 +8,8 @@ from random import Random
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from oarpy.negotiation.core.events import EstimatedStart, ViewChange
 from oarpy.scheduler.decide import Decisions
-from oarpy.scheduler.negotiation.events import EstimatedStart, ViewChange
 from oarpy.scheduler.resources.bit_sets import positions
 from tests.harness.examples import examples
 from tests.prop.negotiation.naive_cluster import NaivePass

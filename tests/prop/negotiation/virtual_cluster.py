@@ -11,10 +11,10 @@ from typing import Any
 
 from oarpy.model.request import Group, Level
 from oarpy.model.setting_values import GhostRule
+from oarpy.negotiation.core.clusters import clusters_of
+from oarpy.negotiation.core.events import EstimatedStart, ViewChange
 from oarpy.negotiation.profiles import BusyHosts, Visits, earliest
 from oarpy.scheduler.decide import Decisions, decide
-from oarpy.scheduler.negotiation.clusters import clusters_of
-from oarpy.scheduler.negotiation.events import EstimatedStart, ViewChange
 from oarpy.scheduler.resources.bit_sets import positions
 from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.snapshot import (

@@ -10,11 +10,11 @@ import pytest
 
 from oarpy.modules.launcher.channels import Channels
 from oarpy.modules.launcher.parts import Round
-from oarpy.modules.launcher.scripts.application_launchers import ApplicationLaunchers
+from oarpy.negotiation.modules.application_launchers import ApplicationLaunchers
+from oarpy.negotiation.store import unattended
+from oarpy.negotiation.store.unattended import UnattendedRow
 from oarpy.store.database import Connection
 from oarpy.store.jobs.execution import Agenda
-from oarpy.store.negotiation import unattended
-from oarpy.store.negotiation.unattended import UnattendedRow
 from tests.harness.small_cluster import with_settings
 
 IDLE = Agenda(

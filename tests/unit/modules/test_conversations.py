@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from oarpy.modules.negotiator.conversation import Conversation
-from oarpy.modules.negotiator.handover import Speaking
+from oarpy.negotiation.modules.conversation import Conversation
+from oarpy.negotiation.modules.handover import Speaking
 from oarpy.wire.openings import Request, Terminal
 
 LARGE = "x" * (3 << 20)

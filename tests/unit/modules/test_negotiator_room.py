@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from oarpy.modules.negotiator import handover
+from oarpy.negotiation.modules import handover
 
 
 @pytest.fixture

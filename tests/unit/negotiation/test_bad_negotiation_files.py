@@ -10,7 +10,7 @@ import pytest
 from oarpy.commands.oarpy import app
 
 from oarpy.client.boundary import execute
-from oarpy.simulation.negotiation.reader import read_workload
+from oarpy.negotiation.simulation.reader import read_workload
 
 MOLDABLE = {"P": 0.9, "min": 1, "max": 4, "single": 10}
 GOOD: dict[str, Any] = {

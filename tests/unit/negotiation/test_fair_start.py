@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from oarpy.model.states import NEGOTIATION_ALLOWED, NegotiationState
-from oarpy.scheduler.negotiation.applications import Application
+from oarpy.negotiation.core.applications import Application
 from tests.unit.negotiation.test_negotiate import happened, of
 
 Json = dict[str, Any]

@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from oarpy.simulation.negotiation.journal import Journal
-from oarpy.simulation.negotiation.reader import read_workload
-from oarpy.simulation.negotiation.run import NegotiationRun
+from oarpy.negotiation.simulation.journal import Journal
+from oarpy.negotiation.simulation.reader import read_workload
+from oarpy.negotiation.simulation.run import NegotiationRun
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "negotiation.md"
 EXAMPLE = """

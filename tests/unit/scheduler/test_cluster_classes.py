@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from oarpy.cluster_state.cluster_facts import ClusterFacts, renewed
-from oarpy.scheduler.negotiation.clusters import clusters_of, counted_at
+from oarpy.negotiation.core.clusters import clusters_of, counted_at
+from oarpy.negotiation.passes.cluster_facts import ClusterFacts, renewed
 from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.platform import Platform, Resource
 

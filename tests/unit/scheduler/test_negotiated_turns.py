@@ -11,9 +11,9 @@ from msgspec import structs
 
 from oarpy.model.dependency import Dependency
 from oarpy.model.setting_values import GhostRule
+from oarpy.negotiation.core.clusters import clusters_of
+from oarpy.negotiation.core.events import EstimatedStart, GivenHosts, ViewChange
 from oarpy.scheduler.decide import Decisions, decide
-from oarpy.scheduler.negotiation.clusters import clusters_of
-from oarpy.scheduler.negotiation.events import EstimatedStart, GivenHosts, ViewChange
 from oarpy.scheduler.snapshot import (
     FreedHosts,
     HoldingJob,

@@ -1,4 +1,4 @@
-"""What users ask for jobs that run: another walltime, more hosts, fewer hosts; and another window for reservations.
+"""What users ask for jobs that run: another walltime, and another window for reservations.
 
 May import what ``oarpy.client`` may.
 """

@@ -28,10 +28,9 @@ from oarpy.modules.launcher.specifications import DEFAULT_TYPE, JobHosts, specif
 from oarpy.store import events
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent
-from oarpy.store.jobs import execution
+from oarpy.store.jobs import execution, resizes
 from oarpy.store.jobs.execution import Agenda, Launch
-from oarpy.store.negotiation import resizes
-from oarpy.store.negotiation.resizes import ResizeRow
+from oarpy.store.jobs.resizes import ResizeRow
 from oarpy.wire.jobs import JobKey, JobSpec
 from oarpy.wire.messages import (
     EPILOGUE,

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, text
 
 from oarpy.model.errors import OarpyError
 from oarpy.model.job_types import TYPES, read_types, split_word
-from oarpy.store.negotiation import applications, row_faults
+from oarpy.negotiation.store import applications, row_faults
 from oarpy.store.schema.checks import grid_contradictions
 
 _HOLDING = "('toAckReservation', 'toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing', 'toError')"

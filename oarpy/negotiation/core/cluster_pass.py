@@ -1,0 +1,223 @@
+"""A pass over a cluster of real hosts on which applications negotiate: they have their turns among the other jobs.
+
+::
+
+    turns of the planner     job 1    application 2    job 3    application 4
+    Gantt                    place    view, place      place    view, place
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import inf, nextafter
+from operator import or_
+
+from oarpy.model.states import NegotiationState
+from oarpy.negotiation.core.applications import Application, ApplicationView, CountedRequest, NegotiationRules
+from oarpy.negotiation.core.batch_pass import is_served_later, place_batch_jobs
+from oarpy.negotiation.core.cluster_views import ClusterViews, GanttLook, Held
+from oarpy.negotiation.core.events import Event
+from oarpy.negotiation.core.ghosts import Ghost
+from oarpy.negotiation.core.service import Service
+from oarpy.negotiation.free_groups import FreeGroups
+from oarpy.negotiation.profiles import BusyHosts, Time
+from oarpy.scheduler.job_roles import EXCLUSIVE, roles_of
+from oarpy.scheduler.order.queue_orders import Order
+from oarpy.scheduler.passes.planner import Decision, Planner
+from oarpy.scheduler.passes.turns import Turn
+from oarpy.scheduler.plan import Plan, placement_of
+from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.snapshot import KeptHosts, NegotiatingJob, Negotiation, Snapshot, WaitingJob
+from oarpy.scheduler.verdicts import Verdict
+
+SOON = 1
+"""Seconds: who fits now, once best-effort jobs are gone, is told so late at the earliest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Negotiated:
+    """What a pass did about applications: what happened to them, and which hosts are kept back after it."""
+
+    events: tuple[Event, ...] = ()
+    ghosts: tuple[KeptHosts, ...] = ()
+
+
+NOTHING_NEGOTIATED = Negotiated()
+
+
+def negotiate(snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None) -> tuple[Plan, Negotiated]:
+    """Place every waiting job, applications by their requests; return the plan and what happened to applications."""
+    asked = snapshot.negotiation
+    assert asked is not None
+    if not asked.telling:
+        return place_batch_jobs(snapshot, orders, matchers), Negotiated(ghosts=asked.ghosts)
+    planner = Planner(snapshot, orders, matchers)
+    applications = {one.id: _application(one) for one in asked.line}
+    rules = NegotiationRules(fair_start=asked.fair_start, security=snapshot.security_time, ghosts=asked.rule)
+    kept = _Ghosts(snapshot, asked, rules)
+    gantt = _GanttOccupation(planner, snapshot, asked, kept)
+    service = Service(gantt, kept.ghosts, rules, snapshot.now)
+    for turn in planner.turns():
+        application, job = applications.get(turn.job.id), turn.job
+        gantt.turn = turn
+        if application is not None and not turn.again:
+            service.turn(application)
+        elif application is not None:  # it had its view, and waited for a job behind it
+            application.start = gantt.place(application)
+        elif is_served_later(job):
+            planner.settle(job, Decision(Verdict.BEHIND_HIGHER_PRIORITY, _beyond(len(asked.line))))
+        else:
+            planner.look_at(turn)
+        if gantt.note_start(job) and (application is None or turn.again):
+            service.give_way()
+    placements = (placement_of(job.id, planner.decisions[job.id], snapshot.platform) for job in snapshot.waiting)
+    made = Plan(tuple(placements), tuple(sorted(planner.kill)), planner.slots, planner.broken)
+    events = tuple(service.close())
+    taken = reduce(or_, (one.bits for one in made.placements if one.verdict is Verdict.STARTS), 0)
+    return made, Negotiated(events, kept.left(taken))
+
+
+def _beyond(most: int) -> str:
+    return f"not looked at in this pass, which takes {most} applications"
+
+
+class _Ghosts:
+    """Hosts that are kept back: as the rules count them, and as sets of resources."""
+
+    def __init__(self, snapshot: Snapshot, asked: Negotiation, rules: NegotiationRules) -> None:
+        self._now, self._rules, self._clusters = snapshot.now, rules, asked.clusters
+        self._bits: dict[int, int] = {}
+        self.ghosts: list[Ghost] = []
+        for one in asked.ghosts:
+            self._add(one.of, one.bits, one.made, one.latest_end, dict(one.viewers))
+        held = reduce(or_, (job.bits or 0 for job in snapshot.holding), 0)
+        for freed in asked.freed:
+            latest = self._now + rules.fair_start
+            if rules.ghosts == "needed":
+                latest = min(latest, freed.end)
+            bits = freed.bits & ~held
+            hosts = self._hosts(bits)
+            viewers = {one.id: 0 for one in asked.line if one.answers and not hosts.keys().isdisjoint(one.clusters)}
+            self._add(freed.of, bits, self._now, latest, viewers)
+
+    def _add(self, of: int, bits: int, made: float, latest: float, viewers: dict[int, int]) -> None:
+        """Keep hosts, unless their ghost is over or there are none."""
+        ghost = Ghost(Application(of, ()), self._hosts(bits), made, latest, viewers)
+        if ghost.hosts and not ghost.over(self._rules, self._now):
+            self._bits[of] = bits
+            self.ghosts.append(ghost)
+
+    def _hosts(self, bits: int) -> dict[str, int]:
+        """Count the hosts of which ``bits`` has a part."""
+        return {one.name: sum(1 for host in one.sets if host & bits) for one in self._clusters if one.bits & bits}
+
+    def bits(self, ghost: Ghost) -> int:
+        """Return what a ghost keeps."""
+        return self._bits[ghost.of.id]
+
+    def take(self, ghost: Ghost, bits: int, spare: int = 0) -> None:
+        """Let a ghost keep ``bits`` no more, but as many other hosts of its clusters as are whole in ``spare``."""
+        before, left = ghost.hosts, self._bits[ghost.of.id] & ~bits
+        if left == self._bits[ghost.of.id]:
+            return
+        others = reduce(or_, (some for of, some in self._bits.items() if of != ghost.of.id), 0)
+        spare &= ~(bits | others | left)
+        for cluster in self._clusters:
+            missing = before.get(cluster.name, 0) - sum(1 for host in cluster.sets if host & left)
+            free = [host for host in cluster.sets if not host & ~spare] if missing > 0 and spare else []
+            left = reduce(or_, free[:missing], left)
+        self._bits[ghost.of.id] = left
+        ghost.hosts = self._hosts(left)
+
+    def left(self, taken: int) -> tuple[KeptHosts, ...]:
+        """Return what is kept once ``taken`` was given away."""
+        found = []
+        for ghost in self.ghosts:
+            self.take(ghost, taken)
+            if ghost.hosts:
+                made, latest = float(ghost.made), float(ghost.latest_end)
+                found.append(KeptHosts(ghost.of.id, self.bits(ghost), made, latest, ghost.viewers))
+        return tuple(found)
+
+
+def _application(one: NegotiatingJob) -> Application:
+    """Return an application as the rules know it."""
+    return Application(
+        one.id,
+        one.clusters,
+        ranked=one.ranked,
+        state=NegotiationState(one.state),
+        request=CountedRequest(one.hosts, one.walltime, one.tag),
+        serial=one.serial,
+        shown={name: BusyHosts.of(flat) for name, flat in one.shown.items()},
+        groups={name: FreeGroups.of(flat) for name, flat in one.groups.items()},
+        told=one.told,
+        answers=one.answers,
+    )
+
+
+class _GanttOccupation:
+    """The Gantt of a planner as what is occupied; ``turn`` is whose turn it is."""
+
+    def __init__(self, planner: Planner, snapshot: Snapshot, asked: Negotiation, kept: _Ghosts) -> None:
+        self.turn: Turn | None = None
+        self._kept = kept
+        self._taken = 0
+        self._planner, self._now, self._security = planner, snapshot.now, snapshot.security_time
+        self._asked = {one.id: one for one in asked.line}
+        self._views = ClusterViews(snapshot.platform, asked.clusters, asked.view_steps)
+        self._started: list[Held] = []
+        self._besteffort = reduce(or_, (job.bits or 0 for job in snapshot.holding if job.besteffort), 0)
+
+    def look(self, application: Application) -> tuple[GanttLook, int]:
+        """Return what is occupied, and how many jobs this pass has started by now."""
+        assert self.turn is not None
+        return GanttLook.at(self._planner.gantt, self.turn.job), len(self._started)
+
+    def view(
+        self, application: Application, look: tuple[GanttLook, int], behind: Sequence[Application]
+    ) -> ApplicationView:
+        """Return as a view what was occupied at a look, and what jobs that started since then have."""
+        seen, started = look
+        return self._views.view(
+            self._asked[application.id], seen.without(self._started[started:], self._now), self._now
+        )
+
+    def note_start(self, job: WaitingJob) -> bool:
+        """Note what a job holds if it starts in this pass, and tell whether; best-effort jobs exist for nobody."""
+        decision = self._planner.decisions.get(job.id)
+        if decision is None or decision.verdict is not Verdict.STARTS or decision.found is None or job.besteffort:
+            return False
+        claim = decision.found.claim
+        self._taken |= claim.bits
+        amount = self._planner.gantt.amount(job, roles_of(job), claim)
+        self._started.append(Held(job, claim.end + self._security, claim.bits, amount))
+        return True
+
+    def place(self, application: Application) -> Time:
+        """Let the planner place the application's job; what it finds is for ever away if it finds nothing."""
+        assert self.turn is not None
+        self._planner.look_at(self.turn)
+        decision = self._planner.decisions.get(application.id)
+        if decision is None or decision.found is None:
+            return inf
+        start = decision.found.claim.start
+        if start == self._now:
+            self._taken |= decision.found.claim.bits
+        # best-effort jobs go first: it is no start yet
+        return self._now + SOON if decision.victims and start == self._now else start
+
+    def keep(self, ghost: Ghost) -> None:
+        """Add the hosts of a ghost up to its latest end."""
+        bits, gantt = self._kept.bits(ghost), self._planner.gantt
+        gantt.whole.take(self._now, float(ghost.latest_end), bits, EXCLUSIVE, found=False)
+
+    def give_way(self, unseen: Sequence[Ghost]) -> None:
+        """Take from ghosts that were not added yet what was started on; by counts they keep what is left over."""
+        if not unseen:
+            return
+        free = self._planner.gantt.whole.exclusive.common(self._now, nextafter(self._now, inf)) & ~self._besteffort
+        for ghost in unseen:
+            self._kept.take(ghost, self._taken, free)

@@ -1,0 +1,135 @@
+"""What an application on a cluster of real hosts is shown of a Gantt, counted as it wants to count.
+
+::
+
+    Gantt at its turn --.                     .--> a profile for each cluster (hosts, or blocks of a level)
+    started behind it --+--> free resources --+--> groups of hosts that are free throughout
+    sums of quotas -------> resources left -------> the profile of ``*``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from oarpy.negotiation.core.applications import ApplicationView
+from oarpy.negotiation.core.clusters import QUOTAS, HostCluster, counted_at
+from oarpy.negotiation.core.host_counts import HostCounts, Slots, profile_of, shortened
+from oarpy.negotiation.free_groups import FreeGroups
+from oarpy.negotiation.profiles import BusyHosts
+from oarpy.scheduler.gantt.gantt import Gantt
+from oarpy.scheduler.job_roles import roles_of
+from oarpy.scheduler.order.quotas import Amount, Ledger, Limits
+from oarpy.scheduler.resources.platform import Platform
+from oarpy.scheduler.snapshot import NegotiatingJob, WaitingJob
+
+
+@dataclass(frozen=True, slots=True)
+class GanttLook:
+    """What a job may have, and what quotas limit it, as a Gantt was at its turn; the sums are a copy."""
+
+    slots: Slots
+    limits: Limits | None
+    sums: Ledger | None
+
+    @classmethod
+    def at(cls, gantt: Gantt, job: WaitingJob) -> GanttLook:
+        """Look at a Gantt for a job."""
+        roles = roles_of(job)
+        limits = gantt.limits(job, roles)
+        return cls(gantt.free_slots(roles), limits, gantt.ledger.watched(limits) if limits else None)
+
+    def without(self, held: Sequence[Held], now: float) -> GanttLook:
+        """Return the look when these are held too, from ``now`` on."""
+        if not held:
+            return self
+        if self.sums is not None:
+            for one in held:
+                if one.amount.resources:
+                    self.sums.count(one.job, now, one.until, one.amount)
+        return GanttLook(_without(self.slots, held), self.limits, self.sums)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a job holds from now on ``until`` an instant; ``amount`` counts for quotas."""
+
+    job: WaitingJob
+    until: float
+    bits: int
+    amount: Amount
+
+
+def _without(slots: Slots, held: Sequence[Held]) -> Slots:
+    """Return slots in which these are not free; what they hold is theirs from the first one on."""
+    begins, free = slots
+    ends = sorted(held, key=lambda one: one.until, reverse=True)
+    later = iter(sorted({*begins, *(one.until for one in held if begins[0] < one.until < inf)}, reverse=True))
+    bits, place, rank = 0, len(begins) - 1, 0
+    found: list[tuple[float, int]] = []
+    for begin in later:
+        while rank < len(ends) and ends[rank].until > begin:
+            bits |= ends[rank].bits
+            rank += 1
+        while begins[place] > begin:
+            place -= 1
+        found.append((begin, free[place] & ~bits))
+    found.reverse()
+    return [begin for begin, _ in found], [some for _, some in found]
+
+
+class ClusterViews:
+    """Makes views of the clusters of one platform; a profile has at most ``steps`` steps."""
+
+    def __init__(self, platform: Platform, clusters: Iterable[HostCluster], steps: int) -> None:
+        self._platform, self._clusters, self._steps = platform, tuple(clusters), steps
+        self._levels: dict[str, _Counted] = {}
+
+    def view(self, one: NegotiatingJob, look: GanttLook, now: float) -> ApplicationView:
+        """Return what an application may not have from ``now`` on."""
+        counted = self._counted(one.level)
+        names = [name for name in one.clusters if name in counted.sizes]
+        profiles = {name: profile for name, profile in counted.counts.profiles(look.slots).items() if name in names}
+        if look.limits is not None and look.sums is not None:
+            profiles[QUOTAS] = counted.quotas(names, look.sums.room(look.limits, now))
+        elif QUOTAS in one.shown:
+            profiles[QUOTAS] = BusyHosts()
+        shown = {
+            name: shortened(profiles[name].since(now), self._steps) for name in (*names, QUOTAS) if name in profiles
+        }
+        groups: dict[str, FreeGroups] = {}
+        if one.exact:
+            found = counted.counts.groups(look.slots, self._steps)
+            groups = {name: found[name] for name in names}
+        return ApplicationView(shown, groups)
+
+    def _counted(self, level: str) -> _Counted:
+        if level not in self._levels:
+            try:
+                clusters = counted_at(self._platform, self._clusters, level)
+            except ValueError:  # a level that is gone
+                clusters = ()
+            self._levels[level] = _Counted.of(self._platform, clusters)
+        return self._levels[level]
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """Clusters by the blocks of one level: how many each has, and the resources that quotas count in the largest."""
+
+    counts: HostCounts
+    sizes: Mapping[str, int]
+    weights: Mapping[str, int]
+
+    @classmethod
+    def of(cls, platform: Platform, clusters: Sequence[HostCluster]) -> _Counted:
+        weights = {one.name: max((bits & platform.default_type).bit_count() for bits in one.sets) for one in clusters}
+        return cls(HostCounts(len(platform.ids), clusters), {one.name: one.size for one in clusters}, weights)
+
+    def quotas(self, names: Sequence[str], room: Sequence[tuple[float, float]]) -> BusyHosts:
+        """Return the profile of quotas that leave so many resources: no more hosts than these have, rounded down."""
+        total = sum(self.sizes[name] for name in names)
+        weight = max((self.weights[name] for name in names), default=1)
+        busy = [0 if left == inf else total - min(total, int(left // weight)) for _, left in room]
+        return profile_of([begin for begin, _ in room], busy)

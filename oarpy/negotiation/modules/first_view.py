@@ -1,0 +1,77 @@
+"""The first view of an application: what one ranked last would see of what the last pass has left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from oarpy.cluster_state.snapshot_reader import SnapshotReader
+from oarpy.cluster_state.what_if import foreseen
+from oarpy.configuration import Configuration
+from oarpy.model.errors import OarpyError
+from oarpy.negotiation.core.cluster_views import ClusterViews, GanttLook
+from oarpy.negotiation.messages import ClusterFilter
+from oarpy.negotiation.passes.cluster_facts import ClusterFacts, Informed, renewed
+from oarpy.negotiation.passes.shown_clusters import ShownClusters
+from oarpy.negotiation.profiles import Time
+from oarpy.negotiation.store import ghosts, links
+from oarpy.negotiation.store.applications import ApplicationRow
+from oarpy.scheduler.gantt.gantt import Gantt
+from oarpy.scheduler.job_roles import EXCLUSIVE
+from oarpy.scheduler.snapshot import NegotiatingJob, Snapshot, WaitingJob
+from oarpy.store.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class FirstView:
+    """View number 1 as it is kept: profiles, groups and what is known of clusters, each by cluster."""
+
+    profiles: Mapping[str, tuple[int, Sequence[Time]]]
+    groups: Mapping[str, object]
+    informed: Informed
+
+
+def first_view(
+    connection: Connection, reader: SnapshotReader, configuration: Configuration, row: ApplicationRow
+) -> FirstView:
+    """Return the view of number 1, in the caller's transaction."""
+    snapshot = reader.read(connection, int(time.time()), only_places=True).snapshot
+    gantt, settings = _left(connection, snapshot), configuration.negotiation
+    shown = ShownClusters(settings, snapshot.platform, snapshot.consumables)
+    try:
+        passing = shown.passing(connection, ClusterFilter.read(dict(row.filter)), row.level)
+    except OarpyError:  # a property that is gone since
+        passing = ()
+    names = tuple(one.name for one in passing)
+    one = NegotiatingJob(row.job, row.state, 0, names, {}, 0, "", level=row.level, exact=row.exact)
+    job = next((job for job in snapshot.waiting if job.id == row.job), WaitingJob(row.job, row.user))
+    now = snapshot.now
+    view = ClusterViews(snapshot.platform, shown.all, settings.view_steps).view(one, GanttLook.at(gantt, job), now)
+    facts = ClusterFacts(shown.at(row.level), links.links(connection), configuration.scheduler.security_time)
+    return FirstView(
+        {name: (1, profile.flat(now)) for name, profile in view.profiles.items()},
+        {name: (1, groups.flat(now)) for name, groups in view.groups.items()},
+        renewed({}, facts.marks(), names, 0) or {},
+    )
+
+
+def _left(connection: Connection, snapshot: Snapshot) -> Gantt:
+    """Return what the last pass has left occupied: by who holds, by who has a place, and by what is kept back.
+
+    What was freed since then is seen by no pass yet: it is busy as long as its job might have held it.
+    """
+    gantt = Gantt(snapshot)
+    gantt.protect(snapshot.holding, snapshot.besteffort_minimum_life)
+    gantt.hold(job for job in snapshot.holding if not job.besteffort)
+    claims = foreseen(connection, snapshot.platform)
+    for job in snapshot.waiting:
+        if not job.besteffort and job.id in claims:
+            gantt.enter(job, claims[job.id], everywhere=True)
+    for ghost in ghosts.kept(connection):
+        bits = snapshot.platform.bits_of(ghost.resources)
+        gantt.whole.take(snapshot.now, ghost.until, bits, EXCLUSIVE, found=False)
+    for freed in ghosts.freed_lately(connection):
+        until, bits = freed.end + snapshot.security_time, snapshot.platform.bits_of(freed.resources)
+        gantt.whole.take(snapshot.now, max(until, snapshot.now), bits, EXCLUSIVE, found=False)
+    return gantt

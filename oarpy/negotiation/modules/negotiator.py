@@ -1,0 +1,497 @@
+"""The negotiator as a module: one loop over the connections of all launchers, which waits for none of them."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import pwd
+import selectors
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+import structlog
+
+from oarpy.cluster_state.snapshot_reader import SnapshotReader
+from oarpy.configuration import Configuration
+from oarpy.model.states import NegotiationState
+from oarpy.modules.loop.module import Outcome
+from oarpy.negotiation.core.clusters import HOST
+from oarpy.negotiation.messages import (
+    AGAINST_RULES,
+    MALFORMED,
+    NOT_ALLOWED,
+    TRY_LATER,
+    UNKNOWN,
+    WRONG_MOMENT,
+    Attach,
+    ExtendHosts,
+    GiveBack,
+    KeepRequest,
+    LauncherMessage,
+    ListClustersInfo,
+    ReleaseHosts,
+    RequestHosts,
+    SignAsked,
+    Subscribe,
+    Unreadable,
+    read,
+)
+from oarpy.negotiation.modules import handover, told
+from oarpy.negotiation.modules.conversation import Conversation
+from oarpy.negotiation.modules.first_view import first_view
+from oarpy.negotiation.modules.gateway_call import GatewayCall
+from oarpy.negotiation.modules.told_growth import ToldGrowth
+from oarpy.negotiation.passes.cluster_facts import ClusterFacts
+from oarpy.negotiation.passes.shown_clusters import ShownClusters
+from oarpy.negotiation.store import applications, growth, links, unattended
+from oarpy.negotiation.store.applications import ApplicationRow
+from oarpy.negotiation.store.growth import JobGrowth
+from oarpy.negotiation.store.row_faults import fault
+from oarpy.store import notifications
+from oarpy.store.database import Connection
+from oarpy.store.jobs.kill_requests import ask_once
+from oarpy.wire.messages import APPLICATION_DONE
+
+log = structlog.get_logger()
+
+_SWEEP = 2.0
+"""Seconds between two looks for who is silent, lost or overdue."""
+
+
+class Negotiator:
+    """Speaks with launchers. What it remembers of them is how far each was told what rows say."""
+
+    name = "negotiator"
+    period = 5.0
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._settings = configuration.negotiation
+        self._reader = SnapshotReader(configuration)
+        self._selector = selectors.DefaultSelector()
+        self._listening: socket.socket | None = None
+        self._most = self._settings.connections
+        self._conversations: dict[Conversation, None] = {}
+        self._speakers: dict[int, Conversation] = {}
+        self._per_user: Counter[int] = Counter()
+        self._kept: dict[Conversation, KeepRequest] = {}
+        """Answers that keep requests, until they are written; each is the first line of its conversation."""
+        self._come: set[int] = set()
+        self._gone: set[int] = set()
+        """Jobs whose launchers came or left, until that is written."""
+        self._done_early = True
+        """Whether there may be applications that are done and whose jobs are not asked to end yet."""
+        self._swept = 0.0
+
+    def files(self) -> Sequence[int]:
+        """Return what is readable when any connection is."""
+        return [self._selector.fileno()]
+
+    def run_once(self, connection: Connection, now: datetime) -> Outcome:
+        """Hear who has something to say, and tell who has something to be told."""
+        if self._listening is None:
+            self._most = handover.room(self._settings.connections)
+            self._listening = handover.listen(self._configuration)
+            self._selector.register(self._listening, selectors.EVENT_READ, None)
+            applications.note_all_lost(connection)
+            notifications.tell(connection, "launcher")
+        moment = time.monotonic()
+        for one in [one for one in self._conversations if one.lines and one.call is None]:  # the database was away
+            self._listen_to(connection, one, moment)
+            self._watch(one)
+        for key, events in self._selector.select(0):
+            if key.data is None:
+                self._accept(moment)
+            elif isinstance(key.fileobj, socket.socket):
+                self._serve(connection, key.data, key.fileobj, events, moment)
+        while self._kept:
+            self._note_kept(connection, moment)
+        self._note_presence(connection)
+        if self._done_early:
+            self._end_done(connection)
+        self._tell(connection, moment)
+        if moment - self._swept >= _SWEEP:
+            self._sweep(connection, moment)
+            self._swept = moment
+        return Outcome(word="", wake_at=time.time() + _SWEEP if self._conversations or self._done_early else None)
+
+    def close(self) -> None:
+        """Leave the launchers; who takes over hears from them again."""
+        for one in list(self._conversations):
+            one.socket.close()
+
+    # Connections
+
+    def _accept(self, moment: float) -> None:
+        assert self._listening is not None
+        while True:
+            try:
+                received = handover.receive(self._listening)
+            except OSError:
+                return
+            if received is None:
+                continue
+            connection, speaking = received
+            one = Conversation(connection, speaking, moment, self._settings.message_rate)
+            self._conversations[one] = None
+            self._per_user[speaking.uid] += 1
+            self._selector.register(connection, selectors.EVENT_READ, one)
+            if self._per_user[speaking.uid] > self._settings.connections_per_user:
+                one.refuse(
+                    None, AGAINST_RULES, "too many connections of yours (negotiation.connections_per_user)", moment
+                )
+                one.closing = True
+            elif len(self._conversations) > self._most:
+                one.refuse(None, AGAINST_RULES, "too many connections (negotiation.connections)", moment)
+                one.closing = True
+            else:
+                one.flush()
+            self._watch(one)
+
+    def _serve(
+        self, connection: Connection, one: Conversation, ready: socket.socket, events: int, moment: float
+    ) -> None:
+        if one not in self._conversations:
+            return
+        if one.call is not None and ready is one.call.socket:
+            one.call.step()
+            if one.call.status is not None:
+                self._answered(one, one.call, moment)
+        elif events & selectors.EVENT_WRITE:
+            one.send_on(moment)
+            one.seen = None
+        elif one.reads:
+            one.read(moment)
+        self._listen_to(connection, one, moment)
+        self._watch(one)
+
+    def _watch(self, one: Conversation) -> None:
+        """Wait for what the conversation waits for; forget one that is over."""
+        if one.over:
+            self._forget(one)
+            return
+        events = (selectors.EVENT_READ if one.reads else 0) | (selectors.EVENT_WRITE if one.unsent else 0)
+        known = self._selector.get_map().get(one.socket)
+        if not events and known is not None:
+            self._selector.unregister(one.socket)
+        elif events and known is None:
+            self._selector.register(one.socket, events, one)
+        elif events and known is not None and known.events != events:
+            self._selector.modify(one.socket, events, one)
+
+    def _forget(self, one: Conversation) -> None:
+        if one.socket in self._selector.get_map():
+            self._selector.unregister(one.socket)
+        if one.call is not None:
+            self._hang_up(one)
+        one.socket.close()
+        self._kept.pop(one, None)
+        del self._conversations[one]
+        self._per_user[one.speaking.uid] -= 1
+        if one.job is not None and self._speakers.get(one.job) is one:
+            del self._speakers[one.job]
+            if not one.ended:
+                self._gone.add(one.job)
+
+    # What launchers say
+
+    def _listen_to(self, connection: Connection, one: Conversation, moment: float) -> None:
+        """Take lines until one has to be waited for. One is heard again when the database was lost meanwhile."""
+        while one.lines and one.call is None and not one.closing and one not in self._kept:
+            try:
+                said = read(one.lines[0])
+                if isinstance(said, KeepRequest) and one.job is not None:
+                    self._kept[one] = said
+                    return
+                self._hear(connection, one, said, moment)
+            except Unreadable as error:
+                one.refuse(error.word, MALFORMED, str(error), moment, error.tag)
+            one.lines.popleft()
+
+    def _hear(self, connection: Connection, one: Conversation, said: LauncherMessage, moment: float) -> None:
+        match said:
+            case SignAsked():
+                one.say({"message": "pong"}, moment)
+            case Subscribe():
+                self._subscribe(one, said, moment)
+            case Attach():
+                self._attach(connection, one, said, moment)
+            case ListClustersInfo():
+                self._inform(connection, one, said, moment)
+            case _ if said.WORD == "pong":
+                return
+            case _ if one.job is None:
+                reason = "this connection has no job yet: subscribe or attach first"
+                one.refuse(said.WORD, WRONG_MOMENT, reason, moment, getattr(said, "tag", None))
+            case ExtendHosts() | ReleaseHosts() if not self._runs(
+                connection, one, said.WORD, getattr(said, "tag", None), moment
+            ):
+                return
+            case RequestHosts() | ExtendHosts() | ReleaseHosts():
+                one.tag = getattr(said, "tag", None)
+                words = json.dumps({"message": said.WORD, **said.entry()})
+                self._call(one, said.WORD, "oarnegotiate", ["--ask", str(one.job), "--request", words], moment)
+            case GiveBack():
+                self._done(connection, one, moment)
+
+    def _call(self, one: Conversation, of: str, command: str, arguments: Sequence[str], moment: float) -> None:
+        """Have the gateway run a command as who speaks."""
+        path = self._configuration.gateway.socket
+        one.call, one.calling = GatewayCall(path, one.speaking, one.owner_uid, command, arguments), of
+        self._selector.register(one.call.socket, selectors.EVENT_READ, one)
+        one.call.step()
+        if one.call.sending:
+            self._selector.modify(one.call.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, one)
+
+    def _hang_up(self, one: Conversation) -> None:
+        assert one.call is not None
+        self._selector.unregister(one.call.socket)
+        one.call.close()
+        one.call = None
+
+    def _answered(self, one: Conversation, call: GatewayCall, moment: float) -> None:
+        self._hang_up(one)
+        if call.status:
+            code = call.status if 1 <= call.status <= TRY_LATER else TRY_LATER
+            one.refuse(one.calling, code, call.reason(), moment, one.tag)
+        elif one.calling == Subscribe.WORD:
+            self._subscribed(one, call, moment)
+        one.tag = None
+
+    def _subscribed(self, one: Conversation, call: GatewayCall, moment: float) -> None:
+        answer = call.answer()
+        job = answer.get("job")
+        if not isinstance(job, int):
+            reason = "arguments: such an option makes no job; leave out what only prints something"
+            one.refuse(one.calling, MALFORMED, reason, moment)
+            return
+        one.say({"message": "subscribed", **answer}, moment)
+        self._speak_for(one, job)
+        one.serial = 0
+
+    def _speak_for(self, one: Conversation, job: int) -> None:
+        """Let this conversation be the one of a job; an older one ends."""
+        older = self._speakers.get(job)
+        if older is not None and older is not one:
+            older.job = None
+            older.closing = True
+            older.flush()
+            self._watch(older)
+        one.job = job
+        self._speakers[job] = one
+        self._come.add(job)
+
+    def _subscribe(self, one: Conversation, said: Subscribe, moment: float) -> None:
+        if one.job is not None:
+            one.refuse(said.WORD, WRONG_MOMENT, f"this connection has job {one.job} already", moment)
+            return
+        words = json.dumps({"message": said.WORD, **said.entry(), "arguments": []})
+        self._call(one, said.WORD, "oarsub", ["--subscribe", words, *said.arguments], moment)
+
+    def _attach(self, connection: Connection, one: Conversation, said: Attach, moment: float) -> None:
+        if one.job not in (None, said.job):
+            one.refuse(said.WORD, WRONG_MOMENT, f"this connection has job {one.job} already", moment)
+            return
+        applications.note_ends(connection, [said.job])
+        row = applications.named(connection, [said.job]).get(said.job)
+        if row is None or not _may_attach(row, one, said.token):
+            one.refuse(said.WORD, NOT_ALLOWED, f"there is no job {said.job} of yours that negotiates", moment)
+            return
+        if not _readable({row.job: row}):
+            one.refuse(said.WORD, TRY_LATER, f"the rows of job {row.job} cannot be read (oarpy db check)", moment)
+            return
+        one.owner_uid = _uid_of(row.user, one.speaking.uid)
+        self._speak_for(one, row.job)
+        one.say(told.attached(row), moment)
+        one.serial, one.estimate, one.started, one.ended, one.seen = row.serial, None, False, False, None
+        one.growth = ToldGrowth()
+        since = said.serial
+        if since is not None and since > row.serial:  # the database was restored: who knows what was seen
+            since = None
+        if row.serial and row.state in told.SHOWN and told.has_news(changed := told.view(row, since)):
+            one.say(changed, moment)
+
+    def _inform(self, connection: Connection, one: Conversation, said: ListClustersInfo, moment: float) -> None:
+        with connection.transaction():
+            clusters = self._clusters(connection)
+            known = links.links(connection)
+            row = applications.named(connection, [one.job]).get(one.job) if one.job else None
+        counted = clusters.at(row.level if row else HOST)
+        unknown = sorted({*(said.clusters or ())} - {each.name for each in counted})
+        if unknown:
+            reason = f"there is no cluster '{unknown[0][:60]}': there are {', '.join(each.name for each in counted)}"
+            one.refuse(said.WORD, UNKNOWN, reason, moment)
+            return
+        facts = ClusterFacts(counted, known, self._configuration.scheduler.security_time)
+        one.say(facts.message(said.clusters), moment)
+
+    def _note_kept(self, connection: Connection, moment: float) -> None:
+        """Write the answers of all launchers that keep their requests, at once, and hear what they said after that."""
+        serials = {one.job: said.serial for one, said in self._kept.items() if one.job is not None}
+        noted = applications.keep(connection, serials)
+        kept, self._kept = self._kept, {}
+        for one, said in kept.items():
+            if one.job is not None and one.job not in noted:
+                self._refuse_keep(connection, one, said, moment)
+            one.lines.popleft()
+            self._listen_to(connection, one, moment)
+            self._watch(one)
+
+    def _refuse_keep(self, connection: Connection, one: Conversation, said: KeepRequest, moment: float) -> None:
+        assert one.job is not None
+        row = applications.named(connection, [one.job])[one.job]
+        if row.state in told.SHOWN:
+            one.refuse(
+                said.WORD, MALFORMED, f"serial {said.serial} was never sent, the last view is {row.serial}", moment
+            )
+        else:
+            one.refuse(said.WORD, WRONG_MOMENT, "the job has started, or is over", moment)
+
+    def _runs(self, connection: Connection, one: Conversation, of: str, tag: object, moment: float) -> bool:
+        """Tell whether the application has started and no end of it is known; refuse message ``of`` if not."""
+        assert one.job is not None
+        applications.note_ends(connection, [one.job])
+        if applications.named(connection, [one.job])[one.job].state == NegotiationState.STARTED:
+            return True
+        one.refuse(of, WRONG_MOMENT, "the job has not started, or is over", moment, tag)
+        return False
+
+    def _done(self, connection: Connection, one: Conversation, moment: float) -> None:
+        assert one.job is not None
+        if self._runs(connection, one, GiveBack.WORD, None, moment):
+            applications.send_finish(connection, [one.job], "done")
+            self._done_early = True
+
+    def _end_done(self, connection: Connection) -> None:
+        """Have the jobs ended whose applications are done, as soon as they run."""
+        with connection.transaction():
+            running, self._done_early = applications.done(connection)
+            ask_once(connection, [(job, APPLICATION_DONE) for job in running], "negotiator")
+
+    def _end_late(self, connection: Connection, jobs: Sequence[int]) -> None:
+        """Have the jobs ended whose launchers are lost or never asked."""
+        with connection.transaction():
+            applications.send_finish(connection, jobs, "lost")
+            ask_once(connection, [(job, "application lost") for job in jobs], "negotiator")
+
+    def _note_presence(self, connection: Connection) -> None:
+        """Write who came and who left since that was written last."""
+        if self._come:
+            applications.note_present(connection, sorted(self._come))
+            self._come.clear()
+        if self._gone:
+            lost = sorted(self._gone - self._speakers.keys())
+            applications.note_lost(connection, lost)
+            unattended.tell(connection, lost)
+            self._gone.clear()
+
+    # What launchers are told
+
+    def _tell(self, connection: Connection, moment: float) -> None:
+        """Tell launchers what changed in their rows, as far as they read what they were told before."""
+        if not self._speakers:
+            return
+        versions = applications.versions(connection, [*self._speakers])
+        changed = [
+            job
+            for job, one in self._speakers.items()
+            if not one.unsent and one.call is None and not one.closing and one.seen != versions.get(job)
+        ]
+        if not changed:
+            return
+        applications.note_ends(connection, changed)
+        rows = _readable(applications.named(connection, changed))
+        if self._show_first(connection, rows.values()):
+            rows = _readable(applications.named(connection, changed))
+        started = [row.job for row in rows.values() if row.state == NegotiationState.STARTED]
+        grown, names, cluster_of = self._held(connection, started)
+        for job in changed:
+            one = self._speakers[job]
+            one.seen = versions.get(job)
+            if job in rows:
+                held = names.get(job, {})
+                for message in told.news(rows[job], held, cluster_of, grown.get(job, JobGrowth()), one):
+                    one.say(message, moment)
+            if one.ended:
+                one.closing = True
+            self._watch(one)
+
+    def _show_first(self, connection: Connection, rows: Iterable[ApplicationRow]) -> bool:
+        """Make the first views of those who have none yet; tell whether there were any."""
+        fresh = [row for row in rows if not row.serial and row.state in told.SHOWN]
+        for row in fresh:
+            with connection.transaction():
+                view = first_view(connection, self._reader, self._configuration, row)
+                applications.show_first(connection, row.job, view.profiles, view.groups, view.informed)
+        return bool(fresh)
+
+    def _held(
+        self, connection: Connection, started: Sequence[int]
+    ) -> tuple[Mapping[int, JobGrowth], dict[int, dict[str, list[str]]], dict[str, str]]:
+        """Return how started applications have grown, the hosts they hold by cluster, and the cluster of any host.
+
+        All is as of one instant: what comes is named with the start, or told after it, never both nor neither.
+        """
+        if not started:
+            return {}, {}, {}
+        with connection.transaction():
+            growth.look_at_once(connection)
+            clusters = self._clusters(connection).all
+            grown = growth.growth(connection, started)
+            held = applications.held_hosts(connection, started)
+        of = {host: one.name for one in clusters for host in one.hosts}
+        found: dict[int, dict[str, list[str]]] = {}
+        for job, hosts in held.items():
+            for host in hosts:
+                found.setdefault(job, {}).setdefault(of.get(host, "all"), []).append(host)
+        return grown, found, of
+
+    def _clusters(self, connection: Connection) -> ShownClusters:
+        """Return the clusters as they are now, in the caller's transaction."""
+        platform = self._reader.platform(connection, int(time.time()))
+        return ShownClusters(self._settings, platform, self._reader.consumables)
+
+    def _sweep(self, connection: Connection, moment: float) -> None:
+        """Look for who is silent, lost or overdue."""
+        for one in list(self._conversations):
+            one.tend(moment)
+            self._watch(one)
+        applications.note_ends(connection)
+        settings = self._settings
+        late = applications.overdue(connection, settings.first_request_timeout, settings.patience)
+        if late:
+            self._end_late(connection, late)
+
+
+def _readable(rows: Mapping[int, ApplicationRow]) -> dict[int, ApplicationRow]:
+    """Leave out rows with values that cannot be read; their launchers are told nothing until an admin mends them."""
+    faults = {job: column for job, row in rows.items() if (column := fault(row))}
+    for job, column in faults.items():
+        log.warning("application cannot be read", job=job, column=column)
+    return {job: row for job, row in rows.items() if job not in faults}
+
+
+def _may_attach(row: ApplicationRow, one: Conversation, token: str) -> bool:
+    """Tell whether who speaks is the job's user, or has its token while it lives."""
+    if token:
+        digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
+        return row.state not in told.OVER and hmac.compare_digest(digest, row.token_hash)
+    return _name_of(one.speaking.uid) == row.user
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return ""
+
+
+def _uid_of(user: str, otherwise: int) -> int:
+    try:
+        return pwd.getpwnam(user).pw_uid
+    except KeyError:
+        return otherwise

@@ -1,0 +1,88 @@
+"""What rows of an application mean for its launcher, as messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from oarpy.model.states import NegotiationState
+from oarpy.negotiation.modules.conversation import Conversation
+from oarpy.negotiation.store.applications import ApplicationRow
+from oarpy.negotiation.store.growth import JobGrowth
+
+OVER = (NegotiationState.GHOST, NegotiationState.FINISHED)
+"""States of an application whose job is over."""
+ENDED = (NegotiationState.FINISH_SENT, *OVER)
+"""States of an application whose end is known."""
+
+SHOWN = (NegotiationState.SUBMITTED, NegotiationState.REQUEST_SENT, NegotiationState.WAITING)
+"""States in which an application is shown views."""
+
+Message = dict[str, object]
+
+
+def attached(row: ApplicationRow) -> Message:
+    """Return the answer to who goes on with an application."""
+    return {"message": "attached", "job": row.job, "state": row.state, "tag": row.tag, "serial": row.serial}
+
+
+def news(
+    row: ApplicationRow,
+    hosts: Mapping[str, Sequence[str]],
+    cluster_of: Mapping[str, str],
+    grown: JobGrowth,
+    heard: Conversation,
+) -> Iterator[Message]:
+    """Yield what the launcher was not told yet, in order; ``hosts`` are those that the job holds, by cluster.
+
+    ``cluster_of`` names the cluster of any host: some may have come and gone since.
+
+    A view that it did not take yet is left out: the next one has the clusters of both.
+    """
+    over = row.state in ENDED
+    if row.state in SHOWN and row.serial > (heard.serial or 0):
+        yield view(row, heard.serial)
+        heard.serial = row.serial
+    told = row.told
+    if told is not None and row.state == NegotiationState.WAITING and told != heard.estimate:
+        yield {"message": "estimate", **told}
+        heard.estimate = told
+    if row.state == NegotiationState.STARTED and hosts and not heard.started:
+        heard.started = True
+        heard.growth.begin(grown)
+        yield start(row, hosts)
+    if row.state == NegotiationState.STARTED and heard.started:
+        yield from heard.growth.news(grown, cluster_of)
+    if over and not heard.ended:
+        heard.ended = True
+        yield {"message": "ended", "reason": row.ended or "error"}
+
+
+def view(row: ApplicationRow, since: int | None) -> Message:
+    """Return the view, with what changed after view ``since`` (None: all of it)."""
+    after = since or 0
+    changes = {name: profile for name, (serial, profile) in row.view.items() if since is None or serial > since}
+    message: Message = {"message": "changeNotify", "serial": row.serial, "changes": changes}
+    if names := [name for name, (told, _, _, _) in row.informed.items() if told > after]:
+        message["cinfo"] = names
+    if names := [name for name, (_, told, _, _) in row.informed.items() if told > after]:
+        message["icinfo"] = names
+    if groups := {name: some for name, (serial, some) in row.groups.items() if name in changes or serial > after}:
+        message["exact"] = groups
+    return message
+
+
+def has_news(message: Message) -> bool:
+    """Tell whether a view says anything but its number."""
+    return any(message.get(word) for word in ("changes", "cinfo", "icinfo", "exact"))
+
+
+def start(row: ApplicationRow, hosts: Mapping[str, Sequence[str]]) -> Message:
+    """Return what is told at the start."""
+    begin = row.started or 0
+    return {
+        "message": "startNotify",
+        "tag": row.tag,
+        "hosts": row.hosts,
+        "names": {name: list(some) for name, some in hosts.items()},
+        "until": begin + (row.walltime or 0),
+    }

@@ -1,0 +1,166 @@
+"""The applications that a pass deals with: who is in line, by which rank, and which clusters each is shown."""
+
+from __future__ import annotations
+
+import json
+import time
+from math import ceil, inf
+
+from oarpy.configuration import NegotiationSettings
+from oarpy.model.errors import OarpyError
+from oarpy.model.states import IN_LINE_STATES, JobState, NegotiationState
+from oarpy.negotiation.messages import ClusterFilter
+from oarpy.negotiation.passes.cluster_facts import ClusterFacts, Informed, renewed
+from oarpy.negotiation.passes.shown_clusters import ShownClusters
+from oarpy.negotiation.store import applications, ghosts, links
+from oarpy.negotiation.store.applications import ApplicationRow
+from oarpy.negotiation.store.row_faults import fault
+from oarpy.scheduler.plan import Plan
+from oarpy.scheduler.resources.platform import Platform
+from oarpy.scheduler.snapshot import FreedHosts, KeptHosts, KeptPlace, NegotiatingJob, Negotiation, Snapshot
+from oarpy.scheduler.verdicts import Verdict
+from oarpy.store.database import Connection
+
+_LATE = 2.0
+"""Seconds between the end of a job and the moment at which a pass can see it, at most."""
+
+
+class ApplicationLine:
+    """Makes applications of rows. ``ranks`` has the instant that ranks each, ``unasked`` who has not asked yet.
+
+    Who asked for what cannot be read, or is about to end, has not asked.
+    """
+
+    def __init__(self, settings: NegotiationSettings) -> None:
+        self._settings = settings
+        self.rows: list[ApplicationRow] = []
+        self.kept: list[ghosts.GhostRow] = []
+        """Hosts that are kept back, as rows."""
+        self.unowed = False
+        """Whether the last pass left hosts kept back for which nobody owes an answer."""
+        self._since, self._read = 0.0, 0.0
+        self._recent: dict[int, float] = {}
+        self._freed_now: list[int] = []
+        self._places: dict[int, KeptPlace] = {}
+        self.read_at = self.told_at = -inf
+        """When the present pass began, and the last one that dealt with applications, by the monotonic clock."""
+        self.ranks: dict[int, float] = {}
+        self.unasked: frozenset[int] = frozenset()
+        self._shown: ShownClusters | None = None
+        self._passing: dict[str, tuple[str, ...]] = {}
+        self._links: list[links.Link] = []
+        self._security = 0.0
+        self._marks: dict[str, dict[str, tuple[str, str]]] = {}
+
+    def read(self, connection: Connection, *, any_there: bool) -> None:
+        """Read the applications that are not over, if there are any."""
+        self.read_at = time.monotonic()
+        self.rows = applications.live(connection) if any_there else []
+        self.kept = ghosts.kept(connection) if any_there else []
+        self._read = time.time()
+        going_on = [row for row in self.rows if row.state != NegotiationState.FINISH_SENT]
+        asking = [row for row in going_on if row.hosts is not None and not fault(row)]
+        self.ranks = {row.job: self._rank(row) for row in asking}
+        self.unasked = frozenset(row.job for row in self.rows if row.job not in self.ranks)
+
+    def _rank(self, row: ApplicationRow) -> float:
+        if self._settings.rank == "submission" or row.first_asked is None:
+            return row.subscribed
+        return row.first_asked
+
+    def negotiation(self, connection: Connection, snapshot: Snapshot) -> Negotiation | None:
+        """Return the first applications in line; None when nobody is."""
+        waiting = [row for row in self.rows if row.state in IN_LINE_STATES and row.job_state == JobState.WAITING]
+        waiting = [row for row in waiting if row.job in self.ranks]
+        if not waiting and (not self.kept or self._settings.ghosts == "needed"):
+            return None
+        platform, now, security = snapshot.platform, snapshot.now, snapshot.security_time
+        if self._shown is None or self._shown.platform is not platform:
+            self._shown, self._passing = ShownClusters(self._settings, platform, snapshot.consumables), {}
+        self._links, self._security, self._marks = links.links(connection), security, {}
+        waiting.sort(key=lambda row: (self.ranks[row.job], row.job))
+        line = tuple(self._job(connection, row, self._shown) for row in waiting[: self._settings.most_applications])
+        freed = self._freed(connection, now)
+        return Negotiation(
+            line,
+            self._shown.all,
+            self._settings.view_steps,
+            tuple(self._ghost(row, platform) for row in self.kept),
+            tuple(FreedHosts(row.of, platform.bits_of(row.resources), row.end + security) for row in freed),
+            self._settings.ghosts,
+            self._settings.fair_start,
+            telling=(left := self._settings.timer - (self.read_at - self.told_at)) <= 0,
+            next_telling=now + ceil(left) if left > 0 else now,
+            places=self._places,
+        )
+
+    def _freed(self, connection: Connection, now: float) -> list[ghosts.FreedRow]:
+        """Return what jobs have left since applications were dealt with; in the first pass, in the time of a ghost.
+
+        An end that was written late is noticed late, and none is noticed twice.
+        """
+        since = max(self._since - _LATE, now - self._settings.fair_start - _LATE)
+        known = {*self._recent, *(row.of for row in self.kept)}
+        found = [row for row in ghosts.freed(connection, since) if row.of not in known]
+        self._freed_now = [row.of for row in found]
+        return found
+
+    def note_nobody(self) -> None:
+        """Note a pass without anybody in line: what was freed until then is free."""
+        self._since = self._read
+
+    def note_told(self, made: Plan) -> None:
+        """Note that a pass deals with applications: they keep their places of ``made`` until the next one that does."""
+        self.told_at = self.read_at
+        self._recent = {of: at for of, at in self._recent.items() if at > self._since - 2 * _LATE}
+        self._recent.update(dict.fromkeys(self._freed_now, self._read))
+        self._since, placed = self._read, made.by_job()
+        self._places = {
+            row.job: KeptPlace(place.verdict, place.reason, place.start, place.end, place.bits)
+            for row in self.rows
+            if (place := placed.get(row.job)) is not None and place.verdict is not Verdict.STARTS
+        }
+
+    def _ghost(self, row: ghosts.GhostRow, platform: Platform) -> KeptHosts:
+        """Return hosts that are kept; who has answered, left, or lost its launcher owes nothing any more."""
+        owing = {one.job: one for one in self.rows if one.state in IN_LINE_STATES and one.lost_since is None}
+        viewers = {
+            job: serial
+            for job, serial in zip(row.owed_by, row.owed_since, strict=True)
+            if job in owing and (serial == 0 or owing[job].answered < serial)
+        }
+        return KeptHosts(row.of, platform.bits_of(row.resources), row.made, row.until, viewers)
+
+    def _job(self, connection: Connection, row: ApplicationRow, shown: ShownClusters) -> NegotiatingJob:
+        key = f"{row.level} {json.dumps(row.filter, sort_keys=True)}"
+        if key not in self._passing:
+            try:
+                some = shown.passing(connection, ClusterFilter.read(dict(row.filter)), row.level)
+            except OarpyError:  # a property that is gone
+                some = ()
+            self._passing[key] = tuple(one.name for one in some)
+        told = row.told
+        return NegotiatingJob(
+            row.job,
+            row.state,
+            self.ranks[row.job],
+            self._passing[key],
+            row.hosts or {},
+            row.walltime or 0,
+            "" if row.tag is None else row.tag,
+            row.serial,
+            {name: profile for name, (_, profile) in row.view.items()},
+            (told["tag"], told["start"]) if told and told["start"] is not None else None,
+            answers=row.lost_since is None,
+            level=row.level,
+            exact=row.exact,
+            groups={name: groups for name, (_, groups) in row.groups.items()},
+        )
+
+    def informed(self, one: NegotiatingJob, row: ApplicationRow, serial: int) -> Informed | None:
+        """Return what an application knows of clusters once view ``serial`` names those that changed; None if none."""
+        assert self._shown is not None
+        if one.level not in self._marks:
+            facts = ClusterFacts(self._shown.at(one.level), self._links, self._security)
+            self._marks[one.level] = facts.marks()
+        return renewed(row.informed, self._marks[one.level], one.clusters, serial)

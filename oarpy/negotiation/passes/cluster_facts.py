@@ -1,0 +1,84 @@
+"""What a launcher can ask about clusters, and short marks of it that tell when it has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from oarpy.negotiation.core.clusters import HostCluster
+
+Informed = Mapping[str, tuple[int, int, str, str]]
+"""By cluster: the numbers of the views that named it for its facts and for its links, and the marks of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """Clusters, counted as one application counts, the links between them, and the security time in seconds."""
+
+    clusters: Sequence[HostCluster]
+    links: Sequence[tuple[str, str, float, float]]
+    security_time: float
+
+    def message(self, wanted: Sequence[str] | None) -> dict[str, object]:
+        """Return what there is to say about some clusters, or all."""
+        some = [one for one in self.clusters if wanted is None or one.name in wanted]
+        names = {one.name for one in some}
+        return {
+            "message": "clustersInfo",
+            "clusters": {one.name: self._facts(one) for one in some},
+            "links": [link for link in map(list, self.links) if link[0] in names and link[1] in names],
+        }
+
+    def marks(self) -> dict[str, tuple[str, str]]:
+        """Return for each cluster a mark of its facts, and one of its links."""
+        return {
+            one.name: (_mark(self._facts(one)), _mark([link for link in self.links if one.name in link[:2]]))
+            for one in self.clusters
+        }
+
+    def _facts(self, cluster: HostCluster) -> dict[str, object]:
+        properties = {name: _plain(value) for name, value in cluster.properties.items()}
+        return {
+            "hosts": cluster.size,
+            "resources": dict(cluster.resources),
+            "properties": properties,
+            "consumables": dict(cluster.consumables),
+            "security_time": self.security_time,
+        }
+
+
+def renewed(
+    informed: Informed, marks: Mapping[str, tuple[str, str]], names: Iterable[str], serial: int
+) -> dict[str, tuple[int, int, str, str]] | None:
+    """Return what an application is told of clusters when view ``serial`` names those that changed, None if none did.
+
+    ``names`` are the clusters that it is shown; of others, and of those that are gone, it is told once.
+    """
+    now = {name: marks.get(name, _NO_MARKS) for name in names} | {
+        name: _NO_MARKS for name in informed if name not in set(names)
+    }
+    found = {}
+    for name, (facts, links) in now.items():
+        told, linked, old_facts, old_links = informed.get(name, (0, 0, "", _mark([])))
+        found[name] = (
+            told if facts == old_facts else serial,
+            linked if links == old_links else serial,
+            facts,
+            links,
+        )
+    return None if found == {name: tuple(one) for name, one in informed.items()} else found
+
+
+def _mark(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+_NO_MARKS = ("", _mark([]))
+"""Of a cluster that there is not (any more)."""
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, str | int | float | bool) else str(value)

@@ -1,0 +1,58 @@
+"""The clusters that an application is shown: those that pass its filter, counted as it wants to count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import psycopg
+
+from oarpy.admission.filters.filters import compile_filter
+from oarpy.configuration import NegotiationSettings
+from oarpy.model.errors import UsageError
+from oarpy.negotiation.core.clusters import HOST, HostCluster, clusters_of, counted_at
+from oarpy.negotiation.messages import ClusterFilter
+from oarpy.scheduler.resources.consumables import Consumable
+from oarpy.scheduler.resources.platform import Platform
+from oarpy.store.database import Connection
+from oarpy.store.passes import snapshot_rows
+
+
+class ShownClusters:
+    """The clusters of one platform with its consumables."""
+
+    def __init__(self, settings: NegotiationSettings, platform: Platform, consumables: Iterable[Consumable]) -> None:
+        self.platform = platform
+        self.all = clusters_of(platform, settings.cluster, settings.visible_share, consumables)
+
+    def at(self, level: str) -> tuple[HostCluster, ...]:
+        """Return the clusters as those see them who count a level; none for a level that is not there (any more)."""
+        try:
+            return counted_at(self.platform, self.all, level)
+        except ValueError:
+            return ()
+
+    def passing(self, connection: Connection, asked: ClusterFilter, level: str = HOST) -> tuple[HostCluster, ...]:
+        """Return the clusters that pass a filter. Raises :class:`UsageError` for a condition that cannot be read."""
+        admitted = self.platform.everything
+        if asked.properties:
+            condition = compile_filter(asked.properties, snapshot_rows.property_kinds(connection))
+            try:
+                with connection.transaction():
+                    admitted = self.platform.bits_of(snapshot_rows.matching(connection, *condition.sql))
+            except (psycopg.DataError, psycopg.ProgrammingError) as error:
+                reason = str(error).splitlines()[0]
+                raise UsageError(f"filter.properties: {reason}", hint="oarproperty -l lists the properties") from None
+        names = {
+            one.name
+            for one in self.all
+            if (asked.clusters is None or one.name in asked.clusters)
+            and not one.bits & ~admitted
+            and all(_total(one, name) >= least for name, least in asked.min_total.items())
+        }
+        return tuple(one for one in self.at(level) if one.name in names and one.size >= asked.min_hosts)
+
+
+def _total(cluster: HostCluster, name: str) -> float:
+    """Return the sum of a property over the hosts of a cluster: of its values, or of how many there are of a level."""
+    value = cluster.properties.get(name, cluster.resources.get(name, 0))
+    return len(cluster.hosts) * value if isinstance(value, int | float) else 0

@@ -1,0 +1,172 @@
+"""What launchers ask for: jobs that negotiate, and hosts for them; each passes the admission rules."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from oarpy.client.session import Session
+from oarpy.client.submission import submission
+from oarpy.client.submission.options import Options
+from oarpy.client.submission.submission import Submitted
+from oarpy.model.durations import LONGEST_DURATION
+from oarpy.model.errors import AdmissionRefused, NotAllowed, NotFound, OarpyError, UsageError
+from oarpy.model.job_types import NEGOTIATED
+from oarpy.model.request import Group, ResourceRequest
+from oarpy.model.states import NegotiationState
+from oarpy.model.submission import OPTIONS
+from oarpy.model.submission_checks import LONGEST_PATH
+from oarpy.negotiation.core.clusters import HOST, HostCluster
+from oarpy.negotiation.messages import ClusterFilter, RequestHosts, Subscribe
+from oarpy.negotiation.passes.extension_line import host_group
+from oarpy.negotiation.passes.shown_clusters import ShownClusters
+from oarpy.negotiation.store import applications, unattended
+from oarpy.negotiation.store.row_faults import fault
+from oarpy.store.jobs import submissions
+
+_REFUSED_OPTIONS = ("alternatives", "properties", "reservation", "array_size", "array_parameters", "interactive")
+
+
+def launch(
+    session: Session, options: Options, launcher: str, arguments: Sequence[str], environment: Mapping[str, str]
+) -> tuple[Submitted, str]:
+    """Submit a job whose launcher, a command, the site runs on its host for launchers; return it and its token.
+
+    Raises as :func:`subscribe`.
+    """
+    if not session.configuration.negotiation.launcher_host:
+        raise AdmissionRefused(
+            "this site runs no launchers (negotiation.launcher_host is empty)",
+            hint="run the launcher yourself, beside oarnegotiate",
+        )
+    if not launcher.strip() or len(launcher.encode()) > LONGEST_PATH or not launcher.isprintable():
+        raise UsageError("--launcher takes a command of one line", hint='oarsub --launcher "./sweep.py 100"')
+    return subscribe(session, options, Subscribe(), arguments, environment, launcher)
+
+
+def subscribe(
+    session: Session,
+    options: Options,
+    asked: Subscribe,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    launcher: str | None = None,
+) -> tuple[Submitted, str]:
+    """Submit a job whose launcher chooses its hosts; return it and its token.
+
+    ``launcher`` is the command that the site runs for it, if any. Raises as
+    :func:`oarpy.client.submission.submission.submit`.
+    """
+    _check_options(options)
+    with session.connection.transaction():
+        shown = shown_clusters(session)
+        clusters = shown.passing(session.connection, asked.filter, asked.level)
+    if asked.level != HOST and shown.platform.level(asked.level) is None:
+        raise AdmissionRefused(f"level '{asked.level[:60]}' cannot be counted here", hint="host, core or such")
+    if not clusters:
+        raise AdmissionRefused("no cluster passes the filter", hint="listClustersInfo tells what there is")
+    token = secrets.token_hex(16)
+    new = applications.NewApplication(
+        asked.filter.entry(),
+        asked.level,
+        asked.exact,
+        asked.if_lost,
+        hashlib.sha256(token.encode()).hexdigest(),
+        launcher,
+    )
+    types = (*options.lists.get("types", ()), NEGOTIATED)
+    options = replace(options, lists={**options.lists, "types": types})
+    submitted = submission.submit(
+        session, options, arguments, environment, lambda job: applications.add(session.connection, job, new)
+    )
+    if launcher is not None:
+        unattended.tell(session.connection, submitted.job_ids)
+    return submitted, token
+
+
+def _check_options(options: Options) -> None:
+    """Raise :class:`UsageError` for options that an application has no use for: its requests say what it needs."""
+    given = {*options.texts, *options.lists, *options.flags}
+    for name in _REFUSED_OPTIONS:
+        if name in given:
+            raise UsageError(f"{OPTIONS[name].words[0]} beside a subscription", hint="requests ask for hosts and time")
+    if options.scan_script:
+        raise UsageError("-S beside a subscription", hint="requests ask for hosts and time")
+
+
+def ask(session: Session, job_id: int, asked: RequestHosts) -> None:
+    """Ask for hosts for an application of the session's user, in place of what it asked for before.
+
+    Raises :class:`NotAllowed` for what is no application of theirs, :class:`OarpyError` when it has started or ended,
+    and what the rules and the limits of the site refuse.
+    """
+    connection = session.connection
+    with connection.transaction():
+        row = applications.named(connection, [job_id]).get(job_id)
+        if row is None or row.user != session.user:
+            raise NotAllowed(f"there is no job {job_id} of yours that negotiates", hint="oarstat shows your jobs")
+        if column := fault(row):
+            raise OarpyError(f"the {column} of job {job_id} cannot be read", hint="an admin sees it by oarpy db check")
+        passing = shown_clusters(session).passing(connection, ClusterFilter.read(dict(row.filter)), row.level)
+        clusters = {one.name: one for one in passing}
+    _check_moment(row.state)
+    if asked.serial is not None and asked.serial > row.serial:
+        raise UsageError(f"serial {asked.serial} was never sent", hint=f"the last view is {row.serial}")
+    request = _request(asked, clusters, row.level)
+    admitted = submission.readmitted(session, submissions.record_of(connection, job_id), {"alternatives": (request,)})
+    message = submission.summary(admitted.submission, admitted.need)
+    with connection.transaction():
+        in_time = submissions.replace_request(connection, job_id, admitted.submission, message)
+        in_time = in_time and applications.ask(
+            connection, job_id, asked.tag, asked.hosts, float(asked.walltime), asked.serial
+        )
+        if not in_time:
+            raise OarpyError("the job has started meanwhile", hint="extend asks for more hosts")
+
+
+def _check_moment(state: str) -> None:
+    if state == NegotiationState.STARTED:
+        raise OarpyError("the job has started", hint="extend asks for more hosts")
+    if state not in (NegotiationState.SUBMITTED, NegotiationState.REQUEST_SENT, NegotiationState.WAITING):
+        raise OarpyError("the job is over", hint="subscribe again")
+
+
+def _request(asked: RequestHosts, clusters: Mapping[str, HostCluster], level: str) -> ResourceRequest:
+    """Return what a launcher asks for as a request of ``oarsub -l``.
+
+    That is a group for each cluster, of whole hosts or of whole blocks of the level that is counted.
+    """
+    if not asked.walltime > 0:
+        raise AdmissionRefused(f"walltime {asked.walltime:g} is not above 0", hint="give seconds above 0")
+    if asked.walltime > LONGEST_DURATION:
+        raise AdmissionRefused(f"walltime {asked.walltime:g} is too long", hint=f"at most {LONGEST_DURATION} seconds")
+    return ResourceRequest(host_groups(asked.hosts, clusters, level), walltime=math.ceil(asked.walltime))
+
+
+def host_groups(asked: Mapping[str, int], clusters: Mapping[str, HostCluster], level: str) -> tuple[Group, ...]:
+    """Return numbers of hosts, or of what else is counted, by cluster as groups of a request.
+
+    Raises :class:`NotFound` for a cluster that there is not, :class:`AdmissionRefused` for more hosts than it has.
+    """
+    groups = []
+    for name, hosts in asked.items():
+        cluster = clusters.get(name)
+        if cluster is None:
+            raise NotFound(f"there is no cluster '{name[:60]}'", hint=f"there are {', '.join(clusters)[:200]}")
+        if hosts > cluster.most:
+            has = f"it has {cluster.size}"
+            hint = has if cluster.most == cluster.size else f"{has}, of which one application may have {cluster.most}"
+            raise AdmissionRefused(f"{hosts} {level}s of cluster '{name[:60]}'", hint=hint)
+        groups.append(host_group(hosts, cluster.hosts, level))
+    return tuple(groups)
+
+
+def shown_clusters(session: Session) -> ShownClusters:
+    """Return the clusters that there are, in the caller's transaction."""
+    reader = session.snapshot_reader()
+    platform = reader.platform(session.connection, int(time.time()))
+    return ShownClusters(session.configuration.negotiation, platform, reader.consumables)

@@ -1,0 +1,41 @@
+"""Links between clusters, which applications that negotiate are told of."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from oarpy.client.session import Session
+from oarpy.model.errors import NotFound, UsageError
+from oarpy.negotiation.passes.shown_clusters import ShownClusters
+from oarpy.negotiation.store import links
+
+
+def set_link(session: Session, one: str, other: str, latency: float, bandwidth: float) -> None:
+    """Say what two clusters have between them: seconds, and bytes a second.
+
+    Raises :class:`NotAllowed` for who is no admin, :class:`NotFound` for a cluster that there is not.
+    """
+    session.require_admin("describe links")
+    if one == other:
+        raise UsageError(f"a link from '{one[:60]}' to itself", hint="name two clusters")
+    if not 0 <= latency < math.inf:
+        raise UsageError(f"--latency {latency:g} is out of range", hint="give seconds, at least 0")
+    if not 0 < bandwidth < 2**53:
+        raise UsageError(f"--bandwidth {bandwidth:g} is out of range", hint="give bytes a second, above 0")
+    with session.connection.transaction():
+        reader = session.snapshot_reader()
+        platform = reader.platform(session.connection, int(time.time()))
+        shown = ShownClusters(session.configuration.negotiation, platform, reader.consumables)
+        known = [cluster.name for cluster in shown.all]
+        for name in (one, other):
+            if name not in known:
+                raise NotFound(f"there is no cluster '{name[:60]}'", hint=f"there are {', '.join(known)[:200]}")
+        links.set_link(session.connection, one, other, latency, bandwidth)
+
+
+def delete_link(session: Session, one: str, other: str) -> None:
+    """Forget a link. Raises :class:`NotAllowed` for who is no admin, :class:`NotFound` for one that there is not."""
+    session.require_admin("describe links")
+    if not links.delete_link(session.connection, one, other):
+        raise NotFound(f"there is no link between '{one[:60]}' and '{other[:60]}'", hint="oaradmin links list")
