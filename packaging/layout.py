@@ -42,7 +42,6 @@ CALLS_DEEP = 2
 UPWARD = {
     ("oarpy.cluster_state", "oarpy.negotiation"),
     ("oarpy.modules", "oarpy.negotiation"),
-    ("oarpy.scheduler", "oarpy.negotiation"),
     ("oarpy.store", "oarpy.negotiation"),
     ("oarpy.client.jobs", "oarpy.client.events"),
     ("oarpy.client.jobs", "oarpy.client.platform"),

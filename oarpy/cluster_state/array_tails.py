@@ -118,7 +118,7 @@ def can_be_decided(snapshot: Snapshot) -> bool:
     """
     return (
         snapshot.ration == Ration()
-        and snapshot.negotiation is None
+        and snapshot.step is None
         and snapshot.rules.power is None
         and not any_parts(snapshot)
         and all(queue.order in QUEUE_ORDERS for queue in snapshot.queues)

@@ -252,7 +252,7 @@ class SnapshotReader:
         """Return ``snapshot`` with applications, and what is asked for running jobs, and of nodes."""
         if self._negotiating:
             line = self._line.negotiation(connection, snapshot)
-            snapshot = replace(snapshot, negotiation=line)
+            snapshot = replace(snapshot, step=line)
         if any(job.reservation is not None for job in snapshot.waiting):
             # after the jobs: what one is to take the place of is committed with it
             snapshot = replace(snapshot, amending=snapshot_rows.amending(connection))

@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from oarpy.negotiation.core.cluster_pass import NOTHING_NEGOTIATED, Negotiated, negotiate
 from oarpy.scheduler.memory import Memory, next_start
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
+from oarpy.scheduler.placing import PlacingOutcome
 from oarpy.scheduler.plan import Placement, Plan, plan
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.rules.amendments import NOTHING_AMENDED, Amended, amended
@@ -70,10 +70,10 @@ class Decisions:
     ``plan`` says where and when jobs wait, and the verdict on each. ``accepted`` are new reservations, ``victims`` the
     best-effort jobs to cancel, ``resumed`` suspended jobs that go on now. ``awaiting`` tells what accepted reservations
     wait for; ``events`` are (job, type, description) of those that start. Time alone changes none before ``wake_at``.
-    ``negotiated`` is what happened to applications. ``grown`` are extensions that are granted now, ``reclaimed`` parts
-    of jobs that are to go, each with the instant at which it is taken; they have the ids of the snapshot. What is
-    written changes what the next pass sees: who was accepted, say, clears its way then. ``windows`` are reservations
-    that move inside their windows, and what refused ones are offered.
+    ``outcome`` is what a step in the planner's stead tells besides. ``grown`` are extensions that are granted now,
+    ``reclaimed`` parts of jobs that are to go, each with the instant at which it is taken; they have the ids of the
+    snapshot. What is written changes what the next pass sees: who was accepted, say, clears its way then. ``windows``
+    are reservations that move inside their windows, and what refused ones are offered.
     """
 
     kept: Kept
@@ -88,7 +88,7 @@ class Decisions:
     walltimes: WalltimeAnswers
     power: PowerOrders
     wake_at: float | None
-    negotiated: Negotiated = NOTHING_NEGOTIATED
+    outcome: PlacingOutcome | None = None
     grown: tuple[JobStart, ...] = ()
     reclaimed: tuple[tuple[int, float], ...] = ()
     windows: WindowAnswers = NO_ANSWERS
@@ -108,7 +108,7 @@ def decide(
     refused: frozenset[int] = frozenset()
     while True:
         snapshot, windows = within_windows(promises.snapshot, matchers, refused)
-        foreseen, told = _foreseen(snapshot, memory, orders, matchers)
+        foreseen, outcome = _foreseen(snapshot, memory, orders, matchers)
         if not (unplaced := windows.unplaced(foreseen)):
             break
         refused |= unplaced
@@ -120,7 +120,6 @@ def decide(
         walltimes = answered(snapshot, foreseen, lambda changed: plan(changed, orders, matchers))
     power = power_for(snapshot, made)
     sorted_out = _SortedOut.of(made, snapshot)
-    ends_of_ghosts = (one.latest_end for one in told.ghosts)
     victims = _victims(made, due, kept.resumptions)
     return Decisions(
         kept,
@@ -143,9 +142,9 @@ def decide(
             snapshot,
             made,
             memory,
-            (*due.wake_at, walltimes.next_change, power.next_wake, *ends_of_ghosts),
+            (*due.wake_at, walltimes.next_change, power.next_wake, *(outcome.dates if outcome is not None else ())),
         ),
-        told,
+        outcome,
         tuple(one for one in sorted_out.starts if one.job < 0),
         _reclaimed(snapshot, victims),
         windows,
@@ -154,16 +153,16 @@ def decide(
 
 def _foreseen(
     snapshot: Snapshot, memory: Memory | None, orders: Mapping[str, Order], matchers: Matchers | None
-) -> tuple[Plan, Negotiated]:
-    """Place the jobs that wait, and say what happened to applications."""
-    if snapshot.negotiation is not None or memory is None or any_parts(snapshot):
+) -> tuple[Plan, PlacingOutcome | None]:
+    """Place the jobs that wait; return what there is to tell, if another than the planner did."""
+    if snapshot.step is not None or memory is None or any_parts(snapshot):
         if memory is not None:
             memory.forget()
-        if snapshot.negotiation is not None:
-            return negotiate(snapshot, orders, matchers)
-        return plan(snapshot, orders, matchers), NOTHING_NEGOTIATED
+        if snapshot.step is not None:
+            return snapshot.step.place(snapshot, orders, matchers)
+        return plan(snapshot, orders, matchers), None
     whole = snapshot.rules.power is not None
-    return memory.plan(snapshot, orders, matchers, whole=whole), NOTHING_NEGOTIATED
+    return memory.plan(snapshot, orders, matchers, whole=whole), None
 
 
 def any_parts(snapshot: Snapshot) -> bool:

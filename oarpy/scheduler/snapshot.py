@@ -7,11 +7,11 @@ Python integers used as bit sets: bit *i* is the *i*-th resource of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
@@ -20,15 +20,16 @@ from oarpy.model.dependency import Dependency
 from oarpy.model.job_types import BESTEFFORT, read_types
 from oarpy.model.quota_calendar import DEFAULT_LEVEL, Span
 from oarpy.model.request import Consumption, Group
-from oarpy.model.setting_values import GhostRule, PolicyName
+from oarpy.model.setting_values import PolicyName
 from oarpy.model.submission import NICEST, Submission
 from oarpy.model.typed_values import Number, Whole, Word
-from oarpy.negotiation.core.clusters import HOST, HostCluster
 from oarpy.scheduler.order.usage_shares import NO_HISTORY, Priorities
 from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.platform import Platform
-from oarpy.scheduler.verdicts import Verdict
 from oarpy.scheduler.windows.reservation_windows import Windows
+
+if TYPE_CHECKING:
+    from oarpy.scheduler.placing import PlacingStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,86 +356,6 @@ def local_instant(instant: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class NegotiatingJob:
-    """An application in line: what ranks it (an instant), what it asks for, and what it was shown and told last.
-
-    ``shown`` has profiles as they are sent, and ``groups`` what it was told of hosts that are free throughout, if it
-    wants that (``exact``). ``told`` are the tag and the start of the last estimate. ``answers`` says that its launcher
-    is there. It counts hosts, or blocks of another ``level``.
-    """
-
-    id: int
-    state: str
-    ranked: float
-    clusters: tuple[str, ...]
-    hosts: Mapping[str, int]
-    walltime: float
-    tag: int | str
-    serial: int = 0
-    shown: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    told: tuple[int | str, float] | None = None
-    answers: bool = True
-    level: str = HOST
-    exact: bool = False
-    groups: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class KeptHosts:
-    """Resources (``bits``) that job ``of`` has freed, kept back from ``made`` to ``latest_end``.
-
-    ``viewers`` are the applications that owe an answer, each with the number of the view that showed it to them, 0
-    before it was sent.
-    """
-
-    of: int
-    bits: int
-    made: float
-    latest_end: float
-    viewers: Mapping[int, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class FreedHosts:
-    """Resources (``bits``) that job ``of`` has freed since the last pass, and until when it might have kept them."""
-
-    of: int
-    bits: int
-    end: float
-
-
-@dataclass(frozen=True, slots=True)
-class KeptPlace:
-    """What the last pass for applications decided about one, as its placement says."""
-
-    verdict: Verdict
-    reason: str
-    start: float | None = None
-    end: float | None = None
-    bits: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Negotiation:
-    """The applications that are in line, the clusters that they choose from, and the hosts that are kept for them.
-
-    A pass that is not ``telling`` is for batch jobs alone: applications keep their ``places`` (by job), and nobody gets
-    what is kept for them until the next one that tells, at ``next_telling``. ``fair_start`` is in seconds.
-    """
-
-    line: tuple[NegotiatingJob, ...]
-    clusters: tuple[HostCluster, ...]
-    view_steps: int = 1000
-    ghosts: tuple[KeptHosts, ...] = ()
-    freed: tuple[FreedHosts, ...] = ()
-    rule: GhostRule = "needed"
-    fair_start: float = 0
-    telling: bool = True
-    next_telling: float = 0
-    places: Mapping[int, KeptPlace] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Snapshot:
     """Everything one pass looks at.
 
@@ -464,8 +385,8 @@ class Snapshot:
 
     What follows ``show_instant`` is for decisions that are no placements. ``asleep`` are resources that count as Alive
     because their nodes can be woken. ``power`` tells what was asked of nodes that are not up, ``rested`` which ones may
-    sleep and have been idle for long enough. ``negotiation`` is None where no application is in line, ``windows`` where
-    no reservation has a window or waits for its answer. Jobs get reasons
+    sleep and have been idle for long enough. ``step`` is who places the jobs that wait, None where the
+    planner does alone; ``windows`` is None where no reservation has a window or waits for its answer. Jobs get reasons
     only where that is to be ``explained``: who wants to know nothing but their places saves that time.
     """
 
@@ -496,7 +417,7 @@ class Snapshot:
     asleep: int = 0
     power: Mapping[str, Power] = field(default_factory=dict)
     rested: frozenset[str] = frozenset()
-    negotiation: Negotiation | None = None
+    step: PlacingStep | None = None
     explained: bool = True
     exclusive_levels: tuple[str, ...] = ()
     windows: Windows | None = None

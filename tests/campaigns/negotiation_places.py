@@ -14,11 +14,13 @@ from collections.abc import Sequence
 from random import Random
 
 from oarpy.negotiation.core.applications import Application, CountedRequest, NegotiationRules
+from oarpy.negotiation.core.cluster_pass import Negotiation
 from oarpy.negotiation.core.clusters import clusters_of
+from oarpy.negotiation.core.line import NegotiatingJob
 from oarpy.negotiation.core.occupation import CountedOccupation, KnownPlaces
 from oarpy.negotiation.profiles import Visits
 from oarpy.scheduler.decide import decide
-from oarpy.scheduler.snapshot import HoldingJob, NegotiatingJob, Negotiation, Snapshot
+from oarpy.scheduler.snapshot import HoldingJob, Snapshot
 from tests.harness.scheduling_cases import cluster, job, running
 
 _NOW = 1000
@@ -44,7 +46,7 @@ def starts(random: Random) -> list[tuple[float, float]]:
         for one, (number, walltime) in zip(asked, wanted, strict=True)
     ]
     negotiation = Negotiation(tuple(asked), clusters_of(platform))
-    snapshot = Snapshot(_NOW, platform, waiting=tuple(jobs), holding=tuple(holding), negotiation=negotiation)
+    snapshot = Snapshot(_NOW, platform, waiting=tuple(jobs), holding=tuple(holding), step=negotiation)
     planned = {one.job: one.start for one in decide(snapshot).plan.placements}
     counted = _counted(asked, holding, size)
     return [(counted[one.id], planned[one.id] or 0) for one in asked]

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from functools import reduce
 from operator import or_
 
+from oarpy.negotiation.core.line import Line
 from oarpy.scheduler.gantt.gantt import Claim
 from oarpy.scheduler.gantt.search import Found
 from oarpy.scheduler.job_roles import EXCLUSIVE
@@ -21,14 +22,12 @@ from oarpy.scheduler.order.queue_orders import Order
 from oarpy.scheduler.passes.planner import Decision, Planner
 from oarpy.scheduler.plan import Plan, placement_of
 from oarpy.scheduler.resources.matching import Matchers
-from oarpy.scheduler.snapshot import Negotiation, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 
 
-def place_batch_jobs(snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None) -> Plan:
+def place_batch_jobs(asked: Line, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None) -> Plan:
     """Place every waiting job but applications, which keep their places; nobody gets what is kept for these."""
-    asked = snapshot.negotiation
-    assert asked is not None
     planner = Planner(snapshot, orders, matchers)
     kept = _kept(snapshot, asked)
     planner.gantt.whole.take(snapshot.now, asked.next_telling, kept, EXCLUSIVE, found=False)
@@ -50,7 +49,7 @@ def is_served_later(job: WaitingJob) -> bool:
     return job.ranked is not None and job.part is None and not job.held and not job.fault
 
 
-def _kept(snapshot: Snapshot, asked: Negotiation) -> int:
+def _kept(snapshot: Snapshot, asked: Line) -> int:
     """Return what is kept back, and what was freed since the last pass and somebody in line may use."""
     names = {name for one in asked.line for name in one.clusters}
     usable = reduce(or_, (one.bits for one in asked.clusters if one.name in names), 0)
@@ -59,7 +58,7 @@ def _kept(snapshot: Snapshot, asked: Negotiation) -> int:
     return (freed | reduce(or_, (one.bits for one in asked.ghosts), 0)) & ~held
 
 
-def _decision(planner: Planner, job: WaitingJob, asked: Negotiation) -> Decision:
+def _decision(planner: Planner, job: WaitingJob, asked: Line) -> Decision:
     """Return what the last pass decided about an application, from now on."""
     place = asked.places.get(job.id)
     if place is None:

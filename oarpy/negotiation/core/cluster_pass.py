@@ -20,16 +20,18 @@ from oarpy.negotiation.core.batch_pass import is_served_later, place_batch_jobs
 from oarpy.negotiation.core.cluster_views import ClusterViews, GanttLook, Held
 from oarpy.negotiation.core.events import Event
 from oarpy.negotiation.core.ghosts import Ghost
+from oarpy.negotiation.core.line import KeptHosts, Line, NegotiatingJob
 from oarpy.negotiation.core.service import Service
 from oarpy.negotiation.free_groups import FreeGroups
 from oarpy.negotiation.profiles import BusyHosts, Time
+from oarpy.scheduler.decide import Decisions
 from oarpy.scheduler.job_roles import EXCLUSIVE, roles_of
 from oarpy.scheduler.order.queue_orders import Order
 from oarpy.scheduler.passes.planner import Decision, Planner
 from oarpy.scheduler.passes.turns import Turn
 from oarpy.scheduler.plan import Plan, placement_of
 from oarpy.scheduler.resources.matching import Matchers
-from oarpy.scheduler.snapshot import KeptHosts, NegotiatingJob, Negotiation, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 
 SOON = 1
@@ -43,16 +45,41 @@ class Negotiated:
     events: tuple[Event, ...] = ()
     ghosts: tuple[KeptHosts, ...] = ()
 
+    @property
+    def dates(self) -> tuple[float, ...]:
+        """Return the instants at which hosts are kept back no longer."""
+        return tuple(one.latest_end for one in self.ghosts)
 
-NOTHING_NEGOTIATED = Negotiated()
+
+_NOTHING = Negotiated()
 
 
-def negotiate(snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None) -> tuple[Plan, Negotiated]:
-    """Place every waiting job, applications by their requests; return the plan and what happened to applications."""
-    asked = snapshot.negotiation
-    assert asked is not None
-    if not asked.telling:
-        return place_batch_jobs(snapshot, orders, matchers), Negotiated(ghosts=asked.ghosts)
+@dataclass(frozen=True, slots=True)
+class Negotiation(Line):
+    """A line as the step of a pass that places the jobs that wait."""
+
+    def place(
+        self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None
+    ) -> tuple[Plan, Negotiated]:
+        """Place every waiting job, applications by their requests; say what happened to applications."""
+        if not self.telling:
+            return place_batch_jobs(self, snapshot, orders, matchers), Negotiated(ghosts=self.ghosts)
+        return _negotiate(self, snapshot, orders, matchers)
+
+
+def negotiation_of(snapshot: Snapshot) -> Negotiation | None:
+    """Return the negotiation of a pass, None where nobody is in line."""
+    return snapshot.step if isinstance(snapshot.step, Negotiation) else None
+
+
+def negotiated_by(decided: Decisions) -> Negotiated:
+    """Return what a pass did about applications."""
+    return decided.outcome if isinstance(decided.outcome, Negotiated) else _NOTHING
+
+
+def _negotiate(
+    asked: Line, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None
+) -> tuple[Plan, Negotiated]:
     planner = Planner(snapshot, orders, matchers)
     applications = {one.id: _application(one) for one in asked.line}
     rules = NegotiationRules(fair_start=asked.fair_start, security=snapshot.security_time, ghosts=asked.rule)
@@ -86,7 +113,7 @@ def _beyond(most: int) -> str:
 class _Ghosts:
     """Hosts that are kept back: as the rules count them, and as sets of resources."""
 
-    def __init__(self, snapshot: Snapshot, asked: Negotiation, rules: NegotiationRules) -> None:
+    def __init__(self, snapshot: Snapshot, asked: Line, rules: NegotiationRules) -> None:
         self._now, self._rules, self._clusters = snapshot.now, rules, asked.clusters
         self._bits: dict[int, int] = {}
         self.ghosts: list[Ghost] = []
@@ -161,7 +188,7 @@ def _application(one: NegotiatingJob) -> Application:
 class _GanttOccupation:
     """The Gantt of a planner as what is occupied; ``turn`` is whose turn it is."""
 
-    def __init__(self, planner: Planner, snapshot: Snapshot, asked: Negotiation, kept: _Ghosts) -> None:
+    def __init__(self, planner: Planner, snapshot: Snapshot, asked: Line, kept: _Ghosts) -> None:
         self.turn: Turn | None = None
         self._kept = kept
         self._taken = 0

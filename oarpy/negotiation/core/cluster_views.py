@@ -16,13 +16,14 @@ from math import inf
 from oarpy.negotiation.core.applications import ApplicationView
 from oarpy.negotiation.core.clusters import QUOTAS, HostCluster, counted_at
 from oarpy.negotiation.core.host_counts import HostCounts, Slots, profile_of, shortened
+from oarpy.negotiation.core.line import NegotiatingJob
 from oarpy.negotiation.free_groups import FreeGroups
 from oarpy.negotiation.profiles import BusyHosts
 from oarpy.scheduler.gantt.gantt import Gantt
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.order.quotas import Amount, Ledger, Limits
 from oarpy.scheduler.resources.platform import Platform
-from oarpy.scheduler.snapshot import NegotiatingJob, WaitingJob
+from oarpy.scheduler.snapshot import WaitingJob
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from oarpy.cluster_state.what_if import foreseen
 from oarpy.configuration import Configuration
 from oarpy.model.errors import OarpyError
 from oarpy.negotiation.core.cluster_views import ClusterViews, GanttLook
+from oarpy.negotiation.core.line import NegotiatingJob
 from oarpy.negotiation.messages import ClusterFilter
 from oarpy.negotiation.passes.cluster_facts import ClusterFacts, Informed, renewed
 from oarpy.negotiation.passes.shown_clusters import ShownClusters
@@ -19,7 +20,7 @@ from oarpy.negotiation.store import ghosts, links
 from oarpy.negotiation.store.applications import ApplicationRow
 from oarpy.scheduler.gantt.gantt import Gantt
 from oarpy.scheduler.job_roles import EXCLUSIVE
-from oarpy.scheduler.snapshot import NegotiatingJob, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.store.database import Connection
 
 

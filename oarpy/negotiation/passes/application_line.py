@@ -9,6 +9,8 @@ from math import ceil, inf
 from oarpy.configuration import NegotiationSettings
 from oarpy.model.errors import OarpyError
 from oarpy.model.states import IN_LINE_STATES, JobState, NegotiationState
+from oarpy.negotiation.core.cluster_pass import Negotiation
+from oarpy.negotiation.core.line import FreedHosts, KeptHosts, KeptPlace, NegotiatingJob
 from oarpy.negotiation.messages import ClusterFilter
 from oarpy.negotiation.passes.cluster_facts import ClusterFacts, Informed, renewed
 from oarpy.negotiation.passes.shown_clusters import ShownClusters
@@ -17,7 +19,7 @@ from oarpy.negotiation.store.applications import ApplicationRow
 from oarpy.negotiation.store.row_faults import fault
 from oarpy.scheduler.plan import Plan
 from oarpy.scheduler.resources.platform import Platform
-from oarpy.scheduler.snapshot import FreedHosts, KeptHosts, KeptPlace, NegotiatingJob, Negotiation, Snapshot
+from oarpy.scheduler.snapshot import Snapshot
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.store.database import Connection
 

@@ -14,14 +14,16 @@ from oarpy.cluster_state.snapshot_reader import Reading
 from oarpy.configuration import NegotiationSettings
 from oarpy.model.states import FINAL_STATES, NegotiationState
 from oarpy.modules.metascheduler.written_predictions import multirange
+from oarpy.negotiation.core.cluster_pass import negotiated_by, negotiation_of
 from oarpy.negotiation.core.clusters import QUOTAS
 from oarpy.negotiation.core.events import EstimatedStart, GivenHosts, StateMove, ViewChange
+from oarpy.negotiation.core.line import Line, NegotiatingJob
 from oarpy.negotiation.passes.application_line import ApplicationLine
 from oarpy.negotiation.store import applications, ghosts
 from oarpy.negotiation.store.applications import ApplicationRow
 from oarpy.scheduler.decide import Decisions
 from oarpy.scheduler.plan import Placement
-from oarpy.scheduler.snapshot import NegotiatingJob, Snapshot
+from oarpy.scheduler.snapshot import Snapshot
 from oarpy.store import notifications
 from oarpy.store.database import Connection
 
@@ -34,7 +36,7 @@ def owed(reading: Reading, settings: NegotiationSettings) -> float | None:
 
     That is so when a pass told them nothing, or left hosts kept back for which nobody owes an answer.
     """
-    asked, line = reading.snapshot.negotiation, reading.applications
+    asked, line = negotiation_of(reading.snapshot), reading.applications
     if asked is None or line is None:
         return None
     if asked.telling and not line.unowed:
@@ -56,7 +58,7 @@ class EarlyPasses:
 
     def wait(self, reading: Reading) -> float | None:
         """Return when a pass over this reading is due (epoch seconds), None if that is now."""
-        asked, line = reading.snapshot.negotiation, reading.applications
+        asked, line = negotiation_of(reading.snapshot), reading.applications
         if asked is None or line is None or asked.telling or self._seen is None:
             return None
         if self._due <= time.time() or _without_applications(reading) != self._seen:
@@ -65,7 +67,7 @@ class EarlyPasses:
 
     def committed(self, reading: Reading, due: float | None) -> None:
         """Note what a pass saw, and when the next one is due at the latest (epoch seconds)."""
-        self._seen = None if reading.snapshot.negotiation is None else _without_applications(reading)
+        self._seen = None if negotiation_of(reading.snapshot) is None else _without_applications(reading)
         self._due = inf if due is None else due
 
     def forget(self) -> None:
@@ -78,7 +80,7 @@ def _without_applications(reading: Reading) -> Snapshot:
     line, snapshot = reading.applications, reading.snapshot
     jobs = {row.job for row in line.rows} if line is not None else set()
     waiting = tuple(job for job in snapshot.waiting if job.id not in jobs)
-    return replace(snapshot, now=0, waiting=waiting, negotiation=None)
+    return replace(snapshot, now=0, waiting=waiting, step=None)
 
 
 def write(
@@ -88,12 +90,13 @@ def write(
 
     A pass for batch jobs alone leaves all of that as it is.
     """
-    if snapshot.negotiation is not None and not snapshot.negotiation.telling:
+    asked = negotiation_of(snapshot)
+    if asked is not None and not asked.telling:
         return
     rows = {row.job: row for row in line.rows}
     ended = [row.job for row in rows.values() if row.job_state in FINAL_STATES]
     applications.finish(connection, ended)
-    kept = decided.negotiated.ghosts
+    kept = negotiated_by(decided).ghosts
     if kept or line.kept:
         ghosts.keep(
             connection,
@@ -109,10 +112,10 @@ def write(
                 for one in kept
             ],
         )
-    line.unowed = any(not one.viewers for one in kept) and snapshot.negotiation is not None
+    line.unowed = any(not one.viewers for one in kept) and asked is not None
     kept_of = {one.of for one in kept}
     applications.finished(connection, [job for job in ended if job not in kept_of])
-    events = decided.negotiated.events
+    events = negotiated_by(decided).events
     moves = [event for event in events if isinstance(event, StateMove)]
     placed = [event.application for event in moves if event.state is NegotiationState.WAITING]
     begun = [event.application for event in moves if event.state is NegotiationState.STARTED]
@@ -120,33 +123,33 @@ def write(
         applications.place(connection, {job: rows[job].requests for job in placed})
     if begun:
         applications.start(connection, [job for job in begun if job in gone])
-    if snapshot.negotiation is not None:
-        _show(connection, line, decided, snapshot)
+    if asked is not None:
+        _show(connection, line, asked, decided, snapshot.now)
     if ended or events:
         notifications.tell(connection, "negotiator")
 
 
 def committed(line: ApplicationLine, decided: Decisions, snapshot: Snapshot) -> None:
     """Note what a pass has written for good."""
-    if snapshot.negotiation is None:
+    asked = negotiation_of(snapshot)
+    if asked is None:
         line.note_nobody()
-    elif snapshot.negotiation.telling:
+    elif asked.telling:
         line.note_told(decided.plan)
 
 
-def _show(connection: Connection, line: ApplicationLine, decided: Decisions, snapshot: Snapshot) -> None:
+def _show(connection: Connection, line: ApplicationLine, asked: Line, decided: Decisions, now: float) -> None:
     """Write views and estimates; a view is also told when nothing but facts about clusters has changed."""
-    assert snapshot.negotiation is not None
-    rows, events, placements = {row.job: row for row in line.rows}, decided.negotiated.events, decided.plan.by_job()
+    rows, events, placements = {row.job: row for row in line.rows}, negotiated_by(decided).events, decided.plan.by_job()
     changes = {event.application: event for event in events if isinstance(event, ViewChange)}
     started = {event.application for event in events if isinstance(event, GivenHosts)}
     views = []
-    for one in snapshot.negotiation.line:
+    for one in asked.line:
         change, row = changes.get(one.id), rows[one.id]
         serial = row.serial + 1 if change is None else change.serial
         informed = None if one.id in started else line.informed(one, row, serial)
         if change is not None or informed is not None:
-            profiles, groups = _view(one, row, change, snapshot.now)
+            profiles, groups = _view(one, row, change, now)
             told = None if informed is None else json.dumps(informed)
             views.append((one.id, serial, json.dumps(profiles), json.dumps(groups), told))
     applications.show(connection, views)

@@ -42,7 +42,7 @@ class Completions:
         self._waiting = {job.id: job for job in snapshot.waiting}
         self._queues: dict[float, tuple[frozenset[int], QueueInPlan]] = {}
         """By rank, the last plan of all jobs of that rank or a higher one, and who was left out."""
-        limited = snapshot.ration != Ration() or snapshot.asleep or snapshot.negotiation is not None
+        limited = snapshot.ration != Ration() or snapshot.asleep or snapshot.step is not None
         self._planned = snapshot.policy in FORESEEING and not limited
         self._entangled = any(map(needs_others, snapshot.waiting))
 

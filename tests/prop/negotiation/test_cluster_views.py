@@ -9,23 +9,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oarpy.model.request import Group, Level
+from oarpy.negotiation.core.cluster_pass import Negotiation, negotiated_by
 from oarpy.negotiation.core.clusters import QUOTAS, clusters_of, counted_at
 from oarpy.negotiation.core.events import ViewChange
 from oarpy.negotiation.core.host_counts import FAR
+from oarpy.negotiation.core.line import NegotiatingJob
 from oarpy.negotiation.free_groups import FreeGroups, earliest_exact
 from oarpy.negotiation.profiles import BusyHosts, Visits, earliest
 from oarpy.scheduler.decide import Decisions, decide
 from oarpy.scheduler.resources.platform import Platform, Resource
-from oarpy.scheduler.snapshot import (
-    Alternative,
-    HoldingJob,
-    NegotiatingJob,
-    Negotiation,
-    Outage,
-    QuotaRule,
-    Snapshot,
-    WaitingJob,
-)
+from oarpy.scheduler.snapshot import Alternative, HoldingJob, Outage, QuotaRule, Snapshot, WaitingJob
 from tests.harness.examples import examples
 
 NOW = 1000
@@ -95,7 +88,7 @@ class Case:
                 security_time=self.security,
                 filters=self.filters,
                 outages=self.outages,
-                negotiation=Negotiation(tuple(self.line), self.clusters),
+                step=Negotiation(tuple(self.line), self.clusters),
             )
         )
 
@@ -137,7 +130,7 @@ def _quotas(random: Random, resources: int) -> tuple[QuotaRule, ...]:
 
 
 def views(made: Decisions) -> dict[int, ViewChange]:
-    return {event.application: event for event in made.negotiated.events if isinstance(event, ViewChange)}
+    return {event.application: event for event in negotiated_by(made).events if isinstance(event, ViewChange)}
 
 
 def sizes(case: Case, level: str, names: tuple[str, ...]) -> dict[str, int]:

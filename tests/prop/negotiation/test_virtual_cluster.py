@@ -8,6 +8,7 @@ from random import Random
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from oarpy.negotiation.core.cluster_pass import negotiated_by
 from oarpy.negotiation.core.events import EstimatedStart, ViewChange
 from oarpy.scheduler.decide import Decisions
 from oarpy.scheduler.resources.bit_sets import positions
@@ -21,7 +22,7 @@ FEW = settings(max_examples=examples(60), deadline=None, suppress_health_check=[
 
 def decided(made: Decisions, now: float) -> dict[str, object]:
     """Return what a pass decided, as what it is compared by."""
-    events = made.negotiated.events
+    events = negotiated_by(made).events
     return {
         "places": {one.job: (one.start, frozenset(positions(one.bits))) for one in made.plan.placements},
         "views": {
@@ -32,7 +33,7 @@ def decided(made: Decisions, now: float) -> dict[str, object]:
         "estimates": {one.application: one.start for one in events if isinstance(one, EstimatedStart)},
         "ghosts": {
             one.of: (set(positions(one.bits)), one.made, one.latest_end, dict(one.viewers))
-            for one in made.negotiated.ghosts
+            for one in negotiated_by(made).ghosts
         },
     }
 
@@ -61,7 +62,7 @@ def test_after_an_event_views_and_answers_come_to_rest(random: Random) -> None:
     """In at most as many rounds as there are applications in line; a round is a pass that follows answers."""
     cluster, rounds = VirtualCluster(random, delays=False), 0
     for made, happened in cluster.run():
-        ghosts_ended = len(made.negotiated.ghosts) < len(cluster.ghosts) + len(cluster.freed)
+        ghosts_ended = len(negotiated_by(made).ghosts) < len(cluster.ghosts) + len(cluster.freed)
         rounds = 0 if happened or made.starts or ghosts_ended else rounds + 1
         assert rounds <= max(1, len(cluster.line))
 
@@ -81,5 +82,5 @@ def test_no_request_moves_the_start_of_one_ranked_ahead(random: Random) -> None:
             ahead = [one.job.id for one in cluster.line if one.job.ranked < min(changed)]
             ahead += [job.id for job in cluster.waiting if job.submitted < min(changed)]
             assert {job: starts[job] for job in ahead} == {job: before[job] for job in ahead}
-        quiet = not made.negotiated.ghosts
+        quiet = not negotiated_by(made).ghosts
         before, asked = starts, asking

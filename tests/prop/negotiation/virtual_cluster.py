@@ -11,22 +11,15 @@ from typing import Any
 
 from oarpy.model.request import Group, Level
 from oarpy.model.setting_values import GhostRule
+from oarpy.negotiation.core.cluster_pass import Negotiation, negotiated_by
 from oarpy.negotiation.core.clusters import clusters_of
 from oarpy.negotiation.core.events import EstimatedStart, ViewChange
+from oarpy.negotiation.core.line import FreedHosts, KeptHosts, NegotiatingJob
 from oarpy.negotiation.profiles import BusyHosts, Visits, earliest
 from oarpy.scheduler.decide import Decisions, decide
 from oarpy.scheduler.resources.bit_sets import positions
 from oarpy.scheduler.resources.platform import Platform, Resource
-from oarpy.scheduler.snapshot import (
-    Alternative,
-    FreedHosts,
-    HoldingJob,
-    KeptHosts,
-    NegotiatingJob,
-    Negotiation,
-    Snapshot,
-    WaitingJob,
-)
+from oarpy.scheduler.snapshot import Alternative, HoldingJob, Snapshot, WaitingJob
 from tests.prop.negotiation.naive_cluster import NaiveGhost, NaiveJob, NaivePass
 
 TAG = 1
@@ -149,7 +142,7 @@ class VirtualCluster:
             waiting=(*self.waiting, *jobs),
             security_time=self.security,
             filters={one.name: one.bits for one in self.clusters},
-            negotiation=negotiation,
+            step=negotiation,
         )
 
     def _apply(self, made: Decisions) -> None:
@@ -164,9 +157,9 @@ class VirtualCluster:
         gone = {one.job for one in made.starts}
         self.waiting = [job for job in self.waiting if job.id not in gone]
         self.line = [one for one in self.line if one.job.id not in gone]
-        self.ghosts, self.freed = list(made.negotiated.ghosts), []
+        self.ghosts, self.freed = list(negotiated_by(made).ghosts), []
         launchers = {one.job.id: one for one in self.line}
-        for event in made.negotiated.events:
+        for event in negotiated_by(made).events:
             one = launchers.get(getattr(event, "application", 0))
             if one is not None and isinstance(event, ViewChange):
                 changes: Any = {name: some.flat(self.now) for name, some in event.changes.items()}

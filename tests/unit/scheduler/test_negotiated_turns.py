@@ -11,19 +11,12 @@ from msgspec import structs
 
 from oarpy.model.dependency import Dependency
 from oarpy.model.setting_values import GhostRule
+from oarpy.negotiation.core.cluster_pass import Negotiation, negotiated_by
 from oarpy.negotiation.core.clusters import clusters_of
 from oarpy.negotiation.core.events import EstimatedStart, GivenHosts, ViewChange
+from oarpy.negotiation.core.line import FreedHosts, KeptHosts, KeptPlace, NegotiatingJob
 from oarpy.scheduler.decide import Decisions, decide
-from oarpy.scheduler.snapshot import (
-    FreedHosts,
-    HoldingJob,
-    KeptHosts,
-    KeptPlace,
-    NegotiatingJob,
-    Negotiation,
-    Snapshot,
-    WaitingJob,
-)
+from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 from tests.harness.scheduling_cases import cluster, job, running
 
@@ -67,7 +60,7 @@ def decided(
     )
     waiting = [*(one for one in jobs if isinstance(one, WaitingJob)), *(waiting for waiting, _ in applications)]
     holding = tuple(one for one in jobs if isinstance(one, HoldingJob))
-    return decide(Snapshot(now, FOUR, waiting=tuple(waiting), holding=holding, negotiation=negotiation))
+    return decide(Snapshot(now, FOUR, waiting=tuple(waiting), holding=holding, step=negotiation))
 
 
 def started(made: Decisions) -> list[int]:
@@ -81,7 +74,7 @@ def test_it_stands_between_the_jobs_submitted_before_and_after_its_first_request
     made = decided(behind, application(7, 4, ranked=5), before)
     starts = {one.job: one.start for one in made.plan.placements}
     assert starts == {1: 10, 7: 60, 2: 160}
-    assert EstimatedStart(7, 1, 60) in made.negotiated.events
+    assert EstimatedStart(7, 1, 60) in negotiated_by(made).events
 
 
 def test_its_view_is_what_those_before_it_hold_and_what_started_behind_it() -> None:
@@ -90,14 +83,16 @@ def test_its_view_is_what_those_before_it_hold_and_what_started_behind_it() -> N
     made = decided(holding, ahead, application(7, 4, ranked=5), application(8, 2, ranked=6))
     assert started(made) == []
     views = {
-        one.application: one.changes["all"].flat(10) for one in made.negotiated.events if isinstance(one, ViewChange)
+        one.application: one.changes["all"].flat(10)
+        for one in negotiated_by(made).events
+        if isinstance(one, ViewChange)
     }
     assert views == {7: [10, 30, 2, 10, 4], 8: [10, 30, 2, 110, 4]}
 
 
 def test_hosts_beyond_the_share_of_one_application_are_busy_to_it() -> None:
     made = decided(running(1, "1", 0, 40), running(2, "2-3", 0, 90), application(7, 2), share=0.5)
-    (view,) = [one.changes["all"].flat(10) for one in made.negotiated.events if isinstance(one, ViewChange)]
+    (view,) = [one.changes["all"].flat(10) for one in negotiated_by(made).events if isinstance(one, ViewChange)]
     assert view[:3] == [10, 30, 3]  # then job 2's two hosts, and two of the four after it
     assert view[4:] == [2]
 
@@ -105,7 +100,7 @@ def test_hosts_beyond_the_share_of_one_application_are_busy_to_it() -> None:
 def test_who_fits_starts_and_is_told_its_hosts() -> None:
     made = decided(application(7, 3))
     assert started(made) == [7]
-    assert GivenHosts(7, 1, {"all": 3}) in made.negotiated.events
+    assert GivenHosts(7, 1, {"all": 3}) in negotiated_by(made).events
 
 
 def test_what_a_job_has_left_is_kept_back_until_those_shown_it_have_answered() -> None:
@@ -113,33 +108,33 @@ def test_what_a_job_has_left_is_kept_back_until_those_shown_it_have_answered() -
     small = job(2, "/network_address=1", 50, submitted=9)
     made = decided(application(7, 2, ranked=5), small, freed=(left,))
     assert started(made) == []
-    assert made.negotiated.ghosts == (KeptHosts(1, ALL_FOUR, 10, 15, {7: 2}),)
+    assert negotiated_by(made).ghosts == (KeptHosts(1, ALL_FOUR, 10, 15, {7: 2}),)
     assert made.wake_at == 15
     owed = decided(application(7, 2, ranked=5), small, kept=(KeptHosts(1, ALL_FOUR, 10, 15, {7: 2}),), now=12)
-    assert (started(owed), len(owed.negotiated.ghosts)) == ([], 1)
+    assert (started(owed), len(negotiated_by(owed).ghosts)) == ([], 1)
     answered = decided(application(7, 4, ranked=5), small, kept=(KeptHosts(1, ALL_FOUR, 10, 15),), now=12)
-    assert (started(answered), answered.negotiated.ghosts) == ([7], ())
+    assert (started(answered), negotiated_by(answered).ghosts) == ([7], ())
     late = decided(application(7, 4, ranked=5), kept=(KeptHosts(1, ALL_FOUR, 10, 15, {7: 2}),), now=15)
-    assert (started(late), late.negotiated.ghosts) == ([7], ())
+    assert (started(late), negotiated_by(late).ghosts) == ([7], ())
 
 
 def test_nothing_is_kept_back_longer_than_the_walltime_would_have_lasted() -> None:
     made = decided(application(7, 2), freed=(FreedHosts(1, ALL_FOUR, 12),))
-    assert [one.latest_end for one in made.negotiated.ghosts] == [12]
+    assert [one.latest_end for one in negotiated_by(made).ghosts] == [12]
 
 
 def test_nothing_is_kept_back_for_those_whose_launcher_is_lost() -> None:
     made = decided(application(7, 2, answers=False), freed=(FreedHosts(1, ALL_FOUR, 300),))
-    assert (started(made), made.negotiated.ghosts) == ([7], ())
+    assert (started(made), negotiated_by(made).ghosts) == ([7], ())
 
 
 def test_a_job_ahead_of_all_who_owe_starts_on_what_is_kept_which_gives_way() -> None:
     ahead = job(2, "/network_address=3", 50, submitted=1)
     made = decided(ahead, application(7, 2, ranked=5), freed=(FreedHosts(1, ALL_FOUR, 300),))
     assert started(made) == [2]
-    (ghost,) = made.negotiated.ghosts
+    (ghost,) = negotiated_by(made).ghosts
     assert ghost.bits.bit_count() == 1
-    (view,) = [one for one in made.negotiated.events if isinstance(one, ViewChange)]
+    (view,) = [one for one in negotiated_by(made).events if isinstance(one, ViewChange)]
     assert view.changes["all"].flat(10) == [10, 5, 4, 45, 3]
 
 
@@ -148,13 +143,13 @@ def test_an_application_ahead_of_all_who_owe_starts_on_it_too() -> None:
         application(7, 3, ranked=5), application(8, 2, ranked=6), kept=(KeptHosts(1, ALL_FOUR, 10, 15, {8: 2}),), now=11
     )
     assert started(made) == [7]
-    assert [one.bits.bit_count() for one in made.negotiated.ghosts] == [1]
+    assert [one.bits.bit_count() for one in negotiated_by(made).ghosts] == [1]
 
 
 def test_what_gave_way_wholly_is_over() -> None:
     ahead = job(2, "/network_address=4", 50, submitted=1)
     made = decided(ahead, application(7, 2, ranked=5), freed=(FreedHosts(1, ALL_FOUR, 300),))
-    assert (started(made), made.negotiated.ghosts) == ([2], ())
+    assert (started(made), negotiated_by(made).ghosts) == ([2], ())
 
 
 def test_a_pass_for_batch_jobs_alone_leaves_applications_their_places() -> None:
@@ -165,7 +160,7 @@ def test_a_pass_for_batch_jobs_alone_leaves_applications_their_places() -> None:
     made = decided(long, short, application(7, 4, ranked=5), after, telling=False, places=places)
     told = made.plan.by_job()
     assert started(made) == [2]
-    assert made.negotiated.events == ()
+    assert negotiated_by(made).events == ()
     assert (told[7].start, told[7].reason, told[1].start, told[3].start) == (40, "as told", 140, 140)
 
 
@@ -179,7 +174,7 @@ def test_a_pass_for_batch_jobs_alone_gives_nobody_what_was_freed_and_makes_no_gh
     small = job(2, "/network_address=1", 50, submitted=1)
     left, kept = FreedHosts(1, 0b0111, 300), KeptHosts(9, 0b1000, 8, 13)
     made = decided(small, application(7, 2, ranked=5), freed=(left,), kept=(kept,), telling=False)
-    assert (started(made), made.negotiated.ghosts) == ([], (kept,))
+    assert (started(made), negotiated_by(made).ghosts) == ([], (kept,))
     assert made.plan.by_job()[2].start == 11
     elsewhere = replace(application(7, 2, ranked=5)[1], clusters=("none",))
     free = decided(small, (application(7, 2, ranked=5)[0], elsewhere), freed=(left,), telling=False)
@@ -190,7 +185,7 @@ def test_applications_beyond_the_first_ones_have_no_turn() -> None:
     made = decided(application(7, 2, ranked=5), application(8, 1, ranked=6), most=1)
     assert started(made) == [7]
     assert made.plan.by_job()[8].reason == "not looked at in this pass, which takes 1 applications"
-    assert {event.application for event in made.negotiated.events} == {7}
+    assert {event.application for event in negotiated_by(made).events} == {7}
 
 
 def test_a_ghost_gives_way_by_counts() -> None:
@@ -198,8 +193,8 @@ def test_a_ghost_gives_way_by_counts() -> None:
     ahead = job(2, "/network_address=2", 50, submitted=1)
     made = decided(ahead, application(7, 4, ranked=5), freed=(FreedHosts(1, 0b0011, 300),))
     assert started(made) == [2]
-    assert [one.bits for one in made.negotiated.ghosts] == [0b1100]
-    (view,) = [one for one in made.negotiated.events if isinstance(one, ViewChange)]
+    assert [one.bits for one in negotiated_by(made).ghosts] == [0b1100]
+    (view,) = [one for one in negotiated_by(made).events if isinstance(one, ViewChange)]
     assert view.changes["all"].flat(10) == [10, 5, 4, 45, 2]
 
 
@@ -221,7 +216,7 @@ def test_a_batch_job_that_starts_behind_it_is_in_its_view() -> None:
     small = job(3, "/network_address=1", 50, submitted=9)
     made = decided(running(1, "1-2", 0, 100), application(7, 4, ranked=5), small)
     assert started(made) == [3]
-    (view,) = [one.changes["all"].flat(10) for one in made.negotiated.events if isinstance(one, ViewChange)]
+    (view,) = [one.changes["all"].flat(10) for one in negotiated_by(made).events if isinstance(one, ViewChange)]
     assert view == [10, 50, 3, 40, 2]
 
 
@@ -230,4 +225,4 @@ def test_one_that_depends_on_a_job_behind_it_is_told_its_start_after_that_job() 
     anterior = job(8, "/network_address=1", 30, submitted=9)
     made = decided((structs.replace(waiting, depends_on=(Dependency(8),)), asked), anterior)
     assert started(made) == [8]
-    assert EstimatedStart(7, 1, 40) in made.negotiated.events
+    assert EstimatedStart(7, 1, 40) in negotiated_by(made).events
