@@ -34,11 +34,6 @@ def unplaced(row: AskedJob, reason: str) -> WaitingJob:
     return WaitingJob(row.id, row.user, project=row.project, queue=row.queue, held=row.held, fault=reason)
 
 
-def set_aside_text(reason: str) -> str:
-    """Return what the verdict of a job says that is tried again after a while."""
-    return f"set aside, and tried again soon: {reason}"
-
-
 def indecisive(snapshot: Snapshot, decides: Callable[[Snapshot], object]) -> dict[int, str]:
     """Return the jobs without which ``decides`` raises nothing, each with what it raised; empty if none are to blame.
 

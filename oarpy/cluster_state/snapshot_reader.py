@@ -28,7 +28,7 @@ from oarpy.cluster_state.outages import available_until, ends_of_availability, m
 from oarpy.cluster_state.priority_history import PriorityHistory
 from oarpy.cluster_state.quota_rules import QuotaRules
 from oarpy.cluster_state.rations import Rations
-from oarpy.cluster_state.set_aside import made_of, set_aside_text, unplaced
+from oarpy.cluster_state.set_aside import made_of, unplaced
 from oarpy.cluster_state.stored_jobs import StoredHolder, StoredJob
 from oarpy.cluster_state.waiting_rows import WaitingRows
 from oarpy.cluster_state.window_line import WindowLine
@@ -37,6 +37,7 @@ from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import Dependency
 from oarpy.model.errors import OarpyError, UsageError
 from oarpy.model.job_types import BESTEFFORT, read_types
+from oarpy.model.reasons import Reason, Why, local_instant
 from oarpy.model.request import Consumption, Group, Level
 from oarpy.model.setting_values import read_keep_alive
 from oarpy.model.states import FINAL_STATES, JobState
@@ -60,7 +61,6 @@ from oarpy.scheduler.snapshot import (
     WaitingJob,
     WalltimeRequest,
     conditions,
-    local_instant,
 )
 from oarpy.store.database import Connection
 from oarpy.store.jobs import walltime_changes
@@ -382,7 +382,7 @@ class SnapshotReader:
 
     def _job(self, row: StoredJob, depends_on: tuple[Dependency, ...], stopped: bool, withheld: str) -> WaitingJob:
         if withheld:
-            return unplaced(row, set_aside_text(withheld))
+            return unplaced(row, str(Reason(Why.SET_ASIDE, withheld)))
         dates, fault = _dates(row)
         unasked = row.id in self._line.unasked
         return WaitingJob.of(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from oarpy.model.job_types import BESTEFFORT
+from oarpy.model.reasons import Show, local_instant, sentence
 from oarpy.model.request import ResourceRequest
 from oarpy.scheduler.decide import Decisions
 from oarpy.scheduler.gantt.gantt import bits_held
@@ -24,7 +25,6 @@ from oarpy.scheduler.snapshot import (
     Reservation,
     Snapshot,
     WaitingJob,
-    local_instant,
 )
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.scheduler.windows.reservation_windows import Windows
@@ -90,7 +90,7 @@ def scenario_of(snapshot: Snapshot) -> Json:
 
 def decisions_json(decided: Decisions) -> Json:
     """Return everything that was decided but the placements of waiting jobs."""
-    ids_of = decided.kept.snapshot.platform.ids_of
+    ids_of, show = decided.kept.snapshot.platform.ids_of, decided.kept.snapshot.show_instant
     windows = {} if decided.windows == NO_ANSWERS else {"windows": _window_answers(decided.windows)}
     return {
         "starts": [
@@ -98,12 +98,12 @@ def decisions_json(decided: Decisions) -> Json:
             for one in decided.starts
         ],
         "accepted": [one.job for one in decided.accepted],
-        "refused": [asdict(one) for one in decided.refused],
+        "refused": [{**asdict(one), "reason": sentence(one.reason, show)} for one in decided.refused],
         "moved": [{"id": one.job.id, "resources": sorted(one.resources)} for one in decided.kept.moves],
         "resumptions": [asdict(one) for one in decided.kept.resumptions],
         "resumed": list(decided.resumed),
         "victims": list(decided.victims),
-        "awaiting": {str(job): text for job, text in decided.awaiting.items()},
+        "awaiting": {str(job): sentence(reason, show) for job, reason in decided.awaiting.items()},
         "events": [list(event) for event in decided.events],
         "walltimes": asdict(decided.walltimes),
         "power": asdict(decided.power),
@@ -135,8 +135,8 @@ def _windows(windows: Windows) -> Json:
     return {**_changed(windows, "of"), "of": {str(job): _changed(one) for job, one in windows.of.items()}}
 
 
-def placement_json(placement: Placement) -> Json:
-    """Return where and when a waiting job is placed, and why.
+def placement_json(placement: Placement, show: Show) -> Json:
+    """Return where and when a waiting job is placed, and why; ``show`` writes the instants in the reason.
 
     A reservation whose date has come waits for best-effort jobs to go as other jobs do, though it is accepted.
     """
@@ -148,7 +148,7 @@ def placement_json(placement: Placement) -> Json:
         "end": instant(placement.end),
         "resources": placement.resources,
         "verdict": (Verdict.RESOURCES_BUSY if waits else placement.verdict).value,
-        "reason": placement.reason,
+        "reason": sentence(placement.reason, show),
     }
 
 

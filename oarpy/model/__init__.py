@@ -6,6 +6,7 @@
 - ``states``: states of jobs and resources, and the allowed moves. ``quota_calendar``: which rules are valid when.
 - ``durations``, ``setting_values``, ``typed_values``: texts and documents from outside become values.
 - ``runs``: ids that follow each other.
+- ``reasons``: why a job does not start, as facts and in words.
 - ``errors``: what commands tell their users.
 
 Nothing here does input or output. May import nothing else of oarpy.

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from oarpy.model.reasons import Reason, Why
 from oarpy.scheduler.memory import Memory, next_start
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.placing import PlacingOutcome
@@ -59,7 +60,7 @@ class Refusal:
 
     job: int
     event: str
-    reason: str
+    reason: Reason
     offer: float | None = None
 
 
@@ -83,7 +84,7 @@ class Decisions:
     refused: tuple[Refusal, ...]
     victims: tuple[int, ...]
     resumed: tuple[int, ...]
-    awaiting: Mapping[int, str]
+    awaiting: Mapping[int, Reason]
     events: tuple[tuple[int, str, str], ...]
     walltimes: WalltimeAnswers
     power: PowerOrders
@@ -127,7 +128,7 @@ def decide(
         (*(one for one in sorted_out.starts if one.job > 0), *due.starts),
         (*kept.amended.accepted, *sorted_out.accepted),
         (
-            *(Refusal(job, REFUSED, f"reservation refused: {reason}") for job, reason in kept.amended.refused),
+            *(Refusal(job, REFUSED, _refused(reason)) for job, reason in kept.amended.refused),
             *sorted_out.refused,
             *(Refusal(job, GIVEN_UP, reason) for job, reason in due.expired),
             *sorted_out.lapsed,
@@ -217,14 +218,19 @@ class _SortedOut:
                 found.accepted.append(one)
             elif one.job in asked:
                 if one.verdict is not Verdict.HELD:
-                    reason = f"reservation refused: {one.reason.removeprefix('refused: ') or one.verdict}"
-                    found.refused.append(Refusal(one.job, REFUSED, reason, one.offer))
+                    found.refused.append(Refusal(one.job, REFUSED, _refused(one.reason), one.offer))
             elif one.lapse is not None:
                 missed.append(Refusal(one.job, one.lapse, one.reason))
         if missed:  # one that is on hold is told when it is resumed
             held = {job.id for job in snapshot.waiting if job.held and not job.stopped}
             found.lapsed = [one for one in missed if one.job not in held]
         return found
+
+
+def _refused(reason: Reason) -> Reason:
+    """Return why the job of a reservation ends, which was refused for a ``reason``."""
+    because = reason if reason.because is None else reason.because
+    return Reason(Why.RESERVATION_REFUSED, because=because, at=None if reason.because is None else reason.at)
 
 
 def _start(placement: Placement, now: float) -> JobStart:

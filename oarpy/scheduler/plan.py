@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from oarpy.model.reasons import Reason
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.passes.planner import Decision, Planner
 from oarpy.scheduler.resources.matching import Matchers
@@ -29,7 +30,7 @@ class Placement:
 
     job: int
     verdict: Verdict
-    reason: str
+    reason: Reason
     platform: Platform
     alternative: int | None = None
     start: float | None = None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -19,6 +18,7 @@ from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import Dependency
 from oarpy.model.job_types import BESTEFFORT, read_types
 from oarpy.model.quota_calendar import DEFAULT_LEVEL, Span
+from oarpy.model.reasons import plain_instant
 from oarpy.model.request import Consumption, Group
 from oarpy.model.setting_values import PolicyName
 from oarpy.model.submission import NICEST, Submission
@@ -343,16 +343,6 @@ class Rules:
 
 Power = Literal["up", "falling", "asleep", "waking"]
 """A node that is ``falling`` was decided to sleep, and its command was not run yet: it cannot be woken before."""
-
-
-def plain_instant(instant: float) -> str:
-    """Write an instant as the number that it is on the axis."""
-    return f"{instant:.15g}"
-
-
-def local_instant(instant: float) -> str:
-    """Write an instant of the epoch as people here write dates: ``2026-05-01 12:00:00``."""
-    return datetime.fromtimestamp(instant).strftime("%Y-%m-%d %H:%M:%S")
 
 
 @dataclass(frozen=True, slots=True)

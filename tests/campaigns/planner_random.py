@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from random import Random
 
 from oarpy.cluster_state.trace import placement_json
+from oarpy.model.reasons import plain_instant
 from oarpy.model.setting_values import POLICIES
 from oarpy.scheduler.plan import plan
 from oarpy.simulation.scenarios.reader import read_scenario
@@ -33,7 +34,7 @@ def difference(scenario: Json, counted: Counter[str]) -> str | None:
     counted["files"] += 1
     counted["jobs that are cancelled"] += len(made.kill)
     for placement in made.placements:
-        here, naive = placement_json(placement), reference.results[placement.job]
+        here, naive = placement_json(placement, plain_instant), reference.results[placement.job]
         there = {"verdict": naive.verdict, **{name: getattr(naive, name) for name in _COMPARED}}
         # EASY tries a job behind the head now alone: why it waits depends on how hard a planner tries
         unforeseen = scenario["policy"] == "easy" and naive.start is None and naive.verdict not in _SURE

@@ -47,7 +47,10 @@ def test_a_case_written_as_a_scenario_is_decided_the_same(text: str) -> None:
     snapshot = snapshot_of(text)
     again = read_scenario(json.dumps(scenario_of(snapshot)), SiteOrders())
     decided, once_more = (decide(one, None, SiteOrders()) for one in (snapshot, again))
-    assert [*map(placement_json, once_more.plan.placements)] == [*map(placement_json, decided.plan.placements)]
+    show = snapshot.show_instant
+    assert [placement_json(one, show) for one in once_more.plan.placements] == [
+        placement_json(one, show) for one in decided.plan.placements
+    ]
     assert decisions_json(once_more) == decisions_json(decided)
 
 

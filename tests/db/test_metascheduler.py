@@ -17,6 +17,7 @@ from oarpy.cluster_state import array_tails
 from oarpy.cluster_state.order_plugins import SiteOrders
 from oarpy.cluster_state.snapshot_reader import Reading
 from oarpy.model.dependency import Dependency, Outcome
+from oarpy.model.reasons import NO_REASON
 from oarpy.modules.loop.module import run
 from oarpy.modules.metascheduler.metascheduler import Metascheduler
 from oarpy.scheduler.memory import Memory
@@ -197,7 +198,9 @@ def test_a_job_that_asks_for_something_else_since_it_was_read_is_left_to_the_nex
     )
     cluster.sql("DELETE FROM moldable_descriptions WHERE moldable_id = %s", moldables[job])
     starts = [decisions.StartRow(one, moldables[one], 60, [number]) for number, one in enumerate((job, other), 1)]
-    foretold = [decisions.Prediction(one, "starts", "", moldables[one], 1.0, 2.0, "{[1,1]}") for one in (job, other)]
+    foretold = [
+        decisions.Prediction(one, "starts", NO_REASON, moldables[one], 1.0, 2.0, "{[1,1]}") for one in (job, other)
+    ]
     decisions.predict(cluster.connection, foretold)
     assert [row[0] for row in cluster.sql("SELECT job_id FROM gantt_predictions")] == [other]
     assert decisions.start(cluster.connection, starts) == [other]

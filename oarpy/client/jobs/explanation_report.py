@@ -7,8 +7,9 @@ from math import inf
 
 from oarpy.client.jobs.description import exit_text, expected_record, expected_sentence
 from oarpy.client.jobs.explanation import Explanation
-from oarpy.client.rendering import JsonValue, dated, local_date, one_line
+from oarpy.client.rendering import JsonValue, local_date, one_line
 from oarpy.model.durations import format_duration
+from oarpy.model.reasons import reason_record, sentence
 from oarpy.model.states import JobState
 from oarpy.scheduler.explain.blocking_jobs import Holder, QuotaUse
 from oarpy.scheduler.explain.counterfactuals import Counterfactuals, Shortage
@@ -82,7 +83,8 @@ def _answer_record(answer: Counterfactuals, owners: Mapping[int, str]) -> dict[s
         count = {"level": fewer.level, "count": fewer.count, "request": str(fewer.request)}
     return {
         "verdict": str(answer.verdict),
-        "reason": answer.reason,
+        "reason": sentence(answer.reason, local_date),
+        "reason_data": reason_record(answer.reason),
         "start": answer.start,
         "resources": answer.resources,
         "alternative": answer.alternative,
@@ -144,7 +146,7 @@ def _first(explanation: Explanation, answer: Counterfactuals) -> str:
     number = explanation.standing.job
     head = f"Job {number} {_VERDICTS[answer.verdict]} ({answer.verdict})"
     if answer.verdict is not Verdict.HELD:
-        return f"{head}: {dated(answer.reason)}."
+        return f"{head}: {sentence(answer.reason, local_date)}."
     if explanation.stopped:
         return f"{head}: queue '{explanation.standing.queue}' is not active, an administrator can start it."
     return f"{head}: oarresume {number} lets it go on."

@@ -6,9 +6,10 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from oarpy.client.rendering import JsonValue, dated, local_date
+from oarpy.client.rendering import JsonValue, local_date
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound
+from oarpy.model.reasons import NO_REASON, sentence
 from oarpy.scheduler.order.queue_orders import QUEUE_ORDERS
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.store.jobs.job_listing import ListedJob
@@ -80,7 +81,7 @@ def text(found: Precedence) -> str:
         return f"{found.text}\n"
     lines = [f"Job {found.other} was started at {local_date(found.at)}.", f"Why: {found.text}."]
     if found.waited is not None:
-        told = dated(found.waited.reason)
+        told = sentence(found.waited.reason, local_date)
         lines.append(f"Job {found.job} was told at {local_date(found.waited.at)}: {told} ({found.waited.verdict}).")
     return "\n".join(lines) + "\n"
 
@@ -104,7 +105,7 @@ def _row(row: VerdictRow | None) -> JsonValue:
     return {
         "at": row.at,
         "verdict": row.verdict,
-        "reason": row.reason,
+        "reason": sentence(row.reason, local_date),
         "predicted_start": row.start,
         "queue": row.queue,
         "queue_priority": row.priority,
@@ -125,10 +126,11 @@ def _without_start(job: int, other: ListedJob) -> Precedence:
 
 
 def _reason(job: int, theirs: VerdictRow, waited: VerdictRow | None, *, passed: bool) -> tuple[str, str]:
-    if theirs.reason:
+    if theirs.reason != NO_REASON:
         return "reservation", f"job {theirs.job} is an advance reservation, which starts at its date"
     if waited is not None and waited.verdict in _OWN:
-        return _OWN[Verdict(waited.verdict)], f"job {job} could not be started anyway: {dated(waited.reason)}"
+        told = sentence(waited.reason, local_date)
+        return _OWN[Verdict(waited.verdict)], f"job {job} could not be started anyway: {told}"
     if passed:
         foreseen = "" if waited is None or waited.start is None else f", foreseen for {local_date(waited.start)} then,"
         return "backfilled", (

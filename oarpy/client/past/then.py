@@ -12,6 +12,7 @@ from oarpy.client.past import gantt_chart
 from oarpy.client.rendering import Column, JsonValue, Look, Table, json_text, local_date
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound
+from oarpy.model.reasons import sentence
 from oarpy.store.jobs.scope import JobScope
 from oarpy.store.passes import verdict_history
 from oarpy.store.past import instants
@@ -104,7 +105,7 @@ def why(session: Session, job: int, at: datetime, *, as_json: bool) -> str:
             record |= {
                 "verdict": verdict.verdict,
                 "since": verdict.at,
-                "reason": verdict.reason,
+                "reason": sentence(verdict.reason, local_date),
                 "predicted_start": verdict.start,
                 "queue": verdict.queue,
                 "queue_priority": verdict.priority,
@@ -114,7 +115,7 @@ def why(session: Session, job: int, at: datetime, *, as_json: bool) -> str:
         return json_text(record)
     lines = [f"At {local_date(at.timestamp())}, job {job} of {found.user} was {found.state}."]
     if verdict is not None and waited:
-        lines.append(f"Since {local_date(verdict.at)}: {rendering.dated(verdict.reason)} ({verdict.verdict}).")
+        lines.append(f"Since {local_date(verdict.at)}: {sentence(verdict.reason, local_date)} ({verdict.verdict}).")
         if verdict.start is not None:
             lines.append(f"Its start was foreseen for {local_date(verdict.start)} when that was found.")
         lines.append(f"Queue {verdict.queue} (priority {verdict.priority}) went by the order '{verdict.order}'.")

@@ -16,6 +16,7 @@ from oarpy.cluster_state.past_starts import CHANCE, learnt
 from oarpy.cluster_state.what_if import read_only, with_jobs
 from oarpy.cluster_state.window_line import with_windows
 from oarpy.model.errors import AdmissionRefused
+from oarpy.model.reasons import Reason
 from oarpy.model.windows import AskedWindow
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.passes.probe import Probe
@@ -54,7 +55,7 @@ class Forecast:
     """What the pass says of one job; ``alternative`` counts from 0."""
 
     verdict: Verdict
-    reason: str
+    reason: Reason
     alternative: int | None = None
     place: Place | None = None
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from oarpy.admission.filters.parts import without_usual
 from oarpy.client.jobs.description import few_starts, start_interval
-from oarpy.client.rendering import JsonValue, dated, local_date, one_line
+from oarpy.client.rendering import JsonValue, local_date, one_line
 from oarpy.client.submission.dry_run import DryRun, Forecast, Place, PredictedStart, Way
 from oarpy.client.submission.report import trace_lines
 from oarpy.model.durations import format_duration
+from oarpy.model.reasons import sentence
 from oarpy.model.request import parse_request
 from oarpy.model.submission import Submission
 from oarpy.scheduler.forecast.start_intervals import LEVEL
@@ -125,7 +126,7 @@ def _window(found: PredictedStart) -> list[str]:
 
 def _reason(forecast: Forecast) -> str:
     """Return the verdict and its reason, which alone is enough where it begins with the verdict."""
-    reason = dated(forecast.reason)
+    reason = sentence(forecast.reason, local_date)
     return reason if reason.startswith(str(forecast.verdict)) else f"{forecast.verdict}: {reason}"
 
 
@@ -208,7 +209,7 @@ def _when(forecast: Forecast) -> str:
 
 def _forecast_record(forecast: Forecast) -> dict[str, JsonValue]:
     place = _place_record(forecast.place)
-    return {"verdict": str(forecast.verdict), "reason": dated(forecast.reason), **place}
+    return {"verdict": str(forecast.verdict), "reason": sentence(forecast.reason, local_date), **place}
 
 
 def _expected_record(found: PredictedStart) -> JsonValue:

@@ -17,12 +17,13 @@ import structlog
 from oarpy.cluster_state.array_tails import ArrayTails, can_be_decided
 from oarpy.cluster_state.order_plugins import SiteOrders
 from oarpy.cluster_state.priority_history import record_rules
-from oarpy.cluster_state.set_aside import indecisive, left_out, set_aside_text
+from oarpy.cluster_state.set_aside import indecisive, left_out
 from oarpy.cluster_state.snapshot_reader import Reading, SnapshotReader
 from oarpy.cluster_state.trace import decisions_json, placement_json, scenario_of
 from oarpy.configuration import Configuration
 from oarpy.model.durations import format_duration
 from oarpy.model.job_types import JobTypes, read_types
+from oarpy.model.reasons import Reason, Why
 from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.loop.module import Outcome
 from oarpy.modules.metascheduler import told_windows
@@ -52,6 +53,7 @@ log = structlog.get_logger()
 Predictions = dict[int, decisions.Prediction]
 """By job."""
 
+_PROMISED = Reason(Why.PROMISED)
 _REWRITE_PERIOD = 60
 """Seconds after which predictions and rules of karma are written again, whatever was done to them by hand.
 
@@ -283,7 +285,7 @@ class _Rows:
         moldable = self.moldable(one.job, one.alternative)
         return decisions.Prediction(one.job, one.verdict, one.reason, moldable, one.start, one.end, texts.of(one.bits))
 
-    def awaiting(self, one: Reservation, reason: str) -> decisions.Prediction:
+    def awaiting(self, one: Reservation, reason: Reason) -> decisions.Prediction:
         """Return what is told of an accepted reservation."""
         moldable, resources = self.moldable(one.job.id, one.alternative), multirange(one.resources)
         return decisions.Prediction(one.job.id, Verdict.RESERVED, reason, moldable, one.start, one.end, resources)
@@ -297,13 +299,14 @@ def _predictions(
         for placement in decided.plan.placements
         if placement.job not in gone and placement.job > 0 and placement.verdict is not Verdict.STARTS
     }
-    for job, reason in withheld.items():
+    for job, words in withheld.items():
         if job not in gone and job in rows.jobs and job not in rows.reserved:
-            predictions[job] = decisions.Prediction(job, Verdict.NEVER, set_aside_text(reason), None, None, None, "{}")
-    awaiting = {**decided.awaiting, **withheld}
+            reason = Reason(Why.SET_ASIDE, words)
+            predictions[job] = decisions.Prediction(job, Verdict.NEVER, reason, None, None, None, "{}")
+    awaiting = {**decided.awaiting, **{job: Reason(Why.FAULT, words) for job, words in withheld.items()}}
     for one in decided.kept.snapshot.reservations:
         if one.job.id not in gone:
-            predictions[one.job.id] = rows.awaiting(one, awaiting.get(one.job.id, "accepted reservation"))
+            predictions[one.job.id] = rows.awaiting(one, awaiting.get(one.job.id, _PROMISED))
     return predictions
 
 
@@ -332,7 +335,7 @@ def _answer_walltimes(connection: Connection, answers: WalltimeAnswers) -> None:
 def _record(folder: Path, snapshot: Snapshot, decided: Decisions) -> None:
     """Leave what a pass saw and decided: two files, named by the clock."""
     name = f"pass-{time.time_ns()}"
-    placements = [placement_json(one) for one in decided.plan.placements]
+    placements = [placement_json(one, snapshot.show_instant) for one in decided.plan.placements]
     told = {"jobs": placements, "decisions": decisions_json(decided)}
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from math import isfinite
 
+from oarpy.model.reasons import NO_REASON, Reason, Why
 from oarpy.modules.metascheduler.written_predictions import multirange
 from oarpy.scheduler.gantt.demands import CompiledRequests
 from oarpy.scheduler.order.queue_orders import OF_THE_JOB_ALONE, Candidate, Order, numbers
@@ -16,6 +17,7 @@ from oarpy.store.passes.decisions import Prediction
 from oarpy.store.passes.verdict_history import VerdictRow, last_verdicts, note
 
 _Rank = tuple[bool, float, tuple[float, ...]]
+_ITS_DATE = Reason(Why.ITS_DATE)
 _MOST_FORGOTTEN = 10_000
 """Jobs up to which the verdicts of those that do not wait any more are remembered."""
 
@@ -92,7 +94,7 @@ class _Ranks:
             self._lasting, self._basis = {}, basis if lasts else ()
 
     def row(
-        self, job_id: int, verdict: str, reason: str, start: float | None, passed: Sequence[int] = ()
+        self, job_id: int, verdict: str, reason: Reason, start: float | None, passed: Sequence[int] = ()
     ) -> VerdictRow:
         """Return what is kept of a job."""
         job = self._jobs[job_id]
@@ -115,7 +117,7 @@ class _Ranks:
         for job in jobs:
             mine = ranks.get(job.id)
             passed = [] if mine is None else [other for rank, other in before if rank < mine]
-            rows.append(self.row(job.id, Verdict.STARTS, "its reservation" if mine is None else "", now, passed))
+            rows.append(self.row(job.id, Verdict.STARTS, _ITS_DATE if mine is None else NO_REASON, now, passed))
         return rows
 
     def _waiting_before(self, last: _Rank, started: Collection[int]) -> list[tuple[_Rank, int]]:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from functools import reduce
 from operator import or_
 
+from oarpy.model.reasons import Reason, Why
 from oarpy.negotiation.core.line import Line
 from oarpy.scheduler.gantt.gantt import Claim
 from oarpy.scheduler.gantt.search import Found
@@ -62,7 +63,7 @@ def _decision(planner: Planner, job: WaitingJob, asked: Line) -> Decision:
     """Return what the last pass decided about an application, from now on."""
     place = asked.places.get(job.id)
     if place is None:
-        return Decision(Verdict.BEHIND_HIGHER_PRIORITY, "its request is looked at by the next pass for applications")
+        return Decision(Verdict.BEHIND_HIGHER_PRIORITY, Reason(Why.NEXT_NEGOTIATION))
     options = planner.options.alive(job)
     if place.start is None or place.end is None or not options:
         return Decision(place.verdict, place.reason)

@@ -14,6 +14,7 @@ from functools import reduce
 from math import inf, nextafter
 from operator import or_
 
+from oarpy.model.reasons import Reason, Why
 from oarpy.model.states import NegotiationState
 from oarpy.negotiation.core.applications import Application, ApplicationView, CountedRequest, NegotiationRules
 from oarpy.negotiation.core.batch_pass import is_served_later, place_batch_jobs
@@ -86,6 +87,7 @@ def _negotiate(
     kept = _Ghosts(snapshot, asked, rules)
     gantt = _GanttOccupation(planner, snapshot, asked, kept)
     service = Service(gantt, kept.ghosts, rules, snapshot.now)
+    beyond = Reason(Why.LIMIT_OF_APPLICATIONS, count=len(asked.line))
     for turn in planner.turns():
         application, job = applications.get(turn.job.id), turn.job
         gantt.turn = turn
@@ -94,7 +96,7 @@ def _negotiate(
         elif application is not None:  # it had its view, and waited for a job behind it
             application.start = gantt.place(application)
         elif is_served_later(job):
-            planner.settle(job, Decision(Verdict.BEHIND_HIGHER_PRIORITY, _beyond(len(asked.line))))
+            planner.settle(job, Decision(Verdict.BEHIND_HIGHER_PRIORITY, beyond))
         else:
             planner.look_at(turn)
         if gantt.note_start(job) and (application is None or turn.again):
@@ -104,10 +106,6 @@ def _negotiate(
     events = tuple(service.close())
     taken = reduce(or_, (one.bits for one in made.placements if one.verdict is Verdict.STARTS), 0)
     return made, Negotiated(events, kept.left(taken))
-
-
-def _beyond(most: int) -> str:
-    return f"not looked at in this pass, which takes {most} applications"
 
 
 class _Ghosts:

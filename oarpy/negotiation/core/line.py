@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from oarpy.model.reasons import Reason
 from oarpy.model.setting_values import GhostRule
 from oarpy.negotiation.core.clusters import HOST, HostCluster
 from oarpy.scheduler.verdicts import Verdict
@@ -65,7 +66,7 @@ class KeptPlace:
     """What the last pass for applications decided about one, as its placement says."""
 
     verdict: Verdict
-    reason: str
+    reason: Reason
     start: float | None = None
     end: float | None = None
     bits: int = 0

@@ -12,6 +12,7 @@ from math import inf
 
 from oarpy.cluster_state.snapshot_reader import Reading
 from oarpy.configuration import NegotiationSettings
+from oarpy.model.reasons import local_instant, sentence
 from oarpy.model.states import FINAL_STATES, NegotiationState
 from oarpy.modules.metascheduler.written_predictions import multirange
 from oarpy.negotiation.core.cluster_pass import negotiated_by, negotiation_of
@@ -174,4 +175,5 @@ def _view(
 
 def _estimate(event: EstimatedStart, placement: Placement) -> dict[str, object]:
     start = None if event.start == inf else event.start
-    return {"tag": event.tag, "start": start, "verdict": str(placement.verdict), "reason": placement.reason}
+    reason = sentence(placement.reason, local_instant)
+    return {"tag": event.tag, "start": start, "verdict": str(placement.verdict), "reason": reason}

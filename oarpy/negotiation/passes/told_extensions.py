@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from oarpy.model.reasons import local_instant, sentence
 from oarpy.model.states import ExtensionState
 from oarpy.negotiation.passes.extension_line import ExtensionLine, held_id, waiting_id
 from oarpy.scheduler.decide import Decisions
@@ -55,6 +56,6 @@ def _news(row: ExtensionRow, placement: Placement) -> str:
         "tag": row.tag,
         "start": placement.start,
         "verdict": str(placement.verdict),
-        "reason": placement.reason,
+        "reason": sentence(placement.reason, local_instant),
     }
     return "" if estimate == row.told else json.dumps(estimate)

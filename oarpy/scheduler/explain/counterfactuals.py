@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
+from oarpy.model.reasons import HELD, Reason
 from oarpy.model.request import Consumption, Group, Level, ResourceRequest
 from oarpy.scheduler.explain.blocking_jobs import Holder, QuotaUse, holders, quota_use
 from oarpy.scheduler.explain.written_filters import WrittenFilters, all_written
@@ -93,7 +94,7 @@ class Counterfactuals:
 
     job: int
     verdict: Verdict
-    reason: str
+    reason: Reason
     alternative: int | None
     start: float | None
     bits: int
@@ -142,7 +143,7 @@ def counterfactuals(
     claim = None if decision.found is None else decision.found.claim
     start = None if claim is None else waking.start(claim, snapshot.now)
     if job.held:
-        return Counterfactuals(job_id, Verdict.HELD, "held", None, None, 0, resumed=start)
+        return Counterfactuals(job_id, Verdict.HELD, HELD, None, None, 0, resumed=start)
     way = 0 if decision.found is None else decision.found.option.index
     answer = Counterfactuals(
         job=job_id,

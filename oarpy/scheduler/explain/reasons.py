@@ -11,6 +11,7 @@ from operator import or_
 
 from msgspec import structs
 
+from oarpy.model.reasons import MOST_NAMED, NamedOutage, QuotaLimit, Reason, ShortAmount, Why
 from oarpy.scheduler.gantt.demands import CompiledAlternative, CompiledRequests, Demand
 from oarpy.scheduler.gantt.gantt import Gantt, bits_held
 from oarpy.scheduler.gantt.search import Answer, Search
@@ -20,7 +21,7 @@ from oarpy.scheduler.resources.matching import shortage
 from oarpy.scheduler.snapshot import Outage, Snapshot, WaitingJob, condition
 from oarpy.scheduler.verdicts import Verdict
 
-Explanation = tuple[Verdict, str]
+Explanation = tuple[Verdict, Reason]
 
 
 class Explainer:
@@ -29,7 +30,7 @@ class Explainer:
     def __init__(self, baseline: Gantt, search: Search, options: CompiledRequests, snapshot: Snapshot) -> None:
         self.baseline = baseline
         self._search, self._options, self._snapshot = search, options, snapshot
-        self._now, self._show = snapshot.now, snapshot.show_instant
+        self._now = snapshot.now
         self.bound: dict[int, Limit] = {}
         """The quotas that were named, by job."""
         self._beside: dict[tuple[object, ...], bool] = {}
@@ -47,29 +48,26 @@ class Explainer:
         if demand.limits is not None and (
             answer.fitted == self._now or (answer.fitted is not None and not answer.found)
         ):
-            return Verdict.QUOTA, f"{self._quota(demand, answer)}{self._reached(answer)}"
+            return Verdict.QUOTA, self._reached(self._quota(demand, answer), answer)
         if demand.limits is None:
             beside = self._fits_beside(demand, answer)
         else:
             chosen = demand if answer.found is None else structs.replace(demand, options=(answer.found.option,))
             alone = self._search.at(self.baseline, chosen, self._now)
             if alone.fitted is not None and not alone.found:
-                return Verdict.QUOTA, f"{self._quota(demand, alone)}, reached by running jobs"
+                return Verdict.QUOTA, Reason(Why.QUOTA_OF_RUNNING, quota=self._quota(demand, alone))
             beside = alone.found is not None
-        until, then = self._until(answer), self._then(answer)
         if not beside and (out := self._outages(demand, answer)):
-            return Verdict.RESOURCES_DOWN, f"{out}{until and f', so that it waits{until}'}{then}"
+            return Verdict.RESOURCES_DOWN, self._until(out, answer)
         if short := self._short_stocks(demand, gantt):
             verdict = Verdict.BEHIND_HIGHER_PRIORITY if beside else Verdict.RESOURCES_BUSY
-            return verdict, f"{short}{until}{then}"
+            return verdict, self._until(Reason(Why.SHORT, amounts=short), answer)
         if beside:
-            return (
-                Verdict.BEHIND_HIGHER_PRIORITY,
-                f"jobs ahead of it take what it needs{until}{self._security(demand, answer)}{then}",
-            )
-        return Verdict.RESOURCES_BUSY, f"what it needs is held{until}{self._holders(demand, answer)}{then}"
+            reason = Reason(Why.BEHIND, until=_freed(answer), security=self._security(demand, answer))
+            return Verdict.BEHIND_HIGHER_PRIORITY, self._then(reason, answer)
+        return Verdict.RESOURCES_BUSY, self._then(self._held_by(demand, answer), answer)
 
-    def _short_stocks(self, demand: Demand, gantt: Gantt) -> str:
+    def _short_stocks(self, demand: Demand, gantt: Gantt) -> tuple[ShortAmount, ...]:
         """Say which consumables keep the job from starting now, if nothing else does; ``gantt`` is the current one."""
         for option in demand.options:
             if not option.consumes:
@@ -78,42 +76,40 @@ class Explainer:
             if self._search.at(gantt, plain, self._now).found:
                 end = self._now + self._search.hold(option)
                 return gantt.stocks.shortage(self._now, end, option.matcher.usable, option.consumes)
-        return ""
+        return ()
 
-    def _until(self, answer: Answer) -> str:
-        """Say until when resources keep the job waiting."""
+    def _until(self, reason: Reason, answer: Answer) -> Reason:
+        """Say until when resources keep the job waiting, and which quota does from then on, if one does."""
         freed = _freed(answer)
-        return "" if freed is None else f" until {self._show(freed)}"
+        return reason if freed is None else self._then(structs.replace(reason, until=freed), answer)
 
-    def _then(self, answer: Answer) -> str:
+    def _then(self, reason: Reason, answer: Answer) -> Reason:
         """Name the quota that keeps the job waiting from then on, if one does."""
         if answer.found is None or answer.excess is None:
-            return ""
-        return f", then {self._limit_text(answer)} until {self._show(answer.found.claim.start)}"
+            return reason
+        return structs.replace(reason, quota=self._limit(answer), quota_until=answer.found.claim.start)
 
-    def _reached(self, answer: Answer) -> str:
-        """Say until when the quota that was named keeps the job waiting, and what resources do after that."""
+    def _reached(self, quota: QuotaLimit, answer: Answer) -> Reason:
+        """Say until when the quota keeps the job waiting, and what resources do after that."""
         if answer.found is None or answer.excess is None:
-            return ""
+            return Reason(Why.QUOTA, quota=quota)
         start, until = answer.found.claim.start, answer.excess.until
         if until >= start:
-            return f", reached until {self._show(start)}"
-        return f", reached until {self._show(until)}; all that it needs is free at {self._show(start)}"
+            return Reason(Why.QUOTA, quota=quota, until=start)
+        return Reason(Why.QUOTA, quota=quota, until=until, at=start)
 
-    def _quota(self, demand: Demand, answer: Answer) -> str:
+    def _quota(self, demand: Demand, answer: Answer) -> QuotaLimit:
         """Name the quota that keeps ``demand`` from the place that resources allow; of several, the last to end."""
         if answer.excess is not None and answer.excess.limit is not None:
             self.bound[demand.job.id] = answer.excess.limit
-        return self._limit_text(answer)
+        return self._limit(answer)
 
-    def _limit_text(self, answer: Answer) -> str:
+    def _limit(self, answer: Answer) -> QuotaLimit:
         """Name the quota that forbids what was found, or say that nobody knows the quotas of that time."""
         limit = None if answer.excess is None else answer.excess.limit
-        if limit is not None:
-            return limit.text(self._show)
-        return f"it would end beyond {self._show(self.baseline.ledger.horizon)}, until when quotas are known"
+        return QuotaLimit("", end=self.baseline.ledger.horizon) if limit is None else limit.named
 
-    def _outages(self, demand: Demand, answer: Answer) -> str:
+    def _outages(self, demand: Demand, answer: Answer) -> Reason | None:
         """Name the outages without which the job could start now beside what holds resources already."""
         for option in (answer.found.option,) if answer.found else demand.options:
             end, usable = self._now + self._search.hold(option), option.matcher.usable
@@ -129,14 +125,15 @@ class Explainer:
             bits = option.matcher.match(free & usable)
             met = [one for one in self._snapshot.outages if one.bits & bits and one.meets(self._now, end)]
             if met:
-                return "; ".join(map(self._outage, met[:_MOST_NAMED])) + (" ..." if len(met) > _MOST_NAMED else "")
-        return ""
+                named = tuple(map(self._outage, met[:MOST_NAMED]))
+                return Reason(Why.OUTAGE, outages=named, more_outages=len(met) - len(named))
+        return None
 
-    def _outage(self, one: Outage) -> str:
+    def _outage(self, one: Outage) -> NamedOutage:
         what = one.reason or "nodes that it needs are not available"
         if one.end == inf:
-            return f"{what} from {self._show(one.begin)} on"
-        return f"{what} {'' if one.begin <= self._now else f'from {self._show(one.begin)} '}until {self._show(one.end)}"
+            return NamedOutage(what, one.begin)
+        return NamedOutage(what, None if one.begin <= self._now else one.begin, one.end)
 
     def _held(self, demand: Demand, end: float) -> int:
         """Return the resources that jobs hold before ``end``: not those that give way, nor the container around."""
@@ -170,15 +167,14 @@ class Explainer:
 
     def _not_ready(self, demand: Demand, ready: float, answer: Answer) -> Explanation:
         """Explain a job that may not start yet, whatever is free."""
-        dates = demand.job.dates
-        if dates.not_before >= ready:
-            verdict, reason = Verdict.DATE, f"it is postponed until {self._show(dates.not_before)}"
-        elif any(dependency.earliest for dependency in demand.job.depends_on):
-            verdict, reason = Verdict.DEPENDENCY, f"the jobs it depends on let it start at {self._show(ready)}"
+        job = demand.job
+        if job.dates.not_before >= ready:
+            verdict, reason = Verdict.DATE, Reason(Why.POSTPONED, until=job.dates.not_before)
         else:
-            verdict, reason = Verdict.DEPENDENCY, f"the job it depends on is expected to end at {self._show(ready)}"
+            kind = Why.AFTER_JOBS if any(one.earliest for one in job.depends_on) else Why.AFTER_END
+            verdict, reason = Verdict.DEPENDENCY, Reason(kind, jobs=anteriors(job), until=ready)
         if demand.bounded and answer.found is None:
-            return verdict, f"{reason}, and {self._latest(demand)}"
+            return verdict, structs.replace(reason, start_by=_known(demand.start_by), end_by=_known(demand.end_by))
         return verdict, reason
 
     def _too_late(self, demand: Demand, ready: float, gantt: Gantt) -> Explanation | None:
@@ -188,69 +184,62 @@ class Explainer:
         if found is None or (found.claim.start <= demand.start_by and found.claim.end <= demand.end_by):
             return None
         verdict = Verdict.DATE if demand.start_by >= demand.job.dates.start_by else Verdict.DEPENDENCY
-        span = f"run from {self._show(found.claim.start)} to {self._show(found.claim.end)}"
-        return verdict, f"{self._latest(demand)}; the earliest it could {span}"
+        start_by, end_by = _known(demand.start_by), _known(demand.end_by)
+        return verdict, Reason(
+            Why.TOO_LATE, at=found.claim.start, end=found.claim.end, start_by=start_by, end_by=end_by
+        )
 
-    def _latest(self, demand: Demand) -> str:
-        """Say by when the job has to start and to end."""
-        bounds = [
-            f"{word} {self._show(date)}"
-            for word, date in (("start by", demand.start_by), ("end by", demand.end_by))
-            if date < inf
-        ]
-        return f"it has to {' and '.join(bounds)}"
-
-    def refused(self, demand: Demand, ready: float, answer: Answer, gantt: Gantt) -> tuple[Verdict, str, float | None]:
+    def refused(
+        self, demand: Demand, ready: float, answer: Answer, gantt: Gantt
+    ) -> tuple[Verdict, Reason, float | None]:
         """Explain a reservation that is refused, and say when it could be had (None: never, or not looked for)."""
         date = demand.job.reservation or 0
-        if date + demand.options[0].walltime <= self._now:
-            end = self._show(date + demand.options[0].walltime)
-            return Verdict.RESERVATION, f"refused: its end {end} is past", None
+        if (end := date + demand.options[0].walltime) <= self._now:
+            return Verdict.RESERVATION, Reason(Why.REFUSED, because=Reason(Why.END_PAST, at=end)), None
         impossible = self.impossible(demand, gantt)
         if impossible is not None and impossible[0] == Verdict.NEVER:
             return *impossible, None
         start = max(date, self._now)
         other = self._search.earliest(gantt, demand, max(start, ready)).found
         date_offered = None if other is None else other.claim.start
-        offer = "" if date_offered is None else f", possible at {self._show(date_offered)}"
         if ready > start:
-            reason = f"the job it depends on is expected to end at {self._show(ready)}"
+            reason = Reason(Why.AFTER_END, jobs=anteriors(demand.job), until=ready)
         elif answer.fitted is not None:
-            reason = self._quota(demand, answer)
+            reason = Reason(Why.QUOTA, quota=self._quota(demand, answer))
         elif impossible is not None:
             reason = impossible[1]
         else:
-            reason = f"its resources are not free at {self._show(start)}"
-        return Verdict.RESERVATION, f"refused: {reason}{offer}", date_offered
+            reason = Reason(Why.NOT_FREE, at=start)
+        return Verdict.RESERVATION, Reason(Why.REFUSED, because=reason, at=date_offered), date_offered
 
     def impossible(self, demand: Demand, gantt: Gantt) -> Explanation | None:
         """Say why no time would do, None when an empty platform could serve the job."""
         if too_much := self._oversized(demand):
             return too_much
-        if closed := self._closed(demand):
-            return Verdict.RESOURCES_DOWN, closed
+        if self._is_closed(demand):
+            return Verdict.RESOURCES_DOWN, Reason(Why.AWAY)
         name = demand.roles.inside
         if name is None:
             return None
         if not gantt.has_container(name):
-            hidden = ", but for best-effort jobs" if self._is_besteffort(name) and not demand.job.besteffort else ""
-            return Verdict.NEVER, f"no container '{name}' runs or is planned{hidden}"
+            hidden = self._is_besteffort(name) and not demand.job.besteffort
+            return Verdict.NEVER, Reason(Why.BESTEFFORT_CONTAINER if hidden else Why.NO_CONTAINER, name)
         if self._search.earliest(gantt.emptied(name), demand, self._now).fitted is None:
-            return Verdict.NEVER, f"it does not fit inside container '{name}'"
-        return Verdict.RESOURCES_BUSY, f"other jobs fill container '{name}' until it ends"
+            return Verdict.NEVER, Reason(Why.TOO_LARGE_FOR_CONTAINER, name)
+        return Verdict.RESOURCES_BUSY, Reason(Why.CONTAINER_FULL, name)
 
     def _is_besteffort(self, container: str) -> bool:
         """Tell whether a best-effort job opens this container."""
         jobs: tuple[Job, ...] = (*self._snapshot.holding, *self._snapshot.waiting)
         return any(job.besteffort and container in roles_of(job).containers for job in jobs)
 
-    def _closed(self, demand: Demand) -> str:
-        """Say that what the job needs is not there for long enough, were it to start now."""
+    def _is_closed(self, demand: Demand) -> bool:
+        """Tell whether what the job needs is not there for long enough, were it to start now."""
         for option in demand.options:
             gone = self._snapshot.out(self._now, self._now + self._search.hold(option))
             if not gone or option.matcher.match(option.matcher.usable & ~gone):
-                return ""
-        return "nodes that it needs are not available for long enough"
+                return False
+        return True
 
     def _oversized(self, demand: Demand) -> Explanation | None:
         """Say what the platform lacks for the job even when it is empty."""
@@ -260,16 +249,14 @@ class Explainer:
         asked = {option.index for option in demand.options}
         existing = [option for option in self._options.existing(job) if option.index in asked]
         if any(option.matcher.match(option.matcher.usable) for option in existing):
-            return Verdict.RESOURCES_DOWN, f"{self._away(existing)}: {self._missing(job, demand.options)}"
-        return Verdict.NEVER, self._missing(job, existing)
+            return Verdict.RESOURCES_DOWN, Reason(self._away(existing), self._missing(job, demand.options))
+        return Verdict.NEVER, Reason(Why.LACKING, self._missing(job, existing))
 
-    def _away(self, existing: Sequence[CompiledAlternative]) -> str:
+    def _away(self, existing: Sequence[CompiledAlternative]) -> Why:
         """Say what keeps resources from a job that ``existing`` ones could serve."""
         alive = self._snapshot.platform.alive
         drained = reduce(or_, self._snapshot.returning.values(), 0) & alive
-        if any(option.matcher.usable & drained for option in existing):
-            return "too few resources are Alive and not drained"
-        return "too few resources are Alive"
+        return Why.TOO_FEW_IN_USE if any(one.matcher.usable & drained for one in existing) else Why.TOO_FEW_ALIVE
 
     def _missing(self, job: WaitingJob, options: Sequence[CompiledAlternative]) -> str:
         """Say what each alternative lacks on an empty platform."""
@@ -279,34 +266,39 @@ class Explainer:
             texts.append(shortage(option.matcher, [shown.get(text, text) for text in asked]))
         return "; ".join(dict.fromkeys(texts))
 
-    def _holders(self, demand: Demand, answer: Answer) -> str:
+    def _held_by(self, demand: Demand, answer: Answer) -> Reason:
         """Name the jobs whose end, or whose minimum life, the job waits for."""
         freed = _freed(answer)
         if freed is None or answer.found is None:
-            return ""
-        claim = answer.found.claim
-        texts = []
-        security = self._security(demand, answer)
-        if over := self.baseline.released(freed, claim, demand.roles):
-            texts.append(f"{_named('job', self._snapshot.whose(over))} should be over{security}")
-        if not demand.job.besteffort and (young := self.baseline.unprotected(freed, claim, demand.roles)):
-            texts.append(f"{_named('best-effort job', self._snapshot.whose(young))} may be cancelled")
-        return f", when {' and '.join(texts)}" if texts else security
+            return Reason(Why.BUSY)
+        claim, whose = answer.found.claim, self._snapshot.whose
+        over = whose(self.baseline.released(freed, claim, demand.roles))
+        young = [] if demand.job.besteffort else whose(self.baseline.unprotected(freed, claim, demand.roles))
+        return Reason(
+            Why.BUSY,
+            jobs=tuple(over[:MOST_NAMED]),
+            more_jobs=max(0, len(over) - MOST_NAMED),
+            until=freed,
+            security=self._security(demand, answer),
+            young=tuple(young[:MOST_NAMED]),
+            more_young=max(0, len(young) - MOST_NAMED),
+        )
 
-    def _security(self, demand: Demand, answer: Answer) -> str:
-        """Say that the job waits for the security time behind other jobs, where it waits for their ends."""
+    def _security(self, demand: Demand, answer: Answer) -> float:
+        """Return the security time behind other jobs that the job waits for, where it waits for their ends."""
         freed, security = _freed(answer), self._snapshot.security_time
         others = demand.roles.inside is not None or any(one.end == freed for one in self._snapshot.outages)
-        return "" if not security or freed is None or others else f", {security:g} s of security time included"
+        return 0 if freed is None or others else security
 
 
-_MOST_NAMED = 5
+def anteriors(job: WaitingJob) -> tuple[int, ...]:
+    """Return the jobs that ``job`` depends on."""
+    return tuple(one.job for one in job.depends_on)
 
 
-def _named(what: str, jobs: Sequence[int]) -> str:
-    """Write the first few job ids behind the word for them."""
-    numbers = ", ".join(map(str, jobs[:_MOST_NAMED])) + (", ..." if len(jobs) > _MOST_NAMED else "")
-    return f"{what}{'s' if len(jobs) > 1 else ''} {numbers}"
+def _known(date: float) -> float | None:
+    """Return a date, None for one that never comes."""
+    return None if date == inf else date
 
 
 def _freed(answer: Answer) -> float | None:

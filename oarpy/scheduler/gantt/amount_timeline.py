@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from oarpy.model.amounts import format_amount
+from oarpy.model.reasons import ShortAmount
 from oarpy.model.request import Consumption
 from oarpy.scheduler.resources.consumables import Capacities, Store
 
@@ -106,24 +106,24 @@ class Stocks:
             if store.bits & bits
         }
 
-    def shortage(self, begin: float, end: float, wanted: int, consumes: Iterable[Consumption]) -> str:
-        """Say of which consumables blocks with any of ``wanted`` have too little left in [begin, end); ``""`` if none.
+    def shortage(
+        self, begin: float, end: float, wanted: int, consumes: Iterable[Consumption]
+    ) -> tuple[ShortAmount, ...]:
+        """Say of which consumables blocks with any of ``wanted`` have too little left in [begin, end).
 
         Blocks that never have enough are left out.
         """
-        texts = []
+        found = []
         for one in consumes:
             short = [
-                (store.name, left)
+                (store.name, max(left, 0))
                 for store, left in self._each(one.name, begin, end)
                 if left < one.amount <= store.capacity and store.bits & wanted
             ]
             if short:
-                named = ", ".join(f"{format_amount(max(left, 0))} left on {name}" for name, left in short[:_MOST_NAMED])
-                more = f" and {len(short) - _MOST_NAMED} more" if len(short) > _MOST_NAMED else ""
-                level = self.capacities.levels[one.name]
-                texts.append(f"{one.name}: {format_amount(one.amount)} asked on each {level}, {named}{more}")
-        return "; ".join(texts)
+                named, level = tuple(short[:_MOST_NAMED]), self.capacities.levels[one.name]
+                found.append(ShortAmount(one.name, one.amount, level, named, len(short) - len(named)))
+        return tuple(found)
 
     def _each(self, name: str, begin: float, end: float) -> Iterable[tuple[Store, int]]:
         """Return each block with what is left of it throughout [begin, end)."""

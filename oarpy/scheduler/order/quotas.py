@@ -12,12 +12,13 @@ sum for each value. A job that lasts through several periods keeps the rule of e
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise, product
 from math import inf
 
 from oarpy.model.quota_calendar import Span
+from oarpy.model.reasons import QuotaLimit
 from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, WaitingJob
 
 Job = WaitingJob | HoldingJob
@@ -50,23 +51,12 @@ class Limit:
         """True for a rule that is not valid always."""
         return self.begin > -inf or self.end < inf
 
-    def text(self, show: Callable[[float], str]) -> str:
-        """Name the rule, its limits and, unless it is valid always, its period; ``show`` writes instants."""
-        rule = self.rule
-        limits = [
-            f"{value:g} {name}{'' if value == 1 else 's'}"
-            for name, value in (
-                ("resource", rule.resources),
-                ("job", rule.jobs),
-                ("resource-hour", rule.resource_hours),
-            )
-            if value >= 0
-        ]
-        name = f"quota {rule.key}"
-        if self.passing:
-            until = f" until {show(self.end)}" if self.end < inf else ""
-            name += f" ({rule.period}{', valid' if rule.period else 'valid'}{until})"
-        return f"{name}: at most {', '.join(limits)}"
+    @property
+    def named(self) -> QuotaLimit:
+        """The rule, its limits and, unless it is valid always, its period."""
+        rule, end = self.rule, self.end if self.end < inf else None
+        limits = rule.resources, rule.jobs, rule.resource_hours
+        return QuotaLimit(rule.key, *limits, passing=self.passing, period=rule.period if self.passing else "", end=end)
 
     def counts(self, job: Job) -> bool:
         """Tell whether ``job`` counts for one of the sums; containers and exempt jobs are not looked for here."""

@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from msgspec import Struct, structs
 
+from oarpy.model.reasons import ACCEPTED, HELD, NO_REASON, Reason, Why
 from oarpy.scheduler.explain.reasons import Explainer
 from oarpy.scheduler.gantt.demands import CompiledRequests, Demand
 from oarpy.scheduler.gantt.gantt import Claim, Gantt, Kept
@@ -29,11 +30,13 @@ from oarpy.scheduler.passes.backfilling import POLICIES, PlanningPolicy, Schedul
 from oarpy.scheduler.passes.growth import UntilEnd
 from oarpy.scheduler.passes.turns import Stage, Turn, Turns
 from oarpy.scheduler.resources.matching import Matchers
-from oarpy.scheduler.rules.dates import lapse_of, lapse_text
+from oarpy.scheduler.rules.dates import lapse_of, lapse_reason
 from oarpy.scheduler.rules.dependencies import Dependencies, Readiness
 from oarpy.scheduler.rules.giving_way import Yielding, gone_at, may_go
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Lapse, Verdict
+
+_STARTS, _NO_ALTERNATIVE = Reason(Why.STARTS), Reason(Why.NO_ALTERNATIVE)
 
 
 class Decision(Struct, frozen=True):
@@ -44,7 +47,7 @@ class Decision(Struct, frozen=True):
     """
 
     verdict: Verdict
-    reason: str
+    reason: Reason
     found: Found | None = None
     lapse: Lapse | None = None
     offer: float | None = None
@@ -129,7 +132,7 @@ class Planner:
             if job.queue in known:
                 waiting[job.besteffort].append(job)
             else:
-                self.settle(job, Decision(Verdict.NEVER, f"queue '{job.queue}' does not exist"))
+                self.settle(job, Decision(Verdict.NEVER, Reason(Why.QUEUE_MISSING, job.queue)))
         for besteffort in (False, True):
             for queues in by_priority(self._snapshot.queues):
                 names = {queue.name for queue in queues}
@@ -192,7 +195,7 @@ class Planner:
         try:
             return self._consider(turn, enter)
         except Exception as error:  # nothing about one job may stop the pass
-            reason = f"it could not be planned: {type(error).__name__}: {' '.join(str(error).split())}"
+            reason = Reason(Why.NOT_PLANNED, f"{type(error).__name__}: {' '.join(str(error).split())}")
             self.settle(turn.job, Decision(Verdict.NEVER, reason))
             return None
 
@@ -241,7 +244,7 @@ class Planner:
             self.settle(turn.job, decision)
             return None
         readiness = self.readiness(turn.job)
-        if readiness.refusal:
+        if readiness.refusal is not None:
             self.settle(turn.job, Decision(Verdict.DEPENDENCY, readiness.refusal, lapse=readiness.lapse))
             return None
         if readiness.waits_for:
@@ -252,12 +255,12 @@ class Planner:
     def at_once(self, job: WaitingJob) -> Decision | None:
         """Decide about a job that need not be placed."""
         if job.fault:
-            return Decision(Verdict.NEVER, job.fault)
+            return Decision(Verdict.NEVER, Reason(Why.FAULT, job.fault))
         if not job.alternatives:
-            return Decision(Verdict.NEVER, "its request is gone: there is no alternative left")
+            return Decision(Verdict.NEVER, _NO_ALTERNATIVE)
         lapse = lapse_of(job, self.now)
         if lapse is not None:
-            return Decision(Verdict.DATE, lapse_text(job, lapse, self._snapshot.show_instant), lapse=lapse)
+            return Decision(Verdict.DATE, lapse_reason(job, lapse), lapse=lapse)
         if job.held:
             return Decision(Verdict.HELD, _why_held(job))
         return None
@@ -360,17 +363,16 @@ class Planner:
             if victims or found.claim.start == self.now:
                 return self._start(found, victims)
         if inquiry.at_once > self.now:
-            show = self._snapshot.show_instant
-            until = f" until {show(found.claim.start)}" if found else ""
-            reason = f"best-effort jobs leave it no room{until}: their checkpoints take until {show(inquiry.at_once)}"
+            until = found.claim.start if found else None
+            reason = Reason(Why.CHECKPOINTS, until=until, at=inquiry.at_once)
             return Decision(Verdict.RESOURCES_BUSY, reason, found)
         if demand.job.reservation is None:
             if not self._snapshot.explained:
-                return Decision(Verdict.RESOURCES_BUSY, "", found)
+                return Decision(Verdict.RESOURCES_BUSY, NO_REASON, found)
             verdict, reason = self.explainer.waiting(demand, inquiry.ready, inquiry.answer, self.gantt)
             return Decision(verdict, reason, found)
         if found:
-            return Decision(Verdict.RESERVED, "accepted", found)
+            return Decision(Verdict.RESERVED, ACCEPTED, found)
         verdict, reason, offer = self.explainer.refused(demand, inquiry.ready, inquiry.answer, self.gantt)
         return Decision(verdict, reason, offer=offer)
 
@@ -384,13 +386,12 @@ class Planner:
     def _start(self, found: Found, victims: set[int]) -> Decision:
         """Start the job, unless best-effort jobs must go first."""
         if not victims:
-            return Decision(Verdict.STARTS, "starts now", found)
+            return Decision(Verdict.STARTS, _STARTS, found)
         self.kill |= victims
         order = tuple(sorted(victims))
-        what = "best-effort jobs are cancelled" if order[-1] > 0 else "revocable hosts are taken back"
-        reason = f"{what} to make room: {', '.join(map(str, self._snapshot.whose(order)))}"
-        if found.claim.start > self.now:
-            reason += f"; their checkpoints take until {self._snapshot.show_instant(found.claim.start)}"
+        kind = Why.MAKING_ROOM if order[-1] > 0 else Why.TAKING_BACK
+        until = found.claim.start if found.claim.start > self.now else None
+        reason = Reason(kind, jobs=tuple(self._snapshot.whose(order)), until=until)
         return Decision(Verdict.RESOURCES_BUSY, reason, found, victims=order)
 
     def _await(self, found: Found, victims: set[int]) -> Decision:
@@ -400,7 +401,7 @@ class Planner:
         """
         gone = max(self._gone_at.get(job, self.now) for job in victims)
         if gone > self.now + self._snapshot.rules.reservation_wait:
-            reason = f"refused: best-effort jobs write checkpoints until {self._snapshot.show_instant(gone)}"
+            reason = Reason(Why.REFUSED, because=Reason(Why.CHECKPOINTS_LAST, until=gone))
             return Decision(Verdict.RESERVATION, reason, offer=gone)
         return structs.replace(self._start(found, victims), verdict=Verdict.RESERVED)
 
@@ -425,16 +426,15 @@ class Planner:
     def set_aside_the_parked(self) -> None:
         """Settle the jobs that are still parked: they wait, through others or at once, for themselves."""
         for needed, job in self._turns.parked():
-            what = f"container '{needed}'" if isinstance(needed, str) else f"job {needed}"
-            reason = f"it waits for {what}, which cannot come first: jobs wait for each other in a circle"
+            reason = Reason(Why.CIRCLE, needed) if isinstance(needed, str) else Reason(Why.CIRCLE, jobs=(needed,))
             self.decisions[job.id] = Decision(Verdict.DEPENDENCY, reason)
 
 
-def _why_held(job: WaitingJob) -> str:
+def _why_held(job: WaitingJob) -> Reason:
     """Say why a job is not planned at all."""
     if job.stopped:
-        return f"queue '{job.queue}' is not active"
-    return "its launcher has not asked for hosts yet" if job.unasked else "held"
+        return Reason(Why.QUEUE_STOPPED, job.queue)
+    return Reason(Why.NO_LAUNCHER) if job.unasked else HELD
 
 
 def _openings(jobs: Iterable[WaitingJob]) -> dict[str, int]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
+from oarpy.model.reasons import NO_REASON
 from oarpy.scheduler.gantt.demands import CompiledAlternative
 from oarpy.scheduler.gantt.gantt import Claim
 from oarpy.scheduler.gantt.search import Found
@@ -167,7 +168,7 @@ class Probe:
                 moved.bits & ~view.common(moved.start, end) == 0 for view in views
             ):
                 planner.gantt.enter(job, moved)
-                planner.settle(job, Decision(Verdict.BEHIND_HIGHER_PRIORITY, "", Found(_FORESEEN, moved)))
+                planner.settle(job, Decision(Verdict.BEHIND_HIGHER_PRIORITY, NO_REASON, Found(_FORESEEN, moved)))
                 return True
         raise Stale
 

@@ -16,6 +16,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import NamedTuple
 
+from oarpy.model.reasons import Reason, Why
 from oarpy.scheduler.explain.reasons import Explanation
 from oarpy.scheduler.order.ranking import Ranking
 from oarpy.scheduler.passes.backfilling import PlanningPolicy
@@ -90,11 +91,10 @@ class PassLimits:
             return None
         most, most_of_a_user = self._ration.jobs, self._ration.jobs_per_user
         if 0 < most_of_a_user <= self._looked_at[job.user]:
-            reason = f"not looked at in this pass, which takes {most_of_a_user} jobs of a user"
-            return Verdict.BEHIND_HIGHER_PRIORITY, reason
+            return Verdict.BEHIND_HIGHER_PRIORITY, Reason(Why.LIMIT_OF_USER, count=most_of_a_user)
         if self._by_rank[job.user] >= self._share:
             if not self._spare:
-                return Verdict.BEHIND_HIGHER_PRIORITY, f"not looked at in this pass, which stops after {most} jobs"
+                return Verdict.BEHIND_HIGHER_PRIORITY, Reason(Why.LIMIT_OF_PASS, count=most)
             self._spare -= 1
         self._looked_at[job.user] += 1
         self._by_rank[job.user] += 1
@@ -159,4 +159,4 @@ class Turns:
 def _set_aside(jobs: Sequence[WaitingJob], broken: Mapping[str, str]) -> Iterator[_Refusable]:
     """Yield the jobs of queues whose order failed, by queue, each with what failed."""
     for queue, failure in broken.items():
-        yield from ((job, (Verdict.NEVER, failure)) for job in jobs if job.queue == queue)
+        yield from ((job, (Verdict.NEVER, Reason(Why.QUEUE_ORDER, failure))) for job in jobs if job.queue == queue)

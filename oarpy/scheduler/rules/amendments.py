@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from oarpy.model.reasons import ACCEPTED, Reason, Why
 from oarpy.scheduler.gantt.demands import CompiledRequests, Demand
 from oarpy.scheduler.gantt.gantt import Gantt
 from oarpy.scheduler.gantt.search import Search
@@ -31,7 +32,7 @@ class Amended:
     """What became of them: ``refused`` are (job, reason)."""
 
     accepted: tuple[Placement, ...] = ()
-    refused: tuple[tuple[int, str], ...] = ()
+    refused: tuple[tuple[int, Reason], ...] = ()
 
 
 NOTHING_AMENDED = Amended()
@@ -47,11 +48,11 @@ def amended(snapshot: Snapshot) -> tuple[Snapshot, Amended]:
     for job in asked:
         old = snapshot.amending[job.id]
         if not any(one.job.id == old for one in snapshot.reservations):
-            refused.append((job.id, f"job {old}, whose place it is to take, is no reservation any more"))
+            refused.append((job.id, Reason(Why.NOTHING_TO_AMEND, jobs=(old,))))
             continue
         place = _placed(snapshot, options, job, [one for one in holding if one.id != old])
         if place is None:
-            refused.append((job.id, "there is no room at its date, also without what it is to take the place of"))
+            refused.append((job.id, Reason(Why.NO_ROOM_TO_AMEND)))
         else:
             accepted.append(place)
             holding += _held(job, place)
@@ -72,9 +73,7 @@ def _placed(
     if found is None:
         return None
     end = found.claim.start + found.option.walltime
-    return Placement(
-        job.id, Verdict.RESERVED, "accepted", snapshot.platform, 0, found.claim.start, end, found.claim.bits
-    )
+    return Placement(job.id, Verdict.RESERVED, ACCEPTED, snapshot.platform, 0, found.claim.start, end, found.claim.bits)
 
 
 def _held(job: WaitingJob, place: Placement) -> list[HoldingJob]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import inf
 
 from oarpy.model.dates import NO_DATES
+from oarpy.model.reasons import Reason, Why
 from oarpy.model.setting_values import FORESEEING
 from oarpy.scheduler.rules.dependencies import earliest_start
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
@@ -21,11 +21,11 @@ def lapse_of(job: WaitingJob, now: float) -> Lapse | None:
     return Lapse.DEADLINE_MISSED if job.dates.end_by - _shortest(job) < now else None
 
 
-def lapse_text(job: WaitingJob, lapse: Lapse, show: Callable[[float], str]) -> str:
+def lapse_reason(job: WaitingJob, lapse: Lapse) -> Reason:
     """Say what ``job`` can no longer meet."""
     if lapse is Lapse.EXPIRED:
-        return f"it expired at {show(job.dates.start_by)}"
-    return f"it can no longer end by its deadline at {show(job.dates.end_by)}"
+        return Reason(Why.EXPIRED, start_by=job.dates.start_by)
+    return Reason(Why.DEADLINE_MISSED, end_by=job.dates.end_by)
 
 
 def lapses_at(job: WaitingJob) -> float:

@@ -14,6 +14,7 @@ from math import inf
 from typing import Literal
 
 from oarpy.model.dependency import Dependency, Shift
+from oarpy.model.reasons import Reason, Why
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Lapse
 
@@ -30,7 +31,7 @@ class Readiness:
     """
 
     ready: float
-    refusal: str = ""
+    refusal: Reason | None = None
     waits_for: frozenset[int] = frozenset()
     latest: float = inf
     lapse: Lapse | None = None
@@ -74,8 +75,8 @@ class Dependencies:
             anterior = dependency.job
             span = self._span(anterior)
             if span is None and anterior in self._placed:
-                without = "is held" if anterior in self._held else "has no predicted end"
-                return Readiness(ready, f"job {anterior}, which it depends on, {without}")
+                kind = Why.ANTERIOR_HELD if anterior in self._held else Why.ANTERIOR_ENDLESS
+                return Readiness(ready, Reason(kind, jobs=(anterior,)))
             if span is None and (anterior in self._waiting or self._is_left_out(anterior)):
                 waits_for.add(anterior)
             elif not self._lives(anterior) and (refusal := self._ended(dependency)):
@@ -115,18 +116,11 @@ class Dependencies:
             return shift.edge == "start" and holding.start <= self._now
         return dependency.job not in self._waiting
 
-    def _ended(self, dependency: Dependency) -> str:
-        """Say that an anterior ended otherwise than asked for; nothing when it ended as it should."""
-        outcome = self._outcomes.get(dependency.job, "ok")
-        if dependency.outcome in ("any", outcome):
-            return ""
-        ended = how_it_ended(outcome)
-        return f"job {dependency.job} ended {ended}, which can no longer meet '{dependency.outcome}:{dependency.job}'"
-
-
-def how_it_ended(outcome: Literal["ok", "notok"]) -> str:
-    """Return words for an outcome: a job that failed may have done so by its own exit status, not by an error."""
-    return "with success" if outcome == "ok" else "without success"
+    def _ended(self, dependency: Dependency) -> Reason | None:
+        """Say that an anterior ended otherwise than asked for; None when it ended as it should."""
+        if dependency.outcome in ("any", self._outcomes.get(dependency.job, "ok")):
+            return None
+        return Reason(Why.ANTERIOR_ENDED, dependency.outcome, (dependency.job,))
 
 
 def earliest_start(job: WaitingJob, spans: Mapping[int, Span]) -> float:
@@ -140,5 +134,5 @@ def _instant(shift: Shift, span: Span) -> float:
     return span[0 if shift.edge == "start" else 1] + shift.seconds
 
 
-def _missed(dependency: Dependency) -> str:
-    return f"it should have started within the time that '{dependency}' leaves it, which is over"
+def _missed(dependency: Dependency) -> Reason:
+    return Reason(Why.WINDOW_MISSED, str(dependency), (dependency.job,))

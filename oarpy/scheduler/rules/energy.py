@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from oarpy.model.reasons import Reason, Why
 from oarpy.scheduler.gantt.gantt import Claim, bits_held
 from oarpy.scheduler.plan import Placement, Plan
 from oarpy.scheduler.resources.platform import NETWORK_ADDRESS
 from oarpy.scheduler.snapshot import Power, Snapshot
 from oarpy.scheduler.verdicts import Verdict
 
-ASLEEP = "its nodes are asleep and have to wake first"
+ASLEEP = Reason(Why.ASLEEP)
 """Why a job does not start on nodes that count as free."""
 
 

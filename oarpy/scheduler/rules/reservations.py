@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from msgspec import structs
 
 from oarpy.model.job_types import read_types
+from oarpy.model.reasons import HELD, Reason, Why
 from oarpy.model.request import Consumption
 from oarpy.scheduler.gantt.exclusive_levels import Blocks
 from oarpy.scheduler.gantt.gantt import bits_consumed_from
 from oarpy.scheduler.job_roles import Roles, roles_of
 from oarpy.scheduler.resources.consumables import Capacities
-from oarpy.scheduler.rules.dependencies import how_it_ended
 from oarpy.scheduler.rules.giving_way import Yielding, leaves_at
 from oarpy.scheduler.rules.reservation_repair import moved, shifted
 from oarpy.scheduler.snapshot import HoldingJob, Reservation, Snapshot, WaitingJob
@@ -42,9 +42,9 @@ class Due:
     """
 
     starts: list[JobStart] = field(default_factory=list)
-    expired: list[tuple[int, str]] = field(default_factory=list)
+    expired: list[tuple[int, Reason]] = field(default_factory=list)
     kill: list[int] = field(default_factory=list)
-    waiting: list[tuple[int, str]] = field(default_factory=list)
+    waiting: list[tuple[int, Reason]] = field(default_factory=list)
     wake_at: list[float] = field(default_factory=list)
     events: list[tuple[int, str, str]] = field(default_factory=list)
 
@@ -133,7 +133,7 @@ class _Dates:
         self.due = Due()
         for reservation in snapshot.reservations:
             if reservation.job.held:
-                self.due.waiting.append((reservation.job.id, "held"))
+                self.due.waiting.append((reservation.job.id, HELD))
                 continue
             if reservation.job.id in self._dying:
                 continue  # one that is best-effort itself, and gives way before it begins
@@ -173,18 +173,17 @@ class _Dates:
         """Start a reservation whose date has come, let it wait for what is missing, or give it up."""
         number, now, due = one.job.id, self._now, self.due
         if one.end <= now:
-            due.expired.append((number, "reservation expired and could not be started"))
+            due.expired.append((number, Reason(Why.GIVEN_UP)))
             return
-        impossible, awaited = self._dependencies(one.job)
-        if impossible:
-            due.expired.append((number, impossible))
+        awaited = self._dependencies(one.job)
+        if awaited is not None and awaited.kind is Why.ANTERIOR_FAILED:
+            due.expired.append((number, awaited))
             return
         bits, wanted = self._usable(one), len(one.resources)
         usable = bits.bit_count()
         patient = now < one.start + self._snapshot.rules.reservation_wait
         if awaited or not usable or (usable < wanted and patient):
-            text = f"reservation waits for {awaited or f'{wanted - usable} of its {wanted} resources'}"
-            due.waiting.append((number, text))
+            due.waiting.append((number, awaited or _short_of(wanted - usable, wanted)))
             due.wake_at.append(now + 1)
             return
         if usable < wanted:
@@ -202,16 +201,14 @@ class _Dates:
         self.due.events.append((one.job.id, "REDUCE_RESERVATION_WALLTIME", text))
         return walltime
 
-    def _dependencies(self, job: WaitingJob) -> tuple[str, str]:
-        """Say why the reservation can never start, and what it still waits for; empty texts when neither is so."""
+    def _dependencies(self, job: WaitingJob) -> Reason | None:
+        """Say why the reservation can never start, or what it still waits for; None when neither is so."""
         for dependency in job.depends_on:
             if self._lives(dependency.job):
-                return "", f"job {dependency.job}, which it depends on"
-            outcome = self._snapshot.outcomes.get(dependency.job, "ok")
-            if dependency.outcome not in ("any", outcome):
-                ended = how_it_ended(outcome)
-                return f"reservation given up: job {dependency.job}, which it depends on, ended {ended}", ""
-        return "", ""
+                return Reason(Why.RESERVATION_AFTER, jobs=(dependency.job,))
+            if dependency.outcome not in ("any", self._snapshot.outcomes.get(dependency.job, "ok")):
+                return Reason(Why.ANTERIOR_FAILED, dependency.outcome, (dependency.job,))
+        return None
 
     def _lives(self, job: int) -> bool:
         known = job in self._live or job in self._reserved
@@ -247,6 +244,10 @@ class _Dates:
         running = [(bits_consumed_from(platform, job), job.consumes) for job in self._running if job.consumes]
         starts = [(one.bits, self._reserved[one.job].job.alternatives[0].consumes) for one in self.due.starts]
         return running + starts
+
+
+def _short_of(missing: int, wanted: int) -> Reason:
+    return Reason(Why.RESERVATION_SHORT, count=missing, wanted=wanted)
 
 
 def _containers_around(roles: Roles, running: Sequence[HoldingJob]) -> list[HoldingJob]:

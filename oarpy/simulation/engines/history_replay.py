@@ -16,6 +16,7 @@ from typing import Literal
 
 from msgspec import structs
 
+from oarpy.model.reasons import Reason, sentence
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.order.queue_orders import Order
 from oarpy.scheduler.plan import Placement, Plan
@@ -73,7 +74,7 @@ class HistoryReplay:
         self._arrived = 0
         self._past: dict[int, PastJob] = {}
         self._waiting: dict[int, WaitingJob] = {}
-        self._reasons: dict[int, str] = {}
+        self._reasons: dict[int, Reason] = {}
         self._holding = {one.job.id: one.job for one in occupations}
         self._succeeded = {one.job.id: one.succeeded for one in occupations}
         self._ended: dict[int, Literal["ok", "notok"]] = dict(base.outcomes)
@@ -100,7 +101,8 @@ class HistoryReplay:
                 pass
             watch(len(self.outcome.runs) + len(self.outcome.refused))
         for job in self._waiting:
-            self.outcome.not_started[job] = self._reasons.get(job, "never planned")
+            reason = self._reasons.get(job)
+            self.outcome.not_started[job] = "never planned" if reason is None else self._text(reason)
         return self.outcome
 
     def _next_instant(self) -> float | None:
@@ -168,7 +170,7 @@ class HistoryReplay:
         for placement in decided.accepted:
             self._accept(placement)
         for refusal in decided.refused:
-            self._refuse(refusal.job, refusal.reason.removeprefix("reservation "))
+            self._refuse(refusal.job, self._text(refusal.reason).removeprefix("reservation "))
         self._note_reasons(decided.plan)
         self._wake = decided.wake_at
         gone = [self._cancel(number, now) for number in decided.victims if number not in self._leaving]
@@ -179,9 +181,12 @@ class HistoryReplay:
         for placement in made.placements:
             if placement.job in self._waiting:
                 if placement.verdict is Verdict.NEVER:
-                    self._refuse(placement.job, placement.reason)
+                    self._refuse(placement.job, self._text(placement.reason))
                 else:
                     self._reasons[placement.job] = placement.reason
+
+    def _text(self, reason: Reason) -> str:
+        return sentence(reason, self._base.show_instant)
 
     def _refuse(self, number: int, reason: str) -> None:
         """Take a job out that will never run, and note why."""

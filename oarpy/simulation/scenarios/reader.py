@@ -15,6 +15,7 @@ from oarpy.model.amounts import parse_amount
 from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import Dependency, Outcome, parse_dependency
 from oarpy.model.errors import UsageError
+from oarpy.model.reasons import local_instant, plain_instant
 from oarpy.model.request import Consumption, parse_request
 from oarpy.model.typed_values import LARGEST, Misfit, shown
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
@@ -38,8 +39,6 @@ from oarpy.scheduler.snapshot import (
     WaitingJob,
     WalltimeRequest,
     conditions,
-    local_instant,
-    plain_instant,
 )
 from oarpy.scheduler.windows.reservation_windows import ReservationWindow, Windows
 from oarpy.simulation.scenarios.fields import (

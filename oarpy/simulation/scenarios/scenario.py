@@ -52,13 +52,13 @@ def _planned(snapshot: Snapshot, orders: Mapping[str, Order], read: float | None
         seconds = perf_counter() - started
     finally:
         gc.unfreeze()
-    started = perf_counter()
+    started, show = perf_counter(), snapshot.show_instant
     text = json.dumps(
         {
             "seconds": seconds,
             "slots": decided.plan.slots,
             "kill": list(decided.victims),
-            "jobs": [placement_json(placement) for placement in decided.plan.placements],
+            "jobs": [placement_json(placement, show) for placement in decided.plan.placements],
             **({"decisions": decisions_json(decided)} if decisions else {}),
         }
     )

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from oarpy.model.reasons import Reason, local_instant, sentence
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent
 from oarpy.store.events import log as log_events
@@ -65,7 +66,7 @@ class Prediction:
 
     job: int
     verdict: str
-    reason: str
+    reason: Reason
     moldable: int | None
     start: float | None
     end: float | None
@@ -264,7 +265,7 @@ def log(connection: Connection, events: Sequence[tuple[int, str, str]]) -> None:
 @set_wise
 def refuse(
     connection: Connection,
-    reasons: Sequence[tuple[int, str]],
+    reasons: Sequence[tuple[int, Reason]],
     event: str,
     offers: Mapping[int, float] = MappingProxyType({}),
 ) -> None:
@@ -273,7 +274,7 @@ def refuse(
     ``offers`` are the dates (epoch seconds) at which refused reservations could be had, by job.
     """
     if reasons:
-        jobs, texts = [job for job, _ in reasons], [text for _, text in reasons]
+        jobs, texts = [job for job, _ in reasons], [_text(reason) for _, reason in reasons]
         dates = [database_instant(offers.get(job)) for job in jobs]
         connection.execute(_REFUSE, {"jobs": jobs, "reasons": texts, "offers": dates, "event": event})
 
@@ -291,14 +292,14 @@ def predict(connection: Connection, predictions: Sequence[Prediction]) -> None:
     """Store verdicts and predictions, replacing what was there for these jobs; a new ``never`` leaves an event."""
     told = refusals_of(connection).withheld()
     if aside := [one for one in predictions if one.verdict == "never" and one.job not in told]:
-        connection.execute(_SET_ASIDE, [[one.job for one in aside], [one.reason for one in aside]])
+        connection.execute(_SET_ASIDE, [[one.job for one in aside], [_text(one.reason) for one in aside]])
     if predictions:
         connection.execute(
             _PREDICT,
             {
                 "jobs": [one.job for one in predictions],
                 "verdicts": [one.verdict for one in predictions],
-                "reasons": [one.reason for one in predictions],
+                "reasons": [_text(one.reason) for one in predictions],
                 "moldables": [one.moldable for one in predictions],
                 "starts": [database_instant(one.start) for one in predictions],
                 "ends": [database_instant(one.end) for one in predictions],
@@ -316,6 +317,11 @@ def record_pass(connection: Connection, seconds: float, waiting: int, started: i
     """Note that a pass took ``seconds``, looked at ``waiting`` jobs and started some; return its number."""
     row = connection.execute(_PASS, {"seconds": seconds, "waiting": waiting, "started": started}).fetchone()
     return row[0] if row else 0
+
+
+def _text(reason: Reason) -> str:
+    """Return a reason as people here read it."""
+    return sentence(reason, local_instant)
 
 
 def database_instant(instant: float | None) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from oarpy.model.reasons import Reason, local_instant, sentence, words
 from oarpy.store.database import Connection
 
 
@@ -20,7 +21,7 @@ class VerdictRow:
     job: int
     at: float
     verdict: str
-    reason: str
+    reason: Reason
     start: float | None
     queue: str
     priority: int
@@ -67,7 +68,7 @@ def note(connection: Connection, rows: Sequence[VerdictRow]) -> None:
             {
                 "jobs": [one.job for one in rows],
                 "verdicts": [str(one.verdict) for one in rows],
-                "reasons": [one.reason for one in rows],
+                "reasons": [sentence(one.reason, local_instant) for one in rows],
                 "starts": [None if one.start is None else min(float(one.start), _LAST_INSTANT) for one in rows],
                 "queues": [one.queue for one in rows],
                 "priorities": [one.priority for one in rows],
@@ -106,7 +107,7 @@ def prune(connection: Connection, horizon: datetime) -> int:
 def _latest(connection: Connection, jobs: Sequence[int], moment: float, *, starts: bool) -> dict[int, VerdictRow]:
     rows = connection.execute(_AT, {"jobs": list(jobs), "at": moment, "starts": starts})
     return {
-        job: VerdictRow(job, at, verdict, reason, start, queue, priority, order, tuple(key), passed)
+        job: VerdictRow(job, at, verdict, words(reason), start, queue, priority, order, tuple(key), passed)
         for job, at, verdict, reason, start, queue, priority, order, key, passed in rows
     }
 

@@ -94,10 +94,10 @@ def test_every_job_has_a_verdict_and_a_reason(snapshot: Snapshot) -> None:
         assert set(told) == {one.id for one in snapshot.waiting}
         for one in told.values():
             assert isinstance(one.verdict, Verdict)
-            assert one.reason.strip()
-            assert "could not be planned" not in one.reason
-        assert all(refusal.reason.strip() for refusal in decided.refused)
-        assert all(reason.strip() for reason in decided.awaiting.values())
+            assert str(one.reason).strip()
+            assert "could not be planned" not in str(one.reason)
+        assert all(str(refusal.reason).strip() for refusal in decided.refused)
+        assert all(str(reason).strip() for reason in decided.awaiting.values())
 
 
 @given(snapshots())

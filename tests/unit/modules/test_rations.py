@@ -12,6 +12,7 @@ from msgspec import structs
 
 from oarpy.cluster_state.rations import Rations
 from oarpy.configuration import SchedulerSettings, SubmissionSettings
+from oarpy.model.reasons import Why
 from oarpy.scheduler.memory import PERIOD, Memory
 from oarpy.scheduler.order.queue_orders import ORDERS
 from oarpy.scheduler.plan import Plan, plan
@@ -38,7 +39,7 @@ def queue(waiting: Sequence[WaitingJob], ration: Ration) -> Snapshot:
 
 
 def looked_at(made: Plan) -> set[int]:
-    return {one.job for one in made.placements if not one.reason.startswith("not looked at")}
+    return {one.job for one in made.placements if one.reason.kind not in (Why.LIMIT_OF_USER, Why.LIMIT_OF_PASS)}
 
 
 def started(made: Plan) -> list[int]:

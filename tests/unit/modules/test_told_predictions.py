@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from oarpy.model.reasons import NO_REASON
 from oarpy.modules.metascheduler.written_predictions import MANY, PERIOD, ToldPredictions
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.store.passes.decisions import Prediction
 
 
 def predictions(jobs: int, start: float, verdict: Verdict = Verdict.RESOURCES_BUSY) -> dict[int, Prediction]:
-    return {job: Prediction(job, verdict, "", 1, start, start + 60, "{[1,1]}") for job in range(1, jobs + 1)}
+    return {job: Prediction(job, verdict, NO_REASON, 1, start, start + 60, "{[1,1]}") for job in range(1, jobs + 1)}
 
 
 def told(jobs: int) -> ToldPredictions:
@@ -39,7 +40,7 @@ def test_many_moves_wait_for_the_end_of_the_period_and_are_written_then() -> Non
 
 def test_new_jobs_and_other_verdicts_do_not_wait() -> None:
     memory = told(MANY + 2)
-    now = predictions(MANY + 3, 2000) | {1: Prediction(1, Verdict.HELD, "", None, None, None, "{}")}
+    now = predictions(MANY + 3, 2000) | {1: Prediction(1, Verdict.HELD, NO_REASON, None, None, None, "{}")}
     writing = memory.compare(now, 0.1)
     assert ({one.job for one in writing.changed}, writing.owing) == ({1, MANY + 3}, True)
     assert writing.told[2].start == 1000

@@ -30,7 +30,7 @@ def snapshot_of(reservations: list[Reservation], *waiting: WaitingJob, **rest: A
 def answers(decided: Decisions) -> tuple[dict[int, tuple[float | None, list[int]]], dict[int, str]]:
     """Return where those are that were accepted, and why others were not."""
     yes = {one.job: (one.start, one.resources) for one in decided.accepted}
-    return yes, {one.job: one.reason for one in decided.refused}
+    return yes, {one.job: str(one.reason) for one in decided.refused}
 
 
 OLD = accepted(7, 10, 20, 1, 2, 3)

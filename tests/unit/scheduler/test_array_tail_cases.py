@@ -68,7 +68,7 @@ def test_a_reservation_that_depends_on_a_job_that_is_left_out_waits_for_it() -> 
     _, heads, _ = _heads(*_array(2, 12, 3))
     decided = decide(replace(heads, reservations=(Reservation(reserved, 0, 50, (4,)),)))
     assert decided.starts == ()
-    assert "job 13" in decided.awaiting[1]
+    assert "job 13" in str(decided.awaiting[1])
 
 
 def test_jobs_of_a_user_that_change_places_are_all_looked_at() -> None:

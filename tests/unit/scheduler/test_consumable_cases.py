@@ -39,16 +39,16 @@ def test_running_jobs_take_memory() -> None:
     holder = running(9, "1", 0, 30, consumes=(Consumption("memory", 8),))
     made = placed(TWO_HOSTS, holder, job(1, "/core=1,memory=5", 10), consumables=MEMORY)
     assert made[1].start == 30
-    assert made[1].reason == "memory: 5 asked on each network_address, 0 left on n1 until 30"
+    assert str(made[1].reason) == "memory: 5 asked on each network_address, 0 left on n1 until 30"
 
 
 def test_too_much_is_never_served() -> None:
     made = placed(TWO_HOSTS, job(1, "/core=1,memory=9", 10), job(2, "/core=1,disk=1", 10), consumables=MEMORY)
-    assert (made[1].verdict, made[1].reason) == (
+    assert (made[1].verdict, str(made[1].reason)) == (
         "never",
         "memory=9 is more than any network_address has (the largest has 8)",
     )
-    assert (made[2].verdict, made[2].reason) == ("never", "'disk' is not a consumable of this platform")
+    assert (made[2].verdict, str(made[2].reason)) == ("never", "'disk' is not a consumable of this platform")
 
 
 def test_a_moldable_job_takes_the_alternative_that_fits() -> None:

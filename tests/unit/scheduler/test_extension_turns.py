@@ -86,8 +86,8 @@ def test_a_batch_job_takes_back_the_hosts_that_it_needs_when_their_notice_is_ove
     assert made.victims == ()
     assert [at for _, at in made.reclaimed] == [NOW + 30] * 2
     place = made.plan.by_job()[5]
-    assert (place.start, place.reason.partition(" to ")[0]) == (NOW + 30, "revocable hosts are taken back")
-    assert "make room: 1;" in place.reason
+    assert (place.start, str(place.reason).partition(" to ")[0]) == (NOW + 30, "revocable hosts are taken back")
+    assert "make room: 1;" in str(place.reason)
 
 
 def test_nobody_takes_hosts_where_others_are_free() -> None:

@@ -139,7 +139,7 @@ def test_outcomes_that_were_asked_for() -> None:
 def test_a_reservation_that_does_not_fit_is_refused_with_the_next_date() -> None:
     found = placed(FOUR, running(9, "1", 0, 50), job(2, "/core=4", 20, reservation=20))[2]
     assert (found.verdict, found.start) == ("reservation", None)
-    assert "possible at 50" in found.reason
+    assert "possible at 50" in str(found.reason)
 
 
 def test_a_reservation_in_the_past_means_now_unless_its_end_is_past() -> None:

@@ -46,20 +46,20 @@ def test_nothing_limited_is_placed_beyond_what_is_known() -> None:
         FOUR, late, job(1, "/core=2", 20), job(2, "/core=2", 20, user="bob"), quotas=quotas, quota_horizon=1000
     )
     assert (found[1].start, found[2].start) == (None, 990)
-    assert found[1].reason == "it would end beyond 1000, until when quotas are known"
+    assert str(found[1].reason) == "it would end beyond 1000, until when quotas are known"
 
 
 def test_the_reason_names_the_period_that_ends_last_and_until_when() -> None:
     found = placed(FOUR, job(1, "/core=2", 70), quotas=(DAY,))[1]
     assert (found.verdict, found.start) == ("quota", 100)
-    assert found.reason == "quota *,*,*,* (day, valid until 100): at most 1 resource, reached until 100"
+    assert str(found.reason) == "quota *,*,*,* (day, valid until 100): at most 1 resource, reached until 100"
 
 
 def test_a_reservation_keeps_the_rule_of_its_date() -> None:
     jobs = job(1, "/core=2", 20, reservation=40), job(2, "/core=2", 20, reservation=70)
     found = placed(FOUR, *jobs, quotas=(DAY,))
     assert (found[1].verdict, found[2].verdict) == ("reserved", "reservation")
-    assert found[2].reason == "refused: quota *,*,*,* (day, valid until 100): at most 1 resource, possible at 100"
+    assert str(found[2].reason) == "refused: quota *,*,*,* (day, valid until 100): at most 1 resource, possible at 100"
 
 
 def test_easy_and_fcfs_keep_calendars_too() -> None:

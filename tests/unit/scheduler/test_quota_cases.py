@@ -21,7 +21,7 @@ def test_a_limit_on_resources_holds_at_every_instant() -> None:
     quotas = (QuotaRule(resources=2),)
     assert starts(FOUR, *jobs, quotas=quotas) == {1: 0, 2: 0, 3: 20}
     assert verdicts(FOUR, *jobs, quotas=quotas)[3] == "quota"
-    assert "at most 2 resources" in placed(FOUR, *jobs, quotas=quotas)[3].reason
+    assert "at most 2 resources" in str(placed(FOUR, *jobs, quotas=quotas)[3].reason)
 
 
 def test_the_security_time_counts() -> None:
