@@ -40,9 +40,6 @@ ENTRY_POINTS = {"oarpy/modules/launcher": ("launcher.py", "run_once"), "oarpy/sc
 """What a round of the launcher and a pass of the scheduler begin with, each in its room."""
 CALLS_DEEP = 2
 UPWARD = {
-    ("oarpy.cluster_state", "oarpy.negotiation"),
-    ("oarpy.modules", "oarpy.negotiation"),
-    ("oarpy.store", "oarpy.negotiation"),
     ("oarpy.client.jobs", "oarpy.client.events"),
     ("oarpy.client.jobs", "oarpy.client.platform"),
     ("oarpy.client.platform", "oarpy.client.past"),

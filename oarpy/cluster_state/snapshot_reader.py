@@ -21,6 +21,7 @@ from typing import Any, Literal, cast
 import psycopg
 from msgspec import structs
 
+from oarpy import slices
 from oarpy.admission.filters.filters import compile_filter
 from oarpy.admission.filters.parts import without_usual
 from oarpy.cluster_state.existing_resources import declared_consumables
@@ -29,6 +30,7 @@ from oarpy.cluster_state.priority_history import PriorityHistory
 from oarpy.cluster_state.quota_rules import QuotaRules
 from oarpy.cluster_state.rations import Rations
 from oarpy.cluster_state.set_aside import made_of, unplaced
+from oarpy.cluster_state.state_part import StatePart
 from oarpy.cluster_state.stored_jobs import StoredHolder, StoredJob
 from oarpy.cluster_state.waiting_rows import WaitingRows
 from oarpy.cluster_state.window_line import WindowLine
@@ -41,8 +43,6 @@ from oarpy.model.reasons import Reason, Why, local_instant
 from oarpy.model.request import Consumption, Group, Level
 from oarpy.model.setting_values import read_keep_alive
 from oarpy.model.states import FINAL_STATES, JobState
-from oarpy.negotiation.passes.application_line import ApplicationLine
-from oarpy.negotiation.passes.extension_line import ExtensionLine
 from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.resources.platform import ASLEEP, Platform, Resource
@@ -91,10 +91,8 @@ class Reading:
     """Alternatives by job."""
     withheld: Mapping[int, str] = field(default_factory=dict)
     """Why jobs are not tried now: the database refused them, or nothing could be decided about them."""
-    applications: ApplicationLine | None = None
-    """Those that are not over, with what is kept for them."""
-    extensions: ExtensionLine | None = None
-    """What running jobs ask for, and what may be taken from them."""
+    parts: tuple[StatePart, ...] = ()
+    """What slices have read, and write about."""
     windows: WindowLine | None = None
     """Windows of reservations, and what they looked like in the last pass."""
 
@@ -118,9 +116,12 @@ class SnapshotReader:
         self._connection: Connection | None = None
         self._version = -1
         self._asleep = 0
-        self._negotiating = self._growing = self._gated = False
-        self._line = ApplicationLine(configuration.negotiation)
-        self._extensions = ExtensionLine(configuration.negotiation)
+        self._gated = False
+        self._parts: tuple[StatePart, ...] = tuple(make(configuration) for make in slices.things(slices.STATE_PARTS))
+        self._there: Sequence[bool] = [False] * len(self._parts)
+        """Whether there is anything of each part."""
+        self._ranks: Mapping[int, float] = {}
+        self._unasked: frozenset[int] = frozenset()
         self._windows = WindowLine(configuration.scheduler)
         self._unchanged_until = float("inf")
         self._outages: tuple[Outage, ...] = ()
@@ -170,7 +171,7 @@ class SnapshotReader:
         self._forget_others(connection)
         self._refresh_platform(connection, now)
         rows = self._rows.read(connection, without)
-        self._line.read(connection, any_there=self._negotiating)
+        self._read_parts(connection)
         withheld = refusals_of(connection).withheld()
         reserved = snapshot_rows.reserved(connection)
         self._fetch_requests(connection, {row.submission for row in rows})
@@ -218,17 +219,18 @@ class SnapshotReader:
             asleep=self._asleep,
         )
         snapshot = replace(snapshot, windows=self._windows.read(connection, snapshot))
-        snapshot = self._with_extensions(connection, snapshot, withheld)
+        snapshot = self._with_parts(connection, snapshot, withheld)
         if not only_places:
             snapshot = self._with_the_rest(connection, snapshot)
-        return Reading(snapshot, self._requests_of(rows), withheld, self._line, self._extensions, self._windows)
+        return Reading(snapshot, self._requests_of(rows), withheld, self._parts, self._windows)
 
     def _requests_of(self, rows: Iterable[StoredJob]) -> dict[int, ReadRequest]:
         return {row.id: self._requests[row.submission] for row in rows}
 
     def _held(self, connection: Connection, accepted: Collection[int]) -> list[StoredHolder]:
         """Return who holds resources, without what others may take from running jobs."""
-        self._extensions.read(connection, any_there=self._growing)
+        for part, any_there in zip(self._parts, self._there, strict=True):
+            part.read_held(connection, any_there=any_there)
         # what goes for a broker's part does not keep that part waiting, as best-effort jobs do not
         rows = [
             structs.replace(row, types=(*row.types, BESTEFFORT)) if row.evicted else row
@@ -237,22 +239,31 @@ class SnapshotReader:
         if self._gated:
             ends = snapshot_rows.gated_ends(connection)
             rows = [structs.replace(row, walltime=ends[row.id] - row.start) if row.id in ends else row for row in rows]
-        return self._extensions.without_revocable(rows)
+        for part in self._parts:
+            rows = part.left_alone(rows)
+        return rows
 
-    def _with_extensions(self, connection: Connection, snapshot: Snapshot, withheld: Collection[int]) -> Snapshot:
-        """Return ``snapshot`` with what running jobs ask for, and what may be taken from them."""
-        if not self._growing:
-            return snapshot
-        waiting = self._extensions.waiting(snapshot, withheld)
-        self.resolve(connection, conditions(waiting))
-        held = self._extensions.holding(snapshot)
-        return replace(snapshot, waiting=(*snapshot.waiting, *waiting), holding=(*snapshot.holding, *held))
+    def _read_parts(self, connection: Connection) -> None:
+        """Read what slices have to tell of jobs before these are made."""
+        for part, any_there in zip(self._parts, self._there, strict=True):
+            part.read(connection, any_there=any_there)
+        self._ranks = {job: rank for part in self._parts for job, rank in part.ranks.items()}
+        self._unasked = frozenset().union(*(part.unasked for part in self._parts))
+
+    def _with_parts(self, connection: Connection, snapshot: Snapshot, withheld: Collection[int]) -> Snapshot:
+        """Return ``snapshot`` with what waits and holds for slices."""
+        for part in self._parts:
+            waiting, held = part.jobs(snapshot, withheld)
+            if waiting or held:
+                self.resolve(connection, conditions(waiting))
+                snapshot = replace(snapshot, waiting=(*snapshot.waiting, *waiting), holding=(*snapshot.holding, *held))
+        return snapshot
 
     def _with_the_rest(self, connection: Connection, snapshot: Snapshot) -> Snapshot:
-        """Return ``snapshot`` with applications, and what is asked for running jobs, and of nodes."""
-        if self._negotiating:
-            line = self._line.negotiation(connection, snapshot)
-            snapshot = replace(snapshot, step=line)
+        """Return ``snapshot`` with who places its jobs, and what is asked for running jobs, and of nodes."""
+        steps = (part.step(connection, snapshot) for part in self._parts)
+        if (step := next((one for one in steps if one is not None), None)) is not None:
+            snapshot = replace(snapshot, step=step)
         if any(job.reservation is not None for job in snapshot.waiting):
             # after the jobs: what one is to take the place of is committed with it
             snapshot = replace(snapshot, amending=snapshot_rows.amending(connection))
@@ -271,6 +282,11 @@ class SnapshotReader:
         """
         self._begun.update(dict.fromkeys(jobs, now))
 
+    def forget_seen(self) -> None:
+        """Note that the last pass has written nothing."""
+        for part in self._parts:
+            part.forget()
+
     def _forget_others(self, connection: Connection) -> None:
         """Drop what was read over another connection: versions are those of one server, and a failover changes it."""
         if connection is not self._connection:
@@ -279,7 +295,7 @@ class SnapshotReader:
 
     def _refresh_platform(self, connection: Connection, now: int) -> None:
         """Read the platform again if its version moved, or a date of it is past; drop all that was compiled for it."""
-        version, self._negotiating, self._growing, self._gated = snapshot_rows.site(connection)
+        version, self._gated, self._there = snapshot_rows.site(connection, [part.THERE for part in self._parts])
         if version == self._version and now < self._unchanged_until:
             return
         self._kinds = snapshot_rows.property_kinds(connection)
@@ -384,7 +400,7 @@ class SnapshotReader:
         if withheld:
             return unplaced(row, str(Reason(Why.SET_ASIDE, withheld)))
         dates, fault = _dates(row)
-        unasked = row.id in self._line.unasked
+        unasked = row.id in self._unasked
         return WaitingJob.of(
             row,
             alternatives=self._requests[row.submission].alternatives,
@@ -394,7 +410,7 @@ class SnapshotReader:
             fault=fault,
             stopped=stopped and not row.held,
             unasked=unasked,
-            ranked=self._line.ranks.get(row.id),
+            ranked=self._ranks.get(row.id),
         )
 
     def _reservations(

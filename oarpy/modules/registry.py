@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 
+from oarpy import slices
 from oarpy.configuration import Configuration
 from oarpy.model.errors import NotFound
 from oarpy.modules.loop.logging import configure_logging
@@ -63,10 +64,15 @@ def _energy(configuration: Configuration) -> Module:
     return EnergySaving(configuration)
 
 
-def _negotiator(configuration: Configuration) -> Module:
-    from oarpy.negotiation.modules.negotiator import Negotiator
+def _of_slice(name: str) -> Callable[[Configuration], Module]:
+    """Return what makes a module of a slice."""
 
-    return Negotiator(configuration)
+    def make(configuration: Configuration) -> Module:
+        (module,) = slices.things((slices.MODULES[name],))
+        made: Module = module(configuration)
+        return made
+
+    return make
 
 
 MODULES: dict[str, Callable[[Configuration], Module]] = {
@@ -80,12 +86,15 @@ MODULES: dict[str, Callable[[Configuration], Module]] = {
 }
 """Each module imports only what it needs, so that each process stays small."""
 
-OPTIONAL: dict[str, Callable[[Configuration], Module]] = {"energy": _energy, "negotiator": _negotiator}
-"""Modules that run only where the configuration enables them: ``energy``, and with a gateway ``negotiator``."""
+OPTIONAL: dict[str, Callable[[Configuration], Module]] = {
+    "energy": _energy,
+    **{name: _of_slice(name) for name in slices.MODULES},
+}
+"""Modules that run only where the configuration enables them: ``energy``, and with a gateway those of slices."""
 
 _ENABLED: dict[str, Callable[[Configuration], bool]] = {
     "energy": lambda configuration: configuration.energy.enabled,
-    "negotiator": lambda configuration: bool(configuration.gateway.socket),
+    **{name: lambda configuration: bool(configuration.gateway.socket) for name in slices.MODULES},
 }
 
 GRID_MODULES = ("mapper", "claimer", "mover", "watcher")

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
+from oarpy import slices
 from oarpy.configuration import Configuration
 from oarpy.modules.launcher.call_requests import CallRequests
 from oarpy.modules.launcher.channels import Channels, TransportMaker, make_transport
@@ -36,7 +37,6 @@ from oarpy.modules.launcher.starting import PATIENCE, SentStarts, Starting
 from oarpy.modules.launcher.strikes import Strikes
 from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.loop.module import Outcome
-from oarpy.negotiation.modules.application_launchers import ApplicationLaunchers
 from oarpy.store.database import Connection
 from oarpy.store.jobs import execution
 from oarpy.store.jobs.execution import Agenda
@@ -83,7 +83,7 @@ class Launcher:
             Walltimes(self._hosts),
             Pauses(configuration, self._hosts),
             Resizes(configuration.jobs, self._hosts),
-            ApplicationLaunchers(configuration),
+            *(make(configuration) for make in slices.things(slices.LAUNCHER_PARTS)),
             NodeLoads(),
         )
         self._hears: dict[type[Report], list[Callable[[str, Any], None]]] = {}

@@ -30,7 +30,6 @@ from oarpy.modules.metascheduler import told_windows
 from oarpy.modules.metascheduler.told_starts import ToldStarts
 from oarpy.modules.metascheduler.verdict_history import KeptVerdicts
 from oarpy.modules.metascheduler.written_predictions import RangeTexts, ToldPredictions, Writing, multirange
-from oarpy.negotiation.passes import told_applications, told_extensions
 from oarpy.scheduler.decide import Decisions, Refusal, any_parts, decide
 from oarpy.scheduler.memory import Memory
 from oarpy.scheduler.plan import Placement, Plan
@@ -70,8 +69,6 @@ class Metascheduler:
         self.period = configuration.modules.metascheduler
         self._settings, self._priority = configuration.scheduler, configuration.priority
         self._reader = SnapshotReader(configuration)
-        self._negotiation = configuration.negotiation
-        self._early = told_applications.EarlyPasses(configuration.negotiation)
         self._orders = SiteOrders()
         self._memory = Memory(time.monotonic, compression=configuration.scheduler.compression)
         self._told = ToldPredictions()
@@ -104,7 +101,7 @@ class Metascheduler:
         except Exception:
             # somebody else gave a resource away since the snapshot was read, say: nothing was done of what was decided
             self._memory.forget()
-            self._early.forget()
+            self._reader.forget_seen()
             self._statistics.forget()
             raise
 
@@ -115,8 +112,8 @@ class Metascheduler:
             heads = self._decide_about_heads(connection, now)
             if heads is None:
                 read = self._reader.read(connection, now)
-                if (due := self._early.wait(read)) is not None:
-                    return Outcome(wake_at=due)
+                if waits := [due for part in read.parts if (due := part.not_before(read.snapshot)) is not None]:
+                    return Outcome(wake_at=min(waits))
                 self._statistics.renew(connection, len(read.snapshot.waiting))
                 reading, decided = self._decide(connection, read)
             else:
@@ -133,8 +130,8 @@ class Metascheduler:
         if heads is None:
             self._tails.renew(snapshot, whole=not decided.plan.unseen)
         self._tails.started(begun)
-        if reading.applications is not None:
-            told_applications.committed(reading.applications, decided, snapshot)
+        for part in reading.parts:
+            part.committed(decided, snapshot)
         if reading.windows is not None:
             reading.windows.committed(decided.kept.snapshot)
         owed = self._told.committed(writing, began)
@@ -143,13 +140,14 @@ class Metascheduler:
         word = f"started {len(begun)}" if begun else "nothing"
         if decided.victims:
             word += f", {len(decided.victims)} best-effort to cancel"
-        delays = (owed, self._memory.owed(decided.plan), told_applications.owed(reading, self._negotiation))
+        delays = (owed, self._memory.owed(decided.plan))
         instants = [time.time() + one for one in delays if one is not None]
-        if reading.extensions and (look := told_extensions.next_look(reading.extensions, decided, now)) is not None:
-            instants.append(max(look, now + 1))
+        wanted = (part.next_pass(decided, snapshot, now) for part in reading.parts)
+        instants += [instant for instant in wanted if instant is not None]
         if decided.wake_at is not None:
             instants.append(max(decided.wake_at, now + 1))
-        self._early.committed(read, min(instants, default=None))
+        for part in reading.parts:
+            part.noted(read.snapshot, min(instants, default=None))
         named = {"pass": number, "jobs": job_ranges(begun), "victims": job_ranges(decided.victims)}
         return Outcome(word, wake_at=min(instants, default=None), named=named)
 
@@ -212,10 +210,8 @@ class Metascheduler:
         if self._settings.verdict_history:
             orders, matchers = self._orders, self._reader.matchers
             verdicts = self._verdicts.note(connection, seen, writing.changed, gone, orders, matchers)
-        if reading.applications and (reading.applications.rows or reading.applications.kept):
-            told_applications.write(connection, reading.applications, decided, reading.snapshot, gone)
-        if reading.extensions and reading.extensions.rows:
-            told_extensions.write(connection, reading.extensions, decided, reading.snapshot)
+        for part in reading.parts:
+            part.write(connection, decided, reading.snapshot, gone)
         _order_power(connection, decided.power)
         if not decided.plan.unseen:
             _report_policies(connection, reading.snapshot, decided.plan)

@@ -10,6 +10,8 @@ from psycopg.types.json import Jsonb
 
 from oarpy.store.database import Connection
 
+# Partial indexes have those that are not over: where there are none, they are empty.
+ANY_THERE = "EXISTS (SELECT FROM applications WHERE state <> 'Finished') OR EXISTS (SELECT FROM ghosts)"
 _ADD = """
     INSERT INTO applications (job_id, filter, level, exact, if_lost, token_hash, launcher, lost_since)
     VALUES (%(job)s, %(filter)s, %(level)s, %(exact)s, %(if_lost)s, %(token_hash)s, %(launcher)s, now())

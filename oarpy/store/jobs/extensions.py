@@ -11,6 +11,8 @@ from psycopg.types.json import Jsonb
 from oarpy.store.database import Connection
 from oarpy.store.refusals import set_wise
 
+# A partial index has those that are not over: where there are none, it is empty.
+ANY_THERE = "EXISTS (SELECT FROM extensions WHERE state IN ('Waiting', 'Granting', 'Granted'))"
 _EXTENSION = """
     SELECT e.extension_id, e.job_id, e.kind, e.tag, e.hosts, extract(epoch FROM e.asked_at)::float8, e.state, e.told
 """

@@ -51,14 +51,7 @@ PlatformRow = tuple[int, str, str, dict[str, object]]
 
 # The counter moves with every change of resources or properties, so a cached platform is known to be current.
 _PLATFORM_VERSION = "SELECT platform_version FROM site"
-# Partial indexes have the applications and extensions that are not over: where there are none, they are empty.
-_SITE = """
-    SELECT platform_version,
-           EXISTS (SELECT FROM applications WHERE state <> 'Finished') OR EXISTS (SELECT FROM ghosts),
-           EXISTS (SELECT FROM extensions WHERE state IN ('Waiting', 'Granting', 'Granted')),
-           EXISTS (SELECT FROM launch_gates)
-    FROM site
-"""
+_SITE = "SELECT platform_version, EXISTS (SELECT FROM launch_gates), ARRAY[{}]::boolean[] FROM site"
 # What holds its resources until its gate opens has them until its walltime from then on is over.
 _GATED_ENDS = """
     SELECT g.job_id, extract(epoch FROM greatest(coalesce(g.opens_at, g.expected_at), now()) + g.walltime)::float8
@@ -242,11 +235,11 @@ def platform_version(connection: Connection) -> int:
     return int(row[0])
 
 
-def site(connection: Connection) -> tuple[int, bool, bool, bool]:
-    """Return the same counter, and whether there are applications, extensions of running jobs, gates of launches."""
-    row = connection.execute(_SITE).fetchone()
+def site(connection: Connection, conditions: Iterable[str] = ()) -> tuple[int, bool, list[bool]]:
+    """Return the same counter, whether there are gates of launches, and which of some SQL conditions hold."""
+    row = connection.execute(_SITE.format(", ".join(conditions))).fetchone()
     assert row is not None
-    return int(row[0]), bool(row[1]), bool(row[2]), bool(row[3])
+    return int(row[0]), bool(row[1]), row[2]
 
 
 def gated_ends(connection: Connection) -> dict[int, float]:

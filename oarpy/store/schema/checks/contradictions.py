@@ -12,9 +12,9 @@ from typing import Any, cast
 import psycopg
 from sqlalchemy import Connection, text
 
+from oarpy import slices
 from oarpy.model.errors import OarpyError
 from oarpy.model.job_types import TYPES, read_types, split_word
-from oarpy.negotiation.store import applications, row_faults
 from oarpy.store.schema.checks import grid_contradictions
 
 _HOLDING = "('toAckReservation', 'toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing', 'toError')"
@@ -193,50 +193,6 @@ _QUERIES = (
         SELECT job_id FROM way WHERE job_id = required_job_id
     ) AS circles HAVING count(*) > 0
     """,
-    # Applications. After the end of its job a pass has its part to do still.
-    """
-    SELECT format('job %s chooses its own hosts, and is no application', job_id), format('oardel %s', job_id)
-    FROM jobs j
-    WHERE is_live(state) AND 'negotiated' = ANY(types)
-      AND NOT EXISTS (SELECT FROM applications a WHERE a.job_id = j.job_id)
-    ORDER BY job_id
-    """,
-    """
-    SELECT format('job %s is an application, and does not choose its own hosts', job_id),
-           format('UPDATE jobs SET types = types || ''{negotiated}'' WHERE job_id = %s', job_id)
-    FROM applications a JOIN jobs j USING (job_id)
-    WHERE is_live(j.state) AND NOT 'negotiated' = ANY(types) ORDER BY job_id
-    """,
-    f"""
-    SELECT format('application %s is %s, its job is %s', job_id, a.state, j.state), format('oardel %s', job_id)
-    FROM applications a JOIN jobs j USING (job_id)
-    WHERE CASE WHEN a.state IN ('Submitted', 'RequestSent', 'Waiting') THEN j.state IN {_ON_NODES}
-               WHEN a.state = 'Started' THEN j.state IN ('Waiting', 'Hold')
-               ELSE is_live(j.state) AND j.state NOT IN ('Finishing', 'toError') END
-    ORDER BY job_id
-    """,
-    """
-    SELECT format('application %s first asked in the future, at %s', job_id, first_asked_at),
-           format('UPDATE applications SET first_asked_at = now() WHERE job_id = %s', job_id)
-    FROM applications WHERE state <> 'Finished' AND first_asked_at > now() + interval '1 minute' ORDER BY job_id
-    """,
-    """
-    SELECT format('hosts are kept back for job %s, which is %s', job_id, j.state),
-           format('DELETE FROM ghosts WHERE job_id = %s', job_id)
-    FROM ghosts g JOIN jobs j USING (job_id) WHERE is_live(j.state) ORDER BY job_id
-    """,
-    """
-    SELECT format('hosts of application %s are kept back, which is %s', job_id, a.state),
-           format('DELETE FROM ghosts WHERE job_id = %s', job_id)
-    FROM ghosts g JOIN jobs j USING (job_id) JOIN applications a USING (job_id)
-    WHERE NOT is_live(j.state) AND a.state <> 'Ghost' ORDER BY job_id
-    """,
-    """
-    SELECT format('hosts are kept back for job %s, among them resource %s, which there is not', job_id, min(n)),
-           format('DELETE FROM ghosts WHERE job_id = %s', job_id)
-    FROM ghosts g, unnest(g.resources) AS part, generate_series(lower(part), upper(part) - 1) AS n
-    WHERE NOT EXISTS (SELECT FROM resources r WHERE r.resource_id = n) GROUP BY job_id ORDER BY job_id
-    """,
     # A node's clock may be some way off: what it said of an end may be before what the database saw.
     """
     SELECT format('job %s (%s) stood still for %s, longer than it has run', job_id, state, suspended_time),
@@ -278,9 +234,8 @@ def contradictions(connection: Connection) -> Iterator[str]:
     for query in (*_QUERIES, *grid_contradictions.QUERIES):
         for wrong, mended in connection.exec_driver_sql(query, execution_options={"no_parameters": True}):
             yield f"{wrong}: {mended}"
-    for row in applications.live(cast("psycopg.Connection[Any]", connection.connection.driver_connection)):
-        if column := row_faults.fault(row):
-            yield f"application {row.job} has a value of {column} that cannot be read: oardel {row.job}"
+    for find in slices.things(slices.CONTRADICTIONS):
+        yield from find(cast("psycopg.Connection[Any]", connection.connection.driver_connection))
     for job, types in connection.execute(text(_TYPES)):
         if fault := _fault(types):
             yield f"job {job} has a type that cannot be read, {fault}: UPDATE jobs SET types = ... WHERE job_id = {job}"

@@ -1,0 +1,76 @@
+"""What a slice adds to the state of the cluster: it reads that for passes, and writes what they decide about it.
+
+::
+
+    read --> jobs are made (ranks, unasked) --> read_held --> holders are read (left_alone) --> jobs --> step
+    not_before --> decide --> write --> commit: committed --> next_pass --> noted
+
+Parts are made of the configuration, one of each for a reader, and keep what they read last for what is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import ClassVar
+
+from oarpy.cluster_state.stored_jobs import StoredHolder
+from oarpy.scheduler.decide import Decisions
+from oarpy.scheduler.placing import PlacingStep
+from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
+from oarpy.store.database import Connection
+
+
+class StatePart:
+    """One matter of a slice. A part overrides what concerns it; the rest says that there is nothing."""
+
+    THERE: ClassVar[str] = "false"
+    """The SQL condition that says whether there is anything to read."""
+
+    @property
+    def ranks(self) -> Mapping[int, float]:
+        """By job, the instant that ranks it among the jobs of its queue, whatever orders these."""
+        return MappingProxyType({})
+
+    @property
+    def unasked(self) -> frozenset[int]:
+        """The jobs that are held until they ask for what they need."""
+        return frozenset()
+
+    def read(self, connection: Connection, *, any_there: bool) -> None:
+        """Read what is to be known before jobs are made."""
+
+    def read_held(self, connection: Connection, *, any_there: bool) -> None:
+        """Read what is to be known before it is read who holds resources."""
+
+    def left_alone(self, rows: list[StoredHolder]) -> list[StoredHolder]:
+        """Return rows of jobs that hold resources, without the resources that the part enters itself."""
+        return rows
+
+    def jobs(self, snapshot: Snapshot, withheld: Collection[int]) -> tuple[Sequence[WaitingJob], Sequence[HoldingJob]]:
+        """Return what waits and what holds besides jobs; what is ``withheld`` does not wait."""
+        return (), ()
+
+    def step(self, connection: Connection, snapshot: Snapshot) -> PlacingStep | None:
+        """Return who is to place the jobs of ``snapshot`` in the planner's stead, if anybody is."""
+        return None
+
+    def not_before(self, snapshot: Snapshot) -> float | None:
+        """Return when a pass over ``snapshot`` is due (epoch seconds), None if that is now."""
+        return None
+
+    def write(self, connection: Connection, decided: Decisions, snapshot: Snapshot, gone: Collection[int]) -> None:
+        """Write what was decided; ``gone`` are the jobs that start."""
+
+    def committed(self, decided: Decisions, snapshot: Snapshot) -> None:
+        """Note what a pass has written for good."""
+
+    def next_pass(self, decided: Decisions, snapshot: Snapshot, now: float) -> float | None:
+        """Return when it wants another pass (epoch seconds), None for no earlier than others want it."""
+        return None
+
+    def noted(self, snapshot: Snapshot, due: float | None) -> None:
+        """Note what a pass saw, and when the next one is due at the latest (epoch seconds)."""
+
+    def forget(self) -> None:
+        """Forget what a pass saw: it was not dealt with."""

@@ -1,0 +1,193 @@
+"""Applications as a part of the state of the cluster: who is in line, and what a pass writes about them.
+
+That is their moves, views and estimates, and the hosts that are kept back for them. The negotiator tells
+their launchers.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from math import inf
+
+from oarpy.cluster_state.state_part import StatePart
+from oarpy.configuration import Configuration
+from oarpy.model.reasons import local_instant, sentence
+from oarpy.model.states import FINAL_STATES, NegotiationState
+from oarpy.modules.metascheduler.written_predictions import multirange
+from oarpy.negotiation.core.cluster_pass import Negotiation, negotiated_by, negotiation_of
+from oarpy.negotiation.core.clusters import QUOTAS
+from oarpy.negotiation.core.events import EstimatedStart, GivenHosts, StateMove, ViewChange
+from oarpy.negotiation.core.line import Line, NegotiatingJob
+from oarpy.negotiation.passes.application_line import ApplicationLine
+from oarpy.negotiation.store import applications as rows_of_applications
+from oarpy.negotiation.store import ghosts
+from oarpy.negotiation.store.applications import ApplicationRow
+from oarpy.scheduler.decide import Decisions
+from oarpy.scheduler.plan import Placement
+from oarpy.scheduler.snapshot import Snapshot
+from oarpy.store import notifications
+from oarpy.store.database import Connection
+
+_SOONEST = 0.05
+"""Seconds until applications are dealt with again when that is overdue."""
+
+
+class Applications(StatePart):
+    """The applications of the cluster.
+
+    A pass before the timer waits for it when nothing has changed but what applications say.
+    """
+
+    THERE = rows_of_applications.ANY_THERE
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._settings = configuration.negotiation
+        self._line = ApplicationLine(configuration.negotiation)
+        self._seen: Snapshot | None = None
+        self._due = inf
+
+    @property
+    def ranks(self) -> Mapping[int, float]:
+        """By job, when it first asked, or subscribed."""
+        return self._line.ranks
+
+    @property
+    def unasked(self) -> frozenset[int]:
+        """Who has asked for nothing yet."""
+        return self._line.unasked
+
+    def read(self, connection: Connection, *, any_there: bool) -> None:
+        """Read the applications that are not over."""
+        self._line.read(connection, any_there=any_there)
+
+    def step(self, connection: Connection, snapshot: Snapshot) -> Negotiation | None:
+        """Return those in line; None when nobody is."""
+        return self._line.negotiation(connection, snapshot)
+
+    def not_before(self, snapshot: Snapshot) -> float | None:
+        """Return the instant of the timer where nobody else needs a pass before."""
+        asked = negotiation_of(snapshot)
+        if asked is None or asked.telling or self._seen is None:
+            return None
+        if self._due <= time.time() or self._without_applications(snapshot) != self._seen:
+            return None
+        return min(self._due, time.time() + self._until_timer())
+
+    def write(self, connection: Connection, decided: Decisions, snapshot: Snapshot, gone: Collection[int]) -> None:
+        """Write the moves of applications, their views and estimates.
+
+        A pass for batch jobs alone leaves all of that as it is.
+        """
+        asked = negotiation_of(snapshot)
+        if not (self._line.rows or self._line.kept) or (asked is not None and not asked.telling):
+            return
+        rows = {row.job: row for row in self._line.rows}
+        ended = [row.job for row in rows.values() if row.job_state in FINAL_STATES]
+        rows_of_applications.finish(connection, ended)
+        kept = negotiated_by(decided).ghosts
+        if kept or self._line.kept:
+            ghosts.keep(
+                connection,
+                [
+                    (
+                        one.of,
+                        one.made,
+                        max(one.made, one.latest_end),
+                        multirange(snapshot.platform.ids_of(one.bits)),
+                        list(one.viewers),
+                        list(one.viewers.values()),
+                    )
+                    for one in kept
+                ],
+            )
+        self._line.unowed = any(not one.viewers for one in kept) and asked is not None
+        kept_of = {one.of for one in kept}
+        rows_of_applications.finished(connection, [job for job in ended if job not in kept_of])
+        events = negotiated_by(decided).events
+        moves = [event for event in events if isinstance(event, StateMove)]
+        placed = [event.application for event in moves if event.state is NegotiationState.WAITING]
+        begun = [event.application for event in moves if event.state is NegotiationState.STARTED]
+        if placed:
+            rows_of_applications.place(connection, {job: rows[job].requests for job in placed})
+        if begun:
+            rows_of_applications.start(connection, [job for job in begun if job in gone])
+        if asked is not None:
+            _show(connection, self._line, asked, decided, snapshot.now)
+        if ended or events:
+            notifications.tell(connection, "negotiator")
+
+    def committed(self, decided: Decisions, snapshot: Snapshot) -> None:
+        """Note what a pass has written for good."""
+        asked = negotiation_of(snapshot)
+        if asked is None:
+            self._line.note_nobody()
+        elif asked.telling:
+            self._line.note_told(decided.plan)
+
+    def next_pass(self, decided: Decisions, snapshot: Snapshot, now: float) -> float | None:
+        """Return the instant of the timer when a pass told applications nothing, or left hosts kept back for nobody."""
+        asked = negotiation_of(snapshot)
+        if asked is None or (asked.telling and not self._line.unowed):
+            return None
+        return time.time() + self._until_timer()
+
+    def noted(self, snapshot: Snapshot, due: float | None) -> None:
+        """Note what a pass saw besides applications, and when the next one is due at the latest (epoch seconds)."""
+        self._seen = None if negotiation_of(snapshot) is None else self._without_applications(snapshot)
+        self._due = inf if due is None else due
+
+    def forget(self) -> None:
+        """Forget what was seen: it was not dealt with."""
+        self._seen = None
+
+    def _until_timer(self) -> float:
+        return max(_SOONEST, self._settings.timer - (time.monotonic() - self._line.told_at))
+
+    def _without_applications(self, snapshot: Snapshot) -> Snapshot:
+        """Return what a pass saw besides applications, whenever that was."""
+        jobs = {row.job for row in self._line.rows}
+        waiting = tuple(job for job in snapshot.waiting if job.id not in jobs)
+        return replace(snapshot, now=0, waiting=waiting, step=None)
+
+
+def _show(connection: Connection, line: ApplicationLine, asked: Line, decided: Decisions, now: float) -> None:
+    """Write views and estimates; a view is also told when nothing but facts about clusters has changed."""
+    rows, events, placements = {row.job: row for row in line.rows}, negotiated_by(decided).events, decided.plan.by_job()
+    changes = {event.application: event for event in events if isinstance(event, ViewChange)}
+    started = {event.application for event in events if isinstance(event, GivenHosts)}
+    views = []
+    for one in asked.line:
+        change, row = changes.get(one.id), rows[one.id]
+        serial = row.serial + 1 if change is None else change.serial
+        informed = None if one.id in started else line.informed(one, row, serial)
+        if change is not None or informed is not None:
+            profiles, groups = _view(one, row, change, now)
+            told = None if informed is None else json.dumps(informed)
+            views.append((one.id, serial, json.dumps(profiles), json.dumps(groups), told))
+    rows_of_applications.show(connection, views)
+    estimates = [event for event in events if isinstance(event, EstimatedStart)]
+    rows_of_applications.estimate(
+        connection, [(one.application, json.dumps(_estimate(one, placements[one.application]))) for one in estimates]
+    )
+
+
+def _view(
+    one: NegotiatingJob, row: ApplicationRow, change: ViewChange | None, now: float
+) -> tuple[dict[str, object], dict[str, object]]:
+    """Return profiles and groups by cluster as they are kept, each with its number; of those that it is shown."""
+    names = (*one.clusters, QUOTAS)
+    profiles: dict[str, object] = {name: row.view[name] for name in names if name in row.view}
+    groups: dict[str, object] = {name: row.groups[name] for name in names if name in row.groups}
+    if change is not None:
+        profiles |= {name: (change.serial, profile.flat(now)) for name, profile in change.changes.items()}
+        groups |= {name: (change.serial, some.flat(now)) for name, some in change.groups.items()}
+    return profiles, groups
+
+
+def _estimate(event: EstimatedStart, placement: Placement) -> dict[str, object]:
+    start = None if event.start == inf else event.start
+    reason = sentence(placement.reason, local_instant)
+    return {"tag": event.tag, "start": start, "verdict": str(placement.verdict), "reason": reason}

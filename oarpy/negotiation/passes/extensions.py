@@ -1,0 +1,91 @@
+"""Extensions as a part of the state of the cluster, and what a pass writes of them.
+
+That is hosts that are given, estimates, and hosts that others will take.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+
+from oarpy.cluster_state.state_part import StatePart
+from oarpy.cluster_state.stored_jobs import StoredHolder
+from oarpy.configuration import Configuration
+from oarpy.model.reasons import local_instant, sentence
+from oarpy.model.states import ExtensionState
+from oarpy.negotiation.passes.extension_line import ExtensionLine, held_id, waiting_id
+from oarpy.scheduler.decide import Decisions
+from oarpy.scheduler.plan import Placement
+from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
+from oarpy.store import notifications
+from oarpy.store.database import Connection
+from oarpy.store.jobs import extensions as rows_of_extensions
+from oarpy.store.jobs.extensions import ExtensionRow, Grant
+
+
+class Extensions(StatePart):
+    """The extensions of the cluster."""
+
+    THERE = rows_of_extensions.ANY_THERE
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._line = ExtensionLine(configuration.negotiation)
+
+    def read_held(self, connection: Connection, *, any_there: bool) -> None:
+        """Read the extensions that are not over."""
+        self._line.read(connection, any_there=any_there)
+
+    def left_alone(self, rows: list[StoredHolder]) -> list[StoredHolder]:
+        """Return rows of jobs without the hosts that others may take from them."""
+        return self._line.without_revocable(rows)
+
+    def jobs(self, snapshot: Snapshot, withheld: Collection[int]) -> tuple[Sequence[WaitingJob], Sequence[HoldingJob]]:
+        """Return what running jobs ask for, and what may be taken from them."""
+        return self._line.waiting(snapshot, withheld), self._line.holding(snapshot)
+
+    def write(self, connection: Connection, decided: Decisions, snapshot: Snapshot, gone: Collection[int]) -> None:
+        """Write what was decided, and let the extensions of ended jobs be over."""
+        line = self._line
+        if not line.rows:
+            return
+        rows = {waiting_id(one.row.id): one.row for one in line.rows if one.row.state == ExtensionState.WAITING}
+        ended = rows_of_extensions.end(connection)
+        ids_of = snapshot.platform.ids_of
+        grants = [Grant(one.job, rows[one.job].id, ids_of(one.bits)) for one in decided.grown if one.job in rows]
+        granted = rows_of_extensions.grant(connection, grants)
+        placements = decided.plan.by_job() if rows else {}
+        told = [
+            (row.id, text)
+            for job, row in rows.items()
+            if row.id not in granted and job in placements and (text := _news(row, placements[job]))
+        ]
+        rows_of_extensions.estimate(connection, told)
+        hosts = {held_id(one): one for one in line.hosts if not one.leaving}
+        wanted = [(hosts[part].job, hosts[part].resources, at) for part, at in decided.reclaimed if part in hosts]
+        rows_of_extensions.reclaim(connection, wanted)
+        if line.hosts:
+            rows_of_extensions.take(connection, snapshot.now)
+        if ended or told or wanted:
+            notifications.tell(connection, "negotiator")
+
+    def next_pass(self, decided: Decisions, snapshot: Snapshot, now: float) -> float | None:
+        """Return the instant at which the next host is to be taken, None if none is.
+
+        What was due by ``now`` is on its way: who confirms that it is gone tells passes.
+        """
+        staying = {held_id(one): one.reclaim_at for one in self._line.hosts if not one.leaving}
+        dates = [at for at in staying.values() if at is not None]
+        dates += [at for part, at in decided.reclaimed if part in staying]
+        look = min((at for at in dates if at > now), default=None)
+        return None if look is None else max(look, now + 1)
+
+
+def _news(row: ExtensionRow, placement: Placement) -> str:
+    """Return an estimate as JSON, nothing if it is the one told last."""
+    estimate = {
+        "tag": row.tag,
+        "start": placement.start,
+        "verdict": str(placement.verdict),
+        "reason": sentence(placement.reason, local_instant),
+    }
+    return "" if estimate == row.told else json.dumps(estimate)
