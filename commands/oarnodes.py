@@ -10,7 +10,7 @@ import typer
 from oarpy.client.boundary import run
 from oarpy.client.options.documents import DocumentCommand
 from oarpy.client.options.optional_values import OptionalValue, OptionalValueCommand
-from oarpy.client.rendering import Color, look, write
+from oarpy.client.rendering import Color, Document, Report, look, show, write
 from oarpy.model.errors import UsageError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -82,31 +82,31 @@ def oarnodes(
     since = parse_date(events) if events else None
     with open_session("oarnodes") as session:
         found = find(session, resources or (), hosts or (), condition)
+        report: Report[Document]
         if at is not None:
-            text = then.nodes(
-                session, parse_past_date(at), frozenset(one.resource_id for one in found), as_json=as_json
-            )
+            report = then.nodes(session, parse_past_date(at), frozenset(one.resource_id for one in found))
         elif state:
-            text = nodes.states(session, found, seen, as_json=as_json)
+            report = nodes.states(session, found, seen)
         elif properties or all_properties:
             asked = [] if all_properties else [name for word in properties or () for name in word.split(",") if name]
-            text = nodes.properties(found, asked, as_json=as_json)
+            report = nodes.properties(found, asked)
         elif summary:
-            text = nodes.summary(session, found, seen, as_json=as_json)
+            report = nodes.summary(session, found, seen)
         elif names:
-            text = nodes.names(found, as_json=as_json)
+            report = nodes.names(found)
         elif jobs:
-            text = nodes.jobs(session, found, as_json=as_json)
+            report = nodes.jobs(session, found)
         elif windows:
-            text = maintenance.listed(session, (one.network_address for one in found), as_json=as_json)
+            report = maintenance.listed(session, (one.network_address for one in found))
         elif events is not None:
             everywhere = not (hosts or resources or condition)
-            text = nodes.event_log(session, found, since, everywhere=everywhere, as_json=as_json)
+            report = nodes.event_log(session, found, since, everywhere=everywhere)
         elif seen.terminal and not (as_json or resources or hosts or condition):
-            text = nodes.overview(session, found, seen)
+            write(nodes.overview(session, found, seen))
+            return
         else:
-            text = nodes.full(session, found, as_json=as_json)
-    write(text)
+            report = nodes.full(session, found)
+    show(report, as_json=as_json)
 
 
 def main() -> None:

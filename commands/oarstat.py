@@ -13,7 +13,7 @@ from oarpy.client.boundary import run
 from oarpy.client.caller import current
 from oarpy.client.options.documents import DocumentCommand
 from oarpy.client.options.optional_values import OptionalValue, OptionalValueCommand
-from oarpy.client.rendering import Color, Look, ids_text, look, warn, write
+from oarpy.client.rendering import Color, Document, Look, Report, TwoForms, ids_text, look, show, warn, write
 from oarpy.client.session import Session, open_session
 from oarpy.model.errors import NotFound, UsageError
 
@@ -270,17 +270,16 @@ def _show_past_verdict(why: str | None, at: str | None, before: str | None, *, a
     from oarpy.client.jobs.selection import one_job, parse_one
     from oarpy.client.past import precedence, then
     from oarpy.client.past.periods import parse_past_date
-    from oarpy.client.rendering import json_text
 
     if why is None or (at is not None and before is not None):
         raise UsageError("--before goes with --why, and not with --at", hint="oarstat --why MINE --before OTHER")
     with open_session("oarstat") as session:
         job = one_job(session, parse_one(why))
         if at is not None:
-            write(then.why(session, job, parse_past_date(at), as_json=as_json))
-            return
-        found = precedence.precedence(session, job, one_job(session, parse_one(before or "")))
-    write(json_text(precedence.record(found)) if as_json else precedence.text(found))
+            show(then.why(session, job, parse_past_date(at)), as_json=as_json)
+        else:
+            other = one_job(session, parse_one(before or ""))
+            show(precedence.report(precedence.precedence(session, job, other)), as_json=as_json)
 
 
 def _watch(question: Question, user: str | None, queue: str | None, *, as_json: bool) -> None:
@@ -325,7 +324,6 @@ def _report(session: Session, question: Question, view: StatusView) -> ReportTex
 def _show_standing(why: str | None, priority: str | None, others: Sequence[str], *, as_json: bool) -> None:
     """Explain jobs: why they wait, or where they stand. JSON is an object for one job, a list for several."""
     from oarpy.client.jobs.selection import one_job, parse_one
-    from oarpy.client.rendering import json_text
 
     if why is not None and priority is not None:
         raise UsageError("--why and --priority exclude each other")
@@ -337,17 +335,13 @@ def _show_standing(why: str | None, priority: str | None, others: Sequence[str],
 
         jobs = [one_job(session, one) for one in chosen]
         if why is not None:
-            answers = [explanation.explain(session, job) for job in jobs]
-            records = [explanation_report.record(answer) for answer in answers]
-            texts = [explanation_report.text(answer) for answer in answers]
+            reports: Sequence[Report[Document]] = [
+                explanation_report.report(explanation.explain(session, job)) for job in jobs
+            ]
         else:
-            places = [priority_report.priority(session, job) for job in jobs]
-            records = [priority_report.record(place) for place in places]
-            texts = [priority_report.text(place) for place in places]
-    if as_json:
-        write(json_text(records if others else records[0]))
-    else:
-        write("\n".join(texts))
+            reports = [priority_report.report(priority_report.priority(session, job)) for job in jobs]
+    several = TwoForms(lambda: "\n".join(one.text() for one in reports), lambda: [one.data() for one in reports])
+    show(several if others else reports[0], as_json=as_json)
 
 
 def _show_top(question: Question, user: str | None, queue: str | None, seen: Look, *, once: bool) -> None:
@@ -426,10 +420,11 @@ def _show_period(gantt: str | None, accounting: str | None, user: str | None, at
         period = asked or period_reports.to_come(session)
         whose = session.user if user == OWN else user
         if at is not None:
-            write(then.gantt(session, parse_past_date(at), period, whose, as_json=as_json))
-            return
-        show = period_reports.gantt if gantt is not None else period_reports.accounting
-        write(show(session, period, whose, as_json=as_json))
+            show(then.gantt(session, parse_past_date(at), period, whose), as_json=as_json)
+        elif gantt is not None:
+            show(period_reports.gantt(session, period, whose), as_json=as_json)
+        else:
+            show(period_reports.accounting(session, period, whose), as_json=as_json)
 
 
 def _print(report: ReportText) -> None:

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, TypeAlias
+from typing import Annotated, Generic, Protocol, TypeAlias, TypeVar
 
 import typer
 
@@ -35,6 +35,30 @@ def dated(reason: str) -> str:
 
 
 JsonValue: TypeAlias = "str | int | float | bool | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
+Document: TypeAlias = "str | int | float | bool | Sequence[object] | Mapping[str, object] | None"
+"""What is shown as JSON: a value, or a TypedDict, which names the keys for readers, the type checker and OpenAPI."""
+
+Data = TypeVar("Data", covariant=True)
+
+
+class Report(Protocol[Data]):
+    """What a command shows: as text for people, as data for programs. REST answers the same data."""
+
+    def text(self) -> str:
+        """Return the text, with a line end behind each line."""
+        ...
+
+    def data(self) -> Data:
+        """Return what is written as JSON."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TwoForms(Generic[Data]):
+    """A report of two functions over what was read."""
+
+    text: Callable[[], str]
+    data: Callable[[], Data]
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +234,14 @@ def _padded(cell: str, columns: int) -> str:
     return cell + " " * (columns - width(cell))
 
 
-def json_text(value: JsonValue) -> str:
+def json_text(value: Document) -> str:
     """Return ``value`` as JSON, two blanks a level, keys in the order given."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def show(report: Report[Document], *, as_json: bool) -> None:
+    """Write a report in one of its two forms."""
+    write(json_text(report.data()) if as_json else report.text())
 
 
 def ids_text(ids: Iterable[object]) -> str:

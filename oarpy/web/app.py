@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
+from typing import Any
 
 import psycopg
 import structlog
@@ -16,7 +17,7 @@ from starlette.responses import Response
 
 from oarpy.configuration import Configuration
 from oarpy.model.errors import AdmissionRefused, NotAllowed, NotFound, OarpyError, Unreachable, UsageError
-from oarpy.web import api, oarapi
+from oarpy.web import answers, api, oarapi
 from oarpy.web.api import metrics
 from oarpy.web.audit import Answered
 from oarpy.web.event_hub import EventHub
@@ -38,6 +39,23 @@ STATUSES: dict[type[OarpyError], int] = {
 """HTTP status by kind of error; the first that fits counts. What is left is a job in the wrong state, and the like."""
 
 
+class Application(FastAPI):
+    """FastAPI with what the operations answer in its description."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return what ``/openapi.json`` says."""
+        if self.openapi_schema is not None:
+            return self.openapi_schema
+        document = super().openapi()
+        operations = [
+            *(one for area in api.AREAS for one in answers.operations(area.router, answers.ErrorDocument, api.PREFIX)),
+            *answers.operations(metrics.router, answers.ErrorDocument),
+            *answers.operations(oarapi.router, oarapi.OarErrorDocument),
+        ]
+        answers.describe(document, operations)
+        return document
+
+
 def application(configuration: Configuration) -> FastAPI:
     """Return the application. It connects to the database when it is first asked for something."""
     seats, hub = Seats(configuration), EventHub(configuration)
@@ -48,7 +66,7 @@ def application(configuration: Configuration) -> FastAPI:
         hub.close()
         seats.close()
 
-    app = FastAPI(
+    app = Application(
         title="oarpy",
         version="1",  # of the interface, whose paths begin with it: /api/v1
         lifespan=lifespan,

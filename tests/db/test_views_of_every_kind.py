@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import timedelta
 from typing import LiteralString
 
 import pytest
 
-from oarpy.client.jobs import actions
-from oarpy.client.jobs.selection import JobSelection
-from oarpy.client.session import Session
-from oarpy.modules.accounting import account
 from oarpy.store.analytics import recount
-from tests.harness.small_cluster import Connection, SmallCluster, with_settings
+from tests.harness.jobs_of_each_kind import JobsOfEachKind, jobs_of_each_kind
+from tests.harness.small_cluster import Connection, SmallCluster
 
 pytestmark = pytest.mark.db
 
@@ -25,57 +20,16 @@ DRAWN = """
 """
 
 
-@dataclass
-class Jobs:
-    """One of each kind, by what became of it."""
-
-    gave_way: int
-    runs: int
-    suspended: int
-    waits: int
-    reservation: int
-    never_launched: int
-    failed: int
-    deleted: int
-
-
 @pytest.fixture
-def jobs(connection: Connection) -> Jobs:
-    cluster = SmallCluster(connection, with_settings(jobs={"users_may_suspend": True}))
-    cluster.add_nodes("n1", "n2", "n3")
-    gave_way = cluster.submit("/nodes=3", queue="besteffort", types=("besteffort",))
-    cluster.settle()
-    runs = cluster.submit("/nodes=1", "/core=2")
-    cluster.settle()
-    suspended = cluster.submit("/core=1")
-    cluster.settle()
-    session = Session(connection, cluster.settings, "ann", 1000, is_admin=True)
-    actions.hold(session, JobSelection((suspended,)), running=True)
-    cluster.settle()
-    waits = cluster.submit("/core=1", dependencies=(runs,))
-    date = (cluster.now() + timedelta(hours=2)).replace(microsecond=0)
-    reservation = cluster.submit("/nodes=2,walltime=1:0:0", reservation=date)
-    cluster.settle()
-    never_launched = cluster.submit("/nodes=1")
-    cluster.plan()
-    cluster.delete(reservation, never_launched)
-    cluster.settle()
-    failed = cluster.submit("/core=1")
-    cluster.settle()
-    cluster.end(failed, 256)
-    deleted = cluster.submit("/nodes=3")
-    cluster.settle()
-    cluster.delete(deleted)
-    cluster.settle()
-    account(connection, 86400)
-    return Jobs(gave_way, runs, suspended, waits, reservation, never_launched, failed, deleted)
+def jobs(connection: Connection) -> JobsOfEachKind:
+    return jobs_of_each_kind(connection)
 
 
 def ids(connection: Connection, query: LiteralString) -> set[int]:
     return {row[0] for row in connection.execute(query)}
 
 
-def test_best_effort_jobs_that_gave_way_are_counted(connection: Connection, jobs: Jobs) -> None:
+def test_best_effort_jobs_that_gave_way_are_counted(connection: Connection, jobs: JobsOfEachKind) -> None:
     ((number, hours),) = connection.execute("SELECT jobs, wasted_hours FROM oar_report.besteffort_waste").fetchall()
     ((seconds,),) = connection.execute(
         "SELECT run_seconds * resources FROM oar_report.jobs WHERE job_id = %s", [jobs.gave_way]
@@ -84,7 +38,7 @@ def test_best_effort_jobs_that_gave_way_are_counted(connection: Connection, jobs
     assert recount.day_differences(connection) == []
 
 
-def test_nothing_is_drawn_from_1970(connection: Connection, jobs: Jobs) -> None:
+def test_nothing_is_drawn_from_1970(connection: Connection, jobs: JobsOfEachKind) -> None:
     drawn = connection.execute(DRAWN).fetchall()
     assert {job for job, _, _ in drawn} == {
         jobs.gave_way, jobs.runs, jobs.suspended, jobs.never_launched, jobs.failed
@@ -97,7 +51,7 @@ def test_nothing_is_drawn_from_1970(connection: Connection, jobs: Jobs) -> None:
     assert planned.fetchall() == []
 
 
-def test_what_was_never_given_resources_has_no_start(connection: Connection, jobs: Jobs) -> None:
+def test_what_was_never_given_resources_has_no_start(connection: Connection, jobs: JobsOfEachKind) -> None:
     assert ids(connection, "SELECT job_id FROM oar_compat.jobs WHERE start_time = 0") == {jobs.waits, jobs.deleted}
     assert ids(connection, "SELECT job_id FROM oar_compat.jobs WHERE stop_time = 0") == {
         jobs.runs, jobs.suspended, jobs.waits
@@ -105,7 +59,7 @@ def test_what_was_never_given_resources_has_no_start(connection: Connection, job
     assert ids(connection, "SELECT job_id FROM oar_compat.jobs WHERE stop_time BETWEEN 1 AND start_time - 1") == set()
 
 
-def test_what_holds_resources_has_a_start_to_draw(connection: Connection, jobs: Jobs) -> None:
+def test_what_holds_resources_has_a_start_to_draw(connection: Connection, jobs: JobsOfEachKind) -> None:
     """Between its decision and its start too."""
     cluster = SmallCluster(connection)
     job = cluster.submit("/core=1")
@@ -117,11 +71,11 @@ def test_what_holds_resources_has_a_start_to_draw(connection: Connection, jobs: 
     assert ids(connection, held) <= ids(connection, begun)
 
 
-def test_a_job_is_suspended_from_the_first_time_on(connection: Connection, jobs: Jobs) -> None:
+def test_a_job_is_suspended_from_the_first_time_on(connection: Connection, jobs: JobsOfEachKind) -> None:
     assert ids(connection, "SELECT job_id FROM oar_compat.jobs WHERE suspended = 'YES'") == {jobs.suspended}
 
 
-def test_failures_and_sums_of_all_kinds(connection: Connection, jobs: Jobs) -> None:
+def test_failures_and_sums_of_all_kinds(connection: Connection, jobs: JobsOfEachKind) -> None:
     found = connection.execute("SELECT DISTINCT job_id, cause FROM oar_report.failures").fetchall()
     assert dict(found) == {
         jobs.gave_way: "BESTEFFORT_KILL",

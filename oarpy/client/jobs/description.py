@@ -6,8 +6,9 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import NotRequired, TypedDict
 
-from oarpy.client.rendering import JsonValue, local_date, one_line
+from oarpy.client.rendering import local_date, one_line
 from oarpy.model.amounts import format_amount
 from oarpy.model.durations import format_duration
 from oarpy.model.file_names import file_name
@@ -40,13 +41,113 @@ _CAUSES: Mapping[str, str] = {
 """Kinds of events that say why a job failed; another one stands for itself."""
 
 
-def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | None = None) -> dict[str, JsonValue]:
+class EventDocument(TypedDict):
+    """An event of a job or of nodes; ``date`` in epoch seconds."""
+
+    event_id: int
+    date: int
+    type: str
+    job_id: int | None
+    hosts: Sequence[str]
+    description: str
+
+
+class ExpectedStartDocument(TypedDict):
+    """Between what epoch seconds a job is expected to start, null both where too few past starts are known."""
+
+    earliest: float | None
+    latest: float | None
+    level: float
+    learnt_from: int
+    told_at: float
+    planned: float
+
+
+class ExtensionDocument(TypedDict):
+    """Hosts that were asked for a running job; ``start`` is when they are foreseen while they are waited for."""
+
+    kind: str
+    hosts: Mapping[str, int]
+    state: str
+    start: int | None
+
+
+class WindowDocument(TypedDict):
+    """Where a reservation may move, in epoch seconds."""
+
+    ready: int | None
+    deadline: int
+    state: str
+
+
+class SharedJobDocument(TypedDict):
+    """What a job is called alike here and in OAR's own interface (times in epoch seconds, durations in seconds)."""
+
+    array_id: int
+    array_index: int
+    name: str | None
+    owner: str
+    state: str
+    assigned_amounts: Mapping[str, Mapping[str, int]]
+    extensions: NotRequired[Sequence[ExtensionDocument]]
+    queue: str
+    command: str | None
+    properties: str
+    reservation: str
+    window: NotRequired[WindowDocument]
+    walltime: int | None
+    message: str
+    expected_start: ExpectedStartDocument | None
+    resubmit_job_id: int | None
+    events: Sequence[EventDocument]
+    wanted_resources: str
+    project: str
+    cpuset_name: str
+    types: Sequence[str]
+    dependencies: Sequence[int]
+    exit_code: int | None
+    end_reason: str | None
+    stdout_file: str
+    stderr_file: str
+    initial_request: str | None
+    cpu_seconds: float | None
+    memory_peak: int | None
+    verdict: str | None
+    reason: str | None
+    environment: NotRequired[Mapping[str, str] | None]
+
+
+class JobDocument(SharedJobDocument):
+    """A job in full, by the keys of OAR 2.5 (times in epoch seconds, durations in seconds, null for none)."""
+
+    Job_Id: int
+    job_user: str
+    assigned_resources: Sequence[int]
+    assigned_network_address: Sequence[str]
+    launchingDirectory: str
+    jobType: str
+    submissionTime: int
+    startTime: int | None
+    stopTime: int | None
+    scheduledStart: int | None
+    reserved_resources: Sequence[int]
+
+
+class _Extra(TypedDict, total=False):
+    extensions: Sequence[ExtensionDocument]
+    window: WindowDocument
+    environment: Mapping[str, str] | None
+
+
+def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | None = None) -> JobDocument:
     """Return the keys of OAR 2.5 (times in epoch seconds, durations in seconds, null for none).
 
     ``private`` says that the reader may see the command and what was typed; ``environment`` is added when given.
     """
     row = job.row
-    document: dict[str, JsonValue] = {
+    extensions: _Extra = {"extensions": [_extension_json(one) for one in job.extensions]} if job.extensions else {}
+    window: _Extra = {"window": _window_json(job.window)} if job.window else {}
+    document: JobDocument = {
         "Job_Id": row.job_id,
         "array_id": row.array_id,
         "array_index": row.array_index,
@@ -57,14 +158,14 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
         "assigned_resources": job.resource_ids,
         "assigned_network_address": job.hosts,
         "assigned_amounts": _amounts_json(job),
-        **({"extensions": [_extension_json(one) for one in job.extensions]} if job.extensions else {}),
+        **extensions,
         "queue": row.queue,
         "command": row.command if private else None,
         "launchingDirectory": row.directory,
         "jobType": row.kind,
         "properties": row.properties,
         "reservation": row.reservation,
-        **({"window": _window_json(job.window)} if job.window else {}),
+        **window,
         "walltime": walltime(job),
         "submissionTime": int(row.submitted),
         "startTime": _whole(start_time(row)),
@@ -185,7 +286,7 @@ def _end_reason(job: JobDetails) -> str:
     return end_reason(job.row.state, job.row.exit_status, [event.type for event in job.events])
 
 
-def event_json(event: Event) -> dict[str, JsonValue]:
+def event_json(event: Event) -> EventDocument:
     """Return an event as ``oarstat -J`` and ``oarstat -e -J`` show it."""
     return {
         "event_id": event.event_id,
@@ -219,15 +320,14 @@ def amounts_text(job: JobDetails) -> str:
     return ", ".join(f"{one.consumable}={format_amount(one.amount)} on {one.block}" for one in job.amounts)
 
 
-def _amounts_json(job: JobDetails) -> dict[str, JsonValue]:
-    found: dict[str, dict[str, JsonValue]] = {}
+def _amounts_json(job: JobDetails) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
     for one in job.amounts:
         found.setdefault(one.consumable, {})[one.block] = one.amount
-    return dict(found)
+    return found
 
 
-def _extension_json(one: ExtensionRow) -> dict[str, JsonValue]:
-    """Return hosts that were asked for a running job; ``start`` is when they are foreseen while they are waited for."""
+def _extension_json(one: ExtensionRow) -> ExtensionDocument:
     start = one.told["start"] if one.told and one.state == ExtensionState.WAITING else None
     return {"kind": one.kind, "hosts": dict(one.hosts), "state": one.state, "start": _whole(start)}
 
@@ -237,7 +337,7 @@ def _extension_text(one: ExtensionRow) -> str:
     return f"+{hosts} {one.kind} {one.state}"
 
 
-def _window_json(window: JobWindow) -> dict[str, JsonValue]:
+def _window_json(window: JobWindow) -> WindowDocument:
     return {"ready": _whole(window.ready), "deadline": int(window.deadline), "state": window.state}
 
 
@@ -273,7 +373,7 @@ def start_interval(earliest: float, latest: float, now: float) -> str:
     return f"{begin} to {end}, {LEVEL * 100:.0f} %"
 
 
-def expected_record(told: ToldStart | None) -> JsonValue:
+def expected_record(told: ToldStart | None) -> ExpectedStartDocument | None:
     """Return the JSON object ``expected_start``, None for a job that was told nothing."""
     if told is None:
         return None

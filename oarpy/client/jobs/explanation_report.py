@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
+from typing import Any, NotRequired, TypedDict
 
-from oarpy.client.jobs.description import exit_text, expected_record, expected_sentence
+from oarpy.client.jobs.description import ExpectedStartDocument, exit_text, expected_record, expected_sentence
 from oarpy.client.jobs.explanation import Explanation
-from oarpy.client.rendering import JsonValue, local_date, one_line
+from oarpy.client.rendering import Report, TwoForms, local_date, one_line
 from oarpy.model.durations import format_duration
 from oarpy.model.reasons import reason_record, sentence
 from oarpy.model.states import JobState
@@ -36,16 +37,194 @@ _VERDICTS: Mapping[Verdict, str] = {
 }
 
 
-def text(explanation: Explanation) -> str:
-    """Return one sentence a line, the most important first."""
+class StoredDocument(TypedDict):
+    """What the last scheduling pass, at ``pass_at``, found; times in epoch seconds."""
+
+    verdict: str | None
+    reason: str | None
+    start: float | None
+    pass_at: float
+
+
+class RankDocument(TypedDict):
+    """A place in a queue, from 1."""
+
+    place: int
+    among: int
+
+
+class HolderDocument(TypedDict):
+    """A job in the way; ``until`` in epoch seconds."""
+
+    job_id: int
+    owner: str | None
+    resources: int
+    until: float
+    running: bool
+
+
+class QuotaRuleDocument(TypedDict):
+    queue: str
+    project: str
+    type: str
+    user: str
+    level: str
+
+
+QuotaPeriodDocument = TypedDict("QuotaPeriodDocument", {"name": str, "from": float | None, "to": float | None})
+
+
+class QuotaLimitsDocument(TypedDict):
+    """Limits of a rule, null for none."""
+
+    resources: float | None
+    jobs: float | None
+    resource_hours: float | None
+
+
+class QuotaUsedDocument(TypedDict):
+    """What is used of a quota."""
+
+    resources: int
+    jobs: int
+    resource_hours: float
+
+
+class QuotaUseDocument(TypedDict):
+    """A quota that is reached, and the jobs that use it."""
+
+    rule: QuotaRuleDocument
+    period: QuotaPeriodDocument | None
+    limits: QuotaLimitsDocument
+    used: QuotaUsedDocument
+    job_ids: Sequence[int]
+
+
+class CountDocument(TypedDict):
+    """The largest smaller count of a level that would start now."""
+
+    level: str
+    count: int
+    request: str
+
+
+class StartNowDocument(TypedDict):
+    """What would let a job start now; null, or no consumable, where that helps nothing."""
+
+    count: CountDocument | None
+    consumables: Mapping[str, int]
+    walltime: float | None
+
+
+class ShorterDocument(TypedDict):
+    """With a walltime of so many seconds a job would start at ``start``."""
+
+    walltime: float
+    start: float
+
+
+class UnfilteredDocument(TypedDict):
+    """Without the filter a job would start at ``start``; ``group`` from 0, null for the filter of the whole job."""
+
+    filter: str
+    group: int | None
+    start: float
+
+
+class StartEarlierDocument(TypedDict):
+    """What would let a job start earlier."""
+
+    walltime: ShorterDocument | None
+    filters: Sequence[UnfilteredDocument]
+
+
+class AwayNodeDocument(TypedDict):
+    """A node that the job could use, drained or down since ``since``."""
+
+    node: str
+    reason: str | None
+    author: str | None
+    since: float | None
+
+
+class LevelShortageDocument(TypedDict):
+    """How many of a level are asked for, and the largest number that could be served."""
+
+    level: str
+    asked: int
+    largest: int
+
+
+class ShortageDocument(TypedDict):
+    """What the platform lacks for a group of a request, which counts from 0."""
+
+    group: int
+    condition: str | None
+    matching: int | None
+    left: int | None
+    unmet: str | None
+    levels: Sequence[LevelShortageDocument]
+
+
+class _AnswerDocument(TypedDict):
+    verdict: str
+    reason: str
+    reason_data: Mapping[str, Any]
+    start: float | None
+    resources: int
+    alternative: int | None
+    rank: RankDocument | None
+    in_the_way: Sequence[HolderDocument]
+    quota: QuotaUseDocument | None
+    would_start_now: StartNowDocument
+    would_start_earlier: StartEarlierDocument
+    if_resumed: float | None
+
+
+class WhyDocument(TypedDict):
+    """Why a job waits, ``docs/guides/why.md``; what follows ``expected_start`` depends on whether it waits."""
+
+    job_id: int
+    state: str
+    owner: str
+    queue: str
+    summary: str
+    sentences: Sequence[str]
+    stored: StoredDocument
+    expected_start: ExpectedStartDocument | None
+    resumes: NotRequired[float | None]
+    held_up_by: NotRequired[Sequence[int]]
+    verdict: NotRequired[str]
+    reason: NotRequired[str]
+    reason_data: NotRequired[Mapping[str, Any]]
+    start: NotRequired[float | None]
+    resources: NotRequired[int]
+    alternative: NotRequired[int | None]
+    rank: NotRequired[RankDocument | None]
+    in_the_way: NotRequired[Sequence[HolderDocument]]
+    quota: NotRequired[QuotaUseDocument | None]
+    would_start_now: NotRequired[StartNowDocument]
+    would_start_earlier: NotRequired[StartEarlierDocument]
+    if_resumed: NotRequired[float | None]
+    server_runs: NotRequired[bool]
+    asleep: NotRequired[Sequence[str]]
+    away: NotRequired[Sequence[AwayNodeDocument]]
+    missing: NotRequired[Sequence[ShortageDocument]]
+
+
+def report(explanation: Explanation) -> Report[WhyDocument]:
+    """Return one sentence a line, the most important first, or one JSON object."""
+    return TwoForms(lambda: _text(explanation), lambda: _record(explanation))
+
+
+def _text(explanation: Explanation) -> str:
     return "".join(f"{one_line(line)}\n" for line in _lines(explanation))
 
 
-def record(explanation: Explanation) -> dict[str, JsonValue]:
-    """Return the JSON object of ``oarstat --why -J``; its keys are described in docs/guides/why.md."""
+def _record(explanation: Explanation) -> WhyDocument:
     found, answer = explanation.standing, explanation.answer
     lines = list(_lines(explanation))
-    result: dict[str, JsonValue] = {
+    result: WhyDocument = {
         "job_id": found.job,
         "state": found.state,
         "owner": found.user,
@@ -65,20 +244,22 @@ def record(explanation: Explanation) -> dict[str, JsonValue]:
         result["resumes"] = None if resumption is None else resumption.start
         result["held_up_by"] = list(explanation.held_up_by)
         return result
-    result |= _answer_record(answer, explanation.owners or {})
-    result["server_runs"] = not explanation.unscheduled
-    result["asleep"] = list(explanation.asleep)
-    result["away"] = [
-        {"node": one.name, "reason": one.away_reason, "author": one.away_by, "since": one.away_since}
-        for one in explanation.away
-    ]
-    result["missing"] = [_shortage_record(*pair) for pair in zip(answer.shortages, explanation.culprits, strict=True)]
-    return result
+    return {
+        **result,
+        **_answer_record(answer, explanation.owners or {}),
+        "server_runs": not explanation.unscheduled,
+        "asleep": list(explanation.asleep),
+        "away": [
+            {"node": one.name, "reason": one.away_reason, "author": one.away_by, "since": one.away_since}
+            for one in explanation.away
+        ],
+        "missing": [_shortage_record(*pair) for pair in zip(answer.shortages, explanation.culprits, strict=True)],
+    }
 
 
-def _answer_record(answer: Counterfactuals, owners: Mapping[int, str]) -> dict[str, JsonValue]:
+def _answer_record(answer: Counterfactuals, owners: Mapping[int, str]) -> _AnswerDocument:
     fewer, shorter = answer.fewer, answer.shorter
-    count: dict[str, JsonValue] | None = None
+    count: CountDocument | None = None
     if fewer is not None:
         count = {"level": fewer.level, "count": fewer.count, "request": str(fewer.request)}
     return {
@@ -267,7 +448,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _holder_record(holder: Holder, owners: Mapping[int, str]) -> dict[str, JsonValue]:
+def _holder_record(holder: Holder, owners: Mapping[int, str]) -> HolderDocument:
     return {
         "job_id": holder.job,
         "owner": owners.get(holder.job),
@@ -277,7 +458,7 @@ def _holder_record(holder: Holder, owners: Mapping[int, str]) -> dict[str, JsonV
     }
 
 
-def _quota_record(use: QuotaUse) -> dict[str, JsonValue]:
+def _quota_record(use: QuotaUse) -> QuotaUseDocument:
     rule = use.rule
 
     def limit(value: float) -> float | None:
@@ -307,7 +488,7 @@ def _quota_record(use: QuotaUse) -> dict[str, JsonValue]:
     }
 
 
-def _shortage_record(shortage: Shortage, culprit: str) -> dict[str, JsonValue]:
+def _shortage_record(shortage: Shortage, culprit: str) -> ShortageDocument:
     return {
         "group": shortage.group,
         "condition": shortage.condition or None,

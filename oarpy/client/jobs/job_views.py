@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypedDict
 
 from oarpy.client.jobs import description
 from oarpy.client.jobs.selection import parse_user
-from oarpy.client.rendering import JsonValue
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, UsageError
 from oarpy.model.states import JobState
@@ -38,13 +38,33 @@ def several(session: Session, ids: list[int]) -> tuple[JobDetails, ...]:
     return found
 
 
-def full(session: Session, job: JobDetails) -> dict[str, JsonValue]:
+def full(session: Session, job: JobDetails) -> description.JobDocument:
     """Return all of a job that the caller may know, as ``oarstat -f -J``."""
     return description.as_json(job, private=may_look_into(session, job.row.user))
 
 
-def brief(job: ListedJob) -> dict[str, JsonValue]:
-    """Return a job in a list; times in epoch seconds."""
+class ListedJobDocument(TypedDict):
+    """A job in a list; times in epoch seconds, the walltime in seconds."""
+
+    job_id: int
+    array_id: int
+    array_index: int
+    name: str | None
+    owner: str
+    project: str
+    queue: str
+    state: str
+    message: str
+    submitted: float
+    started: float | None
+    ended: float | None
+    walltime: float | None
+    predicted: float | None
+    reason: str | None
+
+
+def brief(job: ListedJob) -> ListedJobDocument:
+    """Return a job in a list."""
     return {
         "job_id": job.job_id,
         "array_id": job.array_id,

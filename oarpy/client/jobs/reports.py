@@ -98,7 +98,7 @@ def full(session: Session, question: Question, *, as_json: bool, complete: bool)
     if not as_json:
         text = "\n".join(description.as_text(job, private=may_look_into(session, job.row.user)) for job in jobs)
         return _report(text, bool(jobs), failure)
-    document: dict[str, JsonValue] = {}
+    document: dict[str, description.JobDocument] = {}
     for job in jobs:
         shown = environments.get(job.row.job_id, {}) if complete else None
         document[str(job.row.job_id)] = description.as_json(

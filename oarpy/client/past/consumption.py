@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TypedDict
 
-from oarpy.client.rendering import Column, JsonValue, Table, elapsed, local_date
+from oarpy.client.rendering import Column, Table, elapsed, local_date
 from oarpy.store.accounting import ConsumptionRow
 
 _DAY = 86400
 
 
-def document(rows: Sequence[ConsumptionRow]) -> list[JsonValue]:
-    """Return an object for each user and project, sums in resource-seconds, dates in epoch seconds."""
+class ConsumptionDocument(TypedDict):
+    """What a user asked for and used in a project, in resource-seconds; dates in epoch seconds."""
+
+    user: str
+    project: str
+    asked: int
+    used: int
+    window_start: float
+    window_stop: float
+
+
+def document(rows: Sequence[ConsumptionRow]) -> list[ConsumptionDocument]:
+    """Return an object for each user and project."""
     return [
         {
             "user": row.user,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import TypedDict
 
-from oarpy.client.rendering import JsonValue, local_date, natural, width
+from oarpy.client.rendering import local_date, natural, width
 from oarpy.store.passes.gantt import GanttBar
 
 WIDTH = 60
@@ -20,6 +21,27 @@ _SEVERAL = "#"
 _FREE = "."
 _OTHER = "+"
 _KEY = f"{_FREE} = free, {_SEVERAL} = several jobs\n"
+
+
+class BarDocument(TypedDict):
+    """A job on resources, from ``begin`` to ``end`` in epoch seconds."""
+
+    job_id: int
+    owner: str
+    queue: str
+    state: str
+    begin: int
+    end: int
+    resources: Sequence[int]
+
+
+class GanttDocument(TypedDict):
+    """A period in epoch seconds, the node of each resource by its id, and the jobs."""
+
+    begin: int
+    end: int
+    resources: Mapping[str, str]
+    jobs: Sequence[BarDocument]
 
 
 def chart(
@@ -63,10 +85,8 @@ def _resources(number: int) -> str:
     return f"{number} resource{'' if number == 1 else 's'}"
 
 
-def document(
-    bars: Sequence[GanttBar], nodes: Mapping[int, str], begin: datetime, end: datetime
-) -> dict[str, JsonValue]:
-    """Return the same as a JSON object, times in epoch seconds."""
+def document(bars: Sequence[GanttBar], nodes: Mapping[int, str], begin: datetime, end: datetime) -> GanttDocument:
+    """Return the same as a JSON object."""
     return {
         "begin": int(begin.timestamp()),
         "end": int(end.timestamp()),

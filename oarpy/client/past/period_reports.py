@@ -1,11 +1,13 @@
-"""What ``oarstat`` shows of a period: the Gantt chart and the accounting, as text or JSON."""
+"""What ``oarstat`` shows of a period: the Gantt chart and the accounting."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
 from oarpy.client.past import consumption, gantt_chart
-from oarpy.client.rendering import json_text, look
+from oarpy.client.past.consumption import ConsumptionDocument
+from oarpy.client.past.gantt_chart import GanttDocument
+from oarpy.client.rendering import Report, TwoForms, look
 from oarpy.client.session import Session
 from oarpy.store import accounting as accounting_store
 from oarpy.store.passes import gantt as gantt_store
@@ -26,21 +28,23 @@ def to_come(session: Session) -> Period:
     return now, min(max(datetime.fromtimestamp(last, now.tzinfo), now + _LEAST), now + _MOST)
 
 
-def gantt(session: Session, period: Period, user: str | None, *, as_json: bool) -> str:
+def gantt(session: Session, period: Period, user: str | None) -> Report[GanttDocument]:
     """Return who held, holds and should hold what in ``period``."""
     bars = gantt_store.bars(session.connection, *period, user)
     nodes = {
         one.resource_id: one.network_address or f"{one.type} {one.resource_id}"
         for one in resources.resources(session.connection, ResourceScope())
     }
-    if as_json:
-        return json_text(gantt_chart.document(bars, nodes, *period))
-    return gantt_chart.chart(bars, nodes, *period, look().columns)
+    return TwoForms(
+        lambda: gantt_chart.chart(bars, nodes, *period, look().columns),
+        lambda: gantt_chart.document(bars, nodes, *period),
+    )
 
 
-def accounting(session: Session, period: Period, user: str | None, *, as_json: bool) -> str:
+def accounting(session: Session, period: Period, user: str | None) -> Report[list[ConsumptionDocument]]:
     """Return the consumption of all users, a line each, or of one in detail."""
     rows = accounting_store.consumption(session.connection, *period, user)
-    if as_json:
-        return json_text(consumption.document(rows))
-    return consumption.table(rows) if user is None else consumption.summary(rows, user, *period)
+    return TwoForms(
+        lambda: consumption.table(rows) if user is None else consumption.summary(rows, user, *period),
+        lambda: consumption.document(rows),
+    )

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from oarpy.client.rendering import JsonValue, local_date
+from oarpy.client.rendering import JsonValue, Report, TwoForms, local_date
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound
 from oarpy.model.reasons import NO_REASON, sentence
@@ -75,7 +75,12 @@ def precedence(session: Session, job: int, other: int) -> Precedence:
     return Precedence(job, other, because, text, theirs.at, theirs, waited)
 
 
-def text(found: Precedence) -> str:
+def report(found: Precedence) -> Report[dict[str, JsonValue]]:
+    """Return why the other job was started before."""
+    return TwoForms(lambda: _text(found), lambda: _record(found))
+
+
+def _text(found: Precedence) -> str:
     """Return the answer for people."""
     if found.at is None:
         return f"{found.text}\n"
@@ -86,7 +91,7 @@ def text(found: Precedence) -> str:
     return "\n".join(lines) + "\n"
 
 
-def record(found: Precedence) -> dict[str, JsonValue]:
+def _record(found: Precedence) -> dict[str, JsonValue]:
     """Return the JSON object of ``oarstat --why JOB --before JOB -J``."""
     return {
         "job_id": found.job,

@@ -9,7 +9,8 @@ from oarpy.client import rendering
 from oarpy.client.jobs import job_table
 from oarpy.client.jobs.reports import Question
 from oarpy.client.past import gantt_chart
-from oarpy.client.rendering import Column, JsonValue, Look, Table, json_text, local_date
+from oarpy.client.past.gantt_chart import GanttDocument
+from oarpy.client.rendering import Column, Document, JsonValue, Look, Report, Table, TwoForms, json_text, local_date
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound
 from oarpy.model.reasons import sentence
@@ -59,28 +60,22 @@ def document(session: Session, at: datetime, question: Question) -> str:
     return json_text(found)
 
 
-def gantt(session: Session, at: datetime, period: tuple[datetime, datetime], user: str | None, *, as_json: bool) -> str:
+def gantt(session: Session, at: datetime, period: tuple[datetime, datetime], user: str | None) -> Report[GanttDocument]:
     """Return who held what in ``period``, as it was known at ``at``."""
     bars = instants.bars_at(session.connection, at, *period, user)
     nodes = {
         one.resource_id: one.network_address or f"{one.type} {one.resource_id}"
         for one in resources.resources(session.connection, ResourceScope())
     }
-    if as_json:
-        return json_text(gantt_chart.document(bars, nodes, *period))
-    return gantt_chart.chart(bars, nodes, *period, rendering.look().columns)
+    return TwoForms(
+        lambda: gantt_chart.chart(bars, nodes, *period, rendering.look().columns),
+        lambda: gantt_chart.document(bars, nodes, *period),
+    )
 
 
-def nodes(session: Session, at: datetime, wanted: frozenset[int], *, as_json: bool) -> str:
+def nodes(session: Session, at: datetime, wanted: frozenset[int]) -> Report[Document]:
     """Return the resources ``wanted`` as they were, by node and state."""
     found = [one for one in instants.resources_at(session.connection, at) if one.resource_id in wanted]
-    if as_json:
-        return json_text(
-            {
-                str(one.resource_id): {"network_address": one.node, "state": one.state, "jobs": list(one.jobs)}
-                for one in found
-            }
-        )
     grouped: dict[tuple[str, str], list[instants.ResourceThen]] = defaultdict(list)
     for one in found:
         grouped[one.node or "-", one.state].append(one)
@@ -88,37 +83,41 @@ def nodes(session: Session, at: datetime, wanted: frozenset[int], *, as_json: bo
         (node, state, str(len(some)), " ".join(map(str, sorted({job for one in some for job in one.jobs}))))
         for (node, state), some in grouped.items()
     )
-    return Table((Column("Node", 14), Column("State", 9), Column("Resources"), Column("Jobs", 20)), rows).text()
+    columns = (Column("Node", 14), Column("State", 9), Column("Resources"), Column("Jobs", 20))
+    return TwoForms(
+        lambda: Table(columns, rows).text(),
+        lambda: {
+            str(one.resource_id): {"network_address": one.node, "state": one.state, "jobs": list(one.jobs)}
+            for one in found
+        },
+    )
 
 
-def why(session: Session, job: int, at: datetime, *, as_json: bool) -> str:
+def why(session: Session, job: int, at: datetime) -> Report[Document]:
     """Return why a job waited at ``at``, as the pass found it; raise :class:`NotFound`."""
     scope = JobScope(job_ids=(job,), live=False)
     found = next(iter(instants.jobs_at(session.connection, at, scope)), None)
     if found is None:
         raise NotFound(f"there was no job {job} at {local_date(at.timestamp())}", hint="oarstat -f tells its dates")
     verdict = verdict_history.verdict_at(session.connection, [job], at.timestamp()).get(job)
-    waited = found.state in ("Hold", "Waiting", "toAckReservation") and verdict is not None
-    if as_json:
-        record: dict[str, JsonValue] = {"job_id": job, "at": at.timestamp(), "state": found.state}
-        if verdict is not None and waited:
-            record |= {
-                "verdict": verdict.verdict,
-                "since": verdict.at,
-                "reason": sentence(verdict.reason, local_date),
-                "predicted_start": verdict.start,
-                "queue": verdict.queue,
-                "queue_priority": verdict.priority,
-                "order": verdict.order,
-                "order_key": list(verdict.key),
-            }
-        return json_text(record)
+    waits = found.state in ("Hold", "Waiting", "toAckReservation")
+    record: dict[str, JsonValue] = {"job_id": job, "at": at.timestamp(), "state": found.state}
     lines = [f"At {local_date(at.timestamp())}, job {job} of {found.user} was {found.state}."]
-    if verdict is not None and waited:
+    if verdict is not None and waits:
+        record |= {
+            "verdict": verdict.verdict,
+            "since": verdict.at,
+            "reason": sentence(verdict.reason, local_date),
+            "predicted_start": verdict.start,
+            "queue": verdict.queue,
+            "queue_priority": verdict.priority,
+            "order": verdict.order,
+            "order_key": list(verdict.key),
+        }
         lines.append(f"Since {local_date(verdict.at)}: {sentence(verdict.reason, local_date)} ({verdict.verdict}).")
         if verdict.start is not None:
             lines.append(f"Its start was foreseen for {local_date(verdict.start)} when that was found.")
         lines.append(f"Queue {verdict.queue} (priority {verdict.priority}) went by the order '{verdict.order}'.")
-    elif found.state in ("Hold", "Waiting", "toAckReservation"):
+    elif waits:
         lines.append("No verdict of then is kept (scheduler.verdict_history).")
-    return "\n".join(lines) + "\n"
+    return TwoForms(lambda: "\n".join(lines) + "\n", lambda: record)

@@ -6,9 +6,10 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TypedDict
 
 from oarpy.client.jobs.selection import parse_ids
-from oarpy.client.rendering import JsonValue, json_text, local_date, one_line
+from oarpy.client.rendering import Report, TwoForms, local_date, one_line
 from oarpy.client.session import Session
 from oarpy.model.dates import read_date, read_end
 from oarpy.model.errors import NotFound, UsageError
@@ -29,6 +30,19 @@ class PlannedWindow:
     nodes: tuple[str, ...]
     period: Period
     crossed: tuple[int, ...]
+
+
+class MaintenanceDocument(TypedDict):
+    """A window without jobs, in epoch seconds."""
+
+    window: int
+    nodes: Sequence[str]
+    begin: int
+    end: int
+    reason: str
+    author: str
+    planned_at: int
+    under_way: bool
 
 
 def parse_window(text: str) -> Period:
@@ -72,13 +86,14 @@ def cancel(session: Session, numbers: Sequence[str]) -> tuple[int, ...]:
     return done
 
 
-def listed(session: Session, nodes: Iterable[str | None], *, as_json: bool) -> str:
+def listed(session: Session, nodes: Iterable[str | None]) -> Report[list[MaintenanceDocument]]:
     """Return the windows of ``nodes`` that are under way or to come."""
     wanted = set(nodes)
     rows = [row for row in maintenance.valid(session.connection) if not wanted.isdisjoint(row.nodes)]
-    if as_json:
-        return json_text([window_json(row) for row in rows])
-    return "".join(f"{window_text(row)}; {', '.join(row.nodes)}\n" for row in rows)
+    return TwoForms(
+        lambda: "".join(f"{window_text(row)}; {', '.join(row.nodes)}\n" for row in rows),
+        lambda: [window_json(row) for row in rows],
+    )
 
 
 def windows_of(session: Session) -> dict[str, list[WindowRow]]:
@@ -101,7 +116,7 @@ def window_text(row: WindowRow) -> str:
     return f"{row.window} from {local_date(row.begin)} to {local_date(row.end)}{why} ({row.author})"
 
 
-def window_json(row: WindowRow) -> dict[str, JsonValue]:
+def window_json(row: WindowRow) -> MaintenanceDocument:
     """Return a window as a JSON object."""
     return {
         "window": row.window,

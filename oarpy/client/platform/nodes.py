@@ -7,10 +7,12 @@ import time
 from collections.abc import Callable, Container, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
+from typing import TypedDict, TypeVar, cast
 
-from oarpy.client.jobs.description import event_json, event_line
+from oarpy.client.jobs.description import EventDocument, event_json, event_line
 from oarpy.client.platform import maintenance
 from oarpy.client.platform.consumables import shown as amount_text
+from oarpy.client.platform.maintenance import MaintenanceDocument
 from oarpy.client.platform.resource_text import properties_of, resource_json, shown, value_json
 from oarpy.client.rendering import (
     GREEN,
@@ -18,11 +20,11 @@ from oarpy.client.rendering import (
     RED,
     YELLOW,
     Column,
-    JsonValue,
     Look,
+    Report,
     Table,
+    TwoForms,
     ids_text,
-    json_text,
     local_date,
     natural,
     one_line,
@@ -46,48 +48,122 @@ NO_NODE = ""
 _IN_LINES = ("resource_id", "network_address", "state")
 
 
-def full(session: Session, found: Sequence[ResourceRow], *, as_json: bool) -> str:
+Value = TypeVar("Value")
+
+
+class CapacityDocument(TypedDict):
+    """How much of a consumable there is, and how much of that jobs hold."""
+
+    capacity: int
+    held: int
+
+
+class LoadDocument(TypedDict):
+    """What a node told at ``at`` (epoch seconds): its load over a minute, memory in MiB, uptime in seconds."""
+
+    average: float | None
+    available_memory: int | None
+    uptime: int | None
+    at: int
+
+
+class _Standing(TypedDict):
+    state_by: str
+    state_since: int
+    jobs: Sequence[int]
+    consumables: Mapping[str, CapacityDocument]
+    channel: str | None
+    channel_message: str | None
+    transport: str | None
+    address: str | None
+    port: int | None
+    load: LoadDocument | None
+    away_reason: str | None
+    away_by: str | None
+    away_since: int | None
+    maintenance: Sequence[MaintenanceDocument]
+
+
+class ResourceDocument(_Standing):
+    """A resource: its properties, which a site adds to, and how it stands; times in epoch seconds."""
+
+    resource_id: int
+    type: str
+    network_address: str | None
+    state: str
+
+
+class CountsDocument(TypedDict):
+    """How many nodes and resources, and how many of the resources jobs hold."""
+
+    nodes: int
+    resources: int
+    held: int
+    free: int
+
+
+def full(session: Session, found: Sequence[ResourceRow]) -> Report[dict[str, ResourceDocument]]:
     """Return everything on each resource, with the jobs that hold it, the channel to its node and its maintenance."""
     holders = resources.holders(session.connection, [one.resource_id for one in found])
     names = sorted({one.network_address for one in found if one.network_address is not None})
     stocks = _Stocks(session)
     described = {node.name: node for node in nodes.describe(session.connection, names)}
     windows = maintenance.windows_of(session)
-    if as_json:
-        document: dict[str, JsonValue] = {}
-        for one in found:
-            node = described.get(one.network_address or "")
-            document[str(one.resource_id)] = {
-                **resource_json(one),
-                "state_by": one.state_by,
-                "state_since": int(one.state_since),
-                "jobs": holders.get(one.resource_id, ()),
-                "consumables": {
-                    name: {"capacity": capacity.capacity, "held": capacity.held}
-                    for name, capacity in stocks.of(one).items()
-                },
-                "channel": node.channel if node else None,
-                "channel_message": node.message if node else None,
-                "transport": node.transport if node else None,
-                "address": (node.host or node.name) if node else None,
-                "port": node.port if node else None,
-                "load": _load_json(node),
-                "away_reason": node.away_reason if node else None,
-                "away_by": node.away_by if node else None,
-                "away_since": int(node.away_since) if node and node.away_since else None,
-                "maintenance": [maintenance.window_json(row) for row in windows.get(one.network_address or "", ())],
-            }
-        return json_text(document)
-    return "\n".join(
-        _described(
-            one,
-            described.get(one.network_address or ""),
-            holders.get(one.resource_id, ()),
-            stocks.text(one),
-            windows.get(one.network_address or "", ()),
+
+    def data() -> dict[str, ResourceDocument]:
+        return {
+            str(one.resource_id): _resource_document(
+                one,
+                described.get(one.network_address or ""),
+                holders.get(one.resource_id, ()),
+                stocks.of(one),
+                windows.get(one.network_address or "", ()),
+            )
+            for one in found
+        }
+
+    def text() -> str:
+        return "\n".join(
+            _described(
+                one,
+                described.get(one.network_address or ""),
+                holders.get(one.resource_id, ()),
+                stocks.text(one),
+                windows.get(one.network_address or "", ()),
+            )
+            for one in found
         )
-        for one in found
-    )
+
+    return TwoForms(text, data)
+
+
+def _resource_document(
+    one: ResourceRow,
+    node: NodeDescription | None,
+    jobs: Sequence[int],
+    stocks: Mapping[str, Capacity],
+    windows: Sequence[WindowRow],
+) -> ResourceDocument:
+    standing: _Standing = {
+        "state_by": one.state_by,
+        "state_since": int(one.state_since),
+        "jobs": jobs,
+        "consumables": {
+            name: {"capacity": capacity.capacity, "held": capacity.held} for name, capacity in stocks.items()
+        },
+        "channel": node.channel if node else None,
+        "channel_message": node.message if node else None,
+        "transport": node.transport if node else None,
+        "address": (node.host or node.name) if node else None,
+        "port": node.port if node else None,
+        "load": _load_json(node),
+        "away_reason": node.away_reason if node else None,
+        "away_by": node.away_by if node else None,
+        "away_since": int(node.away_since) if node and node.away_since else None,
+        "maintenance": [maintenance.window_json(row) for row in windows],
+    }
+    # a TypedDict cannot say that a site adds properties
+    return cast(ResourceDocument, {**resource_json(one), **standing})
 
 
 def overview(session: Session, found: Sequence[ResourceRow], seen: Look) -> str:
@@ -162,7 +238,7 @@ def _pairs(values: Mapping[str, PropertyValue]) -> str:
     )
 
 
-def _load_json(node: NodeDescription | None) -> dict[str, JsonValue] | None:
+def _load_json(node: NodeDescription | None) -> LoadDocument | None:
     if node is None or node.load_at is None:
         return None
     return {
@@ -196,17 +272,19 @@ def state(one: ResourceRow, windows: Sequence[WindowRow] = ()) -> str:
     return f"{one.state} (maintenance)" if any(map(maintenance.is_under_way, windows)) else one.state
 
 
-def states(session: Session, found: Sequence[ResourceRow], seen: Look, *, as_json: bool) -> str:
+def states(session: Session, found: Sequence[ResourceRow], seen: Look = PLAIN) -> Report[dict[str, dict[str, str]]]:
     """Return the state of each resource under its node."""
     windows = maintenance.windows_of(session)
 
     def now(one: ResourceRow) -> str:
         return state(one, windows.get(one.network_address or "", ()))
 
-    return _by_node(found, now, now, seen, as_json=as_json)
+    return _by_node(found, now, now, seen)
 
 
-def properties(found: Sequence[ResourceRow], asked: Sequence[str], *, as_json: bool) -> str:
+def properties(
+    found: Sequence[ResourceRow], asked: Sequence[str]
+) -> Report[dict[str, dict[str, int | str | bool | None]]]:
     """Return the properties ``asked`` for (none: all) of each resource; raise :class:`NotFound` for an unknown one."""
     described = {one.resource_id: properties_of(one) for one in found}
     known = next(iter(described.values()), {})
@@ -216,18 +294,21 @@ def properties(found: Sequence[ResourceRow], asked: Sequence[str], *, as_json: b
             hint = f"did you mean {close[0]}?" if close else "oarproperty -l lists them"
             raise NotFound(f"there is no property '{name[:60]}'", hint=hint)
     names = list(dict.fromkeys(asked)) or [name for name in known if name not in _IN_LINES]
-    if as_json:
-        return json_text(
-            {str(one): {name: value_json(values[name]) for name in names} for one, values in described.items()}
-        )
-    if not asked:
-        return _by_node(found, lambda one: _pairs(described[one.resource_id]), lambda one: None, as_json=False)
-    titles = ("resource_id", "network_address", *names)
-    rows = tuple(tuple(shown(values[title]) for title in titles) for values in described.values())
-    return Table(tuple(map(Column, titles)), rows).text()
+
+    def text() -> str:
+        if not asked:
+            return _by_node(found, lambda one: _pairs(described[one.resource_id]), lambda one: None).text()
+        titles = ("resource_id", "network_address", *names)
+        rows = tuple(tuple(shown(values[title]) for title in titles) for values in described.values())
+        return Table(tuple(map(Column, titles)), rows).text()
+
+    return TwoForms(
+        text,
+        lambda: {str(one): {name: value_json(values[name]) for name in names} for one, values in described.items()},
+    )
 
 
-def summary(session: Session, found: Sequence[ResourceRow], seen: Look, *, as_json: bool) -> str:
+def summary(session: Session, found: Sequence[ResourceRow], seen: Look) -> Report[dict[str, CountsDocument]]:
     """Return how many nodes and resources are in each state, and how many of the resources jobs hold."""
     windows = maintenance.windows_of(session)
     held = resources.holders(session.connection, [one.resource_id for one in found])
@@ -236,14 +317,12 @@ def summary(session: Session, found: Sequence[ResourceRow], seen: Look, *, as_js
         in_state.setdefault(state(one, windows.get(one.network_address or "", ())), []).append(one)
     counts = {name: _counts(group, held) for name, group in sorted(in_state.items())}
     counts["total"] = _counts(found, held)
-    if as_json:
-        return json_text(counts)
     columns = (Column("State", 12, colour=_state_colour), *(Column(name.capitalize(), 9) for name in counts["total"]))
     rows = tuple((name, *map(str, numbers.values())) for name, numbers in counts.items())
-    return Table(columns, rows).text(seen)
+    return TwoForms(lambda: Table(columns, rows).text(seen), lambda: counts)
 
 
-def _counts(group: Sequence[ResourceRow], held: Container[int]) -> dict[str, int]:
+def _counts(group: Sequence[ResourceRow], held: Container[int]) -> CountsDocument:
     taken = sum(one.resource_id in held for one in group)
     hosts = {one.network_address for one in group if one.network_address}
     return {"nodes": len(hosts), "resources": len(group), "held": taken, "free": len(group) - taken}
@@ -256,7 +335,7 @@ def _state_colour(text: str) -> str:
     return _COLOURS.get(text.split(" ")[0], "")
 
 
-def jobs(session: Session, found: Sequence[ResourceRow], *, as_json: bool) -> str:
+def jobs(session: Session, found: Sequence[ResourceRow]) -> Report[dict[str, dict[str, tuple[int, ...]]]]:
     """Return the jobs on each resource that is held, under its node."""
     holders = resources.holders(session.connection, [one.resource_id for one in found])
     held = [one for one in found if one.resource_id in holders]
@@ -264,41 +343,45 @@ def jobs(session: Session, found: Sequence[ResourceRow], *, as_json: bool) -> st
     def listed(one: ResourceRow) -> tuple[int, ...]:
         return holders[one.resource_id]
 
-    return _by_node(held, lambda one: ", ".join(map(str, listed(one))), listed, as_json=as_json)
+    return _by_node(held, lambda one: ", ".join(map(str, listed(one))), listed)
 
 
 def _by_node(
     found: Sequence[ResourceRow],
     text: Callable[[ResourceRow], str],
-    value: Callable[[ResourceRow], JsonValue],
+    value: Callable[[ResourceRow], Value],
     seen: Look = PLAIN,
-    *,
-    as_json: bool,
-) -> str:
+) -> Report[dict[str, dict[str, Value]]]:
     grouped = [(name or NO_NODE, list(group)) for name, group in groupby(found, key=lambda one: one.network_address)]
-    if as_json:
-        return json_text({name: {str(one.resource_id): value(one) for one in group} for name, group in grouped})
-    lines = []
-    for name, group in grouped:
-        lines.append(f"{name or '(no node)'}\n")
-        lines += [
-            f"    {one.resource_id} : {seen.painted(one_line(text(one)), _state_colour(text(one)))}\n" for one in group
-        ]
-    return "".join(lines)
+
+    def lines() -> str:
+        found = []
+        for name, group in grouped:
+            found.append(f"{name or '(no node)'}\n")
+            found += [
+                f"    {one.resource_id} : {seen.painted(one_line(text(one)), _state_colour(text(one)))}\n"
+                for one in group
+            ]
+        return "".join(found)
+
+    return TwoForms(
+        lines, lambda: {name: {str(one.resource_id): value(one) for one in group} for name, group in grouped}
+    )
 
 
-def names(found: Sequence[ResourceRow], *, as_json: bool) -> str:
+def names(found: Sequence[ResourceRow]) -> Report[list[str]]:
     """Return the names of the nodes, one a line."""
     listed = list(dict.fromkeys(one.network_address for one in found if one.network_address is not None))
-    return json_text(listed) if as_json else ids_text(listed)
+    return TwoForms(lambda: ids_text(listed), lambda: listed)
 
 
 def event_log(
-    session: Session, found: Sequence[ResourceRow], since: datetime | None, *, everywhere: bool, as_json: bool
-) -> str:
+    session: Session, found: Sequence[ResourceRow], since: datetime | None, *, everywhere: bool
+) -> Report[list[EventDocument]]:
     """Return the last :data:`LAST_EVENTS` events of the nodes (``everywhere``: of any), or all from ``since`` on."""
     hosts = None if everywhere else sorted({one.network_address for one in found if one.network_address is not None})
     listed = events.host_events(session.connection, hosts, since, None if since else LAST_EVENTS)
-    if as_json:
-        return json_text([event_json(event) for event in listed])
-    return "".join(f"[{','.join(event.hosts)}] {event_line(event)}" for event in listed)
+    return TwoForms(
+        lambda: "".join(f"[{','.join(event.hosts)}] {event_line(event)}" for event in listed),
+        lambda: [event_json(event) for event in listed],
+    )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TypedDict
 
-from oarpy.client.rendering import Column, JsonValue, Table, one_line
+from oarpy.client.rendering import Column, Table, one_line
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError, UsageError
 from oarpy.store.platform import queues
@@ -99,7 +100,16 @@ def table(listed: Sequence[QueueDescription]) -> str:
     return Table(columns, rows).text() + messages
 
 
-def document(listed: Sequence[QueueDescription]) -> dict[str, JsonValue]:
+class QueueDocument(TypedDict):
+    """A queue."""
+
+    priority: int
+    policy: str
+    active: bool
+    message: str
+
+
+def document(listed: Sequence[QueueDescription]) -> dict[str, QueueDocument]:
     """Return an object keyed by queue."""
     return {
         queue.name: {

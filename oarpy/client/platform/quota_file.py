@@ -7,9 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import Any
+from typing import Any, TypeAlias
 
-from oarpy.client.rendering import JsonValue
 from oarpy.model.errors import UsageError
 from oarpy.model.quota_calendar import (
     DAY,
@@ -68,9 +67,16 @@ def parse(text: str, resources: int, zone: tzinfo | None) -> QuotaFile:
     return QuotaFile(names, tuple(rules), QuotaCalendar(weekly, dated, otherwise, zone))
 
 
-def document(file: QuotaFile) -> dict[str, JsonValue]:
+_RulesDocument: TypeAlias = dict[str, list[float]]
+"""Limits of resources, jobs and resource-hours by the key of a rule."""
+
+QuotaDocument: TypeAlias = dict[str, _RulesDocument | list[list[str]]]
+"""Rules by the name of their set; ``periodical`` and ``oneshot`` have lists of periods."""
+
+
+def document(file: QuotaFile) -> QuotaDocument:
     """Return what :func:`parse` reads as the same quotas."""
-    found: dict[str, JsonValue] = {"quotas": _rules_document(file.rules, None)}
+    found: QuotaDocument = {"quotas": _rules_document(file.rules, None)}
     periods = [list(entry) for entry in period_texts(file.calendar.weekly)]
     if file.calendar.otherwise is not None:
         periods.append([OTHERWISE, file.calendar.otherwise, ""])
@@ -216,7 +222,7 @@ def _date(instant: float, zone: tzinfo | None) -> str:
     return date.strftime(_DATES[1 if date.second else 0])
 
 
-def _rules_document(rules: Sequence[QuotaRuleRow], rule_set: str | None) -> dict[str, JsonValue]:
+def _rules_document(rules: Sequence[QuotaRuleRow], rule_set: str | None) -> _RulesDocument:
     return {
         _key(rule): [rule.resources, rule.jobs, _plain(rule.resource_hours)]
         for rule in rules

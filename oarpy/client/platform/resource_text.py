@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from oarpy.client.rendering import JsonValue, local_date
+from oarpy.client.rendering import local_date
 from oarpy.store.platform.resources import PropertyValue, ResourceRow
 
 
@@ -28,7 +28,7 @@ def properties_of(resource: ResourceRow) -> dict[str, PropertyValue]:
     }
 
 
-def resource_json(resource: ResourceRow) -> dict[str, JsonValue]:
+def resource_json(resource: ResourceRow) -> dict[str, int | str | bool | None]:
     """Return every property, dates in epoch seconds."""
     return {name: value_json(value) for name, value in properties_of(resource).items()}
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import TypedDict
 
 from oarpy.client.rendering import Column, JsonValue, Table
 from oarpy.client.session import Session
@@ -121,7 +122,23 @@ def revoke(session: Session, ids: Sequence[int]) -> tuple[int, ...]:
     return tuple(ids)
 
 
-def record(row: TokenRow) -> dict[str, JsonValue]:
+class TokenDocument(TypedDict):
+    """A token without its secret; times in epoch seconds."""
+
+    token_id: int
+    user: str
+    scope: str
+    label: str
+    browser: bool
+    made_at: float
+    made_by: str
+    expires_at: float
+    state: str
+    used_at: float | None
+    used_from: str | None
+
+
+def record(row: TokenRow) -> TokenDocument:
     """Return a token for JSON: never its secret."""
     return {
         "token_id": row.token_id,

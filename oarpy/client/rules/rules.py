@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import asdict
+from typing import TypedDict
 
 from oarpy.admission.rules.rules import Rule, check_syntax
 from oarpy.client.caller import current
-from oarpy.client.rendering import JsonValue
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError, UsageError
 from oarpy.store.platform import admission_rules as store
@@ -85,7 +84,30 @@ def delete(session: Session, name: str) -> None:
             raise _unknown(session, name)
 
 
-def record(row: store.AdmissionRuleRow) -> dict[str, JsonValue]:
+class RuleDocument(TypedDict):
+    """A rule without its text."""
+
+    name: str
+    priority: int
+    enabled: bool
+    version: int
+    description: str
+
+
+class RuleVersionDocument(TypedDict):
+    """A version of a rule; ``changed_at`` is an ISO date."""
+
+    name: str
+    version: int
+    priority: int
+    enabled: bool
+    text: str
+    deleted: bool
+    changed_at: str
+    changed_by: str
+
+
+def record(row: store.AdmissionRuleRow) -> RuleDocument:
     """Return a rule for JSON, without its text."""
     return {
         "name": row.name,
@@ -96,9 +118,18 @@ def record(row: store.AdmissionRuleRow) -> dict[str, JsonValue]:
     }
 
 
-def version_record(row: store.VersionRow) -> dict[str, JsonValue]:
+def version_record(row: store.VersionRow) -> RuleVersionDocument:
     """Return a version of a rule for JSON."""
-    return {**asdict(row), "changed_at": row.changed_at.isoformat()}
+    return {
+        "name": row.name,
+        "version": row.version,
+        "priority": row.priority,
+        "enabled": row.enabled,
+        "text": row.text,
+        "deleted": row.deleted,
+        "changed_at": row.changed_at.isoformat(),
+        "changed_by": row.changed_by,
+    }
 
 
 def read_text(path: str) -> str:

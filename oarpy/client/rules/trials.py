@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypedDict
 
 from oarpy.admission.rules.cases import CaseResult, parse_cases, run_cases
 from oarpy.admission.rules.comparison import Difference, compare
@@ -79,6 +80,22 @@ class Specimen:
     submission: Submission
 
 
+class DifferenceDocument(TypedDict):
+    """A submission that would fare differently."""
+
+    submission: str
+    user: str
+    changes: Sequence[str]
+
+
+class TrialDocument(TypedDict):
+    """What was compared on how many submissions, and those that would fare differently."""
+
+    compared: str
+    tried: int
+    differences: Sequence[DifferenceDocument]
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """``differences`` are by position in ``specimens``; ``compared`` says what was compared with what."""
@@ -96,8 +113,8 @@ class Trial:
         lines.append(f"# {len(self.specimens)} submissions tried, {len(self.differences)} would fare differently")
         return "\n".join(lines) + "\n"
 
-    def record(self) -> dict[str, JsonValue]:
-        """Return the JSON object: ``compared``, ``tried``, ``differences`` (``submission``, ``user``, ``changes``)."""
+    def record(self) -> TrialDocument:
+        """Return the JSON object."""
         return {
             "compared": self.compared,
             "tried": len(self.specimens),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NotRequired, TypedDict
 
 from oarpy.admission.filters.parts import without_usual
 from oarpy.client.jobs.description import few_starts, start_interval
-from oarpy.client.rendering import JsonValue, local_date, one_line
+from oarpy.client.rendering import local_date, one_line
 from oarpy.client.submission.dry_run import DryRun, Forecast, Place, PredictedStart, Way
 from oarpy.client.submission.report import trace_lines
 from oarpy.model.durations import format_duration
@@ -19,6 +20,126 @@ from oarpy.scheduler.forecast.start_intervals import LEVEL
 from oarpy.scheduler.verdicts import Verdict
 
 _MOST_NODES = 8
+
+
+class PlaceDocument(TypedDict):
+    """Where and when a job would run, in epoch seconds; nulls and nothing without a prediction."""
+
+    start: float | None
+    end: float | None
+    resources: int
+    resource_ids: Sequence[int]
+    nodes: Sequence[str]
+
+
+class ForecastDocument(PlaceDocument):
+    """The verdict on a job, and where and when it would run, in epoch seconds."""
+
+    verdict: str
+    reason: str
+
+
+class AlternativeDocument(PlaceDocument):
+    """An alternative, and where and when it alone would run, in epoch seconds; the walltime in seconds."""
+
+    request: str
+    walltime: float
+
+
+class ForetoldStartDocument(TypedDict):
+    """Between what epoch seconds it would be told to start, null both where too few past starts are known."""
+
+    earliest: float | None
+    latest: float | None
+    level: float
+    learnt_from: int
+
+
+class ForetoldArrayDocument(TypedDict):
+    """An array, of which so many members were planned, the first and the last of them."""
+
+    size: int
+    planned: int
+    first: ForecastDocument
+    last: ForecastDocument
+
+
+class ForetoldWindowDocument(TypedDict):
+    """Where a reservation may move, in epoch seconds."""
+
+    ready: float
+    deadline: float
+
+
+class ForetoldOfferDocument(TypedDict):
+    """Another start that a refused reservation could have, in epoch seconds."""
+
+    start: float
+    end: float
+    phi: float
+
+
+class ForetoldReservationDocument(TypedDict):
+    """The answer to a reservation; ``window`` if it has one, ``offers`` if it is refused and there are some."""
+
+    date: float
+    accepted: bool
+    next_date: int | None
+    window: NotRequired[ForetoldWindowDocument]
+    offers: NotRequired[Sequence[ForetoldOfferDocument]]
+
+
+class _PredictionDocument(TypedDict):
+    verdict: str
+    reason: str
+    queue: str | None
+    project: str | None
+    types: Sequence[str]
+    properties: str
+    start: float | None
+    end: float | None
+    resources: int
+    resource_ids: Sequence[int]
+    nodes: Sequence[str]
+    expected_start: ForetoldStartDocument | None
+    alternatives: Sequence[AlternativeDocument]
+    chosen: int | None
+    cancelled: Sequence[int]
+    asleep: Sequence[str]
+    array: ForetoldArrayDocument
+    reservation: ForetoldReservationDocument | None
+
+
+class DryRunDocument(TypedDict):
+    """What would come of a submission; what follows ``warnings`` is there when it is admitted.
+
+    ``chosen`` is a place in ``alternatives`` from 0, ``resources`` says how many, ``reservation`` is null for others.
+    Times are epoch seconds, durations seconds.
+    """
+
+    admitted: bool
+    refused: bool
+    verdict: str
+    reason: str
+    trace: Sequence[str]
+    notes: Sequence[str]
+    warnings: Sequence[str]
+    queue: NotRequired[str | None]
+    project: NotRequired[str | None]
+    types: NotRequired[Sequence[str]]
+    properties: NotRequired[str]
+    start: NotRequired[float | None]
+    end: NotRequired[float | None]
+    resources: NotRequired[int]
+    resource_ids: NotRequired[Sequence[int]]
+    nodes: NotRequired[Sequence[str]]
+    expected_start: NotRequired[ForetoldStartDocument | None]
+    alternatives: NotRequired[Sequence[AlternativeDocument]]
+    chosen: NotRequired[int | None]
+    cancelled: NotRequired[Sequence[int]]
+    asleep: NotRequired[Sequence[str]]
+    array: NotRequired[ForetoldArrayDocument]
+    reservation: NotRequired[ForetoldReservationDocument | None]
 
 
 def text(run: DryRun, *, verbose: bool = False) -> str:
@@ -38,22 +159,9 @@ def text(run: DryRun, *, verbose: bool = False) -> str:
     return "".join(f"{one_line(line)}\n" for line in lines)
 
 
-def record(run: DryRun) -> dict[str, JsonValue]:
-    """Return the JSON object of ``oarsub --dry-run -J``; times are epoch seconds, durations seconds.
-
-    It always has ``admitted``, ``refused``, ``reason``, ``verdict``, ``trace``, ``notes``, ``warnings``. When admitted
-    it also has:
-
-    - ``queue``, ``project``, ``types``, ``properties``, ``cancelled``, ``asleep``.
-    - Where it would run: ``start``, ``end`` (null without a prediction), ``resources`` (how many), ``resource_ids``,
-      ``nodes``.
-    - ``expected_start`` with ``earliest``, ``latest``, ``level`` and ``learnt_from``, or null.
-    - ``alternatives``, each with ``request``, ``walltime`` and those five; ``chosen``, its place there from 0, or null.
-    - ``array`` with ``size``, ``planned``, ``first`` and ``last``.
-    - ``reservation`` with ``date``, ``accepted`` and ``next_date``, null for others. One with a window has ``window``
-      (``ready`` and ``deadline``), a refused one ``offers`` (``start``, ``end`` and ``phi`` each) if there are some.
-    """
-    result: dict[str, JsonValue] = {
+def record(run: DryRun) -> DryRunDocument:
+    """Return the JSON object of ``oarsub --dry-run -J``."""
+    result: DryRunDocument = {
         "admitted": run.refusal is None,
         "refused": run.refused,
         "verdict": "refused",
@@ -65,7 +173,7 @@ def record(run: DryRun) -> dict[str, JsonValue]:
     if run.admitted is None or run.prediction is None:
         return result
     asked, found = run.admitted.submission, run.prediction
-    result |= {
+    predicted: _PredictionDocument = {
         "queue": asked.queue,
         "project": asked.project,
         "types": list(asked.types),
@@ -86,12 +194,12 @@ def record(run: DryRun) -> dict[str, JsonValue]:
         },
         "reservation": None if found.reservation is None else _reservation_record(found, found.reservation),
     }
-    return result
+    return {**result, **predicted}
 
 
-def _reservation_record(found: PredictedStart, date: float) -> dict[str, JsonValue]:
+def _reservation_record(found: PredictedStart, date: float) -> ForetoldReservationDocument:
     window = found.window
-    told: dict[str, JsonValue] = {
+    told: ForetoldReservationDocument = {
         "date": date,
         "accepted": not found.refused,
         "next_date": None if found.next_date is None else int(found.next_date),
@@ -207,19 +315,19 @@ def _when(forecast: Forecast) -> str:
     return f"starts {local_date(forecast.place.start)}"
 
 
-def _forecast_record(forecast: Forecast) -> dict[str, JsonValue]:
+def _forecast_record(forecast: Forecast) -> ForecastDocument:
     place = _place_record(forecast.place)
     return {"verdict": str(forecast.verdict), "reason": sentence(forecast.reason, local_date), **place}
 
 
-def _expected_record(found: PredictedStart) -> JsonValue:
+def _expected_record(found: PredictedStart) -> ForetoldStartDocument | None:
     if found.past_starts is None:
         return None
     earliest, latest = found.interval or (None, None)
     return {"earliest": earliest, "latest": latest, "level": LEVEL, "learnt_from": found.past_starts}
 
 
-def _place_record(place: Place | None) -> dict[str, JsonValue]:
+def _place_record(place: Place | None) -> PlaceDocument:
     if place is None:
         return {"start": None, "end": None, "resources": 0, "resource_ids": [], "nodes": []}
     return {

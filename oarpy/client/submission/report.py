@@ -3,13 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NotRequired, TypedDict
 
-from oarpy.client.rendering import JsonValue, joined_date
+from oarpy.client.rendering import joined_date
 from oarpy.client.submission.reservation_answer import ReservationAnswer
 from oarpy.client.submission.submission import Submitted
 from oarpy.store.jobs.windows import OfferRow
 
 _MOST_LINES = 20
+
+
+class OfferDocument(TypedDict):
+    """A start that a refused reservation could have, in epoch seconds."""
+
+    offer_id: int
+    start: int
+    end: int
+    phi: float
+
+
+class AnswerDocument(TypedDict):
+    """The answer to a reservation; ``offers`` of a refused one."""
+
+    job_id: int
+    accepted: bool
+    reason: str
+    next_date: int | None
+    offers: NotRequired[Sequence[OfferDocument]]
+
+
+class SubmittedDocument(TypedDict):
+    """What was submitted.
+
+    ``job_id`` is the first job, ``notes`` are those of the rules, ``reservations`` is there when it was one, ``trace``
+    when it was asked for.
+    """
+
+    job_id: int
+    array_id: int
+    job_ids: Sequence[int]
+    notes: Sequence[str]
+    warnings: Sequence[str]
+    reservations: NotRequired[Sequence[AnswerDocument]]
+    trace: NotRequired[Sequence[str]]
 
 
 def text(submitted: Submitted, *, verbose: bool, brief: bool = False) -> str:
@@ -55,17 +91,25 @@ def _offer_line(offer: OfferRow) -> str:
     return f"OAR_OFFER_ID={offer.id} start={start} end={end} phi={offer.phi:.2f}\n"
 
 
-def _offer_record(offer: OfferRow) -> dict[str, JsonValue]:
+def _offer_record(offer: OfferRow) -> OfferDocument:
     return {"offer_id": offer.id, "start": int(offer.start), "end": int(offer.end), "phi": offer.phi}
 
 
-def record(submitted: Submitted, answers: Sequence[ReservationAnswer], *, verbose: bool) -> dict[str, JsonValue]:
-    """Return the JSON object of ``oarsub -J``.
+def _answer_record(answer: ReservationAnswer) -> AnswerDocument:
+    document: AnswerDocument = {
+        "job_id": answer.job_id,
+        "accepted": answer.accepted,
+        "reason": answer.reason,
+        "next_date": None if answer.next_date is None else int(answer.next_date),
+    }
+    if not answer.accepted:
+        document["offers"] = [_offer_record(one) for one in answer.offers]
+    return document
 
-    ``job_id`` (the first job), ``array_id``, ``job_ids``, ``notes`` (of the rules), ``warnings``; ``reservations``
-    (``job_id``, ``accepted``, ``reason``, ``next_date``, ``offers``) when it was one; ``trace`` with ``-v``.
-    """
-    result: dict[str, JsonValue] = {
+
+def record(submitted: Submitted, answers: Sequence[ReservationAnswer], *, verbose: bool) -> SubmittedDocument:
+    """Return the JSON object of ``oarsub -J``, ``verbose`` with the trace."""
+    result: SubmittedDocument = {
         "job_id": submitted.job_ids[0],
         "array_id": submitted.array_id,
         "job_ids": list(submitted.job_ids),
@@ -73,16 +117,7 @@ def record(submitted: Submitted, answers: Sequence[ReservationAnswer], *, verbos
         "warnings": list(submitted.warnings),
     }
     if answers:
-        result["reservations"] = [
-            {
-                "job_id": answer.job_id,
-                "accepted": answer.accepted,
-                "reason": answer.reason,
-                "next_date": None if answer.next_date is None else int(answer.next_date),
-                **({} if answer.accepted else {"offers": [_offer_record(one) for one in answer.offers]}),
-            }
-            for answer in answers
-        ]
+        result["reservations"] = [_answer_record(answer) for answer in answers]
     if verbose:
         result["trace"] = list(submitted.trace)
     return result

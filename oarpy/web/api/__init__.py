@@ -12,9 +12,12 @@ from oarpy.web.api import audit, events, jobs, past, platform, rules, service, s
 PREFIX = "/api/v1"
 
 
+AREAS = (service, jobs, submission, platform, past, events, rules, tokens, audit)
+
+
 def router() -> APIRouter:
     """Return all endpoints."""
     whole = APIRouter(prefix=PREFIX)
-    for area in (service, jobs, submission, platform, past, events, rules, tokens, audit):
+    for area in AREAS:
         whole.include_router(area.router)
     return whole

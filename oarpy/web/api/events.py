@@ -16,11 +16,12 @@ from starlette.types import Receive, Scope, Send
 
 from oarpy.client.events.stream import NOW, concerns, cursor_of, next_batch
 from oarpy.store.event_stream import Cursor, CursorGone
+from oarpy.web.answers import Route
 from oarpy.web.event_hub import EventHub, RenderedBatch, rendered
 from oarpy.web.identity import Reader
 from oarpy.web.seats import Busy, Seats, seats_of
 
-router = APIRouter(tags=["events"])
+router = APIRouter(tags=["events"], route_class=Route)
 
 _MOST = 64
 """Streams of one user at one time; a page that is open has one."""
@@ -52,7 +53,11 @@ class _Wish:
         return "".join(text for event, text in batch.events if concerns(event, self.jobs, self.owner))
 
 
-@router.get("/events", response_class=StreamingResponse)
+@router.get(
+    "/events",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+)
 async def events(
     request: Request,
     identity: Reader,

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, TypedDict
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, Field
 
 from oarpy.client.jobs import actions, description, job_views
+from oarpy.client.jobs.description import JobDocument
+from oarpy.client.jobs.explanation_report import WhyDocument
+from oarpy.client.jobs.job_views import ListedJobDocument
 from oarpy.client.jobs.running import walltime_changes
+from oarpy.client.jobs.running.walltime_changes import WalltimeDocument
 from oarpy.client.jobs.selection import JobSelection
+from oarpy.client.jobs.views.priority_report import PriorityDocument
 from oarpy.client.past.periods import parse_date
-from oarpy.client.rendering import JsonValue
 from oarpy.client.session import Session
 from oarpy.model.errors import NotAllowed
 from oarpy.model.submission_checks import read_signal
 from oarpy.store.past import job_pages
 from oarpy.store.past.job_pages import JobFilter
+from oarpy.web.answers import Page, Route
 from oarpy.web.identity import Identity, Reader, Submitting
 from oarpy.web.output_tail import tail
 from oarpy.web.seats import seats_of
 
-router = APIRouter(tags=["jobs"])
+router = APIRouter(tags=["jobs"], route_class=Route)
 
 LARGEST_ID = 2**63 - 1
 MOST = 1000
@@ -31,6 +36,29 @@ MOST = 1000
 JobId = Annotated[int, Path(ge=1, le=LARGEST_ID, description="number of a job")]
 Words = Annotated[list[str], Query(max_length=1000)]
 Date = Annotated[str | None, Query(description="ISO date, epoch seconds, now, -1d ...", max_length=60)]
+
+
+class OutputDocument(TypedDict):
+    """The end of a file of ``size`` bytes."""
+
+    path: str
+    size: int
+    content: str
+
+
+class ActedDocument(TypedDict):
+    """What was done, to which jobs."""
+
+    action: str
+    jobs: Sequence[int]
+
+
+class WalltimeChangeDocument(TypedDict):
+    """A change of a walltime that was asked for, in seconds."""
+
+    action: str
+    job: int
+    pending: int
 
 
 def job_filter(
@@ -69,7 +97,7 @@ def jobs(
     chosen: Annotated[JobFilter, Depends(job_filter)],
     before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="key of a page: next of the last one")] = None,
     limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
-) -> dict[str, Any]:
+) -> Page[ListedJobDocument]:
     """List jobs, the newest first; ``next`` is what ``before`` has to be for the following page."""
     with seats_of(request).session(identity) as session:
         page = job_pages.page(session.connection, chosen, before=before, limit=limit)
@@ -82,7 +110,7 @@ def job(
     identity: Reader,
     job_id: JobId,
     environment: Annotated[bool, Query(description="with the environment it was submitted in")] = False,
-) -> dict[str, Any]:
+) -> JobDocument:
     """Return everything on a job, as ``oarstat -f -J``; of another's job neither command nor environment."""
     with seats_of(request).session(identity) as session:
         found = job_views.one(session, job_id)
@@ -93,21 +121,21 @@ def job(
 
 
 @router.get("/jobs/{job_id}/why")
-def why(request: Request, identity: Reader, job_id: JobId) -> dict[str, Any]:
+def why(request: Request, identity: Reader, job_id: JobId) -> WhyDocument:
     """Say why a job waits, and what would let it start earlier, as ``oarstat --why``."""
     from oarpy.client.jobs import explanation, explanation_report
 
     with seats_of(request).session(identity) as session:
-        return explanation_report.record(explanation.explain(session, job_id))
+        return explanation_report.report(explanation.explain(session, job_id)).data()
 
 
 @router.get("/jobs/{job_id}/priority")
-def priority(request: Request, identity: Reader, job_id: JobId) -> dict[str, Any]:
+def priority(request: Request, identity: Reader, job_id: JobId) -> PriorityDocument:
     """Return the rank of a waiting job and the numbers behind it, as ``oarstat --priority``."""
     from oarpy.client.jobs.views import priority_report
 
     with seats_of(request).session(identity) as session:
-        return priority_report.record(priority_report.priority(session, job_id))
+        return priority_report.report(priority_report.priority(session, job_id)).data()
 
 
 @router.get("/jobs/{job_id}/output")
@@ -117,7 +145,7 @@ def output(
     job_id: JobId,
     stream: Annotated[str, Query(pattern="^(stdout|stderr)$")] = "stdout",
     size: Annotated[int, Query(ge=1, le=262_144, description="bytes from the end")] = 16_384,
-) -> dict[str, Any]:
+) -> OutputDocument:
     """Return the end of what the caller's own job wrote, not even an admin another's."""
     with seats_of(request).session(identity) as session:
         row = job_views.one(session, job_id).row
@@ -128,7 +156,7 @@ def output(
 
 
 @router.delete("/jobs/{job_id}")
-def delete(request: Request, identity: Submitting, job_id: JobId) -> dict[str, Any]:
+def delete(request: Request, identity: Submitting, job_id: JobId) -> ActedDocument:
     """Ask for the end of a job, as ``oardel``."""
     with seats_of(request).session(identity, changes=True) as session:
         deletion = actions.delete(session, JobSelection((job_id,)))
@@ -159,40 +187,42 @@ class WalltimeWish(BaseModel):
 
 
 @router.post("/jobs/{job_id}/hold")
-def hold(request: Request, identity: Submitting, job_id: JobId, wish: SuspendWish | None = None) -> dict[str, Any]:
+def hold(request: Request, identity: Submitting, job_id: JobId, wish: SuspendWish | None = None) -> ActedDocument:
     """Keep a job from being scheduled, as ``oarhold``."""
     running = wish is not None and wish.running
     return _acted(request, identity, "hold", lambda session: actions.hold(session, _named(job_id), running=running))
 
 
 @router.post("/jobs/{job_id}/resume")
-def resume(request: Request, identity: Submitting, job_id: JobId) -> dict[str, Any]:
+def resume(request: Request, identity: Submitting, job_id: JobId) -> ActedDocument:
     """Let a job go on, as ``oarresume``."""
     return _acted(request, identity, "resume", lambda session: actions.resume(session, _named(job_id)))
 
 
 @router.post("/jobs/{job_id}/signal")
-def signal(request: Request, identity: Submitting, job_id: JobId, wish: SignalWish) -> dict[str, Any]:
+def signal(request: Request, identity: Submitting, job_id: JobId, wish: SignalWish) -> ActedDocument:
     """Send a signal to a job that runs, as ``oardel -s``."""
     number = read_signal(wish.signal)
     return _acted(request, identity, "signal", lambda session: actions.send_signal(session, _named(job_id), number))
 
 
 @router.post("/jobs/{job_id}/checkpoint")
-def checkpoint(request: Request, identity: Submitting, job_id: JobId) -> dict[str, Any]:
+def checkpoint(request: Request, identity: Submitting, job_id: JobId) -> ActedDocument:
     """Send a job its checkpoint signal, as ``oardel -c``."""
     return _acted(request, identity, "checkpoint", lambda session: actions.checkpoint(session, _named(job_id)))
 
 
 @router.get("/jobs/{job_id}/walltime")
-def walltime(request: Request, identity: Reader, job_id: JobId) -> dict[str, Any]:
+def walltime(request: Request, identity: Reader, job_id: JobId) -> WalltimeDocument:
     """Return how the walltime of a job stands, as ``oarwalltime``."""
     with seats_of(request).session(identity) as session:
         return walltime_changes.record(walltime_changes.show(session, job_id))
 
 
 @router.post("/jobs/{job_id}/walltime")
-def change_walltime(request: Request, identity: Submitting, job_id: JobId, wish: WalltimeWish) -> dict[str, Any]:
+def change_walltime(
+    request: Request, identity: Submitting, job_id: JobId, wish: WalltimeWish
+) -> WalltimeChangeDocument:
     """Ask for another walltime, as ``oarwalltime``; ``pending`` is in seconds."""
     asked = walltime_changes.WalltimeQuestion(wish.walltime, wish.force, wish.whole, wish.delay_next_jobs, wish.timeout)
     with seats_of(request).session(identity, changes=True) as session:
@@ -203,8 +233,6 @@ def _named(job_id: int) -> JobSelection:
     return JobSelection((job_id,))
 
 
-def _acted(
-    request: Request, identity: Identity, word: str, act: Callable[[Session], tuple[int, ...]]
-) -> dict[str, JsonValue]:
+def _acted(request: Request, identity: Identity, word: str, act: Callable[[Session], tuple[int, ...]]) -> ActedDocument:
     with seats_of(request).session(identity, changes=True) as session:
         return {"action": word, "jobs": act(session)}

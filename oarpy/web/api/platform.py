@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, TypedDict
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field
 
+from oarpy.client.jobs.description import EventDocument
 from oarpy.client.past.periods import parse_date
 from oarpy.client.platform import maintenance, node_settings, nodes, queues, quotas
-from oarpy.client.platform.quota_file import document
+from oarpy.client.platform.maintenance import MaintenanceDocument
+from oarpy.client.platform.nodes import ResourceDocument
+from oarpy.client.platform.queues import QueueDocument
+from oarpy.client.platform.quota_file import QuotaDocument, document
 from oarpy.client.platform.resource_selection import find
-from oarpy.client.rendering import PLAIN
 from oarpy.store.platform import queues as queue_store
+from oarpy.web.answers import Page, Route
 from oarpy.web.identity import Administering, Reader
 from oarpy.web.seats import seats_of
 
-router = APIRouter(tags=["platform"])
+router = APIRouter(tags=["platform"], route_class=Route)
 
 Hosts = Annotated[list[str], Query(max_length=1000, description="nodes, such as node[1-4]")]
 Name = Annotated[str, Path(min_length=1, max_length=200)]
+
+
+class NodeDocument(TypedDict):
+    """A node: its resources, and its maintenance under way or to come."""
+
+    name: str
+    resources: Sequence[ResourceDocument]
+    maintenance: Sequence[MaintenanceDocument]
+
+
+class NodeChangeDocument(TypedDict):
+    """What was changed: resources, jobs that were killed; of a window its number, and the jobs that may run into it."""
+
+    resources: Sequence[int]
+    killed_jobs: Sequence[int]
+    window: int | None
+    crossed_jobs: Sequence[int]
+
+
+class CancelledDocument(TypedDict):
+    """The windows that were cancelled."""
+
+    cancelled: Sequence[int]
 
 
 @router.get("/resources")
@@ -30,43 +57,41 @@ def resources(
     host: Hosts = [],  # noqa: B006
     after: Annotated[int, Query(ge=0, le=2**31 - 1, description="key of a page: next of the last one")] = 0,
     limit: Annotated[int, Query(ge=1, le=20_000)] = 1000,
-) -> dict[str, Any]:
+) -> Page[ResourceDocument]:
     """List resources with their properties, states and jobs, as ``oarnodes -J``, in order of id."""
     with seats_of(request).session(identity) as session:
         found = sorted(find(session, (), host), key=lambda one: one.resource_id)
         rest = [one for one in found if one.resource_id > after]
-        shown = json.loads(nodes.full(session, rest[:limit], as_json=True))
+        shown = nodes.full(session, rest[:limit]).data()
     return {"items": list(shown.values()), "next": rest[limit - 1].resource_id if len(rest) > limit else None}
 
 
 @router.get("/nodes")
-def node_states(request: Request, identity: Reader, host: Hosts = []) -> dict[str, Any]:  # noqa: B006
+def node_states(request: Request, identity: Reader, host: Hosts = []) -> dict[str, dict[str, str]]:  # noqa: B006
     """Return the state of each resource by node, as ``oarnodes -s -J``."""
     with seats_of(request).session(identity) as session:
-        states: dict[str, Any] = json.loads(nodes.states(session, find(session, (), host), PLAIN, as_json=True))
-        return states
+        return nodes.states(session, find(session, (), host)).data()
 
 
 @router.get("/nodes/{name}")
-def node(request: Request, identity: Reader, name: Name) -> dict[str, Any]:
+def node(request: Request, identity: Reader, name: Name) -> NodeDocument:
     """Return the resources of a node, and its maintenance."""
     with seats_of(request).session(identity) as session:
         found = find(session, (), [name])
-        shown = json.loads(nodes.full(session, found, as_json=True))
-        planned = json.loads(maintenance.listed(session, [one.network_address for one in found], as_json=True))
+        shown = nodes.full(session, found).data()
+        planned = maintenance.listed(session, [one.network_address for one in found]).data()
     return {"name": name, "resources": list(shown.values()), "maintenance": planned}
 
 
 @router.get("/nodes/{name}/events")
 def node_events(
     request: Request, identity: Reader, name: Name, since: Annotated[str | None, Query(max_length=60)] = None
-) -> list[Any]:
+) -> list[EventDocument]:
     """Return the last events of a node, or all from a date on, as ``oarnodes -e -J``."""
     moment = None if since is None else parse_date(since)
     with seats_of(request).session(identity) as session:
         found = find(session, (), [name])
-        listed: list[Any] = json.loads(nodes.event_log(session, found, moment, everywhere=False, as_json=True))
-        return listed
+        return nodes.event_log(session, found, moment, everywhere=False).data()
 
 
 class NodeWish(BaseModel):
@@ -82,7 +107,7 @@ class NodeWish(BaseModel):
 
 
 @router.post("/nodes/settings")
-def set_nodes(request: Request, identity: Administering, wish: NodeWish) -> dict[str, Any]:
+def set_nodes(request: Request, identity: Administering, wish: NodeWish) -> NodeChangeDocument:
     """Change states, drain, maintenance or properties of resources."""
     window = None if wish.maintenance is None else maintenance.parse_window(wish.maintenance)
     changes = node_settings.Changes(wish.state, None, wish.drain, tuple(wish.properties), wish.reason, window)
@@ -100,25 +125,24 @@ def set_nodes(request: Request, identity: Administering, wish: NodeWish) -> dict
 
 
 @router.get("/maintenance")
-def windows(request: Request, identity: Reader) -> list[Any]:
+def windows(request: Request, identity: Reader) -> list[MaintenanceDocument]:
     """Return the maintenance windows that are under way or to come."""
     with seats_of(request).session(identity) as session:
         names = [one.network_address for one in find(session)]
-        listed: list[Any] = json.loads(maintenance.listed(session, names, as_json=True))
-        return listed
+        return maintenance.listed(session, names).data()
 
 
 @router.delete("/maintenance/{window}")
 def cancel_window(
     request: Request, identity: Administering, window: Annotated[int, Path(ge=1, le=2**31 - 1)]
-) -> dict[str, Any]:
+) -> CancelledDocument:
     """Cancel a maintenance window."""
     with seats_of(request).session(identity, changes=True) as session:
         return {"cancelled": maintenance.cancel(session, [str(window)])}
 
 
 @router.get("/queues")
-def queue_list(request: Request, identity: Reader) -> dict[str, Any]:
+def queue_list(request: Request, identity: Reader) -> dict[str, QueueDocument]:
     """Return the queues by name, as ``oarqueue -J``."""
     with seats_of(request).session(identity) as session:
         return queues.document(queue_store.queues(session.connection))
@@ -133,7 +157,7 @@ class QueueWish(BaseModel):
 
 
 @router.patch("/queues/{name}")
-def change_queue(request: Request, identity: Administering, name: Name, wish: QueueWish) -> dict[str, Any]:
+def change_queue(request: Request, identity: Administering, name: Name, wish: QueueWish) -> dict[str, QueueDocument]:
     """Open or close a queue, or change its priority and order, as ``oarqueue``."""
     with seats_of(request).session(identity, changes=True) as session:
         session.require_admin("change queues")
@@ -149,7 +173,7 @@ def change_queue(request: Request, identity: Administering, name: Name, wish: Qu
 
 
 @router.get("/quotas")
-def quota_rules(request: Request, identity: Reader) -> dict[str, Any]:
+def quota_rules(request: Request, identity: Reader) -> QuotaDocument:
     """Return the quotas, as ``oaradmin quotas show -J``."""
     with seats_of(request).session(identity) as session:
         return document(quotas.stored(session))

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, TypedDict
 
 from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, Field
 
 from oarpy.client.rules import rules, trials
+from oarpy.client.rules.rules import RuleDocument, RuleVersionDocument
+from oarpy.client.rules.trials import TrialDocument
+from oarpy.store.platform.admission_rules import AdmissionRuleRow
+from oarpy.web.answers import Route
 from oarpy.web.identity import Administering
 from oarpy.web.seats import seats_of
 
-router = APIRouter(tags=["rules"], prefix="/rules")
+router = APIRouter(tags=["rules"], prefix="/rules", route_class=Route)
 
 RuleName = Annotated[str, Path(min_length=1, max_length=100)]
+
+
+class WholeRuleDocument(RuleDocument):
+    """A rule with its text."""
+
+    text: str
+
+
+class DeletedRuleDocument(TypedDict):
+    """The rule that was removed."""
+
+    name: str
+    deleted: bool
 
 
 class RuleText(BaseModel):
@@ -41,7 +58,7 @@ class TrialWish(BaseModel):
 
 
 @router.get("")
-def every(request: Request, identity: Administering) -> list[Any]:
+def every(request: Request, identity: Administering) -> list[RuleDocument]:
     """List the rules in the order they run."""
     with seats_of(request).session(identity) as session:
         session.require_admin("list admission rules here")
@@ -49,7 +66,7 @@ def every(request: Request, identity: Administering) -> list[Any]:
 
 
 @router.get("/{name}")
-def one(request: Request, identity: Administering, name: RuleName) -> dict[str, Any]:
+def one(request: Request, identity: Administering, name: RuleName) -> WholeRuleDocument:
     """Return a rule with its text."""
     with seats_of(request).session(identity) as session:
         session.require_admin("read admission rules here")
@@ -57,7 +74,7 @@ def one(request: Request, identity: Administering, name: RuleName) -> dict[str, 
 
 
 @router.get("/{name}/versions")
-def versions(request: Request, identity: Administering, name: RuleName) -> list[Any]:
+def versions(request: Request, identity: Administering, name: RuleName) -> list[RuleVersionDocument]:
     """Return every version of a rule, the oldest first."""
     with seats_of(request).session(identity) as session:
         session.require_admin("read admission rules here")
@@ -65,7 +82,7 @@ def versions(request: Request, identity: Administering, name: RuleName) -> list[
 
 
 @router.put("/{name}", status_code=201)
-def add(request: Request, identity: Administering, name: RuleName, rule: RuleText) -> dict[str, Any]:
+def add(request: Request, identity: Administering, name: RuleName, rule: RuleText) -> WholeRuleDocument:
     """Add a rule."""
     with seats_of(request).session(identity, changes=True) as session:
         rules.add(session, name, rule.text, priority=rule.priority, enabled=rule.enabled)
@@ -73,7 +90,7 @@ def add(request: Request, identity: Administering, name: RuleName, rule: RuleTex
 
 
 @router.patch("/{name}")
-def change(request: Request, identity: Administering, name: RuleName, wish: RuleWish) -> dict[str, Any]:
+def change(request: Request, identity: Administering, name: RuleName, wish: RuleWish) -> WholeRuleDocument:
     """Change the text of a rule or its priority, enable or disable it."""
     with seats_of(request).session(identity, changes=True) as session:
         rules.change(session, name, text=wish.text, priority=wish.priority, enabled=wish.enabled)
@@ -81,7 +98,7 @@ def change(request: Request, identity: Administering, name: RuleName, wish: Rule
 
 
 @router.delete("/{name}")
-def delete(request: Request, identity: Administering, name: RuleName) -> dict[str, Any]:
+def delete(request: Request, identity: Administering, name: RuleName) -> DeletedRuleDocument:
     """Remove a rule; its versions are kept."""
     with seats_of(request).session(identity, changes=True) as session:
         rules.delete(session, name)
@@ -89,7 +106,7 @@ def delete(request: Request, identity: Administering, name: RuleName) -> dict[st
 
 
 @router.post("/{name}/trial")
-def trial(request: Request, identity: Administering, name: RuleName, wish: TrialWish) -> dict[str, Any]:
+def trial(request: Request, identity: Administering, name: RuleName, wish: TrialWish) -> TrialDocument:
     """Return what a new text would change for past submissions, as ``oaradmissionrules test``; nothing is stored."""
     with seats_of(request).session(identity) as session:
         session.require_admin("try admission rules here")
@@ -97,5 +114,5 @@ def trial(request: Request, identity: Administering, name: RuleName, wish: Trial
         return trials.compare_rule(session, name, wish.text, wish.priority, specimens).record()
 
 
-def _full(row: Any) -> dict[str, Any]:
+def _full(row: AdmissionRuleRow) -> WholeRuleDocument:
     return {**rules.record(row), "text": row.text}

@@ -9,13 +9,16 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from oarpy.client.jobs.selection import parse_ids
 from oarpy.client.submission import report, submission
+from oarpy.client.submission.dry_run_report import DryRunDocument
 from oarpy.client.submission.options import Options
+from oarpy.client.submission.report import SubmittedDocument
 from oarpy.model.errors import UsageError
 from oarpy.model.submission import OPTIONS
+from oarpy.web.answers import Route
 from oarpy.web.identity import Submitting
 from oarpy.web.seats import seats_of
 
-router = APIRouter(tags=["submission"])
+router = APIRouter(tags=["submission"], route_class=Route)
 
 _PARAMETERS = "array_parameters"
 _LEFT_OUT = frozenset(("interactive",))
@@ -71,15 +74,25 @@ JobWish: Any = create_model("JobWish", __base__=_Asked, **_FIELDS)
 
 
 @router.post("/jobs", status_code=201)
-def submit(request: Request, identity: Submitting, wish: JobWish) -> dict[str, Any]:
+def submit(request: Request, identity: Submitting, wish: JobWish) -> SubmittedDocument | DryRunDocument:
     """Submit a job, an array, a reservation, or an ended job again, as ``oarsub -J``.
 
     The answer to a reservation is not waited for: GET the job.
     """
+    if wish.dry_run and wish.resubmit is None:
+        return _foretold(request, identity, wish)
     return submitted(request, identity, wish)
 
 
-def submitted(request: Request, identity: Submitting, wish: Any) -> dict[str, Any]:
+def _foretold(request: Request, identity: Submitting, wish: Any) -> DryRunDocument:
+    from oarpy.client.submission import dry_run_report
+    from oarpy.client.submission.dry_run import dry_run
+
+    with seats_of(request).session(identity, files=wish.files()) as session:
+        return dry_run_report.record(dry_run(session, wish.options(), wish.words(), wish.environment))
+
+
+def submitted(request: Request, identity: Submitting, wish: Any) -> SubmittedDocument:
     """Return what came of a submission."""
     options, words = wish.options(), wish.words()
     with seats_of(request).session(identity, changes=not wish.dry_run, files=wish.files()) as session:
@@ -88,9 +101,4 @@ def submitted(request: Request, identity: Submitting, wish: Any) -> dict[str, An
                 raise UsageError("resubmit goes with no other field", hint="the job keeps its own")
             (number,) = parse_ids([str(wish.resubmit)])
             return report.record(submission.resubmit(session, str(number)), (), verbose=wish.trace)
-        if wish.dry_run:
-            from oarpy.client.submission import dry_run_report
-            from oarpy.client.submission.dry_run import dry_run
-
-            return dry_run_report.record(dry_run(session, options, words, wish.environment))
         return report.record(submission.submit(session, options, words, wish.environment), (), verbose=wish.trace)

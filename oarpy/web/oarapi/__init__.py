@@ -9,9 +9,9 @@ from __future__ import annotations
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from oarpy.web.oarapi.endpoints import router
-from oarpy.web.oarapi.shapes import PREFIX
+from oarpy.web.oarapi.shapes import PREFIX, OarErrorDocument
 
-__all__ = ["PREFIX", "WithoutExtension", "router"]
+__all__ = ["PREFIX", "OarErrorDocument", "WithoutExtension", "router"]
 
 
 class WithoutExtension:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Body, Depends, Path, Query, Request
 from pydantic import ValidationError
@@ -24,11 +23,25 @@ from oarpy.store.jobs.details import JobDetails
 from oarpy.store.jobs.job_listing import ListedJob
 from oarpy.store.past import job_pages
 from oarpy.store.past.job_pages import JobFilter
+from oarpy.web.answers import Route
 from oarpy.web.api.jobs import LARGEST_ID, MOST, JobId
 from oarpy.web.api.submission import JobWish, submitted
 from oarpy.web.identity import Anybody, Identity, Reader, Submitting
 from oarpy.web.oarapi.shapes import (
     PREFIX,
+    Collection,
+    OarFullResource,
+    OarHeldNode,
+    OarHeldResource,
+    OarJob,
+    OarJobDetails,
+    OarListedJob,
+    OarRegistered,
+    OarResource,
+    OarSubmitted,
+    OarTimezone,
+    OarVersions,
+    OarWhoami,
     brief,
     collection,
     detailed,
@@ -42,7 +55,7 @@ from oarpy.web.oarapi.shapes import (
 )
 from oarpy.web.seats import seats_of
 
-router = APIRouter(prefix=PREFIX, tags=["OAR 2.5"])
+router = APIRouter(prefix=PREFIX, tags=["OAR 2.5"], route_class=Route)
 
 Limit = Annotated[int, Query(ge=1, le=MOST)]
 Offset = Annotated[int, Query(ge=0, le=10_000_000)]
@@ -80,19 +93,19 @@ Chosen = Annotated[JobFilter, Depends(_filter)]
 
 
 @router.get("/version")
-def version() -> dict[str, Any]:
+def version() -> OarVersions:
     """Return the versions. Everybody may ask."""
     return {"oar": "2.5.9", "oarpy": installed_version(), "api": "1.0", "apilib": "1.0", **_timezone()}
 
 
 @router.get("/timezone")
-def timezone() -> dict[str, Any]:
+def timezone() -> OarTimezone:
     """Return the time zone of this process. Everybody may ask."""
     return _timezone()
 
 
 @router.get("/whoami")
-def whoami(identity: Anybody) -> dict[str, Any]:
+def whoami(identity: Anybody) -> OarWhoami:
     """Return whose request it is, null for nobody."""
     return {"authenticated_user": identity.user or None, "api_timestamp": now()}
 
@@ -104,7 +117,7 @@ def jobs(
     chosen: Chosen,
     limit: Limit = 500,
     offset: Offset = 0,
-) -> dict[str, Any]:
+) -> Collection[OarListedJob]:
     """List jobs, the newest first; those that have not ended unless something else is asked for."""
     with seats_of(request).session(identity) as session:
         found, total = _page(session, chosen, limit, offset)
@@ -118,7 +131,7 @@ def details(
     chosen: Chosen,
     limit: Limit = 500,
     offset: Offset = 0,
-) -> dict[str, Any]:
+) -> Collection[OarJobDetails]:
     """List jobs with everything on each."""
     with seats_of(request).session(identity) as session:
         found, total = _page(session, chosen, limit, offset)
@@ -128,22 +141,23 @@ def details(
 
 
 @router.get("/jobs/{job_id}")
-def job(request: Request, identity: Reader, job_id: JobId) -> dict[str, Any]:
+def job(request: Request, identity: Reader, job_id: JobId) -> OarJob:
     """Return everything on a job; of another's, not its command."""
     with seats_of(request).session(identity) as session:
         found = job_views.one(session, job_id)
-        return {name: value for name, value in detailed(session, found).items() if name not in ("resources", "nodes")}
+        shown = detailed(session, found).items()
+    return cast(OarJob, {name: value for name, value in shown if name not in ("resources", "nodes")})
 
 
 @router.get("/jobs/{job_id}/details")
-def job_details(request: Request, identity: Reader, job_id: JobId) -> dict[str, Any]:
+def job_details(request: Request, identity: Reader, job_id: JobId) -> OarJobDetails:
     """Return everything on a job, with its resources and nodes."""
     with seats_of(request).session(identity) as session:
         return detailed(session, job_views.one(session, job_id))
 
 
 @router.get("/jobs/{job_id}/resources")
-def job_resources(request: Request, identity: Reader, job_id: JobId) -> dict[str, Any]:
+def job_resources(request: Request, identity: Reader, job_id: JobId) -> Collection[OarHeldResource]:
     """Return what a job holds, held or has reserved."""
     with seats_of(request).session(identity) as session:
         items = resources_of(job_views.one(session, job_id))
@@ -151,7 +165,7 @@ def job_resources(request: Request, identity: Reader, job_id: JobId) -> dict[str
 
 
 @router.get("/jobs/{job_id}/nodes")
-def job_nodes(request: Request, identity: Reader, job_id: JobId) -> dict[str, Any]:
+def job_nodes(request: Request, identity: Reader, job_id: JobId) -> Collection[OarHeldNode]:
     """Return the nodes of a job."""
     with seats_of(request).session(identity) as session:
         items = nodes_of(job_views.one(session, job_id))
@@ -159,7 +173,7 @@ def job_nodes(request: Request, identity: Reader, job_id: JobId) -> dict[str, An
 
 
 @router.post("/jobs", status_code=201)
-def submit(request: Request, identity: Submitting, asked: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
+def submit(request: Request, identity: Submitting, asked: Annotated[dict[str, Any], Body()]) -> OarSubmitted:
     """Submit a job: ``resource``, ``command``, ``workdir``, ``param_file``, and long options of oarsub by name."""
     try:
         wish = JobWish(**_fields(asked))
@@ -179,7 +193,7 @@ def submit(request: Request, identity: Submitting, asked: Annotated[dict[str, An
 
 @router.delete("/jobs/{job_id}")
 @router.post("/jobs/{job_id}/deletions/new")
-def delete(request: Request, identity: Submitting, job_id: JobId) -> dict[str, Any]:
+def delete(request: Request, identity: Submitting, job_id: JobId) -> OarRegistered:
     """Ask for the end of a job."""
     with seats_of(request).session(identity, changes=True) as session:
         deletion = actions.delete(session, JobSelection((job_id,)))
@@ -188,25 +202,25 @@ def delete(request: Request, identity: Submitting, job_id: JobId) -> dict[str, A
 
 
 @router.post("/jobs/{job_id}/checkpoints/new")
-def checkpoint(request: Request, identity: Submitting, job_id: JobId) -> dict[str, Any]:
+def checkpoint(request: Request, identity: Submitting, job_id: JobId) -> OarRegistered:
     """Send a job its checkpoint signal."""
     return _done(request, identity, job_id, "Checkpoint", actions.checkpoint)
 
 
 @router.post("/jobs/{job_id}/holds/new")
-def hold(request: Request, identity: Submitting, job_id: JobId) -> dict[str, Any]:
+def hold(request: Request, identity: Submitting, job_id: JobId) -> OarRegistered:
     """Keep a job that waits from being scheduled."""
     return _done(request, identity, job_id, "Hold", actions.hold)
 
 
 @router.post("/jobs/{job_id}/rholds/new")
-def suspend(request: Request, identity: Submitting, job_id: JobId) -> dict[str, Any]:
+def suspend(request: Request, identity: Submitting, job_id: JobId) -> OarRegistered:
     """Suspend a job that runs."""
     return _done(request, identity, job_id, "Hold", lambda session, wanted: actions.hold(session, wanted, running=True))
 
 
 @router.post("/jobs/{job_id}/resumptions/new")
-def resume(request: Request, identity: Submitting, job_id: JobId) -> dict[str, Any]:
+def resume(request: Request, identity: Submitting, job_id: JobId) -> OarRegistered:
     """Let a job go on."""
     return _done(request, identity, job_id, "Resume", actions.resume)
 
@@ -214,7 +228,7 @@ def resume(request: Request, identity: Submitting, job_id: JobId) -> dict[str, A
 @router.post("/jobs/{job_id}/signals/{signal}")
 def send_signal(
     request: Request, identity: Submitting, job_id: JobId, signal: Annotated[str, Path(max_length=20)]
-) -> dict[str, Any]:
+) -> OarRegistered:
     """Send a signal to a job that runs."""
     number = read_signal(signal)
 
@@ -225,7 +239,7 @@ def send_signal(
 
 
 @router.get("/resources")
-def resources(request: Request, identity: Reader, limit: Limit = 500, offset: Offset = 0) -> dict[str, Any]:
+def resources(request: Request, identity: Reader, limit: Limit = 500, offset: Offset = 0) -> Collection[OarResource]:
     """List resources with their states."""
     with seats_of(request).session(identity) as session:
         found = sorted(find(session), key=lambda one: one.resource_id)
@@ -235,16 +249,18 @@ def resources(request: Request, identity: Reader, limit: Limit = 500, offset: Of
 
 @router.get("/resources/full")
 @router.get("/resources/details")
-def full_resources(request: Request, identity: Reader, limit: Limit = 500, offset: Offset = 0) -> dict[str, Any]:
+def full_resources(
+    request: Request, identity: Reader, limit: Limit = 500, offset: Offset = 0
+) -> Collection[OarFullResource]:
     """List resources with all their properties."""
     with seats_of(request).session(identity) as session:
         found = sorted(find(session), key=lambda one: one.resource_id)
-        shown = json.loads(nodes.full(session, found[offset : offset + limit], as_json=True))
+        shown = nodes.full(session, found[offset : offset + limit]).data()
     return collection(request, [full_resource(one) for one in shown.values()], len(found), offset, limit)
 
 
 @router.get("/resources/nodes/{name}")
-def node(request: Request, identity: Reader, name: Annotated[str, Path(max_length=200)]) -> dict[str, Any]:
+def node(request: Request, identity: Reader, name: Annotated[str, Path(max_length=200)]) -> Collection[OarResource]:
     """List the resources of a node."""
     with seats_of(request).session(identity) as session:
         found = find(session, (), [name])
@@ -256,18 +272,18 @@ ResourceId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
 @router.get("/resources/{resource_id}")
-def resource(request: Request, identity: Reader, resource_id: ResourceId) -> dict[str, Any]:
+def resource(request: Request, identity: Reader, resource_id: ResourceId) -> OarFullResource:
     """Return a resource with all its properties."""
     with seats_of(request).session(identity) as session:
-        shown = json.loads(nodes.full(session, find(session, [str(resource_id)]), as_json=True))
-    return {**full_resource(shown[str(resource_id)]), "api_timestamp": now()}
+        shown = nodes.full(session, find(session, [str(resource_id)])).data()
+    return full_resource(shown[str(resource_id)])
 
 
 @router.get("/resources/{resource_id}/jobs")
-def resource_jobs(request: Request, identity: Reader, resource_id: ResourceId) -> dict[str, Any]:
+def resource_jobs(request: Request, identity: Reader, resource_id: ResourceId) -> Collection[OarListedJob]:
     """List the jobs that hold a resource now."""
     with seats_of(request).session(identity) as session:
-        shown = json.loads(nodes.full(session, find(session, [str(resource_id)]), as_json=True))
+        shown = nodes.full(session, find(session, [str(resource_id)])).data()
         ids = tuple(shown[str(resource_id)]["jobs"])
         found = job_pages.page(session.connection, JobFilter(ids=ids), limit=MOST).jobs if ids else ()
     return collection(request, [brief(one) for one in found], len(found), 0, None)
@@ -275,7 +291,7 @@ def resource_jobs(request: Request, identity: Reader, resource_id: ResourceId) -
 
 def _done(
     request: Request, identity: Identity, job_id: int, word: str, act: Callable[[Session, JobSelection], object]
-) -> dict[str, Any]:
+) -> OarRegistered:
     with seats_of(request).session(identity, changes=True) as session:
         act(session, JobSelection((job_id,)))
     return registered(word, job_id)
@@ -318,5 +334,5 @@ def _value(name: str, value: Any) -> Any:
     return str(value) if option.metavar else str(value).lower() not in ("0", "false", "")
 
 
-def _timezone() -> dict[str, Any]:
+def _timezone() -> OarTimezone:
     return {"timezone": time.tzname[time.localtime().tm_isdst > 0], "api_timestamp": now()}

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from oarpy.client.jobs import description
+from oarpy.client.jobs import description, explanation_report
 from oarpy.client.jobs.explanation import explain
-from oarpy.client.jobs.explanation_report import text as explanation_text
 from oarpy.client.jobs.views.efficiency import size
 from oarpy.client.platform.tokens import Scope
 from oarpy.client.session import Session
@@ -100,7 +99,7 @@ def why(request: Request, identity: Reader, job_id: int) -> Response:
     """Return why the job waits, and what would let it start."""
     _require_id(job_id)
     with seats_of(request).session(identity) as session:
-        sentences = explanation_text(explain(session, job_id)).splitlines()
+        sentences = explanation_report.report(explain(session, job_id)).text().splitlines()
     return page(request, identity, "why.html", job=job_id, sentences=sentences)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
-from oarpy.client.rendering import JsonValue
 from oarpy.client.session import Session
 from oarpy.configuration import Walltime
 from oarpy.model.durations import format_duration, parse_duration
@@ -33,6 +33,21 @@ class WalltimeQuestion:
 @dataclass(frozen=True, slots=True)
 class WalltimeStanding:
     """Seconds; ``possible_increase`` is how much more may be asked, None without a limit; ``why_not`` says why 0."""
+
+    job: int
+    state: str
+    walltime: int | None
+    possible_increase: int | None
+    why_not: str
+    granted: int
+    pending: int
+    forced: bool
+    whole: bool
+    delay_next_jobs: bool
+
+
+class WalltimeDocument(TypedDict):
+    """How the walltime of a job stands; durations in seconds, null for no limit."""
 
     job: int
     state: str
@@ -208,8 +223,8 @@ def as_text(standing: WalltimeStanding) -> str:
     )
 
 
-def record(standing: WalltimeStanding) -> dict[str, JsonValue]:
-    """Return the same for programs; durations in seconds, null for no limit."""
+def record(standing: WalltimeStanding) -> WalltimeDocument:
+    """Return the same for programs."""
     return {
         "job": standing.job,
         "state": standing.state,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TypedDict
 
-from oarpy.client.rendering import Column, JsonValue, Table, elapsed, one_line
+from oarpy.client.jobs.explanation_report import RankDocument
+from oarpy.client.rendering import Column, Report, Table, TwoForms, elapsed, one_line
 from oarpy.client.session import Session
 from oarpy.cluster_state.order_plugins import SiteOrders
 from oarpy.cluster_state.what_if import read_only
@@ -13,6 +15,55 @@ from oarpy.scheduler.explain.queue_position import QueuePosition, standing
 from oarpy.scheduler.order.priorities import Factor, Part
 from oarpy.scheduler.order.queue_orders import QUEUE_ORDERS
 from oarpy.store.passes.last_answer import standing as stored_standing
+
+
+class AheadDocument(TypedDict):
+    """What stands before a job, and the job right before it."""
+
+    jobs: int
+    resources: int
+    resource_hours: float
+    nearest: int | None
+    nearest_value: float | None
+    nearest_key: Sequence[float]
+
+
+class KarmaPartDocument(TypedDict):
+    """A part of a karma."""
+
+    name: str
+    share: float
+    target: float
+    weight: float
+    contribution: float
+
+
+class FactorDocument(TypedDict):
+    """A term of a multifactor priority."""
+
+    name: str
+    value: float
+    weight: float
+    contribution: float
+    measured: float
+    unit: str
+
+
+class PriorityDocument(TypedDict):
+    """The rank of a waiting job and the numbers behind it, ``docs/guides/priorities.md``."""
+
+    job_id: int
+    queue: str
+    queues: Sequence[str]
+    policy: str
+    failure: str | None
+    rank: RankDocument | None
+    ahead: AheadDocument | None
+    key: Sequence[float]
+    value: float | None
+    resources: int
+    karma: Sequence[KarmaPartDocument]
+    factors: Sequence[FactorDocument]
 
 
 def priority(session: Session, job_id: int) -> QueuePosition:
@@ -28,8 +79,12 @@ def priority(session: Session, job_id: int) -> QueuePosition:
     return found
 
 
-def text(found: QueuePosition) -> str:
+def report(found: QueuePosition) -> Report[PriorityDocument]:
     """Return the rank, what is ahead, and a line for each number that the policy looks at."""
+    return TwoForms(lambda: _text(found), lambda: _record(found))
+
+
+def _text(found: QueuePosition) -> str:
     lines = [*_rank_lines(found), ""]
     table = _karma_table(found.parts) if found.policy == "fairshare" else _factor_table(found.factors)
     if found.policy in ("fairshare", "multifactor"):
@@ -42,8 +97,7 @@ def text(found: QueuePosition) -> str:
     return "".join(f"{one_line(line)}\n" for line in lines)
 
 
-def record(found: QueuePosition) -> dict[str, JsonValue]:
-    """Return the JSON object of ``oarstat --priority -J``; its keys are described in docs/guides/priorities.md."""
+def _record(found: QueuePosition) -> PriorityDocument:
     ahead = found.ahead
     return {
         "job_id": found.job.id,
