@@ -70,8 +70,7 @@ class ArrayTails:
     def renew(self, snapshot: Snapshot, *, whole: bool) -> None:
         """Go by ``snapshot``, which has all jobs, and of which the ``whole`` queue was planned or not."""
         self._useless = self._useless and not whole
-        limited = snapshot.ration != Ration()  # heads alone may be too few to show it
-        self._snapshot, self._families, self._started = None if self._useless or limited else snapshot, [], []
+        self._snapshot, self._families, self._started = None if self._useless else snapshot, [], []
 
     def give_up(self) -> None:
         """Leave nothing out until the whole queue is planned again."""

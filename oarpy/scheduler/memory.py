@@ -23,7 +23,7 @@ SHORT = 100
 PERIOD = 1.0
 """Least seconds between two passes over the whole of a longer queue."""
 SHARE = 4
-"""Such passes are also so many times their own duration apart."""
+"""Such passes are also so many times their own duration apart, with what they read and write."""
 
 
 class Memory:
@@ -38,6 +38,8 @@ class Memory:
         self._planning = Planning(compression=compression)
         self._matchers: Matchers | None = None
         self._due = -inf
+        self._puts_off = False
+        """True when the last pass put off the next plan of the whole queue."""
         self._next_start: float = inf
         self._known: set[int] | None = None
         """The jobs that waited in the last pass, if there was one."""
@@ -55,6 +57,7 @@ class Memory:
         """Return a plan of all jobs, or one with jobs ``unseen``, unless it has to be the ``whole`` queue."""
         if matchers is None or matchers.platform is not snapshot.platform:
             matchers = self._matchers_of(snapshot)
+        self._puts_off = False
         if snapshot.heads:
             self._planning.forget()
             self._known = self._known or set()
@@ -90,9 +93,8 @@ class Memory:
         if not any(one.verdict is Verdict.STARTS for one in made.placements):
             return None
         self._planning.forget()
-        now = self._clock()
-        if self._due <= now:
-            self._due = now + PERIOD
+        if self._due <= (now := self._clock()):
+            self._put_off(now, 0.0)
         return made
 
     def _made(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers, *, whole: bool) -> Plan:
@@ -105,8 +107,17 @@ class Memory:
             return plan_starts(snapshot, orders, matchers)
         made = self._planning.plan(snapshot, orders, matchers)
         ended = self._clock()
-        self._due = ended + max(PERIOD, SHARE * (ended - began))
+        self._put_off(ended, ended - began)
         return made
+
+    def _put_off(self, now: float, seconds: float) -> None:
+        """Plan the whole queue only some time after ``now``, at which a pass of so many ``seconds`` was over."""
+        self._due, self._puts_off = now + max(PERIOD, SHARE * seconds), True
+
+    def lasted(self, seconds: float) -> None:
+        """Note that the last pass took ``seconds``, with what it read and wrote: of a long queue that is most of it."""
+        if self._puts_off:
+            self._put_off(self._clock(), seconds)
 
     def owed(self, made: Plan) -> float | None:
         """Return in how many seconds the jobs that ``made`` leaves out are to be planned, None when there are none."""

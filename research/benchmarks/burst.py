@@ -99,6 +99,14 @@ def rate_of_first(
         time.sleep(_LOOK)
 
 
+def _rest(sandbox: Sandbox) -> None:
+    """Wait until all that ended is accounted, which is not to be part of the next run."""
+    settle(sandbox)
+    with psycopg.connect(sandbox.dsn(), autocommit=True) as connection:
+        while connection.execute("SELECT EXISTS (SELECT FROM jobs WHERE NOT accounted)").fetchone() != (False,):
+            time.sleep(_LOOK)
+
+
 def measure(sandbox: Sandbox, jobs: int, waiting: int, request: str, queries: int) -> Burst:
     """Run an array once on a cluster that is warm."""
     with psycopg.connect(sandbox.dsn(), autocommit=True) as connection:
@@ -119,7 +127,7 @@ def measure(sandbox: Sandbox, jobs: int, waiting: int, request: str, queries: in
         slowest = connection.execute(_TOP, [_OWN, queries]).fetchall()
     if waiting:
         sandbox.run("oardel", "--array", str(array[0]))
-        settle(sandbox)
+        _rest(sandbox)
     spent = {name: (seconds - before.get(name, 0.0)) * 1000 / jobs for name, seconds in after.items()}
     return Burst(
         rate,

@@ -495,7 +495,12 @@ def _end_what_runs(cluster: SmallCluster) -> None:
     )
 
 
-def test_passes_between_two_plans_of_the_whole_queue_read_the_heads_of_large_arrays(cluster: SmallCluster) -> None:
+@pytest.mark.parametrize("limits", [{}, {"jobs_per_user": 50}])
+def test_passes_between_two_plans_of_the_whole_queue_read_the_heads_of_large_arrays(
+    connection: Connection, limits: dict[str, int]
+) -> None:
+    cluster = SmallCluster(connection, with_settings(scheduler={"security_time": 1, **limits}))
+    cluster.add_nodes("n1", "n2")
     jobs = cluster.submit_array(array_tails.LEAST + 100)
     cluster.scheduler._memory = Memory(lambda: 0.0)  # the whole queue is planned once
     read = []

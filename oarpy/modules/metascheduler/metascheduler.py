@@ -125,6 +125,7 @@ class Metascheduler:
             told = self._starts.tell(connection, snapshot, writing.changed)
             looked_at = len(snapshot.waiting) + len(snapshot.reservations) + self._tails.jobs
             number = decisions.record_pass(connection, time.monotonic() - began, looked_at, len(begun))
+        self._memory.lasted(time.monotonic() - began)
         # Only now: what is rolled back, for whatever reason, was not written.
         self._reader.note_begun(begun, now)
         if heads is None:

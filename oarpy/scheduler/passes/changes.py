@@ -19,7 +19,7 @@ from oarpy.scheduler.passes.continued import ContinuedPass
 from oarpy.scheduler.passes.turns import Stage
 from oarpy.scheduler.plan import Placement
 from oarpy.scheduler.resources.matching import Matchers
-from oarpy.scheduler.snapshot import HoldingJob, Ration, Snapshot, WaitingJob, conditions
+from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob, conditions
 from oarpy.scheduler.verdicts import Verdict
 
 _PLAIN = Roles()
@@ -88,8 +88,6 @@ def changed_since(
     """
     before = last.snapshot
     if orders is not last.orders or matchers is not last.matchers or not _same_rules(before, snapshot):
-        return None
-    if snapshot.ration != Ration():  # whoever comes changes the shares of all
         return None
     held = _held(last, snapshot)
     if held is None:

@@ -75,20 +75,22 @@ _WAITING_VERSIONS = """
     WHERE state IN ('Waiting', 'Hold')
     ORDER BY job_id
 """
-# looks up what is between the runs, however many jobs are in these
+# Looks up the live jobs between the runs, however many are in these or have ended: OFFSET keeps PostgreSQL from joining
+# in another way.
 _VERSIONS_BETWEEN = """
     SELECT j.job_id, j.xmin
-    FROM unnest(%s::bigint[], %s::bigint[]) AS gap (first, last)
-    JOIN jobs j ON j.job_id BETWEEN gap.first AND gap.last
-    WHERE j.state IN ('Waiting', 'Hold')
+    FROM unnest(%s::bigint[], %s::bigint[]) AS gap (first, last) CROSS JOIN LATERAL (
+        SELECT job_id, xmin FROM jobs
+        WHERE state IN ('Waiting', 'Hold') AND job_id BETWEEN gap.first AND gap.last ORDER BY job_id OFFSET 0) j
     ORDER BY j.job_id
 """
 _LAST_ID = 2**63 - 1
+# joined, as jobs would be looked for one by one in a long array
 _WAITING = sql.SQL("""
     SELECT j.job_id AS id, j.xmin AS version, j.submission_id AS submission,
            extract(epoch FROM j.submitted_at)::float8 AS submitted, j.state = 'Hold' AS held, j.reservation_state, {}
-    FROM jobs j
-    WHERE j.job_id = ANY(%s) AND j.state IN ('Waiting', 'Hold')
+    FROM unnest(%s::bigint[]) AS wanted (job_id) JOIN jobs j USING (job_id)
+    WHERE j.state IN ('Waiting', 'Hold')
 """).format(ASKED_COLUMNS)
 _DYING = "SELECT job_id FROM kill_requests WHERE state <> 'done'"
 

@@ -8,6 +8,8 @@ import pytest
 
 from oarpy.cluster_state import array_tails
 from oarpy.cluster_state.array_tails import ArrayTails, can_be_decided
+from oarpy.cluster_state.rations import Rations
+from oarpy.configuration import SchedulerSettings
 from oarpy.model.dependency import Dependency
 from oarpy.model.request import parse_request
 from oarpy.scheduler.decide import decide
@@ -20,7 +22,6 @@ from oarpy.scheduler.verdicts import Verdict
 PLATFORM = Platform.build(Resource(n + 1, properties={"network_address": 0, "cpu": 0, "core": n}) for n in range(4))
 RUNNING = HoldingJob(100, "eve", -5, 15, (1, 2))
 """It has two of four cores until 10."""
-UNLIMITED = Ration()
 
 
 @pytest.fixture(autouse=True)
@@ -37,9 +38,9 @@ def _array(first: int, size: int, cores: int, *, nice: int = 0) -> list[WaitingJ
     return [WaitingJob(first + n, "ann", alternatives=ways, submitted=first, nice=nice) for n in range(size)]
 
 
-def _heads(*jobs: WaitingJob, ration: Ration = UNLIMITED) -> tuple[Snapshot, Snapshot, ArrayTails]:
+def _heads(*jobs: WaitingJob) -> tuple[Snapshot, Snapshot, ArrayTails]:
     """Return all jobs, those that are not left out, and who left them out."""
-    everything = Snapshot(now=0, platform=PLATFORM, waiting=jobs, holding=(RUNNING,), ration=ration)
+    everything = Snapshot(now=0, platform=PLATFORM, waiting=jobs, holding=(RUNNING,))
     tails = ArrayTails()
     tails.renew(everything, whole=True)
     runs = tails.runs()
@@ -83,7 +84,17 @@ def test_jobs_of_a_user_that_change_places_are_all_looked_at() -> None:
     assert can_be_decided(replace(heads, waiting=tuple(_array(1, 5, 4, nice=5))))
 
 
-def test_nobody_is_left_out_where_passes_look_at_so_many_jobs_only() -> None:
-    _, heads, tails = _heads(*_array(1, 12, 4), ration=Ration(8))
-    assert len(heads.waiting) == 12
-    assert tails.jobs == 0
+def test_heads_that_fit_into_a_limited_pass_start_what_one_without_limits_would() -> None:
+    limits = Rations(SchedulerSettings(jobs_per_pass=8))
+    everything, heads, tails = _heads(*_array(1, 12, 1))
+    assert limits.current(everything.waiting) != limits.current(heads.waiting) == Ration()
+    assert can_be_decided(heads)
+    made = plan_starts(heads)
+    assert tails.are_behind(made)
+    assert _starts(made) == _starts(plan(everything)) == [1, 2]
+
+
+def test_heads_that_do_not_fit_into_a_pass_decide_nothing() -> None:
+    _, heads, _ = _heads(*_array(1, 12, 4), *_array(21, 12, 4))
+    limited = Rations(SchedulerSettings(jobs_per_pass=8)).current(heads.waiting)
+    assert not can_be_decided(replace(heads, ration=limited))

@@ -72,6 +72,21 @@ def test_the_rest_is_planned_when_it_is_due() -> None:
     assert passes.owed(made) is None
 
 
+def test_a_pass_that_reads_and_writes_for_long_is_followed_by_others_for_four_times_as_long() -> None:
+    clock = Clock()
+    passes, first = Memory(clock), queue(SHORT + 1)
+    planned(passes, first)
+    clock.moment += 2
+    passes.lasted(2.0)
+    clock.moment += 7.5
+    made = planned(passes, after_an_early_end(first))
+    assert made.unseen
+    passes.lasted(3.0)  # that pass planned a part of the queue only
+    assert passes.owed(made) == 0.5
+    clock.moment += 0.5
+    assert not planned(passes, after_an_early_end(first)).unseen
+
+
 def test_a_short_queue_is_always_planned_whole() -> None:
     passes, first = Memory(Clock()), queue(SHORT)
     planned(passes, first)
