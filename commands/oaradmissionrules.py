@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from oarpy.client.boundary import run
-from oarpy.client.rendering import Column, Table, json_text, write
+from oarpy.client.rendering import Column, Table, form, json_text, write
 from oarpy.client.rules import rules, trials
 from oarpy.client.session import open_session
 from oarpy.model.errors import UsageError
@@ -165,7 +165,7 @@ def try_rule(
         else:
             specimens = trials.recent(session, 20 if last is None else last)
         trial = trials.compare_rule(session, name, text, priority, specimens)
-    write(json_text(trial.record()) if as_json else trial.text())
+    write(form(trial, as_json=as_json))
 
 
 def _prove(name: str | None, text: str | None, cases: str, as_json: bool) -> None:
@@ -173,7 +173,7 @@ def _prove(name: str | None, text: str | None, cases: str, as_json: bool) -> Non
         raise UsageError("--cases without the name of a rule", hint="oaradmissionrules test NAME --cases FILE.toml")
     with open_session("oaradmissionrules") as session:
         proof = trials.prove(session, name, text, cases)
-    write(json_text(proof.record()) if as_json else proof.text())
+    write(form(proof, as_json=as_json))
     if proof.failed:
         raise typer.Exit(1)
 

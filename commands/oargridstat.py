@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from oarpy.client.boundary import run
-from oarpy.client.rendering import json_text, write
+from oarpy.client.rendering import Document, Report, TwoForms, form, show
 from oarpy.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def oargridstat(
 
     with open_session("oargridstat") as session:
         jobs = _jobs(session, numbers, everybody=everybody, ended=ended)
-        shown = _text(session, jobs, named=bool(ids), hosts=hosts, why=why, moves=moves, as_json=as_json)
-    write(shown)
+        report = _report(session, jobs, named=bool(ids), hosts=hosts, why=why, moves=moves)
+    show(report, as_json=as_json)
 
 
 def _jobs(session: Session, ids: Sequence[int], *, everybody: bool, ended: bool) -> list[GridJobRow]:
@@ -67,9 +67,9 @@ def _jobs(session: Session, ids: Sequence[int], *, everybody: bool, ended: bool)
     return broker_jobs.of_user(session.connection, session.user, ended=ended)
 
 
-def _text(
-    session: Session, jobs: list[GridJobRow], *, named: bool, hosts: bool, why: bool, moves: bool, as_json: bool
-) -> str:
+def _report(
+    session: Session, jobs: list[GridJobRow], *, named: bool, hosts: bool, why: bool, moves: bool
+) -> Report[Document]:
     """Return what is asked about jobs."""
     from oarpy.grid.reports import grid_job_texts, grid_job_views, grid_moves, grid_standing
 
@@ -77,18 +77,18 @@ def _text(
         from oarpy.store.grid.reallocation_passes import moves_of_jobs
 
         made = moves_of_jobs(session.connection, [job.id for job in jobs])
-        return json_text(list(map(grid_moves.record, made))) if as_json else grid_moves.text(made)
+        return TwoForms(lambda: grid_moves.text(made), lambda: list(map(grid_moves.record, made)))
     views = grid_job_views.views(session.connection, jobs)
     if hosts:
-        return json_text(list(views[0].hosts)) if as_json else grid_job_texts.hosts(views[0])
+        return TwoForms(lambda: grid_job_texts.hosts(views[0]), lambda: list(views[0].hosts))
     if why:
         from oarpy.grid.submission.rehearsal import ends_of
 
-        found = grid_standing.standing(session.connection, views[0], ends_of(session, views[0]))
-        return json_text(grid_standing.record(found)) if as_json else grid_standing.text(found)
-    if as_json:
-        return json_text(list(map(grid_job_texts.record, views)))
-    return "".join(map(grid_job_texts.description, views)) if named else grid_job_texts.listing(views)
+        return grid_standing.standing(session.connection, views[0], ends_of(session, views[0]))
+    return TwoForms(
+        lambda: "".join(map(grid_job_texts.description, views)) if named else grid_job_texts.listing(views),
+        lambda: list(map(grid_job_texts.record, views)),
+    )
 
 
 def _wait_and_show(number: int, *, hosts: bool, why: bool, moves: bool, as_json: bool) -> None:
@@ -98,8 +98,8 @@ def _wait_and_show(number: int, *, hosts: bool, why: bool, moves: bool, as_json:
 
     with current().attached() as streams:
         with wait_until_it_runs(number, streams) as (session, job):
-            shown = _text(session, [job], named=True, hosts=hosts, why=why, moves=moves, as_json=as_json)
-        streams.send(1, shown.encode())
+            report = _report(session, [job], named=True, hosts=hosts, why=why, moves=moves)
+        streams.send(1, form(report, as_json=as_json).encode())
 
 
 def main() -> None:

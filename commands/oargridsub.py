@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from oarpy.client.boundary import run
-from oarpy.client.rendering import json_text, say, warn, write
+from oarpy.client.rendering import json_text, say, show, warn, write
 from oarpy.client.submission.command_line import OarsubCommand
 from oarpy.grid.submission.grid_options import GridOptions
 from oarpy.model.errors import AdmissionRefused, UsageError
@@ -133,7 +133,7 @@ def _rehearse(options: GridOptions, *, as_json: bool) -> None:
 
     with open_session("oargridsub") as session:
         found = rehearsal.rehearse(session, options)
-    write(json_text(rehearsal.record(found)) if as_json else rehearsal.text(found))
+    show(found, as_json=as_json)
     if found.refused:
         raise typer.Exit(AdmissionRefused.exit_status)
 

@@ -16,7 +16,7 @@ from oarpy.commands.reproduce import app as reproduce
 from oarpy import installed_version
 from oarpy.client.boundary import run
 from oarpy.client.options.optional_values import PastDateCommand
-from oarpy.client.rendering import Column, JsonValue, Table, json_text, write
+from oarpy.client.rendering import Column, JsonValue, Table, json_text, show, write
 from oarpy.model.errors import NotFound, UsageError
 from oarpy.model.setting_values import POLICIES
 
@@ -228,7 +228,7 @@ def database_query(
 
     with open_session("oarpy db query") as session:
         found = query(session, statement)
-    write(found.json() if as_json else found.text())
+    show(found, as_json=as_json)
 
 
 @settings.command("show")
@@ -308,10 +308,7 @@ def doctor(as_json: Json = False) -> None:
     from oarpy.client.health.doctor import examine
 
     found = examine()
-    if as_json:
-        write(json_text({"findings": [one.as_json() for one in found.findings], "checked": found.checked}))
-    else:
-        write(found.text())
+    show(found, as_json=as_json)
     raise typer.Exit(1 if found.findings else 0)
 
 

@@ -19,6 +19,7 @@ from oarpy.model.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
     from oarpy.client.jobs.reports import Question, ReportText
+    from oarpy.store.analytics.efficiency_rows import Step
     from oarpy.store.jobs.scope import JobScope
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -373,7 +374,7 @@ def _show_failures(array: str, seen: Look, *, as_json: bool) -> None:
 
     chosen = parse_one(array)
     with open_session("oarstat") as session:
-        write(failures(session, one_array(session, chosen), seen, as_json=as_json))
+        show(failures(session, one_array(session, chosen), seen), as_json=as_json)
 
 
 def _show_efficiency(
@@ -395,16 +396,13 @@ def _show_efficiency(
         if named:
             chosen = question.selection.resolved(session)
             ids = reports.chosen_ids(session, reports.Question(chosen))
-            write(efficiency.of_jobs(session, ids, view.look, as_json=view.as_json))
+            show(efficiency.of_jobs(session, ids, view.look), as_json=view.as_json)
             return
         whose = session.user if user == OWN or (user is None and project is None) else user
         if whose is not None and whose != session.user:
             reports.require_users(session, [whose])
-        write(
-            efficiency.of_periods(
-                session, "day" if by == "day" else "week", whose, project, view.look, as_json=view.as_json
-            )
-        )
+        step: Step = "day" if by == "day" else "week"
+        show(efficiency.of_periods(session, step, whose, project, view.look), as_json=view.as_json)
 
 
 def _show_period(gantt: str | None, accounting: str | None, user: str | None, at: str | None, *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from oarpy.client.boundary import run
-from oarpy.client.rendering import json_text, write
+from oarpy.client.rendering import json_text, show, write
 from oarpy.model.errors import UsageError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -52,8 +52,7 @@ def oarwalltime(
     with open_session("oarwalltime") as session:
         job_id = one_job(session, chosen)
         if amount is None:
-            standing = walltime_changes.show(session, job_id)
-            write(json_text(walltime_changes.record(standing)) if as_json else walltime_changes.as_text(standing))
+            show(walltime_changes.show(session, job_id), as_json=as_json)
             return
         asked = walltime_changes.WalltimeQuestion(amount, force, whole, delay_next_jobs, timeout)
         pending = walltime_changes.change(session, job_id, asked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from oarpy.client.rendering import PLAIN, Column, JsonValue, Table, json_text
+from oarpy.client.rendering import PLAIN, Column, JsonValue, Table
 from oarpy.client.session import Session
 from oarpy.store.query import read_only
 
@@ -22,11 +22,9 @@ class Rows:
         rows = tuple(tuple(map(_shown, row)) for row in self.values)
         return Table(tuple(map(Column, self.names)), rows).text(PLAIN)
 
-    def json(self) -> str:
-        """Return an array of objects, one a row; what JSON does not know is a string."""
-        return json_text(
-            [{name: _plain(value) for name, value in zip(self.names, row, strict=True)} for row in self.values]
-        )
+    def data(self) -> list[dict[str, JsonValue]]:
+        """Return an object for each row; what JSON does not know is a string."""
+        return [{name: _plain(value) for name, value in zip(self.names, row, strict=True)} for row in self.values]
 
 
 def query(session: Session, statement: str) -> Rows:

@@ -239,9 +239,14 @@ def json_text(value: Document) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
+def form(report: Report[Document], *, as_json: bool) -> str:
+    """Return a report in one of its two forms."""
+    return json_text(report.data()) if as_json else report.text()
+
+
 def show(report: Report[Document], *, as_json: bool) -> None:
     """Write a report in one of its two forms."""
-    write(json_text(report.data()) if as_json else report.text())
+    write(form(report, as_json=as_json))
 
 
 def ids_text(ids: Iterable[object]) -> str:

@@ -19,7 +19,7 @@ from oarpy.grid.reports import grid_job_views, grid_standing
 from oarpy.grid.reports.grid_waits import all_parts_ran
 from oarpy.grid.submission import rehearsal
 from oarpy.grid.submission.grid_options import GridOptions
-from oarpy.grid.submission.rehearsal import ends_of, record, rehearse, text
+from oarpy.grid.submission.rehearsal import ends_of, rehearse
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import (
     broker_jobs,
@@ -322,12 +322,12 @@ def test_a_dry_run_asks_the_clusters_and_stores_nothing(connection: Connection, 
         (job,) = gridsub(oarsub, "-l", "/core=2,walltime=0:10:0", "date")
         view = grid_job_views.views(session.connection, broker_jobs.read(session.connection, [job]))[0]
         ends = ends_of(session, view, simulated)
-        why = grid_standing.text(grid_standing.standing(session.connection, view, ends))
+        why = grid_standing.standing(session.connection, view, ends).text()
     first, silent = found.ends
     assert (first.end, first.idle, silent.end) == (1_800_001_600, 2, None)
     assert silent.error
-    assert (found.refused, record(found)["best"]) == (False, "a")
-    assert "It would end first on a.\n" in text(found)
+    assert (found.refused, found.data()["best"]) == (False, "a")
+    assert "It would end first on a.\n" in found.text()
     assert ends[0].end == 1_800_000_600
     assert "no cluster has taken it yet" in why
     assert "2 processors idle" in why
@@ -338,8 +338,8 @@ def test_a_dry_run_that_nobody_answers_refuses_nothing(connection: Connection) -
     clusters.remove(connection, "a")
     with open_session("oargridsub") as session:
         found = rehearse(session, GridOptions(words=("date",), resources=("/core=8,walltime=0:10:0",)), simulated)
-    assert (found.refused, record(found)["best"]) == (False, None)
-    assert "Nobody knows when it would end: no cluster that could run it answers.\n" in text(found)
+    assert (found.refused, found.data()["best"]) == (False, None)
+    assert "Nobody knows when it would end: no cluster that could run it answers.\n" in found.text()
 
 
 @pytest.mark.usefixtures("oarsub")
@@ -379,4 +379,4 @@ def test_a_dry_run_of_what_can_never_run_is_refused(connection: Connection) -> N
     with open_session("oargridsub") as session:
         found = rehearse(session, GridOptions(words=("date",), resources=("/core=9",)), simulated)
     assert (found.refused, broker_jobs.of_everybody(connection)) == (True, [])
-    assert "It can never run.\n" in text(found)
+    assert "It can never run.\n" in found.text()

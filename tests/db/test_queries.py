@@ -7,6 +7,7 @@ import json
 import pytest
 
 from oarpy.client.queries import query
+from oarpy.client.rendering import json_text
 from oarpy.client.session import Session
 from oarpy.configuration import Configuration
 from oarpy.model.errors import UsageError
@@ -27,7 +28,7 @@ def test_values_keep_their_form_in_json(session: Session) -> None:
         " ARRAY[date '2026-05-01'] AS i",
     )
     expected = {"a": 7, "b": None, "d": ["it's", "c"], "f": {"e": [1, None]}, "g": "1.50", "h": "50%s"}
-    assert json.loads(rows.json()) == [{**expected, "i": ["2026-05-01"]}]
+    assert json.loads(json_text(rows.data())) == [{**expected, "i": ["2026-05-01"]}]
     row = rows.text().splitlines()[2]
     assert row.replace("  ", "").endswith("""["it's", "c"] {"e": [1, null]} 1.50 50%s ["2026-05-01"]""")
 

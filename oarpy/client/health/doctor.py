@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from oarpy.client.health import database_health, node_health, server_health
 from oarpy.client.health.finding import Finding
+from oarpy.client.rendering import JsonValue
 from oarpy.configuration import Configuration, load
 from oarpy.model.errors import OarpyError
 from oarpy.store.database import Connection, connect, database_dsn, reachable
@@ -38,6 +39,11 @@ class Diagnosis:
         """Return a line a finding, or one that says that there is none."""
         lines = "".join(finding.line() for finding in self.findings)
         return lines or f"all is well: {', '.join(self.checked)}\n"
+
+    def data(self) -> dict[str, JsonValue]:
+        """Return ``findings`` (``check``, ``what``, ``do``) and what was ``checked``."""
+        findings = [{"check": one.check, "what": one.what, "do": one.todo} for one in self.findings]
+        return {"findings": findings, "checked": self.checked}
 
 
 def examine() -> Diagnosis:

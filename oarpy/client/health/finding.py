@@ -16,7 +16,3 @@ class Finding:
     def line(self) -> str:
         """Return it as a line of text."""
         return f"{self.check}: {self.what} ({self.todo})\n"
-
-    def as_json(self) -> dict[str, str]:
-        """Return it as JSON."""
-        return {"check": self.check, "what": self.what, "do": self.todo}

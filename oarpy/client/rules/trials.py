@@ -43,8 +43,8 @@ class Proof:
         lines.append(f"# rule {self.rule}: {len(self.results)} cases, {self.failed} failed")
         return "\n".join(lines) + "\n"
 
-    def record(self) -> dict[str, JsonValue]:
-        """Return the JSON object: ``rule``, ``cases`` (``name``, ``passed``, ``problems``)."""
+    def data(self) -> dict[str, JsonValue]:
+        """Return ``rule`` and ``cases`` (``name``, ``passed``, ``problems``)."""
         return {
             "rule": self.rule,
             "cases": [{"name": one.case, "passed": one.passed, "problems": list(one.problems)} for one in self.results],
@@ -113,8 +113,8 @@ class Trial:
         lines.append(f"# {len(self.specimens)} submissions tried, {len(self.differences)} would fare differently")
         return "\n".join(lines) + "\n"
 
-    def record(self) -> TrialDocument:
-        """Return the JSON object."""
+    def data(self) -> TrialDocument:
+        """Return the same for programs."""
         return {
             "compared": self.compared,
             "tried": len(self.specimens),

@@ -27,40 +27,38 @@ class GridStanding:
     moves: tuple[GridMoveRow, ...]
     ends: tuple[ExpectedEnd, ...] = ()
 
+    def text(self) -> str:
+        """Return it for people."""
+        job = self.view.job
+        lines = [grid_job_texts.listing([self.view]).rstrip("\n")]
+        if job.message:
+            lines.append(f"  {one_line(job.message)}")
+        waiting = [part for part in self.view.parts if part and part.state in _WAITS]
+        lines += [f"  {_place(part)} {part.cluster}, as job {part.cluster_job} there" for part in waiting]
+        if not self.view.clusters and job.ended is None and job.kind == "mapped":
+            lines.append("  no cluster has taken it yet")
+        lines += [f"  {_end_line(end)}" for end in self.ends]
+        lines += [f"  {_try_line(one)}" for one in self.tries]
+        lines += [f"  moved: {grid_moves.line(move)}" for move in self.moves]
+        if job.delete_asked is not None:
+            lines.append(f"  {job.delete_by} asked for its deletion at {local_date(job.delete_asked)}")
+        return "\n".join(lines) + "\n"
+
+    def data(self) -> dict[str, JsonValue]:
+        """Return it for programs; dates are epoch seconds, ``end`` null: never, or not known if there is an error."""
+        return {
+            **grid_job_texts.record(self.view),
+            "ends": [end_record(end) for end in self.ends],
+            "all_tries": [_try_record(one) for one in self.tries],
+            "moves": [grid_moves.record(move) for move in self.moves],
+        }
+
 
 def standing(connection: Connection, view: GridJobView, ends: tuple[ExpectedEnd, ...] = ()) -> GridStanding:
     """Return what explains a job."""
     made = tries.of_jobs(connection, [view.job.id])
     moves = reallocation_passes.moves_of_jobs(connection, [view.job.id])
     return GridStanding(view, tuple(made), tuple(moves), ends)
-
-
-def text(found: GridStanding) -> str:
-    """Return it for people."""
-    job = found.view.job
-    lines = [grid_job_texts.listing([found.view]).rstrip("\n")]
-    if job.message:
-        lines.append(f"  {one_line(job.message)}")
-    waiting = [part for part in found.view.parts if part and part.state in _WAITS]
-    lines += [f"  {_place(part)} {part.cluster}, as job {part.cluster_job} there" for part in waiting]
-    if not found.view.clusters and job.ended is None and job.kind == "mapped":
-        lines.append("  no cluster has taken it yet")
-    lines += [f"  {_end_line(end)}" for end in found.ends]
-    lines += [f"  {_try_line(one)}" for one in found.tries]
-    lines += [f"  moved: {grid_moves.line(move)}" for move in found.moves]
-    if job.delete_asked is not None:
-        lines.append(f"  {job.delete_by} asked for its deletion at {local_date(job.delete_asked)}")
-    return "\n".join(lines) + "\n"
-
-
-def record(found: GridStanding) -> dict[str, JsonValue]:
-    """Return it for programs; dates are epoch seconds, ``end`` null: never, or not known where there is an error."""
-    return {
-        **grid_job_texts.record(found.view),
-        "ends": [end_record(end) for end in found.ends],
-        "all_tries": [_try_record(one) for one in found.tries],
-        "moves": [grid_moves.record(move) for move in found.moves],
-    }
 
 
 def end_record(end: ExpectedEnd) -> dict[str, JsonValue]:

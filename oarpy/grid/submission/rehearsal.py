@@ -42,6 +42,33 @@ class GridRehearsal:
         never = [one.end is None and not one.silent for one in self.ends]
         return any(never) if self.drafted.job.kind == "named" else all(never)
 
+    def text(self) -> str:
+        """Return it for people."""
+        columns = (Column("Cluster"), Column("Expected end"), Column("Idle processors"), Column("Message"))
+        lines = [Table(columns, tuple(map(_cells, self.ends))).text()]
+        first = best(self.ends)
+        if self.refused:
+            lines.append("It can never run.\n")
+        elif all(one.end is None for one in self.ends):
+            lines.append("Nobody knows when it would end: no cluster that could run it answers.\n")
+        elif first is not None and self.drafted.job.kind == "mapped":
+            lines.append(f"It would end first on {first.cluster}.\n")
+        return "".join(lines)
+
+    def data(self) -> dict[str, JsonValue]:
+        """Return it for programs; dates are epoch seconds, durations seconds."""
+        first = best(self.ends)
+        ends = [{"cluster": one.cluster, "end": one.end, "idle": one.idle, "error": one.error} for one in self.ends]
+        return {
+            "kind": self.drafted.job.kind,
+            "copies": self.drafted.copies,
+            "walltime": self.drafted.job.walltime,
+            "deadline": self.drafted.job.deadline,
+            "refused": self.refused,
+            "best": None if first is None else first.cluster,
+            "ends": ends,
+        }
+
 
 def rehearse(session: Session, options: GridOptions, opening: GridOpening | None = None) -> GridRehearsal:
     """Return what would come of a submission; errors as :func:`read_draft`."""
@@ -69,35 +96,6 @@ def ends_of(session: Session, view: GridJobView, opening: GridOpening | None = N
     names = [there.name if there and row.name == there.cluster else "" for row in rows]
     asked = [(row, _request(view.job, component, row), name) for row, name in zip(rows, names, strict=True)]
     return tuple(_ask(session, asked, opening))
-
-
-def text(found: GridRehearsal) -> str:
-    """Return it for people."""
-    columns = (Column("Cluster"), Column("Expected end"), Column("Idle processors"), Column("Message"))
-    lines = [Table(columns, tuple(map(_cells, found.ends))).text()]
-    first = best(found.ends)
-    if found.refused:
-        lines.append("It can never run.\n")
-    elif all(one.end is None for one in found.ends):
-        lines.append("Nobody knows when it would end: no cluster that could run it answers.\n")
-    elif first is not None and found.drafted.job.kind == "mapped":
-        lines.append(f"It would end first on {first.cluster}.\n")
-    return "".join(lines)
-
-
-def record(found: GridRehearsal) -> dict[str, JsonValue]:
-    """Return it for programs; dates are epoch seconds, durations seconds."""
-    first = best(found.ends)
-    ends = [{"cluster": one.cluster, "end": one.end, "idle": one.idle, "error": one.error} for one in found.ends]
-    return {
-        "kind": found.drafted.job.kind,
-        "copies": found.drafted.copies,
-        "walltime": found.drafted.job.walltime,
-        "deadline": found.drafted.job.deadline,
-        "refused": found.refused,
-        "best": None if first is None else first.cluster,
-        "ends": ends,
-    }
 
 
 def _cells(end: ExpectedEnd) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ def trial(request: Request, identity: Administering, name: RuleName, wish: Trial
     with seats_of(request).session(identity) as session:
         session.require_admin("try admission rules here")
         specimens = trials.recent(session, wish.last)
-        return trials.compare_rule(session, name, wish.text, wish.priority, specimens).record()
+        return trials.compare_rule(session, name, wish.text, wish.priority, specimens).data()
 
 
 def _full(row: AdmissionRuleRow) -> WholeRuleDocument:

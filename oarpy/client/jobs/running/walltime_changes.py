@@ -30,6 +30,21 @@ class WalltimeQuestion:
     timeout: int | None = None
 
 
+class WalltimeDocument(TypedDict):
+    """How the walltime of a job stands; durations in seconds, null for no limit."""
+
+    job: int
+    state: str
+    walltime: int | None
+    possible_increase: int | None
+    why_not: str
+    granted: int
+    pending: int
+    forced: bool
+    whole: bool
+    delay_next_jobs: bool
+
+
 @dataclass(frozen=True, slots=True)
 class WalltimeStanding:
     """Seconds; ``possible_increase`` is how much more may be asked, None without a limit; ``why_not`` says why 0."""
@@ -45,20 +60,40 @@ class WalltimeStanding:
     whole: bool
     delay_next_jobs: bool
 
+    def text(self) -> str:
+        """Return the lines for people."""
+        if self.why_not:
+            possible = f"NO ({self.why_not})"
+        elif self.possible_increase is None:
+            possible = "UNLIMITED"
+        else:
+            possible = format_duration(self.possible_increase)
+        told = ""
+        if self.pending:
+            told = with_options(forced=self.forced, whole=self.whole, delay_next_jobs=self.delay_next_jobs)
+        walltime = "none yet" if self.walltime is None else format_duration(self.walltime)
+        return (
+            f"Walltime change status for job {self.job} (job is {self.state.lower()}):\n"
+            f"  Current walltime:     {walltime:>9}\n"
+            f"  Possible increase:    {possible:>9}\n"
+            f"  Already granted:      {signed(self.granted):>9}\n"
+            f"  Pending/unsatisfied:  {signed(self.pending):>9}{told}\n"
+        )
 
-class WalltimeDocument(TypedDict):
-    """How the walltime of a job stands; durations in seconds, null for no limit."""
-
-    job: int
-    state: str
-    walltime: int | None
-    possible_increase: int | None
-    why_not: str
-    granted: int
-    pending: int
-    forced: bool
-    whole: bool
-    delay_next_jobs: bool
+    def data(self) -> WalltimeDocument:
+        """Return the same for programs."""
+        return {
+            "job": self.job,
+            "state": self.state,
+            "walltime": self.walltime,
+            "possible_increase": self.possible_increase,
+            "why_not": self.why_not,
+            "granted": self.granted,
+            "pending": self.pending,
+            "forced": self.forced,
+            "whole": self.whole,
+            "delay_next_jobs": self.delay_next_jobs,
+        }
 
 
 def show(session: Session, job_id: int) -> WalltimeStanding:
@@ -200,40 +235,3 @@ def signed(seconds: int) -> str:
     """Write a change of a walltime: ``+1:0:0``, ``-0:30:0``, ``0:0:0``."""
     sign = "+" if seconds > 0 else "-" if seconds < 0 else ""
     return sign + format_duration(abs(seconds))
-
-
-def as_text(standing: WalltimeStanding) -> str:
-    """Return the lines for people."""
-    if standing.why_not:
-        possible = f"NO ({standing.why_not})"
-    elif standing.possible_increase is None:
-        possible = "UNLIMITED"
-    else:
-        possible = format_duration(standing.possible_increase)
-    told = ""
-    if standing.pending:
-        told = with_options(forced=standing.forced, whole=standing.whole, delay_next_jobs=standing.delay_next_jobs)
-    walltime = "none yet" if standing.walltime is None else format_duration(standing.walltime)
-    return (
-        f"Walltime change status for job {standing.job} (job is {standing.state.lower()}):\n"
-        f"  Current walltime:     {walltime:>9}\n"
-        f"  Possible increase:    {possible:>9}\n"
-        f"  Already granted:      {signed(standing.granted):>9}\n"
-        f"  Pending/unsatisfied:  {signed(standing.pending):>9}{told}\n"
-    )
-
-
-def record(standing: WalltimeStanding) -> WalltimeDocument:
-    """Return the same for programs."""
-    return {
-        "job": standing.job,
-        "state": standing.state,
-        "walltime": standing.walltime,
-        "possible_increase": standing.possible_increase,
-        "why_not": standing.why_not,
-        "granted": standing.granted,
-        "pending": standing.pending,
-        "forced": standing.forced,
-        "whole": standing.whole,
-        "delay_next_jobs": standing.delay_next_jobs,
-    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from oarpy.client.rendering import Column, Look, Table, json_text
+from oarpy.client.rendering import Column, Document, Look, Report, Table, TwoForms
 from oarpy.client.session import Session
 from oarpy.model.durations import format_duration
 from oarpy.store.analytics import efficiency_rows
@@ -19,22 +19,21 @@ _PERIOD_COLUMNS = ("From", "User", "Project", "Jobs", "Core hours", "CPU hours",
 _UNITS = ("", "K", "M", "G", "T")
 
 
-def of_jobs(session: Session, job_ids: Sequence[int], seen: Look, *, as_json: bool) -> str:
+def of_jobs(session: Session, job_ids: Sequence[int], seen: Look) -> Report[Document]:
     """Return a line for each of the jobs that was measured."""
     found = efficiency_rows.jobs(session.connection, job_ids)
-    if as_json:
-        return json_text([asdict(one) for one in found])
-    return _table(_JOB_COLUMNS, [_job(one) for one in found], seen)
+    return TwoForms(
+        lambda: _table(_JOB_COLUMNS, [_job(one) for one in found], seen), lambda: [asdict(one) for one in found]
+    )
 
 
-def of_periods(
-    session: Session, step: Step, user: str | None, project: str | None, seen: Look, *, as_json: bool
-) -> str:
+def of_periods(session: Session, step: Step, user: str | None, project: str | None, seen: Look) -> Report[Document]:
     """Return a line for each user and project and period, of one user or project if given."""
     found = efficiency_rows.periods(session.connection, step, DAYS[step], user, project)
-    if as_json:
-        return json_text([{**asdict(one), "day": one.day.isoformat()} for one in found])
-    return _table(_PERIOD_COLUMNS, [_period(one) for one in found], seen)
+    return TwoForms(
+        lambda: _table(_PERIOD_COLUMNS, [_period(one) for one in found], seen),
+        lambda: [{**asdict(one), "day": one.day.isoformat()} for one in found],
+    )
 
 
 def size(amount: int | None) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from oarpy.client.caller import current
 from oarpy.client.jobs.description import end_reason
 from oarpy.client.jobs.selection import ids_in_brief
-from oarpy.client.rendering import RED, Column, JsonValue, Look, Table, json_text
+from oarpy.client.rendering import RED, Column, JsonValue, Look, Report, Table, TwoForms
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound
 from oarpy.model.file_names import file_name
@@ -30,7 +30,7 @@ class FailureGroup:
     sample: str = ""
 
 
-def failures(session: Session, array_id: int, seen: Look, *, as_json: bool) -> str:
+def failures(session: Session, array_id: int, seen: Look) -> Report[dict[str, JsonValue]]:
     """Return the failures of an array, the most frequent first; raise :class:`NotFound` for no such array."""
     asked = JobScope(array_ids=(array_id,), live=False)
     with scope.reached(session.connection, asked):
@@ -40,7 +40,7 @@ def failures(session: Session, array_id: int, seen: Look, *, as_json: bool) -> s
         raise NotFound(f"array {array_id} does not exist", hint="oarstat lists the jobs")
     may_look = all(session.is_admin or one.user == session.user for one in members)
     found = grouped(members, last_line if may_look else lambda _: "")
-    return json_text(_document(array_id, progress, found)) if as_json else _text(array_id, progress, found, seen)
+    return TwoForms(lambda: _text(array_id, progress, found, seen), lambda: _document(array_id, progress, found))
 
 
 def grouped(members: Sequence[FailedMember], sample: Callable[[FailedMember], str]) -> list[FailureGroup]:
