@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from oarpy.model.runs import runs
-from oarpy.scheduler.decide import any_parts
 from oarpy.scheduler.order.queue_orders import QUEUE_ORDERS
 from oarpy.scheduler.passes.starts_only import starts_suffice
 from oarpy.scheduler.plan import Plan
@@ -119,7 +118,7 @@ def can_be_decided(snapshot: Snapshot) -> bool:
         snapshot.ration == Ration()
         and snapshot.step is None
         and snapshot.rules.power is None
-        and not any_parts(snapshot)
+        and not snapshot.parts
         and all(queue.order in QUEUE_ORDERS for queue in snapshot.queues)
         and not _any_change_places(snapshot)
         and starts_suffice(snapshot)

@@ -39,7 +39,7 @@ def indecisive(snapshot: Snapshot, decides: Callable[[Snapshot], object]) -> dic
 
     Every half that can be left in is: so a few of many jobs are found in a few dozen tries.
     """
-    jobs = [job.id for job in snapshot.waiting] + [one.job.id for one in snapshot.reservations]
+    jobs = [job.id for job in snapshot.asking] + [one.job.id for one in snapshot.reservations]
     jobs += [one.job for one in snapshot.walltime_requests] + [job.id for job in snapshot.holding]
     jobs = list(dict.fromkeys(jobs))
     reasons: dict[frozenset[int], str] = {}
@@ -75,6 +75,7 @@ def left_out(snapshot: Snapshot, jobs: Collection[int]) -> Snapshot:
     return replace(
         snapshot,
         waiting=tuple(job for job in snapshot.waiting if job.id not in jobs),
+        parts=tuple(job for job in snapshot.parts if job.id not in jobs),
         reservations=tuple(one for one in snapshot.reservations if one.job.id not in jobs),
         walltime_requests=tuple(one for one in snapshot.walltime_requests if one.job not in jobs),
         holding=tuple(_bare(job) if job.id in jobs else job for job in snapshot.holding),

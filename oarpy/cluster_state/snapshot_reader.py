@@ -256,7 +256,7 @@ class SnapshotReader:
             waiting, held = part.jobs(snapshot, withheld)
             if waiting or held:
                 self.resolve(connection, conditions(waiting))
-                snapshot = replace(snapshot, waiting=(*snapshot.waiting, *waiting), holding=(*snapshot.holding, *held))
+                snapshot = replace(snapshot, parts=(*snapshot.parts, *waiting), holding=(*snapshot.holding, *held))
         return snapshot
 
     def _with_the_rest(self, connection: Connection, snapshot: Snapshot) -> Snapshot:

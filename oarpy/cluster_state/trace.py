@@ -58,7 +58,7 @@ def scenario_of(snapshot: Snapshot) -> Json:
             {"name": one.name, "level": one.level, "capacity": dict(one.capacities)} for one in snapshot.consumables
         ],
         "running": [_running(job, platform) for job in snapshot.holding if job.id not in reserved],
-        "jobs": [_job(job) for job in snapshot.waiting if job.part is None],
+        "jobs": [_job(job) for job in snapshot.waiting],
         "reservations": [_reservation(one, platform) for one in snapshot.reservations],
         "walltime_requests": [_changed(one) for one in snapshot.walltime_requests],
         "filters": {text: platform.ids_of(bits) for text, bits in snapshot.filters.items()},

@@ -32,7 +32,7 @@ from oarpy.scheduler.rules.energy import PowerOrders, once_awake, power_for
 from oarpy.scheduler.rules.reservations import Due, JobStart, due_reservations, whole_again
 from oarpy.scheduler.rules.suspended_jobs import Resumption, resumed
 from oarpy.scheduler.rules.walltime_changes import WalltimeAnswers, answered
-from oarpy.scheduler.snapshot import Reservation, Snapshot
+from oarpy.scheduler.snapshot import PartId, Reservation, Snapshot
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.scheduler.windows.window_pass import NO_ANSWERS, WindowAnswers, within_windows
 
@@ -125,7 +125,7 @@ def decide(
     return Decisions(
         kept,
         made,
-        (*(one for one in sorted_out.starts if one.job > 0), *due.starts),
+        (*(one for one in sorted_out.starts if not isinstance(one.job, PartId)), *due.starts),
         (*kept.amended.accepted, *sorted_out.accepted),
         (
             *(Refusal(job, REFUSED, _refused(reason)) for job, reason in kept.amended.refused),
@@ -133,7 +133,7 @@ def decide(
             *(Refusal(job, GIVEN_UP, reason) for job, reason in due.expired),
             *sorted_out.lapsed,
         ),
-        tuple(job for job in victims if job > 0),
+        tuple(job for job in victims if not isinstance(job, PartId)),
         tuple(one.job for one in kept.resumptions if one.start == snapshot.now and not one.kill),
         dict(due.waiting),
         tuple(due.events),
@@ -146,7 +146,7 @@ def decide(
             (*due.wake_at, walltimes.next_change, power.next_wake, *(outcome.dates if outcome is not None else ())),
         ),
         outcome,
-        tuple(one for one in sorted_out.starts if one.job < 0),
+        tuple(one for one in sorted_out.starts if isinstance(one.job, PartId)),
         _reclaimed(snapshot, victims),
         windows,
     )
@@ -156,7 +156,7 @@ def _foreseen(
     snapshot: Snapshot, memory: Memory | None, orders: Mapping[str, Order], matchers: Matchers | None
 ) -> tuple[Plan, PlacingOutcome | None]:
     """Place the jobs that wait; return what there is to tell, if another than the planner did."""
-    if snapshot.step is not None or memory is None or any_parts(snapshot):
+    if snapshot.step is not None or memory is None or snapshot.parts:
         if memory is not None:
             memory.forget()
         if snapshot.step is not None:
@@ -164,11 +164,6 @@ def _foreseen(
         return plan(snapshot, orders, matchers), None
     whole = snapshot.rules.power is not None
     return memory.plan(snapshot, orders, matchers, whole=whole), None
-
-
-def any_parts(snapshot: Snapshot) -> bool:
-    """Tell whether running jobs have extensions that wait; these are the last ones of the jobs that wait."""
-    return bool(snapshot.waiting) and snapshot.waiting[-1].part is not None
 
 
 def keep_promises(snapshot: Snapshot) -> Kept:
@@ -188,10 +183,11 @@ def _victims(made: Plan, due: Due, resumptions: tuple[Resumption, ...]) -> tuple
 
 def _reclaimed(snapshot: Snapshot, victims: tuple[int, ...]) -> tuple[tuple[int, float], ...]:
     """Return the parts of jobs that give way, each with the instant at which its notice is over."""
-    if not victims or victims[0] > 0:
+    parts = [job for job in victims if isinstance(job, PartId)]
+    if not parts:
         return ()
     notices = {job.id: job.checkpoint for job in snapshot.holding if job.part is not None}
-    return tuple((job, snapshot.now + notices[job]) for job in victims if job < 0)
+    return tuple((job, snapshot.now + notices[job]) for job in parts)
 
 
 @dataclass(slots=True)

@@ -48,11 +48,11 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The result of a pass: one placement per waiting job in the snapshot's order, and the best-effort jobs to cancel.
+    """The result of a pass: one placement for each job that waits, then for each part, in the snapshot's order.
 
-    ``slots`` counts the periods of the timeline between which what is free, or may be consumed, changes. ``broken`` are
-    the queues whose order failed, and how. ``unseen`` are jobs without a placement as the pass ended before: none of
-    them starts.
+    ``kill`` are the best-effort jobs to cancel. ``slots`` counts the periods of the timeline between which what is
+    free, or may be consumed, changes. ``broken`` are the queues whose order failed, and how. ``unseen`` are jobs
+    without a placement as the pass ended before: none of them starts.
     """
 
     placements: tuple[Placement, ...]
@@ -75,7 +75,7 @@ def plan(snapshot: Snapshot, orders: Mapping[str, Order] = ORDERS, matchers: Mat
     planner = Planner(snapshot, orders, matchers)
     for turn in planner.turns():
         planner.look_at(turn)
-    placements = (placement_of(job.id, planner.decisions[job.id], snapshot.platform) for job in snapshot.waiting)
+    placements = (placement_of(job.id, planner.decisions[job.id], snapshot.platform) for job in snapshot.asking)
     return Plan(tuple(placements), tuple(sorted(planner.kill)), planner.slots, planner.broken)
 
 

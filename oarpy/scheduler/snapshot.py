@@ -46,11 +46,35 @@ class Alternative:
         return tuple(dict.fromkeys(level.name for group in self.groups for level in group.levels))
 
 
+class PartId(int):
+    """The number in a pass of a part of a job: of an extension that waits, or of a host that may be taken from it.
+
+    It is below 0, where no job has any, and a :class:`ValueError` otherwise: decisions are kept by number, whatever it
+    is of. Who wants to know whose number it is asks for this type.
+    """
+
+    def __new__(cls, number: int) -> PartId:
+        if number >= 0:
+            raise ValueError(f"{number} is no number of a part: these are below 0")
+        return super().__new__(cls, number)
+
+    @classmethod
+    def of_extension(cls, extension: int) -> PartId:
+        """Return the number of an extension that waits."""
+        return cls(-2 * extension)
+
+    @classmethod
+    def of_host(cls, resource: int) -> PartId:
+        """Return the number of a host that is held, by its first resource."""
+        return cls(-2 * resource - 1)
+
+
 @dataclass(frozen=True, slots=True)
 class JobPart:
     """What makes a job of the pass an extension of job ``of``, which runs ``until`` then at the latest.
 
-    Its own id is below 0. It is no further job to quotas. A ``revocable`` one gives way as best-effort jobs do.
+    Its own id is a :class:`PartId`. It is no further job to quotas. A ``revocable`` one gives way as best-effort jobs
+    do.
     """
 
     of: int
@@ -362,7 +386,7 @@ class Snapshot:
     ``outages`` are not given for a time. ``show_instant`` writes instants in reasons. Until ``quota_horizon`` it is
     known which quotas are valid: a job that a quota with spans may limit is not placed beyond it.
 
-    Of the waiting jobs, those that are parts of running ones are the last.
+    ``parts`` are extensions of running jobs, which wait beside the ``waiting`` jobs and are planned with them.
 
     With ``heads`` these are not all: jobs are left out that come behind all others of their kind, so that only starts
     can be decided (:mod:`oarpy.cluster_state.array_tails`).
@@ -387,6 +411,7 @@ class Snapshot:
     quota_horizon: float = inf
     holding: tuple[HoldingJob, ...] = ()
     waiting: tuple[WaitingJob, ...] = ()
+    parts: tuple[WaitingJob, ...] = ()
     security_time: float = 0
     policy: PolicyName = "conservative"
     filters: Mapping[str, int] = field(default_factory=dict)
@@ -415,6 +440,11 @@ class Snapshot:
     amending: Mapping[int, int] = field(default_factory=dict)
 
     @property
+    def asking(self) -> tuple[WaitingJob, ...]:
+        """All that is to be placed: the jobs that wait, then the parts that do."""
+        return (*self.waiting, *self.parts) if self.parts else self.waiting
+
+    @property
     def usable(self) -> int:
         """The resources that jobs may be given."""
         return self.platform.alive
@@ -422,9 +452,9 @@ class Snapshot:
     def whose(self, jobs: Iterable[int]) -> list[int]:
         """Return ids as people know them, ascending and each once: a job in the place of its parts."""
         some = set(jobs)
-        if min(some, default=0) < 0:
-            parts = {job.id: job.part.of for job in self.holding if job.part is not None}
-            parts.update((job.id, job.part.of) for job in self.waiting if job.part is not None)
+        if any(isinstance(job, PartId) for job in some):
+            everybody: tuple[HoldingJob | WaitingJob, ...] = (*self.holding, *self.parts)
+            parts = {job.id: job.part.of for job in everybody if job.part is not None}
             some = {parts.get(job, job) for job in some}
         return sorted(some)
 

@@ -30,13 +30,13 @@ from oarpy.modules.metascheduler import told_windows
 from oarpy.modules.metascheduler.told_starts import ToldStarts
 from oarpy.modules.metascheduler.verdict_history import KeptVerdicts
 from oarpy.modules.metascheduler.written_predictions import RangeTexts, ToldPredictions, Writing, multirange
-from oarpy.scheduler.decide import Decisions, Refusal, any_parts, decide
+from oarpy.scheduler.decide import Decisions, Refusal, decide
 from oarpy.scheduler.memory import Memory
 from oarpy.scheduler.plan import Placement, Plan
 from oarpy.scheduler.rules.energy import PowerOrders
 from oarpy.scheduler.rules.reservations import JobStart
 from oarpy.scheduler.rules.walltime_changes import WalltimeAnswers
-from oarpy.scheduler.snapshot import Reservation, Snapshot
+from oarpy.scheduler.snapshot import PartId, Reservation, Snapshot
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.store import notifications
 from oarpy.store.database import Connection
@@ -114,7 +114,7 @@ class Metascheduler:
                 read = self._reader.read(connection, now)
                 if waits := [due for part in read.parts if (due := part.not_before(read.snapshot)) is not None]:
                     return Outcome(wake_at=min(waits))
-                self._statistics.renew(connection, len(read.snapshot.waiting))
+                self._statistics.renew(connection, len(read.snapshot.asking))
                 reading, decided = self._decide(connection, read)
             else:
                 (reading, decided), read = heads, heads[0]
@@ -123,7 +123,7 @@ class Metascheduler:
             begun, writing, verdicts = self._write(connection, reading, decided, read.snapshot)
             snapshot = reading.snapshot
             told = self._starts.tell(connection, snapshot, writing.changed)
-            looked_at = len(snapshot.waiting) + len(snapshot.reservations) + self._tails.jobs
+            looked_at = len(snapshot.asking) + len(snapshot.reservations) + self._tails.jobs
             number = decisions.record_pass(connection, time.monotonic() - began, looked_at, len(begun))
         self._memory.lasted(time.monotonic() - began)
         # Only now: what is rolled back, for whatever reason, was not written.
@@ -206,8 +206,8 @@ class Metascheduler:
         if writing.left is None or writing.left - gone:
             decisions.forget_predictions(connection, writing.left)
         verdicts: dict[int, str] = {}
-        if any_parts(seen):
-            seen = replace(seen, waiting=tuple(job for job in seen.waiting if job.part is None))
+        if seen.parts:
+            seen = replace(seen, parts=())
         if self._settings.verdict_history:
             orders, matchers = self._orders, self._reader.matchers
             verdicts = self._verdicts.note(connection, seen, writing.changed, gone, orders, matchers)
@@ -294,7 +294,9 @@ def _predictions(
     predictions = {
         placement.job: rows.prediction(placement, texts)
         for placement in decided.plan.placements
-        if placement.job not in gone and placement.job > 0 and placement.verdict is not Verdict.STARTS
+        if placement.job not in gone
+        and placement.verdict is not Verdict.STARTS
+        and not isinstance(placement.job, PartId)
     }
     for job, words in withheld.items():
         if job not in gone and job in rows.jobs and job not in rows.reserved:
@@ -354,7 +356,7 @@ def _report_faults(decided: Decisions) -> None:
 
 def _report_policies(connection: Connection, snapshot: Snapshot, made: Plan) -> None:
     """Show at a queue that its policy failed, or take that back when its jobs were ordered."""
-    ordered = {job.queue for job in snapshot.waiting if job.reservation is None} - made.broken.keys()
+    ordered = {job.queue for job in snapshot.asking if job.reservation is None} - made.broken.keys()
     for queue, reason in report_policies(connection, made.broken, ordered).items():
         if reason:
             log.error("queue policy failed", queue=queue, reason=reason)

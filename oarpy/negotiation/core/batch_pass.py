@@ -41,7 +41,7 @@ def place_batch_jobs(asked: Line, snapshot: Snapshot, orders: Mapping[str, Order
             planner.settle(turn.job, left_alone[turn.job.id])
         else:
             planner.look_at(turn)
-    placements = (placement_of(job.id, planner.decisions[job.id], snapshot.platform) for job in snapshot.waiting)
+    placements = (placement_of(job.id, planner.decisions[job.id], snapshot.platform) for job in snapshot.asking)
     return Plan(tuple(placements), tuple(sorted(planner.kill)), planner.slots, planner.broken)
 
 

@@ -101,7 +101,7 @@ def _negotiate(
             planner.look_at(turn)
         if gantt.note_start(job) and (application is None or turn.again):
             service.give_way()
-    placements = (placement_of(job.id, planner.decisions[job.id], snapshot.platform) for job in snapshot.waiting)
+    placements = (placement_of(job.id, planner.decisions[job.id], snapshot.platform) for job in snapshot.asking)
     made = Plan(tuple(placements), tuple(sorted(planner.kill)), planner.slots, planner.broken)
     events = tuple(service.close())
     taken = reduce(or_, (one.bits for one in made.placements if one.verdict is Verdict.STARTS), 0)

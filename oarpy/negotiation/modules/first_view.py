@@ -66,7 +66,7 @@ def _left(connection: Connection, snapshot: Snapshot) -> Gantt:
     gantt.protect(snapshot.holding, snapshot.besteffort_minimum_life)
     gantt.hold(job for job in snapshot.holding if not job.besteffort)
     claims = foreseen(connection, snapshot.platform)
-    for job in snapshot.waiting:
+    for job in snapshot.asking:
         if not job.besteffort and job.id in claims:
             gantt.enter(job, claims[job.id], everywhere=True)
     for ghost in ghosts.kept(connection):

@@ -1,7 +1,4 @@
-"""Extensions made jobs of a snapshot: those that wait, and each host that may be taken from a job.
-
-Their ids are below 0, where no job has any: even ones for extensions that wait, odd ones for hosts that are held.
-"""
+"""Extensions made jobs of a snapshot: those that wait, and each host that may be taken from a job."""
 
 from __future__ import annotations
 
@@ -19,20 +16,10 @@ from oarpy.negotiation.passes.shown_clusters import ShownClusters
 from oarpy.scheduler.gantt.gantt import bits_held
 from oarpy.scheduler.resources.consumables import Capacities
 from oarpy.scheduler.resources.platform import NETWORK_ADDRESS
-from oarpy.scheduler.snapshot import Alternative, HoldingJob, JobPart, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import Alternative, HoldingJob, JobPart, PartId, Snapshot, WaitingJob
 from oarpy.store.database import Connection
 from oarpy.store.jobs import extensions
 from oarpy.store.jobs.extensions import LiveExtension, RevocableHost
-
-
-def waiting_id(extension: int) -> int:
-    """Return the id of an extension that waits."""
-    return -2 * extension
-
-
-def held_id(host: RevocableHost) -> int:
-    """Return the id of a host that is held."""
-    return -2 * host.resources[0] - 1
 
 
 class ExtensionLine:
@@ -92,7 +79,7 @@ class ExtensionLine:
             left = 0
         return structs.replace(
             job,
-            id=held_id(host),
+            id=PartId.of_host(host.resources[0]),
             start=start,
             walltime=job.end - start,
             resources=host.resources,
@@ -117,7 +104,9 @@ class ExtensionLine:
         return tuple(
             _asking(one, clusters[one.level], ends[one.row.job], now)
             for one in asking
-            if one.job_state == JobState.RUNNING and one.row.job in ends and waiting_id(one.row.id) not in withheld
+            if one.job_state == JobState.RUNNING
+            and one.row.job in ends
+            and PartId.of_extension(one.row.id) not in withheld
         )
 
 
@@ -136,7 +125,7 @@ def _asking(one: LiveExtension, clusters: Mapping[str, HostCluster], until: floa
         fault = "the numbers of hosts are not whole and above 0 (extensions.hosts)"
     consumes = tuple(Consumption(*amount) for amount in one.amounts)
     return WaitingJob(
-        waiting_id(row.id),
+        PartId.of_extension(row.id),
         one.user,
         project=one.project,
         queue=one.queue,

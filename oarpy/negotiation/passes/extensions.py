@@ -13,14 +13,14 @@ from oarpy.cluster_state.stored_jobs import StoredHolder
 from oarpy.configuration import Configuration
 from oarpy.model.reasons import local_instant, sentence
 from oarpy.model.states import ExtensionState
-from oarpy.negotiation.passes.extension_line import ExtensionLine, held_id, waiting_id
+from oarpy.negotiation.passes.extension_line import ExtensionLine
 from oarpy.scheduler.decide import Decisions
 from oarpy.scheduler.plan import Placement
-from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import HoldingJob, PartId, Snapshot, WaitingJob
 from oarpy.store import notifications
 from oarpy.store.database import Connection
 from oarpy.store.jobs import extensions as rows_of_extensions
-from oarpy.store.jobs.extensions import ExtensionRow, Grant
+from oarpy.store.jobs.extensions import ExtensionRow, Grant, RevocableHost
 
 
 class Extensions(StatePart):
@@ -48,7 +48,8 @@ class Extensions(StatePart):
         line = self._line
         if not line.rows:
             return
-        rows = {waiting_id(one.row.id): one.row for one in line.rows if one.row.state == ExtensionState.WAITING}
+        waiting = [one.row for one in line.rows if one.row.state == ExtensionState.WAITING]
+        rows: dict[int, ExtensionRow] = {PartId.of_extension(row.id): row for row in waiting}
         ended = rows_of_extensions.end(connection)
         ids_of = snapshot.platform.ids_of
         grants = [Grant(one.job, rows[one.job].id, ids_of(one.bits)) for one in decided.grown if one.job in rows]
@@ -60,7 +61,9 @@ class Extensions(StatePart):
             if row.id not in granted and job in placements and (text := _news(row, placements[job]))
         ]
         rows_of_extensions.estimate(connection, told)
-        hosts = {held_id(one): one for one in line.hosts if not one.leaving}
+        hosts: dict[int, RevocableHost] = {
+            PartId.of_host(one.resources[0]): one for one in line.hosts if not one.leaving
+        }
         wanted = [(hosts[part].job, hosts[part].resources, at) for part, at in decided.reclaimed if part in hosts]
         rows_of_extensions.reclaim(connection, wanted)
         if line.hosts:
@@ -73,7 +76,7 @@ class Extensions(StatePart):
 
         What was due by ``now`` is on its way: who confirms that it is gone tells passes.
         """
-        staying = {held_id(one): one.reclaim_at for one in self._line.hosts if not one.leaving}
+        staying = {PartId.of_host(one.resources[0]): one.reclaim_at for one in self._line.hosts if not one.leaving}
         dates = [at for at in staying.values() if at is not None]
         dates += [at for part, at in decided.reclaimed if part in staying]
         look = min((at for at in dates if at > now), default=None)

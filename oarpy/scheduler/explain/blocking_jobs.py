@@ -108,7 +108,7 @@ def _everybody(probe: Probe) -> Iterator[_Holding]:
                 again = Claim(job.resumes, job.end - job.resumes, job.given_back, levels=job.levels)
                 yield _Holding(job, again, running=False)
     claims = probe.claims()
-    for waiting in snapshot.waiting:
+    for waiting in snapshot.asking:
         if waiting.id in claims and waiting.id != probe.job.id:
             yield _Holding(waiting, claims[waiting.id], running=False)
 

@@ -85,7 +85,7 @@ def _ranked(found: QueuePosition, snapshot: Snapshot, orders: Mapping[str, Order
     names = {queue.name for queue in found.queues}
     rivals = [
         other
-        for other in snapshot.waiting
+        for other in snapshot.asking
         if other.queue in names
         and other.besteffort == found.job.besteffort
         and other.reservation is None

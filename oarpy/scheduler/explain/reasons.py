@@ -230,7 +230,7 @@ class Explainer:
 
     def _is_besteffort(self, container: str) -> bool:
         """Tell whether a best-effort job opens this container."""
-        jobs: tuple[Job, ...] = (*self._snapshot.holding, *self._snapshot.waiting)
+        jobs: tuple[Job, ...] = (*self._snapshot.holding, *self._snapshot.asking)
         return any(job.besteffort and container in roles_of(job).containers for job in jobs)
 
     def _is_closed(self, demand: Demand) -> bool:

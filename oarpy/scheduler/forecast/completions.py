@@ -44,7 +44,7 @@ class Completions:
         """By rank, the last plan of all jobs of that rank or a higher one, and who was left out."""
         limited = snapshot.ration != Ration() or snapshot.asleep or snapshot.step is not None
         self._planned = snapshot.policy in FORESEEING and not limited
-        self._entangled = any(map(needs_others, snapshot.waiting))
+        self._entangled = any(map(needs_others, snapshot.asking))
 
     def ends(
         self,
@@ -128,7 +128,8 @@ class Completions:
         if before is not None and without == gone and before.follow(joined):
             return before
         jobs = [job for job in self._given.waiting if job.id not in gone and _rank(job, ranks) >= rank]
-        there = replace(self._given, waiting=tuple(jobs))
+        parts = [job for job in self._given.parts if _rank(job, ranks) >= rank]
+        there = replace(self._given, waiting=tuple(jobs), parts=tuple(parts))
         queue = QueueInPlan(there, joined, self._orders, self._matchers, before)
         self._queues[rank] = gone, queue
         return queue
@@ -148,10 +149,10 @@ class Completions:
         left = set(numbers)
         while True:
             now = snapshot.now
-            started = {job.id: placed[job.id] for job in snapshot.waiting if placed[job.id].start == now}
+            started = {job.id: placed[job.id] for job in snapshot.asking if placed[job.id].start == now}
             found.update((number, _end(one)) for number, one in started.items())
             left -= started.keys()
-            begun = (_holding(job, started[job.id], now) for job in snapshot.waiting if job.id in started)
+            begun = (_holding(job, started[job.id], now) for job in snapshot.asking if job.id in started)
             holding = (*snapshot.holding, *begun)
             if not left or not holding:
                 return {number: found.get(number, inf) for number in numbers}
@@ -161,6 +162,7 @@ class Completions:
                 now=now,
                 holding=tuple(job for job in holding if job.end + snapshot.security_time > now),
                 waiting=tuple(job for job in snapshot.waiting if job.id not in started),
+                parts=tuple(job for job in snapshot.parts if job.id not in started),
             )
             placed = self._placed(snapshot)
 

@@ -59,7 +59,7 @@ class QueueInPlan:
         self._joined = list(joined)
         self._snapshot = replace(keep_promises(snapshot).snapshot, waiting=(*snapshot.waiting, *joined))
         self._planner = Planner(self._snapshot, orders, matchers)
-        self._plain = not any(map(needs_others, self._snapshot.waiting))
+        self._plain = not any(map(needs_others, self._snapshot.asking))
         self._looked_at: list[WaitingJob] = []
         """In the order of their turns."""
         self._look_at_all(before)

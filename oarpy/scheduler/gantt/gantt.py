@@ -99,7 +99,7 @@ class Gantt:
         self._security: float = snapshot.security_time
         self.now: float = snapshot.now
         # Without types a job is exclusive, as most of a long queue are.
-        sharing = (roles_of(job).profile for job in snapshot.waiting if job.types)
+        sharing = (roles_of(job).profile for job in snapshot.asking if job.types)
         self._profiles: frozenset[Profile] = frozenset(sharing) - {EXCLUSIVE}
         self.whole = Space(snapshot.now, self._platform.everything, self._profiles)
         self._outages = snapshot.outages

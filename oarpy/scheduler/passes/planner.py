@@ -77,7 +77,7 @@ class Planner:
         self.search = Search(snapshot.security_time)
         self._snapshot, self._matchers = snapshot, matchers
         ranking = Ranking(orders, self.options.size, snapshot.now, snapshot.priorities)
-        self._turns = Turns(ranking, snapshot.ration, snapshot.waiting)
+        self._turns = Turns(ranking, snapshot.ration, snapshot.asking)
         self._dependencies = Dependencies(snapshot)
         self._schedule = Schedule(Gantt(snapshot))
         # best-effort jobs that run for less than the guaranteed time exist for the others until then
@@ -85,7 +85,7 @@ class Planner:
         self.gantt.hold(job for job in snapshot.holding if not job.besteffort)
         self.explainer = self._explaining(self.gantt.copy())
         self._policy = self._new_policy()
-        self._opening = _openings(snapshot.waiting)
+        self._opening = _openings(snapshot.asking)
         able = [job for job in snapshot.holding if may_go(job, snapshot.now, snapshot.besteffort_minimum_life)]
         self._yielding = Yielding(snapshot.platform, self.gantt.stocks.capacities, self.gantt.blocks, able)
         self._gone_at = {job.id: gone_at(job, self.now, snapshot.security_time) for job in able if job.checkpoint}
@@ -128,7 +128,7 @@ class Planner:
         """
         known = {queue.name for queue in self._snapshot.queues}
         waiting: dict[bool, list[WaitingJob]] = {False: [], True: []}
-        for job in self._snapshot.waiting:
+        for job in self._snapshot.asking:
             if job.queue in known:
                 waiting[job.besteffort].append(job)
             else:

@@ -175,4 +175,4 @@ class Probe:
 
 def _any_consumes(snapshot: Snapshot) -> bool:
     """Tell whether a waiting job asks for a consumable."""
-    return bool(snapshot.consumables) and any(way.consumes for job in snapshot.waiting for way in job.alternatives)
+    return bool(snapshot.consumables) and any(way.consumes for job in snapshot.asking for way in job.alternatives)

@@ -164,7 +164,7 @@ class _More:
         """Return the Gantt of all that bounds the job."""
         others = (one for one in self._snapshot.holding if one.id != self._job.id and self._bounds(one))
         gantt = Gantt.around(self._snapshot, self._asking, others)
-        waiting = {one.id: one for one in self._snapshot.waiting}
+        waiting = {one.id: one for one in self._snapshot.asking}
         for place in self._made.placements:
             job = waiting[place.job]
             if place.start is None or place.end is None or place.alternative is None or not self._bounds(job):
@@ -198,7 +198,7 @@ class _More:
         return min(
             (
                 places[one.id] - (dependency.earliest.seconds if dependency.earliest else 0) - self._job.end
-                for one in self._snapshot.waiting
+                for one in self._snapshot.asking
                 if one.id in places and one.user != self._job.user
                 for dependency in one.depends_on
                 if dependency.job == self._job.id and (not dependency.earliest or dependency.earliest.edge == "end")
@@ -208,13 +208,13 @@ class _More:
 
     def _own_dependants(self) -> set[int]:
         """Return the waiting jobs of the same user that wait for this one, and what waits for them."""
-        own = [one for one in self._snapshot.waiting if one.user == self._job.user]
+        own = [one for one in self._snapshot.asking if one.user == self._job.user]
         found = {one.id for one in own if any(dependency.job == self._job.id for dependency in one.depends_on)}
         grown = bool(found)
         while grown:
             more = {
                 one.id
-                for one in self._snapshot.waiting
+                for one in self._snapshot.asking
                 if one.id not in found and any(dependency.job in found for dependency in one.depends_on)
             }
             found |= more
@@ -234,7 +234,7 @@ class _More:
 
     def _verified(self, most: int, replan: Replan) -> int:
         """Return the longest time found that delays nobody but who waits for this very job: quotas reach far."""
-        spared = self._dependants | {one.id for one in self._snapshot.waiting if not self._bounds(one)}
+        spared = self._dependants | {one.id for one in self._snapshot.asking if not self._bounds(one)}
         before = {place.job: place.start for place in self._made.placements if place.job not in spared}
 
         def delays_nobody(seconds: int) -> bool:

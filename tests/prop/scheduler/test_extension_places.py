@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from oarpy.scheduler.decide import decide
-from oarpy.scheduler.snapshot import JobPart, Snapshot
+from oarpy.scheduler.snapshot import JobPart, PartId, Snapshot
 from tests.harness.scheduling_cases import cluster, job, running
 
 HOSTS = 5
@@ -23,9 +23,11 @@ def test_the_first_instant_from_which_enough_is_free_to_the_end(
     others: list[tuple[int, int]], hosts: int, until: int, security: int
 ) -> None:
     holding = [running(number, str(number), 0, end) for number, end in others]
-    asked = structs.replace(job(-2, f"/network_address={hosts}", until), ranked=0.0, part=JobPart(1, until))
+    asked = structs.replace(
+        job(PartId.of_extension(1), f"/network_address={hosts}", until), ranked=0.0, part=JobPart(1, until)
+    )
     snapshot = Snapshot(
-        0, PLATFORM, waiting=(asked,), holding=(running(1, "1", 0, until), *holding), security_time=security
+        0, PLATFORM, parts=(asked,), holding=(running(1, "1", 0, until), *holding), security_time=security
     )
     decided = decide(snapshot)
     free_from = dict.fromkeys(range(2, HOSTS + 1), 0)

@@ -11,7 +11,7 @@ from oarpy.model.setting_values import PolicyName
 from oarpy.scheduler.decide import Decisions, decide
 from oarpy.scheduler.memory import Memory
 from oarpy.scheduler.plan import plan
-from oarpy.scheduler.snapshot import HoldingJob, JobPart, QuotaRule, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import HoldingJob, JobPart, PartId, QuotaRule, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 from tests.harness.scheduling_cases import cluster, job, running
 
@@ -23,7 +23,7 @@ NOW, END = 10, 110
 def extension(number: int, hosts: int, asked: float = 5, *, revocable: bool = False, **rest: Any) -> WaitingJob:
     """Return an extension of job 1."""
     return structs.replace(
-        job(-2 * number, f"/network_address={hosts}", END - NOW, submitted=asked, **rest),
+        job(PartId.of_extension(number), f"/network_address={hosts}", END - NOW, submitted=asked, **rest),
         ranked=asked,
         part=JobPart(1, END, revocable=revocable),
     )
@@ -31,15 +31,16 @@ def extension(number: int, hosts: int, asked: float = 5, *, revocable: bool = Fa
 
 def held(resource: int, *, notice: float = 30, since: int = 2) -> HoldingJob:
     """Return a host that job 1 holds until somebody needs it."""
-    one = running(-2 * resource - 1, str(resource), since, END - since)
+    one = running(PartId.of_host(resource), str(resource), since, END - since)
     return structs.replace(one, checkpoint=notice, part=JobPart(1, END, revocable=True))
 
 
 def decided(*jobs: WaitingJob | HoldingJob, now: float = NOW, **rest: Any) -> Decisions:
     """Decide with job 1 on the first of four hosts of one core."""
-    waiting = sorted((one for one in jobs if isinstance(one, WaitingJob)), key=lambda one: one.part is not None)
+    asking = [one for one in jobs if isinstance(one, WaitingJob)]
+    waiting, parts = (tuple(one for one in asking if (one.part is not None) is apart) for apart in (False, True))
     holding = (running(1, "1", 0, END), *(one for one in jobs if isinstance(one, HoldingJob)))
-    return decide(Snapshot(now, FOUR, waiting=tuple(waiting), holding=holding, **rest), Memory(lambda: 0))
+    return decide(Snapshot(now, FOUR, waiting=waiting, parts=parts, holding=holding, **rest), Memory(lambda: 0))
 
 
 def test_it_is_granted_at_once_where_hosts_are_free_until_its_job_ends() -> None:
@@ -114,3 +115,18 @@ def test_plans_without_extensions_are_the_same_as_with_nothing_else_than_they() 
     jobs = (job(2, "/network_address=3", 20), job(3, "/network_address=2", 5))
     snapshot = Snapshot(NOW, FOUR, waiting=jobs, holding=(running(1, "1", 0, END),))
     assert decided(*jobs).plan == plan(snapshot)
+
+
+def test_numbers_of_parts_are_none_that_a_job_may_have() -> None:
+    """Decisions are kept by number: a part with that of a job would take its place."""
+    assert (PartId.of_extension(1), PartId.of_host(1)) == (-2, -3)
+    for number in (0, 7):
+        with pytest.raises(ValueError, match="no number of a part"):
+            PartId(number)
+
+
+def test_parts_are_planned_with_the_jobs_that_wait_and_told_after_them() -> None:
+    """Whatever is added to the jobs that wait, a part stays what it is."""
+    made = decided(job(2, "/network_address=1", 20), extension(1, 1))
+    assert [(one.job, isinstance(one.job, PartId)) for one in made.plan.placements] == [(2, False), (-2, True)]
+    assert ([one.job for one in made.starts], [one.job for one in made.grown]) == ([2], [-2])
