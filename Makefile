@@ -24,7 +24,7 @@ BENCHMARK_OPTIONS_simulation := --json $(RESULTS)/simulation.json
 .PHONY: help
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1 \2/' |
-	while read -r name what; do printf '%-12s %s\n' "$$name" "$$what"; done
+	while read -r name what; do printf '%-14s %s\n' "$$name" "$$what"; done
 
 .PHONY: demo
 demo: $(VENV)/.installed-embedded ## set up, then run jobs of every kind for real: database, nodes, jobs, accounting
@@ -85,6 +85,13 @@ site: $(VENV)/.installed-dev ## build the site of docs/ into build/site; a warni
 man: $(VENV)/.installed-dev ## write the man pages from the commands again, and check them where groff is
 	@$(BIN)/python docs/man_pages.py </dev/null
 	if command -v groff >/dev/null; then groff -man -Tutf8 -ww -z packaging/man/*.1; fi
+
+.PHONY: release-schema
+release-schema: $(VENV)/.installed-dev ## make the newest revision the baseline, and compare what older clusters become
+	@$(BIN)/python packaging/release_schema.py </dev/null
+	$(BIN)/ruff format --quiet migrations
+	$(BIN)/ruff check --quiet --fix migrations
+	$(BIN)/python -m pytest --quiet tests/db/test_schema_migrations.py </dev/null
 
 .PHONY: clean
 clean: ## remove what the other targets made, the demo's cluster included

@@ -161,7 +161,7 @@ def restored_once(connection: Connection) -> None:
 
 
 OLDER = "cluster_at_0064"
-"""What an older version left: rows of all tables, of a negotiating application and both sides of a door too."""
+"""What an older version left: live jobs of all kinds, one of them a negotiating application."""
 
 SHAPES: Mapping[str, Callable[[Connection], None]] = {
     one.__name__: one

@@ -40,30 +40,28 @@ def succeed(environment: dict[str, str], *arguments: str) -> str:
 
 def test_upgrade_from_nothing_then_nothing_to_do(empty_dsn: str) -> None:
     first = installation.upgrade(empty_dsn)
-    assert first.revisions[0] == "0020"
+    assert first.revisions[0] == migrations.baseline()
     assert first.rules.added == NAMES
     second = installation.upgrade(empty_dsn)
     assert (second.revisions, second.rules.added, second.rules.updated, second.rules.kept) == ((), (), (), ())
     assert installation.check(empty_dsn) == ()
 
 
-def test_downgrade_undoes_later_revisions_and_refuses_under_a_server(
-    dsn: str, cluster_environment: dict[str, str]
-) -> None:
+def test_downgrade_refuses_under_a_server_and_below_the_baseline(dsn: str, cluster_environment: dict[str, str]) -> None:
     installation.upgrade(dsn)
     with connect(dsn, "automaton") as server:
         assert notifications.try_lead(server, "automaton")
-        refused = run(cluster_environment, "db", "downgrade", "0022")
+        refused = run(cluster_environment, "db", "downgrade", migrations.baseline())
         assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
         assert "a server works on this database (stop it" in refused.stderr
-    undone = succeed(cluster_environment, "db", "downgrade", "0022").splitlines()
-    assert undone[0] == f"schema revision {migrations.head()} undone"
-    assert undone[-1] == "schema revision 0023 undone"
-    assert succeed(cluster_environment, "db", "downgrade", "0022") == "the schema is at 0022 already\n"
+    head = migrations.head()
+    assert succeed(cluster_environment, "db", "downgrade", head) == f"the schema is at {head} already\n"
+    older = run(cluster_environment, "db", "downgrade", "0064")
+    told = f"oarpy: the schema does not go back to revisions before {migrations.baseline()}"
+    assert (older.returncode, older.stderr) == (1, f"{told} (restore a dump that was made before the upgrade)\n")
     unknown = run(cluster_environment, "db", "downgrade", "9999")
     assert unknown.returncode == 4
-    assert unknown.stderr.startswith("oarpy: the database cannot go back to revision '9999' (one of 0020, 0021, 0022")
-    succeed(cluster_environment, "db", "upgrade")
+    assert unknown.stderr.startswith("oarpy: the database cannot go back to revision '9999' (one of ")
     assert installation.check(dsn) == ()
 
 

@@ -12,7 +12,6 @@ from oarpy.modules.accounting import account, file_away
 from oarpy.store.past import months, moving, structure
 from oarpy.store.past.dependent_views import DependentViews
 from oarpy.store.past.tables import filed_tables
-from oarpy.store.schema import migrations
 from oarpy.store.schema.checks.check import check
 from tests.harness.hand_written import rewrite
 from tests.harness.oarsub_cluster import Submitter
@@ -209,24 +208,6 @@ def test_the_number_of_a_job_of_the_past_is_not_given_again(connection: Connecti
     )
     with pytest.raises(psycopg.errors.UniqueViolation, match=f"job {past[1]} has a number that was given before"):
         connection.execute(insert, [past[1]])
-
-
-def test_an_older_version_has_the_jobs_of_the_past_again(connection: Connection, dsn: str, past: list[int]) -> None:
-    """A site's own view of the reports outlives the way back and forth."""
-    connection.execute("CREATE VIEW ours AS SELECT job_id, user_name FROM oar_report.jobs")
-    connection.execute("COMMENT ON VIEW ours IS 'of the site'")
-    told = "SELECT job_id, user_name, command, state, started_at, ended_at, exit_status FROM jobs ORDER BY 1"
-    live = connection.execute(told).fetchall()
-    file_away(connection, NOW, MONTH)
-    migrations.downgrade(dsn, "0028")
-    assert connection.execute(told).fetchall() == live
-    assert connection.execute("SELECT job_id FROM ours ORDER BY 1").fetchall() == [(job,) for job in past]
-    migrations.upgrade(dsn)
-    assert check(dsn) == ()
-    assert connection.execute(told).fetchall() == live
-    file_away(connection, NOW, MONTH)
-    assert connection.execute("SELECT job_id FROM ours ORDER BY 1").fetchall() == [(job,) for job in past]
-    assert connection.execute("SELECT obj_description('ours'::regclass)").fetchone() == ("of the site",)
 
 
 def test_the_past_follows_the_live_tables(connection: Connection, past: list[int]) -> None:

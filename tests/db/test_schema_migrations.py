@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -15,15 +16,21 @@ import psycopg.sql
 import pytest
 
 from oarpy.model.errors import OarpyError
+from oarpy.modules.accounting import account
 from oarpy.store.schema import migrations
 from oarpy.store.schema.checks.catalog import describe
 from oarpy.store.schema.checks.check import check
 from oarpy.store.schema.platform import resources
+from oarpy.wire.jobs import JobKey
+from oarpy.wire.messages import Started, Suspended
+from tests.campaigns.dump_shapes import lines
+from tests.harness.fake_transport import FakeJob
+from tests.harness.small_cluster import SmallCluster
 
 pytestmark = pytest.mark.db
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
-BASELINE = "0020"
+BASELINE, OLDEST = migrations.baseline(), "0020"
 NEXT = """
 from alembic import op
 
@@ -69,6 +76,16 @@ def schema(dsn: str) -> tuple[object, ...]:
         return tables, views, *(connection.execute(query).fetchall() for query in (FUNCTIONS, TRIGGERS, VIEWS))
 
 
+def without_brackets(dsn: str) -> list[list[str]]:
+    """The schema, whose conditions have fewer brackets once the server has written and read them."""
+    found = []
+    for part in schema(dsn):
+        assert isinstance(part, dict | list)
+        entries = part.items() if isinstance(part, dict) else part
+        found.append(sorted(repr(one).replace("(", "").replace(")", "") for one in entries))
+    return found
+
+
 def indexes(dsn: str) -> set[str]:
     with psycopg.connect(dsn) as connection:
         return {name for relation in describe(connection) for name, _ in relation.indexes}
@@ -85,43 +102,135 @@ def rows(dsn: str) -> dict[str, object]:
         }
 
 
+def dumped(name: str) -> bytes:
+    """The statements of a dump that is kept here."""
+    return gzip.decompress(Path(__file__).with_name(f"{name}.sql.gz").read_bytes())
+
+
 @pytest.fixture
 def older_dsn(empty_dsn: str) -> str:
     """A database of a cluster at revision 0020: jobs over, running, suspended, waiting, held and reserved.
 
     ``pg_dump --inserts --no-owner --no-privileges`` wrote it. It must stay as it is: such clusters exist.
     """
-    path = Path(__file__).with_name("cluster_at_0020.sql.gz")
-    statements = gzip.decompress(path.read_bytes())
     with psycopg.connect(empty_dsn) as connection:
-        connection.execute(statements)
+        connection.execute(dumped("cluster_at_0020"))
     return empty_dsn
 
 
 @pytest.fixture
 def live_dsn(empty_dsn: str) -> str:
-    """A database of a cluster at revision 0064: jobs over, killed, running, waiting, held, dependent and moldable."""
-    statements = gzip.decompress(Path(__file__).with_name("cluster_at_0064.sql.gz").read_bytes())
+    """A database of commit 3996a006, at revision 0064, with live jobs of all kinds on real nodes.
+
+    Their user, directories, environments and incarnations of nodes have other names since.
+    """
     with psycopg.connect(empty_dsn) as connection:
-        connection.execute(statements)
+        connection.execute(dumped("cluster_at_0064"))
     return empty_dsn
 
 
 def test_a_live_cluster_comes_to_the_schema_of_a_new_one(live_dsn: str, dsn: str) -> None:
     counted = rows(live_dsn)
-    assert "0064" not in migrations.upgrade(live_dsn)
+    assert migrations.upgrade(live_dsn)[0] == BASELINE
     assert (check(live_dsn), rows(live_dsn)) == ((), counted)
     assert without_brackets(live_dsn) == without_brackets(dsn)
 
 
-def without_brackets(dsn: str) -> list[list[str]]:
-    """The schema, whose conditions have fewer brackets once they went through a dump."""
+def test_both_ways_lead_to_the_same_rows(empty_dsn: str) -> None:
+    """The dump at revision 0076 is what revision after revision had made of the one at 0064."""
     found = []
-    for part in schema(dsn):
-        assert isinstance(part, dict | list)
-        entries = part.items() if isinstance(part, dict) else part
-        found.append(sorted(repr(one).replace("(", "").replace(")", "") for one in entries))
-    return found
+    for dump in ("cluster_at_0064", "cluster_at_0076"):
+        with psycopg.connect(empty_dsn) as connection:
+            connection.execute(EMPTIED)
+            connection.execute(dumped(dump))
+        migrations.upgrade(empty_dsn)
+        found.append(lines(empty_dsn))
+    assert found[0] == found[1]
+
+
+EMPTIED = "DROP SCHEMA IF EXISTS public, oar_past, oar_all, oar_report, oar_compat CASCADE; CREATE SCHEMA public"
+OF_THE_SITE = """
+    CREATE VIEW ours AS SELECT job_id, user_name FROM oar_report.jobs;
+    COMMENT ON VIEW ours IS 'of the site';
+    CREATE TABLE teams (name text, job bigint REFERENCES jobs (job_id));
+    INSERT INTO teams VALUES ('red', 3);
+    CREATE INDEX jobs_by_project ON jobs (project);
+    ALTER TABLE resources ADD COLUMN rack integer DEFAULT 7;
+    INSERT INTO resource_properties VALUES ('rack', 'integer');
+    CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+    CREATE TRIGGER noted AFTER INSERT ON jobs FOR EACH ROW EXECUTE FUNCTION noted()
+"""
+
+
+def test_what_is_the_site_s_stays(live_dsn: str) -> None:
+    with psycopg.connect(live_dsn) as connection:
+        connection.execute(OF_THE_SITE)
+    migrations.upgrade(live_dsn)
+    assert check(live_dsn) == ()
+    assert "jobs_by_project" in indexes(live_dsn)
+    with psycopg.connect(live_dsn) as connection:
+        ours = connection.execute("SELECT count(*), obj_description('ours'::regclass) FROM ours").fetchone()
+        kept = connection.execute(
+            "SELECT name, rack, user_name FROM teams, resources, jobs WHERE job = job_id"
+        ).fetchone()
+        triggers = connection.execute(
+            "SELECT tgrelid::regclass::text FROM pg_trigger WHERE tgname = 'noted'"
+        ).fetchall()
+    assert (ours, kept, triggers) == ((16, "of the site"), ("red", 7, "ann"), [("jobs",)])
+
+
+LIVE = {
+    3: ("node1", "Running"),
+    4: ("node2", "Suspended"),
+    5: ("node3", "Running"),
+    6: ("node3", "Running"),
+    9: ("node4", "Running"),
+    10: ("node5", "Running"),
+}
+"""First node and state of the jobs on nodes: 3 was suspended once, 5 and 6 are an array, 9 negotiates, 10 gives way."""
+
+WAITING = {11: "Waiting", 12: "Waiting", 13: "Waiting", 14: "Hold", 15: "Waiting"}
+"""A reservation, two that need nearly all nodes, one that is held, one that waits for the end of job 5."""
+
+
+@pytest.fixture
+def live(live_dsn: str) -> Iterator[SmallCluster]:
+    """The upgraded cluster, with its jobs on its nodes; they have time left, and the reservation is far."""
+    with psycopg.connect(live_dsn) as connection:
+        connection.execute("UPDATE jobs SET walltime = '20 years' WHERE state IN ('Running', 'Suspended')")
+        connection.execute("UPDATE jobs SET reservation_start = now() + interval '25 years' WHERE job_id = 11")
+        started = dict(connection.execute("SELECT job_id, EXTRACT(epoch FROM started_at) FROM jobs").fetchall())
+    migrations.upgrade(live_dsn)
+    with psycopg.connect(live_dsn, autocommit=True) as connection:
+        cluster = SmallCluster(connection)
+        for job, (node, state) in LIVE.items():
+            key = JobKey(job, 1)
+            stopped = Suspended(key, float(started[job]) + 1) if state == "Suspended" else None
+            spec = FakeJob(None, Started(key, float(started[job])), suspended=stopped)
+            cluster.node(node).jobs[key] = spec
+        yield cluster
+        cluster.close()
+
+
+def states(cluster: SmallCluster, jobs: Iterable[int]) -> dict[int, str]:
+    return {job: cluster.state(job) for job in jobs}
+
+
+def test_live_jobs_go_on_after_the_upgrade(live: SmallCluster, live_dsn: str) -> None:
+    """They run, stay suspended and wait as before; those that end are accounted, and others have their place."""
+    live.settle()
+    assert states(live, (*LIVE, *WAITING)) == {job: state for job, (_, state) in LIVE.items()} | WAITING
+    (host,) = set(live.hosts(16))
+    assert live.state(16) == "Running"
+    live.nodes.finish("node3", JobKey(5, 1))
+    live.sql("UPDATE jobs SET state = 'Resuming' WHERE job_id = 4")
+    live.nodes.finish(host, JobKey(16, live.job(16, "attempt")))
+    live.settle()
+    assert states(live, (4, 5, 6, 15)) == {4: "Running", 5: "Terminated", 6: "Running", 15: "Terminated"}
+    assert live.hosts(15) == ["node3"]
+    account(live.connection, 86400)
+    assert live.sql("SELECT job_id FROM jobs WHERE ended_at IS NOT NULL AND NOT accounted") == []
+    assert check(live_dsn) == ()
 
 
 @pytest.fixture
@@ -135,11 +244,10 @@ def next_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_cluster_of_an_older_version_comes_to_the_schema_of_a_new_one(older_dsn: str, dsn: str) -> None:
     """Whatever changes the description of the schema needs a revision that changes older databases."""
-    applied = migrations.upgrade(older_dsn)
-    assert BASELINE not in applied
+    assert migrations.upgrade(older_dsn)[0] == BASELINE
     assert migrations.current(older_dsn) == migrations.head()
     assert check(older_dsn) == ()
-    assert schema(older_dsn) == schema(dsn)
+    assert without_brackets(older_dsn) == without_brackets(dsn)
 
 
 def test_jobs_of_an_older_version_go_on(older_dsn: str) -> None:
@@ -156,34 +264,27 @@ def test_jobs_of_an_older_version_go_on(older_dsn: str) -> None:
     assert check(older_dsn) == ()
 
 
-def test_every_revision_goes_up_and_down_and_up_again(older_dsn: str) -> None:
-    """A revision has both ways: back at the baseline the schema is what it was, and from revisions it goes on.
-
-    From each of the last three, and from every eighth before them.
-    """
-    baseline = schema(older_dsn)
-    counted = rows(older_dsn)
-    applied = migrations.upgrade(older_dsn)
-    newest = schema(older_dsn)
-    back = (*reversed(applied[:-1]), BASELINE)
-    for revision in (*back[:3], *back[3:-1:8], BASELINE):
-        undone = migrations.downgrade(older_dsn, revision)
-        assert undone == tuple(reversed(applied[len(applied) - len(undone) :]))
-        assert migrations.current(older_dsn) == revision
-        if revision == BASELINE:
-            assert schema(older_dsn) == baseline
-            assert rows(older_dsn) == counted
-        assert migrations.upgrade(older_dsn) == tuple(reversed(undone))
-        assert schema(older_dsn) == newest, f"after {revision} and up again"
-    assert check(older_dsn) == ()
+def test_every_revision_goes_up_and_down_and_up_again(live_dsn: str) -> None:
+    """A revision after the baseline has both ways, on a database full of rows."""
+    migrations.upgrade(live_dsn)
+    newest, counted = schema(live_dsn), rows(live_dsn)
+    undone = migrations.downgrade(live_dsn, BASELINE)
+    assert (migrations.current(live_dsn), rows(live_dsn)) == (BASELINE, counted)
+    assert migrations.upgrade(live_dsn) == tuple(reversed(undone))
+    assert schema(live_dsn) == newest
+    for revision in reversed(undone[1:]):
+        migrations.downgrade(live_dsn, revision)
+        migrations.upgrade(live_dsn)
+        assert schema(live_dsn) == newest, f"after {revision} and up again"
+    assert check(live_dsn) == ()
 
 
-def test_a_new_database_goes_back_too(empty_dsn: str) -> None:
-    migrations.upgrade(empty_dsn)
-    newest = schema(empty_dsn)
-    assert migrations.downgrade(empty_dsn, BASELINE)[0] == migrations.head()
-    migrations.upgrade(empty_dsn)
-    assert schema(empty_dsn) == newest
+@pytest.mark.parametrize("revision", [OLDEST, "0064"])
+def test_nothing_goes_back_from_the_baseline(dsn: str, revision: str) -> None:
+    with pytest.raises(OarpyError, match=f"the schema does not go back to revisions before {BASELINE}") as refused:
+        migrations.downgrade(dsn, revision)
+    assert refused.value.hint == "restore a dump that was made before the upgrade"
+    assert migrations.current(dsn) == migrations.head()
 
 
 @pytest.mark.parametrize("revision", ["base", "0019", "nonsense", "", "-1"])
@@ -264,17 +365,7 @@ def test_rows_that_nobody_can_mend_are_named(older_dsn: str) -> None:
         connection.execute("INSERT INTO assigned_resources VALUES (12, 1, '[2026-11-22 11:44:09+00,)', false)")
     with pytest.raises(OarpyError, match="had a resource at one time: jobs 8 and 12 resource 1"):
         migrations.upgrade(older_dsn)
-    assert migrations.current(older_dsn) == BASELINE
-
-
-def test_suspended_jobs_survive_the_way_back(older_dsn: str) -> None:
-    migrations.upgrade(older_dsn)
-    migrations.downgrade(older_dsn, "0023")
-    with psycopg.connect(older_dsn) as connection:
-        query = "SELECT upper_inf(during), suspended FROM assigned_resources WHERE job_id = 14"
-        assert connection.execute(query).fetchall() == [(True, True)]
-    migrations.upgrade(older_dsn)
-    assert check(older_dsn) == ()
+    assert migrations.current(older_dsn) == OLDEST
 
 
 def test_one_revision_up_and_down(dsn: str, next_revision: Path) -> None:
@@ -297,6 +388,18 @@ def test_a_new_database_is_made_as_it_is_now(empty_dsn: str, next_revision: Path
     assert (applied[0], applied[-1]) == (BASELINE, "next")
     assert (migrations.current(empty_dsn), check(empty_dsn)) == ("next", ())
     assert "jobs_message" not in indexes(empty_dsn)
+
+
+def test_later_revisions_change_the_rows_of_older_databases(older_dsn: str, next_revision: Path) -> None:
+    """The description has what they change in tables; what they do to rows is done, in ``rows``."""
+    more = next_revision.read_text() + '\ndef rows(connection):\n    connection.exec_driver_sql("{}")\n'.format(
+        "UPDATE queues SET priority = 7 WHERE queue_name = 'default'"
+    )
+    next_revision.write_text(more, encoding="utf-8")
+    assert migrations.upgrade(older_dsn) == (BASELINE, "next")
+    assert "jobs_message" not in indexes(older_dsn)
+    with psycopg.connect(older_dsn) as connection:
+        assert connection.execute("SELECT priority FROM queues WHERE queue_name = 'default'").fetchone() == (7,)
 
 
 def test_failed_revision_changes_nothing(dsn: str, next_revision: Path) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from oarpy.store.schema import migrations
 from tests.harness.oarsub_cluster import Connection, Submitter, run_pass
 from tests.harness.sample_cluster import add_job
 from tests.packaging.installation import installed_commands
@@ -61,7 +62,7 @@ USES = [
     ("oaradmin", "links", "set", "all#1", "all#2", "--latency", "0.001", "--bandwidth", "1e9"),
     ("oaradmin", "links", "list"),
     ("oarpy", "db", "query", "SELECT count(*) FROM jobs"),
-    ("oarpy", "db", "downgrade", "0020"),
+    ("oarpy", "db", "downgrade", migrations.head()),
     ("oarpy", "db", "analyst", "smoke_analyst"),
     ("oarpy", "report", "2026-03", "-J"),
     ("oarpy", "grid", "replay"),

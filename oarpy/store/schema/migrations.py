@@ -17,6 +17,7 @@ from sqlalchemy import Connection, NullPool, create_engine, text
 from oarpy.model.errors import NotFound, OarpyError
 from oarpy.store.database import connect
 from oarpy.store.past.dependent_views import DependentViews
+from oarpy.store.schema import older_databases
 from oarpy.store.schema.statements import driver_of
 
 FOLDER = Path(str(resources.files("oarpy.migrations")))
@@ -36,8 +37,13 @@ def upgrade(dsn: str) -> tuple[str, ...]:
         before = revision_of(connection)
         if before is None:
             # the baseline has what later revisions change already
-            command.upgrade(config, _script().get_base() or "")
+            command.upgrade(config, baseline())
             command.stamp(config, "head")
+        elif before in older():
+            # the schema of this version has it, too; what they did to rows is done
+            older_databases.bring(connection, config.attributes["views"], _changes_since(before))
+            command.stamp(config, "head", purge=True)
+            before = None
         else:
             _must_know(before)
             if before != head():
@@ -55,6 +61,11 @@ def downgrade(dsn: str, revision: str) -> tuple[str, ...]:
         if before is None:
             raise OarpyError("there is no oarpy schema in this database", hint="run 'oarpy db upgrade'")
         _must_know(before)
+        if before in older() or revision in older():
+            raise OarpyError(
+                f"the schema does not go back to revisions before {baseline()}",
+                hint="restore a dump that was made before the upgrade",
+            )
         passed = _between(None, before)
         if revision not in passed:
             raise NotFound(
@@ -79,7 +90,18 @@ def head() -> str:
 
 def known() -> tuple[str, ...]:
     """Return the revisions that this version of oarpy knows."""
-    return tuple(step.revision for step in _script().walk_revisions())
+    return older() + tuple(step.revision for step in _script().walk_revisions())
+
+
+def older() -> tuple[str, ...]:
+    """Return the revisions before the baseline, from which databases still come to it."""
+    replaced: tuple[str, ...] = _script().get_revision(baseline()).module.replaces
+    return replaced
+
+
+def baseline() -> str:
+    """Return the revision that a new database is made by; nothing goes back from there."""
+    return _script().get_base() or ""
 
 
 @contextmanager
@@ -139,6 +161,14 @@ def _script() -> ScriptDirectory:
 def revision_of(connection: Connection) -> str | None:
     """Return the revision of the connected database, ``None`` when it holds no schema of ours."""
     return MigrationContext.configure(connection).get_current_revision()
+
+
+def _changes_since(revision: str) -> tuple[older_databases.Change, ...]:
+    """Return what all revisions after this one did to rows, in order."""
+    later = [step.module for step in _script().iterate_revisions("head", baseline())]
+    return older_databases.changes_since(revision) + tuple(
+        module.rows for module in reversed(later) if hasattr(module, "rows")
+    )
 
 
 def _must_know(revision: str) -> None:

@@ -21,6 +21,10 @@ from oarpy.store.schema.jobs import READ_BY_PASSES
 
 Kind: TypeAlias = Literal["functions", "views", "compat"]
 
+_SCHEMAS: dict[Kind, tuple[str, str]] = {
+    "views": ("oar_report", "stable views over jobs, nodes and accounting; grant USAGE on it and SELECT on its views"),
+    "compat": ("oar_compat", "tables of OAR 2.5, as views; names, types and values are those of OAR"),
+}
 _FOLDER = Path(str(resources.files("oarpy.migrations"))) / "schema"
 _TRIGGER = re.compile(r"^CREATE OR REPLACE TRIGGER (\w+)\s.*?\sON (\w+)\s", re.MULTILINE | re.DOTALL)
 
@@ -46,6 +50,14 @@ def make(connection: Connection, kind: Kind, *wanted: str) -> None:
     for name in wanted:
         # without parameters: % signs are those of PL/pgSQL
         connection.exec_driver_sql(_text(kind, name), execution_options={"no_parameters": True})
+
+
+def make_all(connection: Connection) -> None:
+    """Create all of them, or replace what is there."""
+    make(connection, "functions", *names("functions"))
+    for kind, (schema, meaning) in _SCHEMAS.items():
+        connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {schema}; COMMENT ON SCHEMA {schema} IS '{meaning}'")
+        make(connection, kind, *names(kind))
 
 
 def follow(connection: Connection) -> None:
