@@ -115,10 +115,9 @@ def test_older_dumps_are_restored_and_upgraded(
 ) -> None:
     monkeypatch.setenv("OARPY_DATABASE_URL", second)
     said = shell.done("oarpy", "db", "restore", str(file)).splitlines()
-    assert said[-2:] == [
-        f"schema revision {migrations.head()} applied",
-        "restored; the database is as it should be",
-    ]
+    applied = [] if migrations.head() in file.name else [f"schema revision {migrations.head()} applied"]
+    expected = [*applied, "restored; the database is as it should be"]
+    assert said[-len(expected) :] == expected
     # over a newer one
     shell.done("oarpy", "db", "restore", str(file), "--replace")
     assert check(second) == ()

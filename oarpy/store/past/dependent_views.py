@@ -90,12 +90,6 @@ class DependentViews:
         there = {(view.schema, view.name): view for view in views}
         self._stored = there | {key: view for key, view in self._stored.items() if key not in there}
 
-    def forget(self, schema: str, *names: str) -> None:
-        """Leave away the views of a schema that a revision takes back; all of them without names."""
-        self._stored = {
-            key: view for key, view in self._stored.items() if key[0] != schema or (names and key[1] not in names)
-        }
-
     def put_back(self) -> None:
         """Make them again, if what they read is still there; one that a revision has made meanwhile stays as it is."""
         has_past = bool(self._connection.execute("SELECT FROM pg_namespace WHERE nspname = 'oar_past'").fetchall())
