@@ -199,7 +199,9 @@ def live(live_dsn: str) -> Iterator[SmallCluster]:
     with psycopg.connect(live_dsn) as connection:
         connection.execute("UPDATE jobs SET walltime = '20 years' WHERE state IN ('Running', 'Suspended')")
         connection.execute("UPDATE jobs SET reservation_start = now() + interval '25 years' WHERE job_id = 11")
-        started = dict(connection.execute("SELECT job_id, EXTRACT(epoch FROM started_at) FROM jobs").fetchall())
+        started: dict[int, float] = dict(
+            connection.execute("SELECT job_id, EXTRACT(epoch FROM started_at) FROM jobs").fetchall()
+        )
     migrations.upgrade(live_dsn)
     with psycopg.connect(live_dsn, autocommit=True) as connection:
         cluster = SmallCluster(connection)
