@@ -21,10 +21,12 @@ OLDEST = "15"
 """The oldest PostgreSQL that is supported, Debian 12's."""
 ON_OLDEST = ("tests/db", "-m", "oldest")
 """What it takes. The marker is for this folder alone: reading the other tests would take longer than some of them."""
-QUICK = ("tests/unit", "tests/prop", "tests/cases", "tests/architecture")
-"""Folders whose tests need neither a database nor a server."""
+QUICK = ("tests/unit", "tests/prop", "tests/cases", "tests/architecture", "-m", "not long")
+"""What needs neither a database nor a server, and does not take long."""
 WORKERS = os.environ.get("OARPY_TEST_WORKERS", str(min(os.cpu_count() or 1, 4) + 1))
 """One more than processors: tests of real clusters mostly wait."""
+QUICK_WORKERS = os.environ.get("OARPY_TEST_WORKERS", str(min(os.cpu_count() or 1, 4)))
+"""Quick tests do not wait, and each worker reads all of them first."""
 BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
 """A file stays with one worker, so that what its tests share is made once. The longest files begin."""
 NOTHING_SELECTED = 5
@@ -48,14 +50,14 @@ class Count:
         )
 
 
-def run(title: str, *arguments: str, version: str | None = None) -> Count:
+def run(title: str, *arguments: str, workers: str = WORKERS, version: str | None = None) -> Count:
     """Run pytest once, let it print, and count from its report; tell what campaigns counted."""
     sys.stdout.write(f"\n== {title}\n")
     sys.stdout.flush()
     environment = {**os.environ, **({"OARPY_TEST_POSTGRES": version} if version else {})}
     with tempfile.TemporaryDirectory(prefix="oarpy-report-") as folder:
         report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "-n", WORKERS, *BY_FILE, f"--junitxml={report}"]
+        command = [sys.executable, "-m", "pytest", "-q", "-n", workers, *BY_FILE, f"--junitxml={report}"]
         done = subprocess.run([*command, *arguments], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False)
         _tell_counts(report)
         return _count(report, done.returncode)
@@ -95,7 +97,8 @@ def main(arguments: list[str]) -> int:
     """Run the suite, with extra arguments for pytest; exit status 1 when anything failed."""
     if arguments[:1] == ["--quick"]:
         os.environ["OARPY_QUICK_TESTS"] = "1"
-        total = run("tests without a database or a server, with a fifth of the random examples", *QUICK, *arguments[1:])
+        title = "tests without a database or a server, with a twentieth of the random examples"
+        total = run(title, *QUICK, *arguments[1:], workers=QUICK_WORKERS)
     else:
         total = run("every test, on the embedded PostgreSQL", *arguments)
         total += run_on_oldest(*arguments)

@@ -27,7 +27,7 @@ from psycopg.conninfo import make_conninfo
 from oarpy.postgres import embedded_server
 from oarpy.postgres.binaries import available_versions
 from tests.harness.bare_environment import bare_environment, enter
-from tests.harness.examples import RANDOM
+from tests.harness.examples import RANDOM, examples
 
 # before any test is imported: no test sees what this machine has of oarpy
 enter()
@@ -37,6 +37,7 @@ enter()
 settings.register_profile(
     "oarpy",
     phases=[phase for phase in Phase if phase is not Phase.explain],
+    max_examples=examples(100),
     deadline=None,
     derandomize=not RANDOM,
     database=None,

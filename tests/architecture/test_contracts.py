@@ -41,6 +41,7 @@ def lint_imports(tree: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_import_contracts_are_kept(tree: Path) -> None:
     """Lower layers know nothing of upper ones, the core is pure, the agent needs the standard library only."""
     done = lint_imports(tree)
@@ -48,6 +49,7 @@ def test_import_contracts_are_kept(tree: Path) -> None:
     assert "0 broken" in done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("module", "line"),
     [
@@ -74,6 +76,7 @@ def test_every_top_package_has_a_layer(tree: Path) -> None:
     assert {name for name in packages - without_layer if f"oarpy.{name}" not in layers} == set()
 
 
+@pytest.mark.long
 def test_functions_are_short_enough() -> None:
     """Nothing is over the cap."""
     lengths = script("lengths")
@@ -106,11 +109,13 @@ def trees(layout: ModuleType) -> dict[Path, ast.Module]:
     return parsed
 
 
+@pytest.mark.long
 def test_imports_have_no_circle(layout: ModuleType, trees: dict[Path, ast.Module]) -> None:
     """Neither modules nor the folders of a folder import each other, but for the folders that are listed."""
     assert [*layout.circles(trees)] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("module", "line"),
     [

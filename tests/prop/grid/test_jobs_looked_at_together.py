@@ -51,6 +51,7 @@ def test_first_come_first_served_by_few_and_by_all(
         assert outcome(policy, algorithm, "mct") == by_sixteen
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("heuristic", ["minmin", "maxmin", "maxgain", "maxrelgain", "sufferage"])
 @pytest.mark.parametrize("policy", ["fcfs", "conservative", "easy"])
 def test_one_of_a_kind_is_asked_about_or_each(monkeypatch: pytest.MonkeyPatch, policy: str, heuristic: str) -> None:

@@ -28,6 +28,7 @@ def files(system: str) -> list[str]:
     return [json.dumps(random_scenario(system, seed)) for seed in range(5)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("system", ["queues", "windows", "flexco", "offers", "bags"])
 def test_a_run_that_is_stopped_is_where_the_whole_run_was(system: str) -> None:
     for text in files(system):

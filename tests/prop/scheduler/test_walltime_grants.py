@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 from hypothesis import given, settings
@@ -113,7 +112,7 @@ def waiting_for(snapshot: Snapshot, changed: set[int]) -> set[int]:
 
 
 @given(snapshots(), st.lists(changes, min_size=1, max_size=4, unique_by=lambda change: change.job))
-@settings(max_examples=int(os.environ.get("OARPY_TEST_EXAMPLES", "150")), deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_nobody_starts_later_but_who_waits_for_that_very_job(snapshot: Snapshot, asked: list[WalltimeChange]) -> None:
     made = plan(snapshot)
     granted = grants(snapshot, made, asked, plan)

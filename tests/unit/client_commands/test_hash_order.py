@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SECONDS = re.compile(rb'"seconds": ?[0-9.e-]+')
 """How long it took differs between runs, and nothing else."""
 REQUESTS = ("/core={}", "/nodes={}/core=2", "/switch=1/nodes={}", "/core={}+/nodes=1", "{{gpu = 'yes'}}/core={}")
@@ -68,6 +70,7 @@ def _printed(seed: str, *arguments: str) -> bytes:
     return SECONDS.sub(b"", done.stdout)
 
 
+@pytest.mark.long
 def test_plans_are_the_same_bytes_whatever_the_order_of_hashes(tmp_path: Path) -> None:
     paths = []
     for seed in range(3):
@@ -79,6 +82,7 @@ def test_plans_are_the_same_bytes_whatever_the_order_of_hashes(tmp_path: Path) -
     assert first == _printed("2", "plan", *paths)
 
 
+@pytest.mark.long
 def test_replays_are_the_same_bytes_whatever_the_order_of_hashes(tmp_path: Path) -> None:
     trace = tmp_path / "trace.swf"
     trace.write_text(_trace(1), encoding="utf-8")

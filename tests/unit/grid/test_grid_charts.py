@@ -53,6 +53,7 @@ def table_of(logs: Path, *scenarios: str) -> RunTable:
     return RunTable(experiment, dict.fromkeys(range(len(experiment.runs)), values))
 
 
+@pytest.mark.long
 def test_scenarios_that_were_left_out_are_left_out_of_the_averages(tmp_path: Path, logs: Path) -> None:
     write_charts(tmp_path, table_of(logs, *SCENARIOS))
     assert {path.stem for path in tmp_path.glob("*.svg")} == {"impacted", "moves", "early", "rel"}

@@ -81,6 +81,7 @@ def test_the_unit_of_time_is_that_of_the_length(last: float, unit: str) -> None:
     assert chart([Bar(1, 0, 0, last, (0,))], 1, "").axes[-1].get_xlabel() == f"{unit} since the first submission"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rows", [1, 59, 61, 340])
 def test_many_jobs_are_drawn_as_shades_in_a_file_that_does_not_grow_with_them(rows: int, tmp_path: Path) -> None:
     sizes = []
