@@ -49,7 +49,7 @@ class Memory:
     def forget(self) -> None:
         """Plan the whole queue anew in the next pass."""
         self._planning.forget()
-        self._due = -inf
+        self._due, self._puts_off = -inf, False
 
     def plan(
         self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None = None, *, whole: bool

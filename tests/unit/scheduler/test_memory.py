@@ -87,6 +87,14 @@ def test_a_pass_that_reads_and_writes_for_long_is_followed_by_others_for_four_ti
     assert not planned(passes, after_an_early_end(first)).unseen
 
 
+def test_a_pass_that_was_given_up_puts_nothing_off() -> None:
+    passes, first = Memory(Clock()), queue(SHORT + 1)
+    planned(passes, first)
+    passes.forget()
+    passes.lasted(3.0)
+    assert not planned(passes, after_an_early_end(first)).unseen
+
+
 def test_a_short_queue_is_always_planned_whole() -> None:
     passes, first = Memory(Clock()), queue(SHORT)
     planned(passes, first)
