@@ -17,8 +17,10 @@ Best-effort jobs give way in steps 1, 3 and 4, by one rule (:mod:`~oarpy.schedul
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 
 from oarpy.model.reasons import Reason, Why
 from oarpy.scheduler.memory import Memory, next_start
@@ -122,10 +124,12 @@ def decide(
     power = power_for(snapshot, made)
     sorted_out = _SortedOut.of(made, snapshot)
     victims = _victims(made, due, kept.resumptions)
+    starts = (*(one for one in sorted_out.starts if not isinstance(one.job, PartId)), *due.starts)
+    grown = tuple(one for one in sorted_out.starts if isinstance(one.job, PartId))
     return Decisions(
         kept,
         made,
-        (*(one for one in sorted_out.starts if not isinstance(one.job, PartId)), *due.starts),
+        starts,
         (*kept.amended.accepted, *sorted_out.accepted),
         (
             *(Refusal(job, REFUSED, _refused(reason)) for job, reason in kept.amended.refused),
@@ -134,7 +138,7 @@ def decide(
             *sorted_out.lapsed,
         ),
         tuple(job for job in victims if not isinstance(job, PartId)),
-        tuple(one.job for one in kept.resumptions if one.start == snapshot.now and not one.kill),
+        _resumed(snapshot, kept.resumptions, (*starts, *grown)),
         dict(due.waiting),
         tuple(due.events),
         walltimes,
@@ -146,7 +150,7 @@ def decide(
             (*due.wake_at, walltimes.next_change, power.next_wake, *(outcome.dates if outcome is not None else ())),
         ),
         outcome,
-        tuple(one for one in sorted_out.starts if isinstance(one.job, PartId)),
+        grown,
         _reclaimed(snapshot, victims),
         windows,
     )
@@ -179,6 +183,13 @@ def keep_promises(snapshot: Snapshot) -> Kept:
 def _victims(made: Plan, due: Due, resumptions: tuple[Resumption, ...]) -> tuple[int, ...]:
     """Return the best-effort jobs that any of the steps cancels, ascending."""
     return tuple(sorted({*made.kill, *due.kill, *(victim for one in resumptions for victim in one.kill)}))
+
+
+def _resumed(snapshot: Snapshot, resumptions: tuple[Resumption, ...], starts: Iterable[JobStart]) -> tuple[int, ...]:
+    """Return the suspended jobs that go on now: best-effort ones, which others do not see, not where another starts."""
+    taken = reduce(or_, (one.bits for one in starts), 0)
+    late = {one.id for one in snapshot.holding if one.besteffort and one.given_back & taken}
+    return tuple(one.job for one in resumptions if one.start == snapshot.now and not one.kill and one.job not in late)
 
 
 def _reclaimed(snapshot: Snapshot, victims: tuple[int, ...]) -> tuple[tuple[int, float], ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import structs
 
+from oarpy.scheduler.decide import decide
 from oarpy.scheduler.explain.counterfactuals import counterfactuals
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.resources.consumables import Consumable
@@ -50,6 +51,16 @@ def test_best_effort_jobs_are_cancelled_for_it() -> None:
     assert resumptions(suspended(9, "2", 50), cheap) == (Resumption(9, 0),)
     assert resumptions(suspended(9, "1", 50), cheap, besteffort_minimum_life=10) == (Resumption(9, 10),)
     assert resumptions(suspended(9, "1", 50, types="besteffort"), cheap) == (Resumption(9, 30),)
+
+
+def test_a_best_effort_job_does_not_go_on_where_another_starts() -> None:
+    cheap = structs.replace(suspended(9, "1", 50, types="besteffort"), resuming=True)
+    made = decide(snapshot_of((cheap, job(1, "/core=2", 10))))
+    assert ([one.job for one in made.starts], made.resumed) == ([1], ())
+    made = decide(snapshot_of((cheap, running(8, "1", 0, 30), job(1, "/core=1", 10))))
+    assert ([one.job for one in made.starts], made.resumed) == ([1], ())
+    made = decide(snapshot_of((cheap, running(8, "2", 0, 30), job(1, "/core=2", 10))))
+    assert ([one.job for one in made.starts], made.resumed) == ([], (9,))
 
 
 def test_an_inner_job_goes_on_inside_its_container_or_not_at_all() -> None:
