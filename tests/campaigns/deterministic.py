@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import multiprocessing
 import os
 import random
 import re
@@ -19,11 +20,14 @@ import signal
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from typing import Any
 
@@ -40,25 +44,32 @@ from oarpy.negotiation.requests import resizing
 from oarpy.postgres import embedded_server
 from oarpy.store.jobs import submissions
 from tests.campaigns.interleaving import run_together
-from tests.campaigns.told import Oracle
+from tests.campaigns.told import HEARS, Oracle
 from tests.campaigns.virtual_cluster import MODULES, NODES, Counts, Doom, Process, VirtualCluster, Wrong
 from tests.harness import bare_environment, virtual_time
 from tests.harness.virtual_time import BEGIN, SECOND
 
 STEPS = 100
 """Of a seed, by default."""
-_CALM_ROUNDS = 600
+_CALM_ROUNDS = 1500
 _STILL, _STUCK = 600 * SECOND, 7200 * SECOND
 """For how long no job changes before something is wrong: when all are over and counted, and when they are not."""
 _SLOWNESS = SECOND // 2
 """For how long a module that is woken hears more, while all is calm."""
-_AWAY = 300 * SECOND
+_PROBED = 0.3
+"""How often, when no module was told to run and some job has changed, one does: it must find nothing to do."""
+_AWAY = 240 * SECOND
 """For how long nodes stay away at the end of a seed: longer than it takes to give them up."""
 _HOPELESS = """
     SELECT j.job_id FROM job_dependencies d JOIN jobs j USING (job_id) JOIN jobs r ON r.job_id = d.required_job_id
     WHERE j.state = 'Waiting' AND r.state IN ('Terminated', 'Error') AND d.outcome <> 'any'
       AND (d.outcome = 'ok') <> (r.state = 'Terminated' AND coalesce(r.exit_status, 0) = 0)
       AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id)
+"""
+_HOSTS = """
+    SELECT r.network_address FROM assigned_resources a JOIN resources r USING (resource_id)
+    WHERE a.job_id = %s AND upper_inf(a.during) GROUP BY r.network_address
+    ORDER BY min(lower(a.during)), min(resource_id)
 """
 _DETAILS = re.compile(r"[0-9.]+|[:,\[{(].*")
 _STATEMENT = re.compile(r"\d+ \w+ [0-9a-f]{8}")
@@ -80,6 +91,25 @@ class Step:
     kind: str
     salt: int
     struck: bool = True
+    calm: bool = False
+    """Whether it is taken when faults are over and modules run only when they are told to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Temper:
+    """What a seed has more of than others. So one meets much of a kind, and little of what would make up for it."""
+
+    weights: Mapping[str, float]
+    """How often each kind of step is drawn."""
+    struck: float
+    """The share of processes that are killed or lose their session, and the share of these that only lose it."""
+    cut: float
+    slow: float
+    """The share of messages that take long."""
+    doubled: float
+    """The share of messages that come twice."""
+    broken: float
+    """The share of commands at which something happens to the channel or the node."""
 
 
 @dataclass(slots=True)
@@ -101,10 +131,17 @@ class Run:
     """One run of steps on a fresh cluster."""
 
     def __init__(self, database: virtual_time.Database, seed: int) -> None:
+        self.temper = temper_of(seed)
         self.cluster = VirtualCluster(database, random.Random(f"messages of {seed}"))
+        self.cluster.slow, self.cluster.doubled = self.temper.slow, self.temper.doubled
+        self.cluster.broken = self.temper.broken
         self.oracle = Oracle(self.cluster)
         self.cluster.on_start = self.oracle.starts
         self._struck = True
+        self._later: deque[Step] = deque()
+        self._probed = 0
+        self._grown: list[int] = []
+        self._probes = random.Random(f"probes of {seed}")
 
     def take(self, step: Step) -> None:
         """Take a step, and ask the oracle."""
@@ -113,18 +150,26 @@ class Run:
         self.cluster.counts.seen[step.kind] += 1
         self.cluster.note(f"step {step.kind}")
         if step.kind in MODULES:
-            word, _ = self.cluster.run(step.kind, self._doom(chance))
-            self.oracle.ran(step.kind, word)
+            self._strike(step.kind, chance)
         else:
             KINDS[step.kind][1](self, chance)
-        self.cluster.pass_time(int(chance.expovariate(1 / (2 * SECOND))))
         self.oracle.look()
+        if not step.calm:
+            self.cluster.pass_time(int(chance.expovariate(1 / (2 * SECOND))))
 
     def _doom(self, chance: random.Random) -> Doom | None:
         """Draw what happens to a process: nothing, most often."""
-        draw = chance.random()
-        doom = None if draw > 0.45 else Doom(1 + int(chance.expovariate(1 / 6)), cut=draw < 0.1)
-        return doom if self._struck else None
+        struck = self._struck and chance.random() < self.temper.struck
+        return Doom(1 + int(chance.expovariate(1 / 6)), cut=chance.random() < self.temper.cut) if struck else None
+
+    def _strike(self, name: str, chance: random.Random) -> None:
+        self.oracle.ran(name, self.cluster.run(name, self._doom(chance)))
+
+    def told(self, chance: random.Random) -> None:
+        """A module runs that has something to hear."""
+        self.cluster.listen()
+        if some := sorted(self.cluster.told):
+            self._strike(chance.choice(some), chance)
 
     def together(self, chance: random.Random) -> None:
         """Two modules run at once, or a module while somebody gives a command."""
@@ -145,10 +190,10 @@ class Run:
     def submit(self, chance: random.Random) -> None:
         """Somebody submits a job, or an array."""
         user, types, queue = chance.choice(USERS), list[str](), "default"
-        seconds, walltime = chance.randrange(1, 400), chance.choice((60, 200, 400))
+        seconds, walltime = chance.randrange(1, chance.choice((60, 400, 900))), chance.choice((60, 200, 400, 900))
         if chance.random() < 0.25:
             types, queue = ["besteffort"], "besteffort"
-        if chance.random() < 0.3:
+        if chance.random() < 0.4:
             types.append("idempotent")
         if not types and chance.random() < 0.1:
             types.append("noop")
@@ -160,7 +205,7 @@ class Run:
         after = tuple[str, ...]()
         if known and reservation is None and chance.random() < 0.15:
             after = (chance.choice(("", "ok:", "notok:")) + str(chance.choice(known[-4:])),)
-        words = chance.sample(("/core=1", "/core=2", "/nodes=1", "/nodes=2", "/core=3"), 2)
+        words = chance.sample(("/core=1", "/core=2", "/nodes=1", "/nodes=2", "/nodes=3", "/core=3"), 2)
         alternatives = words if chance.random() < 0.15 else words[:1]
         asked = Submission(
             user=user,
@@ -174,11 +219,13 @@ class Run:
             dependencies=after,
             hold=chance.random() < 0.03,
             checkpoint=30 if chance.random() < 0.1 else 0,
+            stdout="out",
+            stderr="err",
         )
 
         def insert(session: UserSession) -> list[int]:
             with session.connection.transaction():
-                return submissions.insert(session.connection, asked)
+                return submissions.insert(session.connection, asked, asked=asked)
 
         answered, jobs = self.cluster.act(user, insert, self._doom(chance))
         if answered:
@@ -186,11 +233,19 @@ class Run:
 
     def delete(self, chance: random.Random) -> None:
         """Somebody deletes one or two of his jobs."""
-        if jobs := self._some(chance, most=2):
+        if jobs := self._hanging(chance) or self._some(chance, most=2):
             answered, found = self._act(chance, lambda who: actions.delete(who, JobSelection(tuple(jobs))))
             if answered and found is not None:
                 self.cluster.note(f"deleted {found.job_ids}")
                 self.oracle.deleted |= set(found.job_ids)
+
+    def _hanging(self, chance: random.Random) -> list[int]:
+        """Choose a job that seems to hang, now and then."""
+        nodes = self.cluster.nodes
+        away = {key.job for name in NODES if (node := nodes.node(name)).unreachable for key in node.jobs}
+        stopped = {job for job, seen in self.oracle.seen.items() if seen.state in ("Suspended", "Resuming")}
+        some = sorted((away | stopped) & self.oracle.seen.keys())
+        return [chance.choice(some)] if some and chance.random() < 0.6 else []
 
     def hold(self, chance: random.Random) -> None:
         """Somebody holds a job that waits, or suspends one that runs."""
@@ -209,7 +264,8 @@ class Run:
 
     def walltime(self, chance: random.Random) -> None:
         """Somebody asks for more time, or less."""
-        if jobs := self._some(chance, "Running"):
+        if jobs := self._grown if chance.random() < 0.4 else self._some(chance, "Running"):
+            self._grown = jobs
             asked = walltime_changes.WalltimeQuestion(chance.choice(("+0:10:0", "+1:0:0", "-0:2:0", "+0:1:0")))
             self._act(chance, lambda who: walltime_changes.change(who, jobs[0], asked))
 
@@ -223,7 +279,8 @@ class Run:
             hosts = {resizing.ANY: 1} if chance.random() < 0.9 else {}
             self._act(chance, lambda who: resizing.extend(who, jobs[0], hosts, kind))
         else:
-            self._act(chance, lambda who: resizing.release(who, jobs[0], [chance.choice(NODES)]))
+            has = [node for (node,) in self.cluster.rows(_HOSTS, jobs[0])] if chance.random() < 0.9 else NODES
+            self._act(chance, lambda who: resizing.release(who, jobs[0], has[-1:]))
 
     def _some(self, chance: random.Random, *states: str, most: int = 1) -> list[int]:
         """Choose among the jobs that users know, most of them live ones."""
@@ -266,12 +323,14 @@ class Run:
         self.cluster.lose(name)
 
     def fail(self, chance: random.Random) -> None:
-        """A node can start nothing for its own fault, or its agent dies whenever it begins to start something."""
-        node = self.cluster.nodes.node(chance.choice(NODES))
-        if chance.random() < 0.5:
+        """A node can start nothing, or let no job grow, or its agent dies whenever it begins to start something."""
+        node, what = self.cluster.nodes.node(chance.choice(NODES)), chance.randrange(6)
+        if what < 2:
             node.refusal, node.problem = "STATE_DIRECTORY", "its disk is full"
-        else:
+        elif what < 4:
             node.deaf = True
+        else:
+            node.resize_problem = "its disk is full"
 
     def mend(self, chance: random.Random) -> None:
         """A node can be reached again, and does what it is told."""
@@ -299,11 +358,14 @@ class Run:
 
     # The end
 
-    def calm(self) -> None:
-        """Run on until nothing is left to do, at first without the nodes that are away. Raises :class:`Wrong`."""
+    def calm(self, steps: Sequence[Step]) -> None:
+        """Run on until nothing is left to do; users go on for a while, and nodes stay away. Raises :class:`Wrong`."""
         cluster = self.cluster
         cluster.note("calm")
-        cluster.calm = True
+        cluster.slow = cluster.broken = 0.0
+        self._struck = False
+        self._last_faults()
+        self._later.extend(steps)
         nodes = [cluster.nodes.node(name) for name in NODES]
         away = [node.name for node in nodes if node.unreachable]
         for node in nodes:
@@ -318,44 +380,67 @@ class Run:
         if not self._go_on(None):
             raise Wrong("no rest: " + "; ".join(self.oracle.settled()))
 
+    def _last_faults(self) -> None:
+        """Nodes crash, or go away, and nothing happens afterwards that would make up for what is not done about it."""
+        for name in NODES:
+            draw = self._probes.random()
+            if draw < 0.2:
+                self.cluster.nodes.node(name).unreachable = "no way there"
+                self.cluster.lose(name)
+            elif draw < 0.4:
+                self.cluster.reboot(name, keep_state=draw < 0.25)
+
     def _go_on(self, until: int | None) -> bool:
         """Run modules when they are told to, until all is over or an instant; return whether it is."""
-        cluster, woken = self.cluster, set(MODULES)
+        cluster, began = self.cluster, self.cluster.clock.now
         for _ in range(_CALM_ROUNDS):
+            cluster.listen()
             for name in MODULES:
                 process = cluster.processes[name]
-                if name in woken or process.due <= cluster.clock.now:
-                    unasked = name not in woken and process.by_period
-                    woken.discard(name)
-                    word, again = cluster.run(name)
-                    self.oracle.ran(name, word, unasked=unasked)
-                    if again:
-                        woken.add(name)
+                if name in cluster.told or process.due <= cluster.clock.now:
+                    self._run(name, unasked=process.by_period)
             self.oracle.look()
-            self._let_go_on()
             self.oracle.look_at_nodes()
-            woken |= cluster.woken()
-            if not woken:
-                if until is None and self.oracle.all_over() and not any(self.oracle.settled()):
-                    return True
-                if until is not None and cluster.clock.now >= until:
-                    return True
-                if self._delete_hopeless():
-                    continue
-                if cluster.clock.now - self.oracle.changed > (_STILL if self.oracle.all_over() else _STUCK):
+            cluster.listen()
+            if cluster.told:
+                continue
+            if self.oracle.changed > self._probed and self._probes.random() < _PROBED:
+                self._probed = cluster.clock.now
+                self._run(self._probes.choice(HEARS), unasked=True)
+            elif self._later:
+                if self._probes.random() < 0.5:
+                    self.take(self._later.popleft())
+                else:
+                    self._sleep()
+            elif self._is_over(until):
+                return True
+            elif not (self._let_go_on() or self._delete_hopeless()):
+                still = cluster.clock.now - max(self.oracle.changed, began)
+                if until is None and still > (_STILL if self.oracle.all_over() else _STUCK):
                     return False
-                if self._sleep():
-                    woken.add("launcher")
+                self._sleep()
         return False
 
-    def _sleep(self) -> bool:
-        """Let time pass until something happens, or a module runs by its clock; tell whether the launcher hears."""
+    def _is_over(self, until: int | None) -> bool:
+        if until is not None:
+            return self.cluster.clock.now >= until
+        return self.oracle.all_over() and not any(self.oracle.settled())
+
+    def _run(self, name: str, *, unasked: bool) -> None:
+        """Run a module; ``unasked``: it finds something to do only if it was told to run."""
+        cluster = self.cluster
+        if unasked and name not in cluster.told:
+            cluster.rows("SELECT")
+            cluster.listen()
+        unasked &= name not in cluster.told
+        self.oracle.ran(name, cluster.run(name), unasked=unasked)
+
+    def _sleep(self) -> None:
+        """Let time pass until something happens, or a module runs by its clock."""
         due = min(process.due for process in self.cluster.processes.values())
-        heard = self.cluster.counts.heard
         upcoming = self.cluster.next_event()
         until = due if upcoming is None else min(due, upcoming)
         self.cluster.pass_time(max(until - self.cluster.clock.now, 1) + _SLOWNESS)
-        return self.cluster.counts.heard > heard
 
     def _delete_hopeless(self) -> bool:
         """Let users delete jobs that wait for what never comes; tell whether there are any."""
@@ -365,75 +450,97 @@ class Run:
             self.oracle.deleted |= set(hopeless)
         return bool(hopeless)
 
-    def _let_go_on(self) -> None:
-        """Let jobs go on that users have stopped."""
+    def _let_go_on(self) -> bool:
+        """Let jobs go on that users have stopped; tell whether there are any."""
         stopped = tuple(job for job, seen in self.oracle.seen.items() if seen.state in ("Hold", "Suspended"))
         if stopped:
             self.cluster.act("ann", lambda who: actions.resume(_as_admin(who), JobSelection(stopped)))
             self.oracle.look()
+        return bool(stopped)
 
 
 def _as_admin(session: UserSession) -> UserSession:
     return UserSession(session.connection, session.configuration, session.user, 0, is_admin=True)
 
 
-_COMMANDS = ("submit", "delete", "hold", "resume", "walltime", "resize")
+_COMMANDS = ("submit", "delete", "hold", "resume", "walltime", "resize", "signal")
 KINDS: dict[str, tuple[float, Callable[[Run, random.Random], None]]] = {
+    "told": (60, Run.told),
     "together": (14, Run.together),
     "submit": (14, Run.submit),
     "delete": (3, Run.delete),
     "hold": (3, Run.hold),
     "resume": (2, Run.resume),
-    "signal": (2, Run.signal),
+    "signal": (4, Run.signal),
     "walltime": (2, Run.walltime),
-    "resize": (3, Run.resize),
+    "resize": (5, Run.resize),
     "end": (3, Run.end),
     "lose": (1.5, Run.lose),
-    "fail": (1.5, Run.fail),
+    "fail": (2, Run.fail),
     "mend": (2.5, Run.mend),
-    "reboot": (1, Run.reboot),
+    "reboot": (1.5, Run.reboot),
     "jump": (0.5, Run.jump),
-    "absent": (1, Run.absent),
+    "absent": (2, Run.absent),
     "wait": (8, Run.wait),
 }
 _WEIGHTS = {
-    "metascheduler": 16.0, "launcher": 26.0, "canceller": 8.0, "monitor": 6.0, "accounting": 3.0,
+    "metascheduler": 4.0, "launcher": 8.0, "canceller": 2.0, "monitor": 5.0, "accounting": 1.0,
     **{kind: weight for kind, (weight, _) in KINDS.items()},
 }  # fmt: skip
+_FAVOUR = (0.0, 0.3, 1.0, 1.0, 4.0)
+_ALWAYS = ("told", "launcher", "monitor", "submit")
+
+
+def temper_of(seed: int) -> Temper:
+    """Draw the temper of a seed."""
+    chance = random.Random(f"temper of {seed}")
+    weights = {kind: weight * chance.choice(_FAVOUR) for kind, weight in _WEIGHTS.items()}
+    always = {kind: max(weights[kind], _WEIGHTS[kind] / 2) for kind in _ALWAYS}
+    return Temper(
+        {**weights, **always},
+        struck=chance.choice((0.0, 0.1, 0.45, 0.45)),
+        cut=chance.choice((0.0, 0.2, 0.5, 1.0)),
+        slow=chance.choice((0.0, 0.1, 0.3, 0.7)),
+        doubled=chance.choice((0.0, 0.03, 0.03, 0.3)),
+        broken=chance.choice((0.0, 0.03, 0.1, 0.2)),
+    )
 
 
 def steps_of(seed: int, number: int) -> list[Step]:
-    """Draw the steps of a seed."""
-    chance = random.Random(f"steps of {seed}")
-    kinds = chance.choices([*_WEIGHTS], [*_WEIGHTS.values()], k=number)
-    return [Step(kind, chance.getrandbits(48)) for kind in kinds]
+    """Draw the steps of a seed. The last tenth are what users do when faults are over."""
+    chance, weights = random.Random(f"steps of {seed}"), temper_of(seed).weights
+    stormy, calm = number - number // 10, number // 10
+    kinds = chance.choices([*weights], [*weights.values()], k=stormy)
+    kinds += chance.choices(_COMMANDS, [max(weights[kind], 1) for kind in _COMMANDS], k=calm)
+    return [Step(kind, chance.getrandbits(48), calm=place >= stormy) for place, kind in enumerate(kinds)]
 
 
-def run_steps(server: str, template: str, seed: int, steps: Sequence[Step]) -> Result:
+def run_steps(database: virtual_time.Database, seed: int, steps: Sequence[Step]) -> Result:
     """Run steps on a fresh cluster, and return what became of it."""
     began, wrong = time.perf_counter(), ""
-    with virtual_time.database(server, template) as database:
-        made = Run(database, seed)
-        cluster = made.cluster
-        with cluster.clock.rules(), _quiet():
-            try:
-                for step in steps:
+    made = Run(database, seed)
+    cluster = made.cluster
+    with cluster.clock.rules(), _quiet():
+        try:
+            for step in steps:
+                if not step.calm:
                     made.take(step)
-                made.calm()
-            except Wrong as error:
-                wrong = str(error)
-            finally:
-                cluster.close()
-        digest, virtual = cluster.digest(), (cluster.clock.now - BEGIN) / SECOND
-        return Result(seed, steps, cluster.counts, digest, virtual, time.perf_counter() - began, wrong, cluster.history)
+            made.calm([step for step in steps if step.calm])
+        except Wrong as error:
+            wrong = str(error)
+        finally:
+            cluster.close()
+    database.renew()
+    digest, virtual = cluster.digest(), (cluster.clock.now - BEGIN) / SECOND
+    return Result(seed, steps, cluster.counts, digest, virtual, time.perf_counter() - began, wrong, cluster.history)
 
 
-def shrink(server: str, template: str, found: Result) -> Result:
+def shrink(database: virtual_time.Database, found: Result) -> Result:
     """Leave out steps, then kills, for as long as the seed stays wrong in the same way; return what is left."""
 
     def try_with(steps: Sequence[Step]) -> bool:
         nonlocal found
-        result = run_steps(server, template, found.seed, steps)
+        result = run_steps(database, found.seed, steps)
         if same := _kind_of(result.wrong) == _kind_of(found.wrong):
             found = result
         return same
@@ -490,29 +597,59 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--steps", type=int, default=STEPS, help="of each seed")
+    parser.add_argument("--jobs", type=int, default=1, help="how many seeds run at once, each on a database of its own")
     parser.add_argument("--server", help="DSN of a server that is there (default: one of its own)")
+    parser.add_argument("--template", help="name of a database there that is made for this (default: one of its own)")
     parser.add_argument("--until-wrong", action="store_true", help="end at the first seed with something wrong")
     parser.add_argument("--shrink", action="store_true", help="leave out what a wrong seed does not need, and print it")
     parser.add_argument("--history", action="store_true", help="print what happened, line by line")
     options = parser.parse_args(arguments)
     results = []
     with own_server() if options.server is None else nullcontext(options.server) as server:
-        template = virtual_time.make_template(server)
-        for seed in range(options.first, options.first + options.seeds):
-            result = run_steps(server, template, seed, steps_of(seed, options.steps))
+        for result, least in _results(server, options):
             if options.history:
                 print("\n".join(result.history))
-            print(f"seed {seed}: {result.digest[:16]} {result.virtual:.0f} s {result.wrong}", flush=True)
-            if result.wrong and options.shrink:
-                least = shrink(server, template, result)
+            print(f"seed {result.seed}: {result.digest[:16]} {result.virtual:.0f} s {result.wrong}", flush=True)
+            if least is not None:
                 print("\n".join(_told(least.history)))
-                print(f"seed {seed}, {len(least.steps)} steps of {len(result.steps)}: {least.wrong}", flush=True)
+                print(f"seed {result.seed}, {len(least.steps)} steps of {len(result.steps)}: {least.wrong}", flush=True)
             result.history = ()
             results.append(result)
             if result.wrong and options.until_wrong:
                 break
     print(summary(results))
     return 1 if any(result.wrong for result in results) else 0
+
+
+def _results(server: str, options: argparse.Namespace) -> Iterator[tuple[Result, Result | None]]:
+    """Run seeds, each process on a database of its own; yield what became of each, and what is left of a wrong one."""
+    seeds = range(options.first, options.first + options.seeds)
+    work = partial(_run_seed, steps=options.steps, shrunk=options.shrink, history=options.history)
+    context = multiprocessing.get_context("fork")
+    with ExitStack() as stack:
+        template = options.template or stack.enter_context(virtual_time.template(server))
+        databases = context.SimpleQueue()
+        for _ in range(options.jobs):
+            databases.put(stack.enter_context(virtual_time.database(server, template)))
+        pool = stack.enter_context(ProcessPoolExecutor(options.jobs, context, _begin, (databases,)))
+        stack.callback(pool.shutdown, cancel_futures=True)
+        yield from pool.map(work, seeds)
+
+
+def _begin(databases: SimpleQueue[str]) -> None:
+    """Take a database for the seeds that this process runs."""
+    _own.append(virtual_time.Database(databases.get()))
+
+
+_own: list[virtual_time.Database] = []
+"""The database of a process that runs seeds."""
+
+
+def _run_seed(seed: int, *, steps: int, shrunk: bool, history: bool) -> tuple[Result, Result | None]:
+    (database,) = _own
+    result = run_steps(database, seed, steps_of(seed, steps))
+    least = shrink(database, result) if result.wrong and shrunk else None
+    return (result if history else replace(result, history=())), least
 
 
 def summary(results: Sequence[Result]) -> str:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.campaigns.deterministic import own_server
-from tests.harness import bare_environment
+from tests.harness import bare_environment, virtual_time
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = 60
@@ -258,14 +258,14 @@ def lay_out(target: Path) -> None:
         shutil.copytree(ROOT / folder, target / package.replace(".", "/"), ignore=leave_out, dirs_exist_ok=True)
 
 
-def hunt(tree: Path, server: str, mutant: Mutant, seeds: int) -> tuple[str, str]:
+def hunt(tree: Path, mutant: Mutant, arguments: Sequence[str]) -> tuple[str, str]:
     """Put the line back, run seeds until one is wrong, and mend it; return the seed and what it said, or ""."""
     file = tree / mutant.path
     sound = file.read_text(encoding="utf-8")
     file.write_text(mutant.apply(sound), encoding="utf-8")
     try:
         done = subprocess.run(
-            [*_CAMPAIGN, "--seeds", str(seeds), "--server", server],
+            [*_CAMPAIGN, *arguments],
             cwd=tree,
             env={**os.environ, "PYTHONPATH": str(tree), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
@@ -286,6 +286,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run all and print a table; exit status 1 if fewer than four of five were found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS, help="for each line, at most")
+    parser.add_argument("--jobs", type=int, default=1, help="how many seeds run at once")
     parser.add_argument("--first", type=int, default=1, help="place of the first line in the table")
     parser.add_argument("--lines", type=int, default=len(MUTANTS), help="how many")
     parser.add_argument("--only", default="", help="lines whose description has this in it")
@@ -296,8 +297,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("| put back | mended by | seed | what it says |\n| --- | --- | ---: | --- |", flush=True)
     with tempfile.TemporaryDirectory(prefix="oarpy-mutants-") as folder, own_server() as server:
         lay_out(Path(folder))
+        template = virtual_time.make_template(server)
+        run = ("--seeds", str(options.seeds), "--jobs", str(options.jobs), "--server", server, "--template", template)
         for mutant in chosen:
-            seed, wrong = hunt(Path(folder), server, mutant, options.seeds)
+            seed, wrong = hunt(Path(folder), mutant, run)
             found += bool(seed)
             print(f"| {mutant.what} | {mutant.commit} | {seed or '-'} | {wrong[:110] or 'not found'} |", flush=True)
     print(f"\n{found} of {len(chosen)} found, {options.seeds} seeds each at most")

@@ -10,6 +10,7 @@ from oarpy.model.job_types import read_types
 from oarpy.model.states import ALLOWED, FINAL_STATES, JobState
 from oarpy.store.analytics import recount
 from oarpy.wire.jobs import JobKey, JobSpec
+from oarpy.wire.messages import Check, Forget, Ping, TellGpus, TellLoad
 from tests.campaigns.virtual_cluster import VirtualCluster, Wrong
 from tests.harness.fake_transport import FakeJob
 from tests.harness.virtual_time import SECOND
@@ -37,6 +38,14 @@ _WITHDRAWN = """
     WHERE (upper_inf(a.during) OR a.suspended) AND r.state = 'Absent' AND j.state NOT IN ('Terminated', 'Error')
       AND j.state <> 'Finishing' AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = a.job_id)
 """
+_STALE = """
+    SELECT s.job_id, s.signal FROM signal_requests s JOIN jobs j USING (job_id)
+    WHERE NOT s.done AND j.state IN ('Terminated', 'Error')
+    UNION ALL SELECT w.job_id, NULL FROM walltime_changes w JOIN jobs j USING (job_id)
+    WHERE NOT w.node_told AND j.state IN ('Terminated', 'Error') AND NOT EXISTS (
+        SELECT FROM walltime_changes o JOIN jobs i USING (job_id)
+        WHERE NOT o.node_told AND i.state NOT IN ('Terminated', 'Error'))
+"""
 _ON_LOST_NODES = """
     SELECT a.job_id, j.state, r.network_address FROM assigned_resources a JOIN resources r USING (resource_id)
         JOIN jobs j USING (job_id)
@@ -48,7 +57,9 @@ _NOT_SUSPECTED = (
 )
 _PATIENCE = 90 * SECOND
 """For how long a node may differ from what users are told, when all is calm."""
-_HEARS = ("metascheduler", "launcher", "canceller", "accounting")
+_ROUTINE = (Check, Forget, Ping, TellGpus, TellLoad)
+"""What is sent to nodes without a reason."""
+HEARS = ("metascheduler", "launcher", "canceller", "accounting")
 """Modules that are told of all they have to do."""
 _LEFT = {
     "jobs that are not over": "SELECT job_id, state FROM jobs WHERE state NOT IN ('Terminated', 'Error')",
@@ -121,6 +132,8 @@ class Oracle:
     """What on a node differs from what users are told, and since when."""
     _never: set[int] = field(default_factory=set)
     """Jobs that were over before any program of theirs began."""
+    _words: dict[str, str] = field(default_factory=dict)
+    """What each module said last."""
     _places: dict[JobKey, tuple[str, frozenset[int]]] = field(default_factory=dict)
     """The first node of each program that began, and its resources there."""
 
@@ -172,8 +185,14 @@ class Oracle:
         """Check what a module did; ``unasked``: it ran for its period alone. Raises :class:`Wrong`."""
         if module == "monitor" and word and (rows := self.cluster.rows(_WITHDRAWN)):
             raise Wrong(f"jobs stay on resources that were taken away: {rows[:5]}")
-        if unasked and module in _HEARS and word != "nothing":
+        if module == "launcher" and word and (rows := self.cluster.rows(_STALE)):
+            raise Wrong(f"nodes are to be told of jobs that are over: {rows[:5]}")
+        repeated = word.startswith("nothing") and word == self._words.get(module)  # a victim is still to go, say
+        if unasked and module in HEARS and word != "nothing" and not repeated:
             raise Wrong(f"{module} was not told of something: {word}")
+        self._words[module] = word
+        if unasked and (sent := [one for one in self.cluster.ordered if not isinstance(one, _ROUTINE)]):
+            raise Wrong(f"{module} was not told of something: it sends {sent[:3]}")
 
     def look_at_nodes(self) -> None:
         """Compare what runs with what users are told, when all is calm. Raises :class:`Wrong`."""

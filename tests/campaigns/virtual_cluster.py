@@ -40,7 +40,7 @@ from oarpy.transport.base import Transport
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode
 from oarpy.wire.jobs import JobKey, JobSpec
-from oarpy.wire.messages import ChannelLost, Clean, Command, Ready, Report, Resize
+from oarpy.wire.messages import ChannelLost, Clean, Command, Ready, Report, Resize, Start
 from tests.harness.fake_transport import FakeTransport
 from tests.harness.small_cluster import with_settings
 from tests.harness.virtual_time import SECOND, Clock, Database, Session
@@ -62,6 +62,10 @@ SETTINGS = with_settings(
 )
 AGAIN = 99
 """The exit code with which an idempotent job asks to be run again."""
+_SILENCE = 20 * SECOND
+"""After how long it is clear that a node is not reached."""
+_BREAKS = ("before", "before", "after", "after", "agent", "node")
+"""What may happen at a command other than a start."""
 _TICK = SECOND // 1000
 """What every transaction takes, at least."""
 
@@ -91,8 +95,6 @@ class Counts:
     steps: int = 0
     statements: int = 0
     messages: int = 0
-    heard: int = 0
-    """Reports that reached a launcher."""
     seen: Counter[str] = field(default_factory=Counter)
 
 
@@ -247,8 +249,16 @@ class VirtualCluster:
         """Jobs whose programs a node lost."""
         self.left: dict[str, set[JobKey]] = {name: set() for name in NODES}
         """What may be left of jobs on nodes other than their first."""
-        self.calm = False
-        """Whether messages are quick."""
+        self.slow = 0.3
+        """The share of messages that take long."""
+        self.doubled = 0.03
+        """The share of messages that come twice."""
+        self.broken = 0.0
+        """The share of commands at which something happens to the channel or the node."""
+        self.told: set[str] = set(MODULES)
+        """Modules that have something to hear, or have just begun."""
+        self.ordered: list[Command] = []
+        """What the launcher has sent since a module began to run."""
         self.control = database.connect()
         self._ear = notifications.Ear(self.control, notifications.EVENTS)
         self._add_nodes()
@@ -302,9 +312,12 @@ class VirtualCluster:
 
     # Processes
 
-    def run(self, name: str, doom: Doom | None = None) -> tuple[str, bool]:
-        """Run a module once, as its loop does; return what it says ("" if it was struck), and whether to run again."""
+    def run(self, name: str, doom: Doom | None = None) -> str:
+        """Run a module once, as its loop does; return what it says ("" if it was struck)."""
         process, word, again = self.processes[name], "", True
+        self.listen()
+        self.told.discard(name)
+        self.ordered.clear()
         process.doom = doom
         self.counts.seen[name] += 1
         assert process.module is not None
@@ -321,16 +334,20 @@ class VirtualCluster:
                 if name == "launcher":
                     self.close_channels()
                 process.die()
+            self.told.add(name)
             self.note(f"{name}: {type(error).__name__}")
         except psycopg.Error as error:
             if process.strand is not None:  # another process was faster: the module ends, and begins anew
                 self.note(f"{name}: {type(error).__name__}")
                 process.die()
-                return "", True
+                self.told.add(name)
+                return ""
             kind = "refused" if is_refusal(error) else "failed"
             raise Wrong(f"{name}: {kind} by the database: {error}") from error
         process.doom = None
-        return word, again
+        if again:
+            self.told.add(name)
+        return word
 
     def act(self, user: str, what: Callable[[UserSession], Any], doom: Doom | None = None) -> tuple[bool, Any]:
         """Let a user run a command; return whether there was an answer, and it."""
@@ -345,13 +362,13 @@ class VirtualCluster:
             process.doom = None
         return True, found
 
-    def woken(self) -> set[str]:
-        """Return the modules that the automaton would tell to run, for what was announced since the last time.
+    def listen(self) -> None:
+        """Have modules told as the automaton does, for what was announced since the last time.
 
         The server passes on what it has when it answers: what was announced before ``rows`` were last read.
         """
         heard = self._ear.drain()
-        return {name for payload in heard for name in REACTIONS.get(payload, ()) if name in self.processes}
+        self.told |= {name for payload in heard for name in REACTIONS.get(payload, ()) if name in self.processes}
 
     # Time and messages
 
@@ -408,9 +425,9 @@ class VirtualCluster:
 
     def _delay(self) -> int:
         draw = self.chance.random()
-        if self.calm or draw < 0.7:
+        if draw >= self.slow:
             return self.chance.randrange(1, 30_000)
-        return self.chance.randrange(1, 2 * SECOND if draw < 0.95 else 60 * SECOND)
+        return self.chance.randrange(1, 2 * SECOND if draw >= self.slow / 6 else 60 * SECOND)
 
     def connect(self, node: NodeAddress) -> None:
         """Open a channel: the greeting of the node is on its way."""
@@ -421,15 +438,35 @@ class VirtualCluster:
     def send(self, name: str, command: Command) -> None:
         """Put a command on its way, now and then twice."""
         self.counts.messages += 1
+        self.ordered.append(command)
         queue = self._out[name]
-        for _ in range(2 if self.chance.random() < 0.03 else 1):
+        for _ in range(2 if self.chance.random() < self.doubled else 1):
             queue.append((max(self.clock.now + self._delay(), queue[-1][0] if queue else 0), command))
 
     def _arrive(self, name: str) -> None:
         _, command = self._out[name].popleft()
+        if self.broken and self.chance.random() < self.broken:
+            self._break(name, command)
+            return
         self.note(f"{name} hears {type(command).__name__} {_keys(command)}")
         self._deliver(name, command)
         self._collect()
+
+    def _break(self, name: str, command: Command) -> None:
+        """Lose the channel before a command arrives, or after; its agent may die of it, or its node."""
+        how = self.chance.choice(("before", "after", "agent", "node") if isinstance(command, Start) else _BREAKS)
+        self.note(f"{name} breaks at {type(command).__name__} {_keys(command)}: {how}")
+        node = self.nodes.node(name)
+        if how == "agent":
+            node.deaf, deaf = True, node.deaf
+            self._deliver(name, command)
+            node.deaf = deaf
+        elif how != "before":
+            self._deliver(name, command)
+        if how == "node":
+            self.reboot(name, keep_state=self.chance.random() < 0.5)
+        else:
+            self.lose(name)
 
     def _deliver(self, name: str, command: Command) -> None:
         self.nodes.send(name, command)
@@ -442,8 +479,10 @@ class VirtualCluster:
         """Put what nodes said on its way."""
         for name, report in self.nodes.inbox.drain():
             queue = self._back[name]
-            for _ in range(2 if self.chance.random() < 0.03 and not isinstance(report, Ready) else 1):
-                queue.append((max(self.clock.now + self._delay(), queue[-1][0] if queue else 0), report))
+            silence = _SILENCE if report == ChannelLost(self.nodes.node(name).unreachable) else 0
+            for _ in range(2 if self.chance.random() < self.doubled and not isinstance(report, Ready) else 1):
+                at = self.clock.now + silence + self._delay()
+                queue.append((max(at, queue[-1][0] if queue else 0), report))
             if len(queue) > 1 and self.chance.random() < 0.1 and _apart(queue[-1][1], queue[-2][1]):
                 (earlier, first), (later, second) = queue[-2], queue[-1]
                 queue[-2], queue[-1] = (earlier, second), (later, first)
@@ -457,7 +496,7 @@ class VirtualCluster:
         elif isinstance(report, ChannelLost):
             self.opened.discard(name)
         if self.wire is not None:
-            self.counts.heard += 1
+            self.told.add("launcher")
             self.wire.inbox.put(name, [report])
 
     def cut_channel(self, name: str) -> None:
@@ -486,7 +525,7 @@ class VirtualCluster:
     def mend(self, name: str) -> None:
         """Let a node be reached again, and do all it is told; its agent begins anew if it did not."""
         node = self.nodes.node(name)
-        node.unreachable = node.refusal = node.problem = ""
+        node.unreachable = node.refusal = node.problem = node.resize_problem = ""
         if node.deaf:
             node.deaf = False
             self.lose(name)
@@ -495,7 +534,7 @@ class VirtualCluster:
         """Crash a node."""
         node = self.nodes.node(name)
         self.left[name].clear()
-        self.disturbed |= {key.job for key, job in node.jobs.items() if job.ended is None}
+        self.disturbed |= {key.job for key, job in node.jobs.items() if job.ended is None or not keep_state}
         self.lose(name)
         self.nodes.reboot(name, keep_state)
         self.nodes.inbox.drain()

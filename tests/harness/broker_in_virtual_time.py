@@ -264,7 +264,8 @@ def _policy(policy: QueuePolicy) -> MachinePolicy:
 def by_the_modules(server: str, template: str, scenario: GridScenario) -> Told:
     """Run a scenario by the modules of a broker, in a database of its own."""
     clock = Clock()
-    with clock.rules(), virtual_time.database(server, template) as database:
+    with clock.rules(), virtual_time.database(server, template) as dsn:
+        database = Database(dsn)
         broker = BrokerInVirtualTime(database, scenario, clock)
         try:
             return broker.run()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Protocol
@@ -96,6 +96,27 @@ class Clock:
             patch.object(recalling, "datetime", Dates),
         ):
             yield
+
+
+# Tables that are not empty files.
+_FILLED = """
+    SELECT relname FROM pg_class
+    WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND pg_relation_size(oid) > 0 ORDER BY relname
+"""
+_UNTRIED = "SET LOCAL session_replication_role = replica; SET LOCAL client_min_messages = error"
+_RESTART = """
+    SELECT setval(format('%I.%I', schemaname, sequencename), start_value, false) FROM pg_sequences
+    WHERE schemaname = 'public' AND last_value IS NOT NULL
+"""
+
+
+def _rows_of(connection: psycopg.Connection[Any], tables: Iterable[str]) -> dict[str, bytes]:
+    """Return what tables have in them."""
+    found = {}
+    for name in tables:
+        with connection.cursor().copy(sql.SQL("COPY {} TO STDOUT").format(sql.Identifier(name))) as copy:
+            found[name] = b"".join(bytes(part) for part in copy)
+    return found
 
 
 class Watch(Protocol):
@@ -192,6 +213,24 @@ class Database:
     def __init__(self, dsn: str) -> None:
         self.dsn = dsn
         self._idle: list[tuple[abc.PGconn, PrepareManager]] = []
+        with psycopg.connect(dsn) as connection:
+            self._first = _rows_of(connection, [name for (name,) in connection.execute(_FILLED)])
+
+    def renew(self) -> None:
+        """Put everything back as it was when this object was made; nobody may have a session."""
+        with psycopg.connect(self.dsn) as connection:
+            present = _rows_of(connection, self._first)
+            filled = [name for (name,) in connection.execute(_FILLED)]
+            changed = [name for name in filled if present.get(name, b"") != self._first.get(name)]
+            if changed:
+                connection.execute(_UNTRIED)
+                names = sql.SQL(", ").join(map(sql.Identifier, changed))
+                connection.execute(sql.SQL("TRUNCATE {} CASCADE").format(names))
+            for name, rows in self._first.items():
+                if not _rows_of(connection, [name])[name]:
+                    with connection.cursor().copy(sql.SQL("COPY {} FROM STDIN").format(sql.Identifier(name))) as copy:
+                        copy.write(rows)
+            connection.execute(_RESTART)
 
     def connect(self, watch: Watch | None = None) -> Session:
         """Open a session as modules do."""
@@ -241,13 +280,13 @@ def template(server: str) -> Iterator[str]:
 
 
 @contextmanager
-def database(server: str, template: str) -> Iterator[Database]:
-    """Make a database from a template; it is dropped at the end."""
+def database(server: str, template: str) -> Iterator[str]:
+    """Make a database from a template, and return its DSN; it is dropped at the end."""
     name = f"virtual_{uuid.uuid4().hex}"
     with psycopg.connect(server, dbname="postgres", autocommit=True) as maintenance:
         create = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
         maintenance.execute(create.format(sql.Identifier(name), sql.Identifier(template)))
         try:
-            yield Database(make_conninfo(server, dbname=name, options=_OPTIONS))
+            yield make_conninfo(server, dbname=name, options=_OPTIONS)
         finally:
             maintenance.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
