@@ -22,18 +22,6 @@ from oarpy.model.errors import UsageError
 _NUMBERS = re.compile(r"(\d+)")
 _DIGITS = 20
 """A longer number is compared as text."""
-_INSTANT = re.compile(r"\b(at|until) (\d{9,11})(?:\.\d+)?\b")
-
-
-def dated(reason: str) -> str:
-    """Replace epoch seconds after "at" and "until" by local dates.
-
-    >>> dated("held until something, quota of 5000000000")
-    'held until something, quota of 5000000000'
-    """
-    return _INSTANT.sub(lambda found: f"{found[1]} {local_date(float(found[2]))}", reason)
-
-
 JsonValue: TypeAlias = "str | int | float | bool | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 Document: TypeAlias = "str | int | float | bool | Sequence[object] | Mapping[str, object] | None"
 """What is shown as JSON: a value, or a TypedDict, which names the keys for readers, the type checker and OpenAPI."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import msgspec
 from msgspec import Struct
@@ -292,27 +292,82 @@ _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Reason)
 
 
-def reason_json(reason: Reason) -> str:
-    """Return the reason as JSON, without what it has no value for."""
-    return _ENCODER.encode(reason).decode()
+def reason_json(reason: Reason) -> str | None:
+    """Return the reason as JSON, without what it has no value for; None where there is none."""
+    return None if reason is NO_REASON else _ENCODER.encode(reason).decode()
 
 
-def reason_record(reason: Reason) -> dict[str, Any]:
-    """Return the reason as an object of JSON."""
-    record: dict[str, Any] = msgspec.to_builtins(reason)
+class QuotaLimitDocument(TypedDict):
+    """A quota that binds; what is missing is no limit, or has no end."""
+
+    rule: str
+    resources: NotRequired[float]
+    jobs: NotRequired[float]
+    resource_hours: NotRequired[float]
+    passing: NotRequired[bool]
+    period: NotRequired[str]
+    end: NotRequired[float]
+
+
+class NamedOutageDocument(TypedDict):
+    """Nodes that are not available, and when (epoch seconds); what is missing is already, or for good."""
+
+    what: str
+    begin: NotRequired[float]
+    end: NotRequired[float]
+
+
+class ShortAmountDocument(TypedDict):
+    """A consumable of which too little is left on blocks of a level."""
+
+    name: str
+    asked: int
+    level: str
+    left: Sequence[tuple[str, int]]
+    more: NotRequired[int]
+
+
+class ReasonDocument(TypedDict):
+    """Why a job waits, for programs (epoch seconds); ``kind`` says which other keys are there, and what they mean."""
+
+    kind: str
+    subject: NotRequired[str]
+    jobs: NotRequired[Sequence[int]]
+    more_jobs: NotRequired[int]
+    until: NotRequired[float]
+    at: NotRequired[float]
+    end: NotRequired[float]
+    start_by: NotRequired[float]
+    end_by: NotRequired[float]
+    security: NotRequired[float]
+    young: NotRequired[Sequence[int]]
+    more_young: NotRequired[int]
+    count: NotRequired[int]
+    wanted: NotRequired[int]
+    quota: NotRequired[QuotaLimitDocument]
+    quota_until: NotRequired[float]
+    outages: NotRequired[Sequence[NamedOutageDocument]]
+    more_outages: NotRequired[int]
+    amounts: NotRequired[Sequence[ShortAmountDocument]]
+    because: NotRequired[ReasonDocument]
+
+
+def reason_record(reason: Reason) -> ReasonDocument | None:
+    """Return the reason as an object of JSON, without what it has no value for; None where there is none."""
+    if reason.kind is Why.UNEXPLAINED:
+        return None
+    record: ReasonDocument = msgspec.to_builtins(reason)
     return record
 
 
-def read_reason(record: object) -> Reason | None:
-    """Return the reason that JSON, as text or read already, is of; None for nothing, or one of a later version."""
-    if not record:
-        return None
-    try:
-        if isinstance(record, str | bytes):
-            return _DECODER.decode(record)
-        return msgspec.convert(record, Reason)
-    except msgspec.ValidationError:
-        return None
+def reason_of(text: str, data: str | None) -> Reason:
+    """Return the reason that is stored as ``data``, JSON; where that is missing or of a later version, the ``text``."""
+    if data is not None:
+        try:
+            return _DECODER.decode(data)
+        except msgspec.ValidationError:
+            return words(text)
+    return words(text)
 
 
 def _date(instant: float | None, show: Show) -> str:

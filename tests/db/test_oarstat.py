@@ -134,6 +134,7 @@ def test_json_has_the_keys_of_oar(connection: Connection, shell: Shell) -> None:
         "cpu_seconds": None, "memory_peak": None,
         "stdout_file": "", "stderr_file": "",
         "initial_request": "oarsub date", "reserved_resources": [], "verdict": None, "reason": None,
+        "reason_data": None,
     }  # fmt: skip
     assert document["2"]["dependencies"] == [1]
     assert document["2"]["resubmit_job_id"] == 1

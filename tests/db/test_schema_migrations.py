@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -16,7 +17,9 @@ import psycopg.sql
 import pytest
 
 from oarpy.model.errors import OarpyError
+from oarpy.model.reasons import words
 from oarpy.modules.accounting import account
+from oarpy.store.passes import verdict_history
 from oarpy.store.schema import migrations
 from oarpy.store.schema.checks.catalog import describe
 from oarpy.store.schema.checks.check import check
@@ -368,6 +371,20 @@ def test_rows_that_nobody_can_mend_are_named(older_dsn: str) -> None:
     with pytest.raises(OarpyError, match="had a resource at one time: jobs 8 and 12 resource 1"):
         migrations.upgrade(older_dsn)
     assert migrations.current(older_dsn) == OLDEST
+
+
+def test_what_was_said_of_jobs_that_wait_is_kept_in_words(older_dsn: str) -> None:
+    migrations.upgrade(older_dsn)
+    migrations.downgrade(older_dsn, "0076")
+    with psycopg.connect(older_dsn, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO verdict_changes (job_id, at, verdict, reason, queue_name, queue_priority, queue_order)"
+            " VALUES (1, now(), 'held', 'held, as it was said', 'default', 1, 'fifo')"
+        )
+    migrations.upgrade(older_dsn)
+    with psycopg.connect(older_dsn) as connection:
+        told = verdict_history.verdict_at(connection, [1], time.time() + 60)[1]
+        assert (told.reason, str(told.reason)) == (words("held, as it was said"), "held, as it was said")
 
 
 def test_one_revision_up_and_down(dsn: str, next_revision: Path) -> None:

@@ -66,6 +66,33 @@ def test_a_job_is_submitted_seen_held_resumed_and_deleted(site: Site) -> None:
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "failed")
 
 
+def test_programs_are_told_why_a_job_waits(site: Site) -> None:
+    holder = site.submit()
+    run_pass(site.connection)
+    job = site.submit(alternatives=["/nodes=3,walltime=1:0:0"])
+    run_pass(site.connection)
+    where = f"/api/v1/jobs/{job}"
+
+    def read(path: str) -> dict[str, Any]:
+        return dict(site.client.get(path, headers=site.ann).json())
+
+    full, why = read(where), read(f"{where}/why")
+    (brief,) = (one for one in read("/api/v1/jobs")["items"] if one["job_id"] == job)
+    told = brief["reason_data"]
+    assert (told["kind"], told["jobs"], full["reason_data"]) == ("busy", [holder], told)
+    assert told["until"] == brief["predicted"]
+    assert (why["reason_data"]["kind"], why["stored"]["reason_data"]) == ("busy", told)
+    assert brief["reason"] == full["reason"] == why["stored"]["reason"]
+    assert brief["reason"].endswith(f"when job {holder} should be over, 60 s of security time included")
+    # what was said before reasons were kept for programs
+    site.connection.execute("UPDATE gantt_predictions SET reason = 'as it was said', reason_data = NULL")
+    assert read(where)["reason_data"] == {"kind": "words", "subject": "as it was said"}
+    assert read(where)["reason"] == "as it was said"
+    site.client.delete(where, headers=site.ann)
+    assert read(where)["reason_data"] == {"kind": "words", "subject": read(where)["reason"]}
+    assert read(where)["reason"].startswith("Killing: ")
+
+
 def test_a_list_is_read_by_pages(site: Site) -> None:
     jobs = [site.submit(name=name) for name in "abcde"]
     seen: list[int] = []

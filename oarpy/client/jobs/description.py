@@ -12,6 +12,7 @@ from oarpy.client.rendering import local_date, one_line
 from oarpy.model.amounts import format_amount
 from oarpy.model.durations import format_duration
 from oarpy.model.file_names import file_name
+from oarpy.model.reasons import ReasonDocument, reason_record, sentence
 from oarpy.model.states import FINAL_STATES, ExtensionState, JobState
 from oarpy.scheduler.forecast.start_intervals import FEWEST, LEVEL
 from oarpy.store.events import Event
@@ -131,6 +132,7 @@ class JobDocument(SharedJobDocument):
     stopTime: int | None
     scheduledStart: int | None
     reserved_resources: Sequence[int]
+    reason_data: ReasonDocument | None
 
 
 class _Extra(TypedDict, total=False):
@@ -189,7 +191,8 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
         "cpu_seconds": row.cpu_seconds,
         "memory_peak": row.memory_peak,
         "verdict": row.verdict or None,
-        "reason": row.reason or None,
+        "reason": sentence(row.why, local_date) or None,
+        "reason_data": reason_record(row.why),
     }
     if environment is not None:
         document["environment"] = environment if private else None
@@ -220,7 +223,7 @@ def as_text(job: JobDetails, *, private: bool) -> str:
         "wanted_resources": wanted_resources(job),
         **({"initial_request": row.initial_request} if private else {}),
         "message": row.message,
-        "reason": row.reason,
+        "reason": sentence(row.why, local_date),
         "events": ", ".join(event_line(event).rstrip() for event in job.events),
         "state": row.state,
         "dependencies": " ".join(map(str, job.dependencies)),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 from oarpy.client.jobs.description import ExpectedStartDocument, exit_text, expected_record, expected_sentence
 from oarpy.client.jobs.explanation import Explanation
 from oarpy.client.rendering import Report, TwoForms, local_date, one_line
 from oarpy.model.durations import format_duration
-from oarpy.model.reasons import reason_record, sentence
+from oarpy.model.reasons import ReasonDocument, reason_record, sentence
 from oarpy.model.states import JobState
 from oarpy.scheduler.explain.blocking_jobs import Holder, QuotaUse
 from oarpy.scheduler.explain.counterfactuals import Counterfactuals, Shortage
@@ -42,6 +42,7 @@ class StoredDocument(TypedDict):
 
     verdict: str | None
     reason: str | None
+    reason_data: ReasonDocument | None
     start: float | None
     pass_at: float
 
@@ -169,7 +170,7 @@ class ShortageDocument(TypedDict):
 class _AnswerDocument(TypedDict):
     verdict: str
     reason: str
-    reason_data: Mapping[str, Any]
+    reason_data: ReasonDocument | None
     start: float | None
     resources: int
     alternative: int | None
@@ -196,7 +197,7 @@ class WhyDocument(TypedDict):
     held_up_by: NotRequired[Sequence[int]]
     verdict: NotRequired[str]
     reason: NotRequired[str]
-    reason_data: NotRequired[Mapping[str, Any]]
+    reason_data: NotRequired[ReasonDocument | None]
     start: NotRequired[float | None]
     resources: NotRequired[int]
     alternative: NotRequired[int | None]
@@ -233,7 +234,8 @@ def _record(explanation: Explanation) -> WhyDocument:
         "sentences": lines,
         "stored": {
             "verdict": found.verdict or None,
-            "reason": found.reason or None,
+            "reason": sentence(found.why, local_date) or None,
+            "reason_data": reason_record(found.why),
             "start": found.predicted,
             "pass_at": found.passed,
         },

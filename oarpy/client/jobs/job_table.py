@@ -22,6 +22,7 @@ from oarpy.client.rendering import (
     local_date,
 )
 from oarpy.model.errors import UsageError
+from oarpy.model.reasons import sentence
 from oarpy.model.states import JobState
 from oarpy.store.jobs.job_listing import ArrayProgress, ListedJob
 
@@ -143,7 +144,8 @@ def duration(job: ListedJob, now: float) -> str:
 def message(job: ListedJob, now: float) -> str:
     """Return the job's message, followed by when it is expected to start and the reason why it still waits."""
     told = expected(job, now)
-    waits = f"{told}: {job.reason}" if told and job.reason else told or job.reason
+    reason = sentence(job.why, local_date)
+    waits = f"{told}: {reason}" if told and reason else told or reason
     return f"{job.message} ({waits})".lstrip() if waits else job.message
 
 

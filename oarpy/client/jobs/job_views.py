@@ -7,8 +7,10 @@ from typing import TypedDict
 
 from oarpy.client.jobs import description
 from oarpy.client.jobs.selection import parse_user
+from oarpy.client.rendering import local_date
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, UsageError
+from oarpy.model.reasons import ReasonDocument, reason_record, sentence
 from oarpy.model.states import JobState
 from oarpy.store.jobs import details, scope
 from oarpy.store.jobs.details import JobDetails
@@ -61,6 +63,7 @@ class ListedJobDocument(TypedDict):
     walltime: float | None
     predicted: float | None
     reason: str | None
+    reason_data: ReasonDocument | None
 
 
 def brief(job: ListedJob) -> ListedJobDocument:
@@ -80,7 +83,8 @@ def brief(job: ListedJob) -> ListedJobDocument:
         "ended": job.ended,
         "walltime": job.walltime,
         "predicted": job.predicted,
-        "reason": job.reason or None,
+        "reason": sentence(job.why, local_date) or None,
+        "reason_data": reason_record(job.why),
     }
 
 

@@ -6,10 +6,10 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from oarpy.client.rendering import JsonValue, Report, TwoForms, local_date
+from oarpy.client.rendering import Document, Report, TwoForms, local_date
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound
-from oarpy.model.reasons import NO_REASON, sentence
+from oarpy.model.reasons import NO_REASON, reason_record, sentence
 from oarpy.scheduler.order.queue_orders import QUEUE_ORDERS
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.store.jobs.job_listing import ListedJob
@@ -75,7 +75,7 @@ def precedence(session: Session, job: int, other: int) -> Precedence:
     return Precedence(job, other, because, text, theirs.at, theirs, waited)
 
 
-def report(found: Precedence) -> Report[dict[str, JsonValue]]:
+def report(found: Precedence) -> Report[dict[str, Document]]:
     """Return why the other job was started before."""
     return TwoForms(lambda: _text(found), lambda: _record(found))
 
@@ -91,7 +91,7 @@ def _text(found: Precedence) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _record(found: Precedence) -> dict[str, JsonValue]:
+def _record(found: Precedence) -> dict[str, Document]:
     """Return the JSON object of ``oarstat --why JOB --before JOB -J``."""
     return {
         "job_id": found.job,
@@ -104,13 +104,14 @@ def _record(found: Precedence) -> dict[str, JsonValue]:
     }
 
 
-def _row(row: VerdictRow | None) -> JsonValue:
+def _row(row: VerdictRow | None) -> Document:
     if row is None:
         return None
     return {
         "at": row.at,
         "verdict": row.verdict,
         "reason": sentence(row.reason, local_date),
+        "reason_data": reason_record(row.reason),
         "predicted_start": row.start,
         "queue": row.queue,
         "queue_priority": row.priority,

@@ -10,10 +10,10 @@ from oarpy.client.jobs import job_table
 from oarpy.client.jobs.reports import Question
 from oarpy.client.past import gantt_chart
 from oarpy.client.past.gantt_chart import GanttDocument
-from oarpy.client.rendering import Column, Document, JsonValue, Look, Report, Table, TwoForms, json_text, local_date
+from oarpy.client.rendering import Column, Document, Look, Report, Table, TwoForms, json_text, local_date
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound
-from oarpy.model.reasons import sentence
+from oarpy.model.reasons import reason_record, sentence
 from oarpy.store.jobs.scope import JobScope
 from oarpy.store.passes import verdict_history
 from oarpy.store.past import instants
@@ -39,7 +39,7 @@ def states(session: Session, at: datetime, question: Question) -> str:
 def document(session: Session, at: datetime, question: Question) -> str:
     """Return the JSON object of jobs as they were, by id."""
     jobs = instants.jobs_at(session.connection, at, question.scope())
-    found: dict[str, JsonValue] = {
+    found: dict[str, Document] = {
         str(job.job_id): {
             "Job_Id": job.job_id,
             "array_id": job.array_id,
@@ -48,7 +48,8 @@ def document(session: Session, at: datetime, question: Question) -> str:
             "queue": job.queue,
             "owner": job.user,
             "state": job.state,
-            "reason": job.reason,
+            "reason": sentence(job.why, local_date),
+            "reason_data": reason_record(job.why),
             "submissionTime": job.submitted,
             "startTime": job.started,
             "stopTime": job.ended,
@@ -101,13 +102,14 @@ def why(session: Session, job: int, at: datetime) -> Report[Document]:
         raise NotFound(f"there was no job {job} at {local_date(at.timestamp())}", hint="oarstat -f tells its dates")
     verdict = verdict_history.verdict_at(session.connection, [job], at.timestamp()).get(job)
     waits = found.state in ("Hold", "Waiting", "toAckReservation")
-    record: dict[str, JsonValue] = {"job_id": job, "at": at.timestamp(), "state": found.state}
+    record: dict[str, Document] = {"job_id": job, "at": at.timestamp(), "state": found.state}
     lines = [f"At {local_date(at.timestamp())}, job {job} of {found.user} was {found.state}."]
     if verdict is not None and waits:
         record |= {
             "verdict": verdict.verdict,
             "since": verdict.at,
             "reason": sentence(verdict.reason, local_date),
+            "reason_data": reason_record(verdict.reason),
             "predicted_start": verdict.start,
             "queue": verdict.queue,
             "queue_priority": verdict.priority,

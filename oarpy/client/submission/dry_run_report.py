@@ -13,7 +13,7 @@ from oarpy.client.rendering import local_date, one_line
 from oarpy.client.submission.dry_run import DryRun, Forecast, Place, PredictedStart, Way
 from oarpy.client.submission.report import trace_lines
 from oarpy.model.durations import format_duration
-from oarpy.model.reasons import sentence
+from oarpy.model.reasons import ReasonDocument, reason_record, sentence
 from oarpy.model.request import parse_request
 from oarpy.model.submission import Submission
 from oarpy.scheduler.forecast.start_intervals import LEVEL
@@ -37,6 +37,7 @@ class ForecastDocument(PlaceDocument):
 
     verdict: str
     reason: str
+    reason_data: ReasonDocument | None
 
 
 class AlternativeDocument(PlaceDocument):
@@ -92,6 +93,7 @@ class ForetoldReservationDocument(TypedDict):
 class _PredictionDocument(TypedDict):
     verdict: str
     reason: str
+    reason_data: ReasonDocument | None
     queue: str | None
     project: str | None
     types: Sequence[str]
@@ -128,6 +130,7 @@ class DryRunDocument(TypedDict):
     project: NotRequired[str | None]
     types: NotRequired[Sequence[str]]
     properties: NotRequired[str]
+    reason_data: NotRequired[ReasonDocument | None]
     start: NotRequired[float | None]
     end: NotRequired[float | None]
     resources: NotRequired[int]
@@ -317,7 +320,12 @@ def _when(forecast: Forecast) -> str:
 
 def _forecast_record(forecast: Forecast) -> ForecastDocument:
     place = _place_record(forecast.place)
-    return {"verdict": str(forecast.verdict), "reason": sentence(forecast.reason, local_date), **place}
+    return {
+        "verdict": str(forecast.verdict),
+        "reason": sentence(forecast.reason, local_date),
+        "reason_data": reason_record(forecast.reason),
+        **place,
+    }
 
 
 def _expected_record(found: PredictedStart) -> ForetoldStartDocument | None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from oarpy.client.rendering import JsonValue, dated, local_date
+from oarpy.client.rendering import JsonValue, local_date
 from oarpy.client.session import Session
 from oarpy.client.submission import submission
 from oarpy.model.errors import AdmissionRefused, NotFound, OarpyError, Unreachable, UsageError
@@ -191,7 +191,7 @@ def as_text(answer: ResizeAnswer) -> str:
         return f"Accepted: nothing is pending any more for job {answer.job}.\n"
     start, reason = answer.pending.get("start"), answer.pending.get("reason")
     when = f", foreseen for {local_date(start)}" if isinstance(start, int | float) else ""
-    return f"Pending for job {answer.job}{when}{f': {dated(str(reason))}' if reason else ''}.\n"
+    return f"Pending for job {answer.job}{when}{f': {reason}' if reason else ''}.\n"
 
 
 def record(answer: ResizeAnswer) -> JsonValue:

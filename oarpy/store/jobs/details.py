@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from psycopg.sql import SQL
 
 from oarpy.model.dependency import Dependency
+from oarpy.model.reasons import Reason, reason_of
 from oarpy.model.request import Consumption, Group, Level, ResourceRequest
 from oarpy.store.database import Connection
 from oarpy.store.events import Event, job_events
@@ -55,9 +56,16 @@ class JobRow:
     initial_request: str
     verdict: str
     reason: str
+    reason_data: str | None
+    """The reason as JSON; None where ``reason`` has all that is known."""
     predicted: float | None
     cpu_seconds: float | None
     memory_peak: int | None
+
+    @property
+    def why(self) -> Reason:
+        """Why the job waits, as the last pass has it; or why it is being killed."""
+        return reason_of(self.reason, self.reason_data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +93,7 @@ _JOBS = f"""
            extract(epoch FROM j.submitted_at)::float8, extract(epoch FROM j.started_at)::float8,
            extract(epoch FROM j.ended_at)::float8, s.initial_request,
            coalesce(g.verdict, ''), coalesce({reason_of_kill("j", "k")}, g.reason, ''),
+           CASE WHEN {reason_of_kill("j", "k")} IS NULL THEN g.reason_data::text END,
            extract(epoch FROM coalesce(g.start_time, gate.opens_at, gate.expected_at))::float8, j.cpu_seconds,
            j.memory_peak, {TOLD_COLUMNS}
     FROM jobs j JOIN submissions s ON s.submission_id = j.submission_id

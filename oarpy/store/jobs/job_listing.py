@@ -11,6 +11,7 @@ from typing import LiteralString
 
 from psycopg.sql import SQL
 
+from oarpy.model.reasons import Reason, reason_of
 from oarpy.store.database import Connection
 from oarpy.store.jobs.kill_requests import OPEN_REQUEST, reason_of_kill
 from oarpy.store.jobs.scope import JobScope
@@ -38,12 +39,19 @@ class ListedJob:
     ended: float | None
     predicted: float | None
     reason: str
+    reason_data: str | None
+    """The reason as JSON; None where ``reason`` has all that is known."""
     exit_status: int | None
     earliest: float | None
     latest: float | None
     walltime: float | None
     end_events: Sequence[str]
     """Of one in Error: the kinds of its events, in order."""
+
+    @property
+    def why(self) -> Reason:
+        """Why the job waits, as the last pass has it; or why it is being killed."""
+        return reason_of(self.reason, self.reason_data)
 
 
 # The summary of a job begins with how many resources it asked for: of one that grows and shrinks, what it has now.
@@ -69,6 +77,7 @@ _LIST = f"""
            extract(epoch FROM j.ended_at)::float8,
            extract(epoch FROM coalesce(g.start_time, gate.opens_at, gate.expected_at))::float8,
            coalesce({reason_of_kill("j", "k")}, g.reason, ''),
+           CASE WHEN {reason_of_kill("j", "k")} IS NULL THEN g.reason_data::text END,
            j.exit_status, extract(epoch FROM f.earliest_start)::float8, extract(epoch FROM f.latest_start)::float8,
            extract(epoch FROM coalesce(gate.walltime, j.walltime))::float8, {events_of_error("j")}
     FROM jobs j LEFT JOIN gantt_predictions g ON g.job_id = j.job_id

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from oarpy.model.reasons import Reason, local_instant, sentence
+from oarpy.model.reasons import Reason, local_instant, reason_json, sentence
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent
 from oarpy.store.events import log as log_events
@@ -147,17 +147,17 @@ _REFUSE = """
 
 # What was placed is foretold, unless the job asks for something else by now: the pass after this one will tell.
 _PREDICT = """
-    INSERT INTO gantt_predictions (job_id, verdict, reason, moldable_id, start_time, end_time, resources)
-    SELECT p.job_id, p.verdict, p.reason, p.moldable_id, to_timestamp(p.start_time), to_timestamp(p.end_time),
-           p.resources::int4multirange
-    FROM unnest(%(jobs)s::bigint[], %(verdicts)s::text[], %(reasons)s::text[], %(moldables)s::bigint[],
-                %(starts)s::float8[], %(ends)s::float8[], %(resources)s::text[])
-        AS p(job_id, verdict, reason, moldable_id, start_time, end_time, resources)
+    INSERT INTO gantt_predictions (job_id, verdict, reason, reason_data, moldable_id, start_time, end_time, resources)
+    SELECT p.job_id, p.verdict, p.reason, p.data::jsonb, p.moldable_id, to_timestamp(p.start_time),
+           to_timestamp(p.end_time), p.resources::int4multirange
+    FROM unnest(%(jobs)s::bigint[], %(verdicts)s::text[], %(reasons)s::text[], %(data)s::text[],
+                %(moldables)s::bigint[], %(starts)s::float8[], %(ends)s::float8[], %(resources)s::text[])
+        AS p(job_id, verdict, reason, data, moldable_id, start_time, end_time, resources)
     JOIN jobs j ON j.job_id = p.job_id AND j.state IN ('Waiting', 'Hold', 'toAckReservation')
     WHERE p.moldable_id IS NULL OR EXISTS (SELECT FROM moldable_descriptions m WHERE m.moldable_id = p.moldable_id)
     ON CONFLICT (job_id) DO UPDATE SET verdict = excluded.verdict, reason = excluded.reason,
-        moldable_id = excluded.moldable_id, start_time = excluded.start_time, end_time = excluded.end_time,
-        resources = excluded.resources
+        reason_data = excluded.reason_data, moldable_id = excluded.moldable_id, start_time = excluded.start_time,
+        end_time = excluded.end_time, resources = excluded.resources
 """
 
 # A job may have ended while a prediction was written for it: that one was there too late to end with it.
@@ -300,6 +300,7 @@ def predict(connection: Connection, predictions: Sequence[Prediction]) -> None:
                 "jobs": [one.job for one in predictions],
                 "verdicts": [one.verdict for one in predictions],
                 "reasons": [_text(one.reason) for one in predictions],
+                "data": [reason_json(one.reason) for one in predictions],
                 "moldables": [one.moldable for one in predictions],
                 "starts": [database_instant(one.start) for one in predictions],
                 "ends": [database_instant(one.end) for one in predictions],

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from oarpy.model.reasons import Reason, reason_of
 from oarpy.store.database import Connection
 from oarpy.store.passes.told_start import TOLD_COLUMNS, ToldStart
 from oarpy.store.past.reading import first_found
@@ -37,8 +38,8 @@ _STANDING = f"""
            extract(epoch FROM j.walltime + j.suspended_time + coalesce(now() - j.suspended_at, interval '0'))::float8,
            CASE WHEN j.reservation_state = 'Scheduled' THEN extract(epoch FROM j.reservation_start)::float8 END,
            EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id AND k.state <> 'done'),
-           coalesce(g.verdict, ''), coalesce(g.reason, ''), extract(epoch FROM g.start_time)::float8,
-           extract(epoch FROM p.at)::float8, j.exit_status, {TOLD_COLUMNS}
+           coalesce(g.verdict, ''), coalesce(g.reason, ''), g.reason_data::text,
+           extract(epoch FROM g.start_time)::float8, extract(epoch FROM p.at)::float8, j.exit_status, {TOLD_COLUMNS}
     FROM scheduling_passes p, jobs j LEFT JOIN gantt_predictions g ON g.job_id = j.job_id
         LEFT JOIN first_predictions f ON f.job_id = j.job_id
     WHERE j.job_id = %s
@@ -80,10 +81,16 @@ class LastAnswer:
     dying: bool
     verdict: str
     reason: str
+    reason_data: str | None
     predicted: float | None
     passed: float
     exit_status: int | None
     told: ToldStart | None = None
+
+    @property
+    def why(self) -> Reason:
+        """Why the job waits, as the last pass has it."""
+        return reason_of(self.reason, self.reason_data)
 
 
 def standing(connection: Connection, job_id: int) -> LastAnswer | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from oarpy.model.reasons import Reason, local_instant, sentence, words
+from oarpy.model.reasons import Reason, local_instant, reason_json, reason_of, sentence
 from oarpy.store.database import Connection
 
 
@@ -32,13 +32,14 @@ class VerdictRow:
 
 _NOTE = """
     INSERT INTO verdict_changes
-        (job_id, at, verdict, reason, start_time, queue_name, queue_priority, queue_order, order_key, passed)
-    SELECT job_id, statement_timestamp(), verdict, reason, to_timestamp(start_time), queue_name, priority, queue_order,
-           order_key::float8[], passed::int8multirange
-    FROM unnest(%(jobs)s::bigint[], %(verdicts)s::text[], %(reasons)s::text[],
+        (job_id, at, verdict, reason, reason_data, start_time, queue_name, queue_priority, queue_order, order_key,
+         passed)
+    SELECT job_id, statement_timestamp(), verdict, reason, data::jsonb, to_timestamp(start_time), queue_name, priority,
+           queue_order, order_key::float8[], passed::int8multirange
+    FROM unnest(%(jobs)s::bigint[], %(verdicts)s::text[], %(reasons)s::text[], %(data)s::text[],
                 %(starts)s::float8[], %(queues)s::text[], %(priorities)s::int[], %(orders)s::text[], %(keys)s::text[],
                 %(passed)s::text[])
-        AS v(job_id, verdict, reason, start_time, queue_name, priority, queue_order, order_key, passed)
+        AS v(job_id, verdict, reason, data, start_time, queue_name, priority, queue_order, order_key, passed)
 """
 
 _LAST = """
@@ -48,8 +49,8 @@ _LAST = """
 """
 
 _AT = """
-    SELECT job_id, extract(epoch FROM at)::float8, verdict, reason, extract(epoch FROM start_time)::float8, queue_name,
-           queue_priority, queue_order, order_key, passed::text
+    SELECT job_id, extract(epoch FROM at)::float8, verdict, reason, reason_data::text,
+           extract(epoch FROM start_time)::float8, queue_name, queue_priority, queue_order, order_key, passed::text
     FROM verdict_changes
     WHERE job_id = ANY(%(jobs)s) AND at <= to_timestamp(%(at)s) AND (NOT %(starts)s OR verdict = 'starts')
     ORDER BY job_id, at
@@ -69,6 +70,7 @@ def note(connection: Connection, rows: Sequence[VerdictRow]) -> None:
                 "jobs": [one.job for one in rows],
                 "verdicts": [str(one.verdict) for one in rows],
                 "reasons": [sentence(one.reason, local_instant) for one in rows],
+                "data": [reason_json(one.reason) for one in rows],
                 "starts": [None if one.start is None else min(float(one.start), _LAST_INSTANT) for one in rows],
                 "queues": [one.queue for one in rows],
                 "priorities": [one.priority for one in rows],
@@ -107,8 +109,8 @@ def prune(connection: Connection, horizon: datetime) -> int:
 def _latest(connection: Connection, jobs: Sequence[int], moment: float, *, starts: bool) -> dict[int, VerdictRow]:
     rows = connection.execute(_AT, {"jobs": list(jobs), "at": moment, "starts": starts})
     return {
-        job: VerdictRow(job, at, verdict, words(reason), start, queue, priority, order, tuple(key), passed)
-        for job, at, verdict, reason, start, queue, priority, order, key, passed in rows
+        job: VerdictRow(job, at, verdict, reason_of(text, data), start, queue, priority, order, tuple(key), passed)
+        for job, at, verdict, text, data, start, queue, priority, order, key, passed in rows
     }
 
 

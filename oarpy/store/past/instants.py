@@ -26,7 +26,7 @@ _JOBS = f"""
                j.submitted_at, CASE WHEN j.started_at <= i.at THEN j.started_at END AS started_at,
                CASE WHEN j.ended_at <= i.at THEN j.ended_at END AS ended_at,
                CASE WHEN j.ended_at <= i.at THEN j.exit_status END AS exit_status, v.start_time, v.reason,
-               f.earliest_start, f.latest_start, j.walltime
+               v.reason_data, f.earliest_start, f.latest_start, j.walltime
         FROM instant i CROSS JOIN jobs j
             JOIN job_state_logs l ON l.job_id = j.job_id AND l.during @> i.at
             LEFT JOIN LATERAL (
@@ -38,8 +38,9 @@ _JOBS = f"""
     SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, j.queue_name, j.state, j.message,
            extract(epoch FROM j.submitted_at)::float8, extract(epoch FROM j.started_at)::float8,
            extract(epoch FROM j.ended_at)::float8, extract(epoch FROM j.start_time)::float8, coalesce(j.reason, ''),
-           j.exit_status, extract(epoch FROM j.earliest_start)::float8, extract(epoch FROM j.latest_start)::float8,
-           extract(epoch FROM j.walltime)::float8, {events_of_error("j")}
+           j.reason_data::text, j.exit_status, extract(epoch FROM j.earliest_start)::float8,
+           extract(epoch FROM j.latest_start)::float8, extract(epoch FROM j.walltime)::float8,
+           {events_of_error("j")}
     FROM past j WHERE {{where}} ORDER BY j.job_id
 """  # noqa: S608 - an expression of the source
 

@@ -19,7 +19,9 @@ from sqlalchemy import (
     Double,
     FromClause,
     Select,
+    Text,
     and_,
+    case,
     cast,
     exists,
     extract,
@@ -176,6 +178,9 @@ def live_counts(connection: Connection) -> dict[str, int]:
     return dict(connection.execute("SELECT state, count(*) FROM jobs WHERE is_live(state) GROUP BY state").fetchall())
 
 
+_killing: ColumnElement[str | None] = literal_column(reason_of_kill("jobs", "kill_requests"))
+
+
 def _columns() -> list[ColumnElement[Any]]:
     """Return a column for each field of a listed job."""
     found: dict[str, ColumnElement[Any]] = {
@@ -186,7 +191,8 @@ def _columns() -> list[ColumnElement[Any]]:
         "started": _epoch(jobs.c.started_at),
         "ended": _epoch(jobs.c.ended_at),
         "predicted": _epoch(predictions.c.start_time),
-        "reason": func.coalesce(literal_column(reason_of_kill("jobs", "kill_requests")), predictions.c.reason, ""),
+        "reason": func.coalesce(_killing, predictions.c.reason, ""),
+        "reason_data": case((_killing.is_(None), cast(predictions.c.reason_data, Text))),
         "earliest": _epoch(first_predictions.c.earliest_start),
         "latest": _epoch(first_predictions.c.latest_start),
         "walltime": _epoch(jobs.c.walltime),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Double, ForeignKey, Index, Integer, Text, text
+from typing import Any
+
+from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, Index, Integer, Text, text
 from sqlalchemy.dialects.postgresql import (
     ARRAY,
     INT4MULTIRANGE,
@@ -82,6 +84,17 @@ reserved_resources = table(
     ),
 )
 
+
+def _reason_data() -> Column[Any]:
+    return column(
+        "reason_data",
+        JSONB,
+        "the same for programs; NULL where nothing but the words is known",
+        optional=True,
+        check="jsonb_typeof(reason_data) = 'object'",
+    )
+
+
 gantt_predictions = table(
     "gantt_predictions",
     "what the last scheduling pass found for each job that has not started",
@@ -104,6 +117,7 @@ gantt_predictions = table(
     column("start_time", INSTANT, "predicted start, NULL without a prediction", optional=True),
     column("end_time", INSTANT, "predicted start plus walltime", optional=True),
     column("resources", INT4MULTIRANGE, "numbers of the predicted resources", default="{}"),
+    _reason_data(),
     rule("gantt_predictions_check", "(start_time IS NULL) = (end_time IS NULL)"),
     rule("gantt_predictions_check1", "(start_time IS NULL) = (moldable_id IS NULL)"),
 )
@@ -174,6 +188,7 @@ verdict_changes = table(
     column("queue_order", Text, "what ordered the queue then"),
     column("order_key", ARRAY(Double), "what it was ordered by: the least goes first", default="{}"),
     column("passed", INT8MULTIRANGE, "of a start: the jobs before it in the order that still waited", default="{}"),
+    _reason_data(),
     Index("verdict_changes_job", "job_id", "at"),
     Index("verdict_changes_at", "at", postgresql_using="brin"),
 )

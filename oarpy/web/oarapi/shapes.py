@@ -187,7 +187,7 @@ def detailed(session: Session, job: JobDetails) -> OarJobDetails:
         "stopTime": "stop_time",
         "scheduledStart": "scheduled_start",
     }
-    left_out = ("assigned_resources", "assigned_network_address", "reserved_resources", "job_user")
+    left_out = ("assigned_resources", "assigned_network_address", "reserved_resources", "job_user", "reason_data")
     renamed = {names.get(name, name): value for name, value in shown.items() if name not in left_out}
     more = {
         "resources": resources_of(job),

@@ -14,7 +14,6 @@ from starlette.responses import Response
 from oarpy.client.jobs.description import end_reason
 from oarpy.client.jobs.job_table import expected
 from oarpy.client.jobs.job_views import known_states
-from oarpy.client.rendering import dated
 from oarpy.model.errors import UsageError
 from oarpy.model.states import JobState
 from oarpy.store.jobs.job_listing import ListedJob, database_time
@@ -177,7 +176,7 @@ def shown_job(job: ListedJob, size: JobSize, now: float) -> dict[str, Any]:
         "lasted": lasted,
         "failed": failed,
         "told": expected(job, now),
-        "why": dated(job.reason) if waits else end_reason(job.state, job.exit_status, job.end_events) if failed else "",
+        "why": job.why if waits else end_reason(job.state, job.exit_status, job.end_events) if failed else "",
     }
 
 

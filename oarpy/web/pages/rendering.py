@@ -8,6 +8,7 @@ import socket
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
+from itertools import zip_longest
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -17,7 +18,8 @@ from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from oarpy import installed_version
-from oarpy.client.rendering import dated
+from oarpy.client.rendering import local_date
+from oarpy.model.reasons import Reason, Why, sentence
 from oarpy.web.api import PREFIX
 from oarpy.web.identity import CSRF_FIELD, Identity, is_https
 
@@ -150,14 +152,32 @@ def _iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _in_readers_time(text: str) -> Markup:
-    """Return a sentence whose dates, which are in the server's time zone, the page shows in the reader's.
+def _in_readers_time(told: str | Reason) -> Markup:
+    """Return a reason, or a sentence with dates in the server's time zone: the page shows dates in the reader's.
 
     >>> print(_in_readers_time("a <b> from 1975-01-01 00:00:00 on, and 0-0"))  # doctest: +ELLIPSIS
     a &lt;b&gt; from <time datetime="197..." data-at="1..." data-exact>1975-01-01 00:00:00</time> on, and 0-0
     """
+    if isinstance(told, Reason):
+        return _dated(told.subject) if told.kind is Why.WORDS else _reason(told)
+    return _dated(told)
+
+
+def _reason(reason: Reason) -> Markup:
+    instants: list[float] = []
+
+    def show(instant: float) -> str:
+        instants.append(instant)
+        return _PLACE
+
+    texts = sentence(reason, show).split(_PLACE)
+    dates = [_TIME.format(_iso(at), int(at), local_date(at)) for at in instants]
+    return Markup("").join(part for pair in zip_longest(map(escape, texts), dates, fillvalue="") for part in pair)
+
+
+def _dated(text: str) -> Markup:
     parts, end = [], 0
-    for found in _DATE.finditer(text := dated(text)):
+    for found in _DATE.finditer(text):
         try:
             at = datetime.fromisoformat(found[0]).astimezone().timestamp()
         except ValueError:  # no date of the calendar
@@ -168,6 +188,8 @@ def _in_readers_time(text: str) -> Markup:
 
 
 _DATE = re.compile(r"\b(?:19[7-9]\d|2\d{3})-[01]\d-[0-3]\d [0-2]\d:[0-5]\d(?::[0-5]\d)?\b")
+_PLACE = "\0"
+"""Where an instant is to be: no text of the database has that letter."""
 _TIME = Markup('<time datetime="{}" data-at="{}" data-exact>{}</time>')
 
 

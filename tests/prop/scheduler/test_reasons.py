@@ -10,6 +10,7 @@ from msgspec import structs
 
 from oarpy.model.dates import JobDates
 from oarpy.model.dependency import Dependency
+from oarpy.model.reasons import reason_json, reason_of
 from oarpy.model.setting_values import PolicyName
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.memory import Memory
@@ -98,6 +99,16 @@ def test_every_job_has_a_verdict_and_a_reason(snapshot: Snapshot) -> None:
             assert "could not be planned" not in str(one.reason)
         assert all(str(refusal.reason).strip() for refusal in decided.refused)
         assert all(str(reason).strip() for reason in decided.awaiting.values())
+
+
+@given(snapshots())
+@settings(max_examples=examples(200), deadline=None)
+def test_a_reason_that_was_stored_says_the_same(snapshot: Snapshot) -> None:
+    decided = decide(snapshot)
+    placed, refused = [one.reason for one in decided.plan.placements], [one.reason for one in decided.refused]
+    for reason in (*placed, *refused, *decided.awaiting.values()):
+        again = reason_of("", reason_json(reason))
+        assert (again, str(again)) == (reason, str(reason))
 
 
 @given(snapshots())
