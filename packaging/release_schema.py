@@ -8,7 +8,6 @@ replaces. Tests compare what becomes of the dumps of older clusters with a new d
 from __future__ import annotations
 
 import ast
-import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -16,12 +15,12 @@ VERSIONS, OLDER = ROOT / "migrations" / "versions", ROOT / "migrations" / "older
 KEPT = "rows"
 
 
-def main() -> int:
-    """Move the baseline; return 1 when there is nothing to move."""
+def main() -> None:
+    """Move the baseline, if a revision comes after it."""
     baseline, *later = sorted(VERSIONS.glob("[0-9]*.py"))
     if not later:
         print(f"{baseline.relative_to(ROOT)} is the newest revision")
-        return 1
+        return
     for path in later:
         if remains := only_rows(path.read_text(encoding="utf-8")):
             (OLDER / path.name).write_text(remains, encoding="utf-8")
@@ -32,7 +31,6 @@ def main() -> int:
     target.write_text(renumbered(baseline.read_text(encoding="utf-8"), numbers), encoding="utf-8")
     baseline.unlink()
     print(f"{target.relative_to(ROOT)} replaces {', '.join(numbers[:-1])}")
-    return 0
 
 
 def renumbered(text: str, numbers: list[str]) -> str:
@@ -80,4 +78,4 @@ def used(node: ast.stmt) -> set[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
