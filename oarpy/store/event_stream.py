@@ -16,6 +16,7 @@ from typing import TypeVar
 import psycopg
 
 from oarpy.model.errors import OarpyError, UsageError
+from oarpy.model.reasons import ReasonDocument
 from oarpy.store.database import Connection
 from oarpy.store.past.reading import with_past
 
@@ -127,6 +128,7 @@ class LoggedEvent:
     job: int | None
     hosts: tuple[str, ...]
     description: str
+    reason_data: ReasonDocument | None
 
 
 _BEGIN = "SELECT notice_restore(), pg_current_snapshot()::text"
@@ -153,7 +155,7 @@ _READ = """
 """
 
 _JOBS = "SELECT job_id, user_name, project, queue_name, array_id, exit_status FROM jobs WHERE job_id = ANY(%s)"
-_EVENTS = "SELECT event_id, type, job_id, hosts, description FROM event_logs WHERE event_id = ANY(%s)"
+_EVENTS = "SELECT event_id, type, job_id, hosts, description, reason_data FROM event_logs WHERE event_id = ANY(%s)"
 
 # No transaction that is open now may write before the one from which changes are kept.
 _PRUNE = """
@@ -231,7 +233,7 @@ def _jobs(connection: Connection, wanted: Sequence[int]) -> dict[int, JobFacts]:
 
 def _events(connection: Connection, wanted: Sequence[int]) -> dict[int, LoggedEvent]:
     rows = connection.execute(_EVENTS, [wanted])
-    return {number: LoggedEvent(kind, job, tuple(hosts), text) for number, kind, job, hosts, text in rows}
+    return {number: LoggedEvent(kind, job, tuple(hosts), *told) for number, kind, job, hosts, *told in rows}
 
 
 def _found(

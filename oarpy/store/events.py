@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from oarpy.model.reasons import ReasonDocument
 from oarpy.store.database import Connection
 from oarpy.store.past.reading import has_past_since, with_past
 
@@ -24,6 +25,8 @@ class Event:
     job_id: int | None
     hosts: tuple[str, ...]
     description: str
+    reason_data: ReasonDocument | None = None
+    """The description for programs, of what a pass decided about a job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +46,13 @@ _LOG = """
 """
 
 _OF_JOBS = """
-    SELECT event_id, extract(epoch FROM at)::float8, type, job_id, hosts, description
+    SELECT event_id, extract(epoch FROM at)::float8, type, job_id, hosts, description, reason_data
     FROM event_logs WHERE job_id = ANY(%s) ORDER BY event_id
 """
 
 # The newest first, from the index on the date; without hosts, every event that names some.
 _OF_HOSTS = """
-    SELECT event_id, extract(epoch FROM at)::float8, type, job_id, hosts, description
+    SELECT event_id, extract(epoch FROM at)::float8, type, job_id, hosts, description, reason_data
     FROM event_logs
     WHERE CASE WHEN %(all)s THEN hosts <> '{}' ELSE hosts && %(hosts)s::text[] END
       AND at >= coalesce(%(since)s::timestamptz, '-infinity')
@@ -72,8 +75,8 @@ def log_request(connection: Connection, job_ids: Iterable[int], by: str, event: 
 def job_events(connection: Connection, job_ids: Sequence[int]) -> dict[int, tuple[Event, ...]]:
     """Return the events of each job that has some, oldest first."""
     found: dict[int, list[Event]] = defaultdict(list)
-    for number, at, kind, job, hosts, text in connection.execute(_OF_JOBS, [list(job_ids)]):
-        found[job].append(Event(number, at, kind, job, tuple(hosts), text))
+    for number, at, kind, job, hosts, *told in connection.execute(_OF_JOBS, [list(job_ids)]):
+        found[job].append(Event(number, at, kind, job, tuple(hosts), *told))
     return {job: tuple(events) for job, events in found.items()}
 
 
@@ -89,5 +92,5 @@ def host_events(
         with with_past(connection):
             rows = connection.execute(_OF_HOSTS, values).fetchall()
     return tuple(
-        Event(number, at, kind, job, tuple(hosts), text) for number, at, kind, job, hosts, text in reversed(rows)
+        Event(number, at, kind, job, tuple(hosts), *told) for number, at, kind, job, hosts, *told in reversed(rows)
     )

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 
 import pytest
 
+from oarpy.client.events.event_text import record
+from oarpy.client.events.stream import next_batch
+from oarpy.client.jobs.description import event_json
 from oarpy.model.dependency import Dependency, Outcome
+from oarpy.model.reasons import Reason, Why, reason_of
 from oarpy.modules.metascheduler.metascheduler import Metascheduler
+from oarpy.store import event_stream
+from oarpy.store.events import job_events
 from oarpy.wire.messages import Signal
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
@@ -75,6 +82,24 @@ def test_a_reservation_without_room_is_refused_with_the_reason(cluster: SmallClu
     assert cluster.path(job) == ["Waiting", "toError", "Error"]
     assert cluster.job(job, "message").startswith("reservation refused: ")
     assert cluster.events(job) == ["RESERVATION_REFUSED"]
+
+
+def test_an_event_tells_programs_why_a_reservation_is_refused(cluster: SmallCluster) -> None:
+    cluster.submit("/nodes=2,walltime=2:0:0")
+    cluster.settle()
+    begin = event_stream.begin(cluster.connection)
+    job = reserve(cluster, 600)
+    cluster.settle()
+    (logged,) = job_events(cluster.connection, [job])[job]
+    told = event_json(logged)["reason_data"]
+    assert (told["kind"], told["because"]["kind"]) == ("reservation_refused", "not_free")
+    assert told["because"]["at"] < told["at"]
+    assert reason_of("", json.dumps(told)) == Reason(
+        Why.RESERVATION_REFUSED, because=Reason(Why.NOT_FREE, at=told["because"]["at"]), at=told["at"]
+    )
+    seen = [record(event) for event in next_batch(cluster.connection, begin).events if event.job == job]
+    (heard,) = (one for one in seen if one["kind"] == "event" and one["type"] == "RESERVATION_REFUSED")
+    assert heard["reason_data"] == told
 
 
 def test_two_reservations_do_not_get_the_same_resources(cluster: SmallCluster) -> None:

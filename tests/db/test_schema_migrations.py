@@ -385,6 +385,7 @@ def test_what_was_said_of_jobs_that_wait_is_kept_in_words(older_dsn: str) -> Non
     with psycopg.connect(older_dsn) as connection:
         told = verdict_history.verdict_at(connection, [1], time.time() + 60)[1]
         assert (told.reason, str(told.reason)) == (words("held, as it was said"), "held, as it was said")
+    assert check(older_dsn) == ()
 
 
 def test_one_revision_up_and_down(dsn: str, next_revision: Path) -> None:

@@ -6,13 +6,13 @@ import json
 
 from oarpy.client.events.stream import ClusterEvent
 from oarpy.client.jobs.job_steps import exit_status
-from oarpy.client.rendering import JsonValue, local_date, one_line
+from oarpy.client.rendering import Document, local_date, one_line
 from oarpy.model.states import FINAL_STATES
 
 
-def record(event: ClusterEvent) -> dict[str, JsonValue]:
+def record(event: ClusterEvent) -> dict[str, Document]:
     """Return the JSON object of an event: ``cursor``, ``date`` (epoch seconds), ``kind``, and what it concerns."""
-    document: dict[str, JsonValue] = {"cursor": str(event.cursor), "date": event.at, "kind": event.kind}
+    document: dict[str, Document] = {"cursor": str(event.cursor), "date": event.at, "kind": event.kind}
     if event.job is not None:
         document["job_id"] = event.job
     if event.facts is not None:
@@ -27,6 +27,8 @@ def record(event: ClusterEvent) -> dict[str, JsonValue]:
     if event.logged is not None:
         logged = event.logged
         document |= {"type": logged.type, "hosts": list(logged.hosts), "description": logged.description}
+        if logged.reason_data is not None:
+            document["reason_data"] = logged.reason_data
     return document
 
 

@@ -43,7 +43,7 @@ _CAUSES: Mapping[str, str] = {
 
 
 class EventDocument(TypedDict):
-    """An event of a job or of nodes; ``date`` in epoch seconds."""
+    """An event of a job or of nodes; ``date`` in epoch seconds. Only what a pass decided has ``reason_data``."""
 
     event_id: int
     date: int
@@ -51,6 +51,7 @@ class EventDocument(TypedDict):
     job_id: int | None
     hosts: Sequence[str]
     description: str
+    reason_data: NotRequired[ReasonDocument]
 
 
 class ExpectedStartDocument(TypedDict):
@@ -291,7 +292,7 @@ def _end_reason(job: JobDetails) -> str:
 
 def event_json(event: Event) -> EventDocument:
     """Return an event as ``oarstat -J`` and ``oarstat -e -J`` show it."""
-    return {
+    document: EventDocument = {
         "event_id": event.event_id,
         "date": int(event.at),
         "type": event.type,
@@ -299,6 +300,9 @@ def event_json(event: Event) -> EventDocument:
         "hosts": event.hosts,
         "description": event.description,
     }
+    if event.reason_data is not None:
+        document["reason_data"] = event.reason_data
+    return document
 
 
 def event_line(event: Event) -> str:

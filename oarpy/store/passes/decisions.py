@@ -138,11 +138,13 @@ _RESERVE_AGAIN = """
 _REFUSE = """
     WITH refused AS (
         UPDATE jobs j SET state = 'toError', message = r.reason, reservation_offer = to_timestamp(r.offer)
-        FROM unnest(%(jobs)s::bigint[], %(reasons)s::text[], %(offers)s::float8[]) AS r(job_id, reason, offer)
+        FROM unnest(%(jobs)s::bigint[], %(reasons)s::text[], %(data)s::text[], %(offers)s::float8[])
+            AS r(job_id, reason, data, offer)
         WHERE j.job_id = r.job_id AND j.state IN ('Waiting', 'toAckReservation')
-        RETURNING j.job_id, r.reason
+        RETURNING j.job_id, r.reason, r.data
     )
-    INSERT INTO event_logs (type, job_id, description) SELECT %(event)s, job_id, reason FROM refused
+    INSERT INTO event_logs (type, job_id, description, reason_data)
+    SELECT %(event)s, job_id, reason, data::jsonb FROM refused
 """
 
 # What was placed is foretold, unless the job asks for something else by now: the pass after this one will tell.
@@ -169,9 +171,9 @@ _FORGET = """
 
 # Once for each time that a job gets this verdict, however often its reason is put differently meanwhile.
 _SET_ASIDE = """
-    INSERT INTO event_logs (type, job_id, description)
-    SELECT 'SCHEDULER_SET_ASIDE', p.job_id, p.reason
-    FROM unnest(%s::bigint[], %s::text[]) AS p(job_id, reason)
+    INSERT INTO event_logs (type, job_id, description, reason_data)
+    SELECT 'SCHEDULER_SET_ASIDE', p.job_id, p.reason, p.data::jsonb
+    FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS p(job_id, reason, data)
     JOIN jobs j ON j.job_id = p.job_id AND j.state IN ('Waiting', 'Hold', 'toAckReservation')
     LEFT JOIN gantt_predictions g ON g.job_id = p.job_id
     WHERE g.verdict IS DISTINCT FROM 'never'
@@ -276,7 +278,8 @@ def refuse(
     if reasons:
         jobs, texts = [job for job, _ in reasons], [_text(reason) for _, reason in reasons]
         dates = [database_instant(offers.get(job)) for job in jobs]
-        connection.execute(_REFUSE, {"jobs": jobs, "reasons": texts, "offers": dates, "event": event})
+        data = [reason_json(reason) for _, reason in reasons]
+        connection.execute(_REFUSE, {"jobs": jobs, "reasons": texts, "data": data, "offers": dates, "event": event})
 
 
 @set_wise
@@ -290,9 +293,10 @@ def kill(connection: Connection, jobs: Sequence[int]) -> None:
 @set_wise_of_all
 def predict(connection: Connection, predictions: Sequence[Prediction]) -> None:
     """Store verdicts and predictions, replacing what was there for these jobs; a new ``never`` leaves an event."""
-    told = refusals_of(connection).withheld()
-    if aside := [one for one in predictions if one.verdict == "never" and one.job not in told]:
-        connection.execute(_SET_ASIDE, [[one.job for one in aside], [_text(one.reason) for one in aside]])
+    withheld = refusals_of(connection).withheld()
+    if aside := [one for one in predictions if one.verdict == "never" and one.job not in withheld]:
+        told = [_text(one.reason) for one in aside], [reason_json(one.reason) for one in aside]
+        connection.execute(_SET_ASIDE, [[one.job for one in aside], *told])
     if predictions:
         connection.execute(
             _PREDICT,

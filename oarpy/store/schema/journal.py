@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Date, Double, ForeignKey, Identity, Index, Integer, Numeric, SmallInteger, Text, text
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from oarpy.store.schema.columns import CLOCK, INSTANT, NOW, TransactionNumber, column, rule, table
 from oarpy.store.schema.grid.broker import grid_jobs
@@ -18,6 +18,13 @@ event_logs = table(
     of_job("the job concerned, if any", optional=True),
     column("hosts", ARRAY(Text), "the nodes concerned", default="{}"),
     column("description", Text, "in words", default=""),
+    column(
+        "reason_data",
+        JSONB,
+        "the description for programs, of what a pass decided about a job",
+        optional=True,
+        check="jsonb_typeof(reason_data) = 'object'",
+    ),
     Index("event_logs_at", "at"),
     Index("event_logs_job", "job_id", postgresql_where=text("job_id IS NOT NULL")),
 )
