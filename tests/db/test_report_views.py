@@ -271,3 +271,12 @@ def test_efficiency(dsn: str, connection: Connection, finished: int) -> None:
         "memory_efficiency": None,
     }
     assert {key: row[key] for key in expected} == expected
+
+
+def test_a_state_lasts_although_the_clock_went_back(dsn: str, connection: Connection) -> None:
+    job = add_job(connection)
+    rewrite(connection, "UPDATE job_state_logs SET during = tstzrange(now() + interval '1 hour', NULL)")
+    move(connection, job, "Error")
+    found = rows(dsn, "SELECT state, entered_at, seconds FROM oar_report.job_state_history ORDER BY entered_at")
+    assert {row["state"] for row in found if row["entered_at"] is not None} == {"Waiting", "Error"}
+    assert [row["seconds"] for row in found if row["state"] == "Waiting"] == [0.000001]

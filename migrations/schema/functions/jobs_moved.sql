@@ -52,8 +52,9 @@ BEGIN
         END IF;
         RETURN NULL;
     END IF;
+    -- something is left if the clock went back
     UPDATE job_state_logs l
-        SET during = tstzrange(lower(l.during), greatest(moment, lower(l.during)))
+        SET during = tstzrange(lower(l.during), greatest(moment, lower(l.during) + interval '1 microsecond'))
         FROM new_jobs n JOIN old_jobs o USING (job_id)
         WHERE n.state <> o.state AND l.job_id = n.job_id AND upper_inf(l.during)
           AND l.state NOT IN ('Terminated', 'Error');

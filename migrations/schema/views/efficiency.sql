@@ -1,8 +1,7 @@
 CREATE OR REPLACE VIEW oar_report.efficiency AS
 SELECT j.job_id, j.array_id, j.job_name, j.user_name, j.project, j.queue_name, j.state, j.started_at, j.ended_at,
        held.nodes, held.cores, ran.seconds AS run_seconds, extract(epoch FROM j.walltime)::double precision AS walltime_seconds,
-       held.cores * ran.seconds AS core_seconds, j.cpu_seconds,
-       j.cpu_seconds / nullif(held.cores * ran.seconds, 0) AS cpu_efficiency,
+       had.core_seconds, j.cpu_seconds, j.cpu_seconds / nullif(had.core_seconds, 0) AS cpu_efficiency,
        j.memory_peak AS memory_peak_bytes, asked.bytes AS memory_asked_bytes,
        j.memory_peak / nullif(asked.bytes, 0)::double precision AS memory_efficiency
 FROM oar_all.jobs j
@@ -16,6 +15,20 @@ CROSS JOIN LATERAL (
     SELECT extract(epoch FROM greatest(j.ended_at - j.started_at - j.suspended_time, interval '0'))::double precision
            AS seconds
 ) ran
+-- A job that was resized had some of its cores for a part of its run.
+LEFT JOIN LATERAL (
+    SELECT sum(extract(epoch FROM upper(part) - lower(part))) AS seconds
+    FROM (
+        SELECT range_agg(a.during) * tstzmultirange(tstzrange(j.started_at, j.ended_at)) AS during
+        FROM oar_all.assigned_resources a JOIN public.resources r USING (resource_id)
+        WHERE a.month = j.month AND a.job_id = j.job_id AND r.type = 'default'
+        GROUP BY r.core, CASE WHEN r.core IS NULL THEN r.resource_id END
+    ) core CROSS JOIN LATERAL unnest(core.during) part
+) resized ON j.started_at < j.ended_at
+    AND EXISTS (SELECT FROM oar_all.resizes z WHERE z.month = j.month AND z.job_id = j.job_id)
+CROSS JOIN LATERAL (
+    SELECT coalesce(resized.seconds::double precision, held.cores * ran.seconds) AS core_seconds
+) had
 CROSS JOIN LATERAL (
     SELECT max(m.amount)::bigint AS bytes FROM oar_all.assigned_amounts m
     WHERE m.month = j.month AND m.job_id = j.job_id AND m.consumable = 'memory'
@@ -36,7 +49,7 @@ COMMENT ON COLUMN oar_report.efficiency.nodes IS 'nodes that it held';
 COMMENT ON COLUMN oar_report.efficiency.cores IS 'distinct cores among them; a resource without a core counts as one';
 COMMENT ON COLUMN oar_report.efficiency.run_seconds IS 'from start to end, without the time for which it was suspended';
 COMMENT ON COLUMN oar_report.efficiency.walltime_seconds IS 'its walltime';
-COMMENT ON COLUMN oar_report.efficiency.core_seconds IS 'cores times seconds of run';
+COMMENT ON COLUMN oar_report.efficiency.core_seconds IS 'seconds for which it had each core and ran';
 COMMENT ON COLUMN oar_report.efficiency.cpu_seconds IS 'user and system time of its processes, on all its nodes';
 COMMENT ON COLUMN oar_report.efficiency.cpu_efficiency IS
     'CPU seconds by core seconds, 1 when every core was busy; NULL when it held none';

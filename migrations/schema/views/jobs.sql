@@ -6,10 +6,11 @@ SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, 
        extract(epoch FROM coalesce(j.ended_at, now()) - j.started_at)::double precision AS run_seconds,
        extract(epoch FROM j.walltime)::double precision AS walltime_seconds,
        held.nodes, held.resources, held.cores,
-       (held.cores * CASE WHEN j.started_at IS NOT NULL THEN extract(epoch FROM greatest(
-           coalesce(j.ended_at, now()) - j.started_at - stood.still, interval '0')) END / 3600)::double precision
+       (coalesce(resized.seconds, held.cores * CASE WHEN j.started_at IS NOT NULL THEN extract(epoch FROM greatest(
+           coalesce(j.ended_at, now()) - j.started_at - stood.still, interval '0')) END) / 3600)::double precision
            AS core_hours,
-       (held.cores * extract(epoch FROM j.walltime) / 3600)::double precision AS asked_core_hours,
+       ((coalesce(resized.first_cores, held.cores) * extract(epoch FROM j.walltime)
+         + coalesce(resized.later_seconds, 0)) / 3600)::double precision AS asked_core_hours,
        extract(epoch FROM stood.still)::double precision AS suspended_seconds
 FROM oar_all.jobs j
 CROSS JOIN LATERAL (
@@ -18,6 +19,21 @@ CROSS JOIN LATERAL (
     FROM oar_all.assigned_resources a JOIN public.resources r USING (resource_id)
     WHERE a.month = j.month AND a.job_id = j.job_id AND r.type = 'default'
 ) held
+-- A job that was resized had some of its cores for a part of its run.
+LEFT JOIN LATERAL (
+    SELECT coalesce(sum(had.seconds), 0) AS seconds, count(*) FILTER (WHERE NOT had.later) AS first_cores,
+           coalesce(sum(had.seconds) FILTER (WHERE had.later), 0) AS later_seconds
+    FROM (
+        SELECT bool_and(a.extension_id IS NOT NULL) AS later, (
+                   SELECT sum(extract(epoch FROM upper(part) - lower(part)))
+                   FROM unnest(range_agg(a.during) * tstzmultirange(tstzrange(j.started_at, coalesce(j.ended_at, now())))) part
+               ) AS seconds
+        FROM oar_all.assigned_resources a JOIN public.resources r USING (resource_id)
+        WHERE a.month = j.month AND a.job_id = j.job_id AND r.type = 'default'
+        GROUP BY r.core, CASE WHEN r.core IS NULL THEN r.resource_id END
+    ) had
+) resized ON j.started_at < coalesce(j.ended_at, now())
+    AND EXISTS (SELECT FROM oar_all.resizes z WHERE z.month = j.month AND z.job_id = j.job_id)
 CROSS JOIN LATERAL (SELECT j.suspended_time + coalesce(now() - j.suspended_at, interval '0') AS still) stood;
 COMMENT ON VIEW oar_report.jobs IS 'every job, finished or not, with its wait, its run and what it holds or held';
 COMMENT ON COLUMN oar_report.jobs.job_id IS 'the job''s number';
@@ -44,6 +60,6 @@ COMMENT ON COLUMN oar_report.jobs.walltime_seconds IS 'walltime of the alternati
 COMMENT ON COLUMN oar_report.jobs.nodes IS 'nodes that it holds or held';
 COMMENT ON COLUMN oar_report.jobs.resources IS 'resources of type default that it holds or held';
 COMMENT ON COLUMN oar_report.jobs.cores IS 'distinct cores among them; a resource without a core counts as one';
-COMMENT ON COLUMN oar_report.jobs.core_hours IS 'cores times hours of run, without the time for which it was suspended';
-COMMENT ON COLUMN oar_report.jobs.asked_core_hours IS 'cores times hours of walltime';
+COMMENT ON COLUMN oar_report.jobs.core_hours IS 'hours for which it had each core and ran, without the time for which it was suspended';
+COMMENT ON COLUMN oar_report.jobs.asked_core_hours IS 'cores times hours of walltime; of those that came while it ran, hours for which it had them';
 COMMENT ON COLUMN oar_report.jobs.suspended_seconds IS 'how long it was suspended, in all';
