@@ -172,7 +172,7 @@ def oarsub(
             _rehearse(session, options, as_json=as_json, verbose=verbose)
             return
         if accept is not None:
-            submitted = _accept(session, accept)
+            submitted = _accept(session, accept, answer_timeout)
         elif again is not None:
             submitted = _submit_again(session, options, again, failed=resubmit is None)
         else:
@@ -198,10 +198,15 @@ def _check_offer(text: str | None, options: Options, others: Mapping[str, bool])
         raise UsageError(f"--accept '{text[:80]}' is no number of an offer", hint="OAR_OFFER_ID=7: --accept 7")
 
 
-def _accept(session: Session, offer: str) -> Submitted:
+def _accept(session: Session, offer: str, timeout: float) -> Submitted:
+    from oarpy.client.jobs.running.windows import WindowRefused
     from oarpy.client.submission.offers import accept
 
-    return accept(session, int(offer))
+    try:
+        return accept(session, int(offer), timeout)
+    except WindowRefused as refused:
+        write(report.offer_lines(refused.offers))
+        raise
 
 
 def _subscribe(options: Options, text: str, *, given: Sequence[object]) -> None:

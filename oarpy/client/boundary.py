@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import functools
 import io
@@ -26,6 +27,9 @@ _LONGEST_LINE = 500
 """Characters of an error shown: an argument of a megabyte must not fill the terminal."""
 
 INTERRUPTED = 130
+
+_ALIKE = 0.7
+"""How like an option that there is to one that there is not is named in the error, from 0 to 1."""
 
 _WIDEST_HELP = 80
 
@@ -81,6 +85,9 @@ def _help_width() -> int:
 
 def _misused(error: typer.TyperException, name: str) -> int:
     """Name the command whose help tells more: of one with subcommands, the subcommand."""
+    if guesses := getattr(error, "possibilities", None):
+        written = getattr(error, "option_name", "")
+        vars(error)["possibilities"] = difflib.get_close_matches(written, guesses, cutoff=_ALIKE)
     message = error.format_message()
     # a command with subcommands that is called alone raises its help page, empty where rich has printed it already
     if not message or message.startswith("Usage: "):

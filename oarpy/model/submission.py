@@ -380,7 +380,7 @@ class Submission:
         """The window in which a reservation may move, or which it may miss; its alternatives say their walltimes."""
         if self.reservation is None or (self.until is None and not self.slack and self.farthest is None):
             return None
-        longest = max(request.walltime or 0 for request in self.alternatives)
+        longest = max((request.walltime or 0 for request in self.alternatives), default=0)
         room = read_slack(self.slack, longest) if self.slack else 0
         deadline = self.until or self.reservation + timedelta(seconds=longest + room)
         return AskedWindow(self.reservation, deadline, read_fix(self.fix or NEVER), self.farthest)

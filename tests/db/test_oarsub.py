@@ -353,7 +353,23 @@ def test_a_signal_may_be_named(connection: Connection, oarsub: Submitter) -> Non
     assert connection.execute("SELECT checkpoint_signal FROM jobs").fetchall() == [(10,)]
 
 
+def test_a_script_is_here_or_in_the_path_or_on_the_nodes(
+    oarsub: Submitter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("here/a.sh", "path/b.sh"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'path'}:{os.environ['PATH']}")
+    for words in (("./a.sh",), ("b.sh",), ("-d", str(tmp_path), "./c.sh"), ("sh ./c.sh",)):
+        assert oarsub.job_id(*words)
+        assert "Warning" not in oarsub(*words).out
+    assert "Warning: 'a.sh' is here, but not in PATH: the job needs ./a.sh" in oarsub("a.sh").out
+    assert oarsub("./b.sh").status == oarsub("c.sh").status == 2
+
+
 def test_options_behind_the_only_word_are_those_of_oarsub(connection: Connection, oarsub: Submitter) -> None:
+    Path("a.sh").touch()
     oarsub.job_id("./a.sh", "-n", "mine")
     oarsub.job_id("-n", "x", "--", "./a.sh", "in.txt", "-n", "5", "--array", "2")
     oarsub.job_id("./a.sh in.txt -n 5")

@@ -49,6 +49,8 @@ OARSUB: list[tuple[tuple[str, ...], int, str]] = [
     (("--accept", "7", "date"), 2, "--accept with other options or a command"),
     (("--accept", "7", "--dry-run"), 2, "--accept with --dry-run"),
     (("--accept", "7", "--resubmit", "1"), 2, "--accept with --resubmit"),
+    (("-r", "now", "-l", "/nodes=1,walltime=1000:0:0", "--slack", "9999%", "date"), 2, "within 10 years"),
+    (("-r", "tomorrow 23:00", "--slack", "87839h", "date"), 2, "within 10 years"),
     (("--accept", "seven"), 2, "'seven' is no number"),
     (("--accept", "-1"), 2, "'-1' is no number"),
     (("--accept", "99999999999999999999"), 2, "is no number"),

@@ -154,6 +154,23 @@ def test_a_window_that_cannot_be_had_changes_nothing(answered: Submitter) -> Non
     assert window(answered, job) == before
 
 
+def test_an_offer_to_a_reservation_that_stands_moves_it_and_makes_no_other(
+    answered: Submitter, connection: Connection
+) -> None:
+    begin, other = in_hours(2), in_hours(6)
+    job = answered.job_id("-r", begin, "--slack", "1h", "-l", ALL, "date")
+    answered.job_id("-r", other, "-l", ALL, "date")
+    refused = answered(str(job), "--from", other, "--until", in_hours(7.1), command="oarwindow")
+    (number, start, *_), *_ = offers(refused.out)
+    taken = answered("--accept", number)
+    assert taken.status == 0, taken
+    assert (f"OAR_JOB_ID={job}\n" in taken.out, "--> OK" in taken.out) == (True, True)
+    assert connection.execute("SELECT count(*) FROM jobs").fetchone() == (2,)
+    assert window(answered, str(job))["start"] == start
+    again = answered("--accept", number)
+    assert (again.status, f"was accepted as job {job}" in again.err) == (1, True)
+
+
 def test_a_refused_change_neither_fixes_a_reservation_nor_lets_a_strict_one_move(answered: Submitter) -> None:
     begin, other = in_hours(2), in_hours(6)
     movable = str(answered.job_id("-r", begin, "--slack", "1h", "-l", ALL, "date"))

@@ -14,6 +14,7 @@ What goes to the rules is pickled. What comes back is JSON that is checked, for 
 from __future__ import annotations
 
 import builtins
+import io
 import json
 import mmap
 import os
@@ -27,10 +28,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from functools import partial
 from typing import Any, NoReturn, cast
+from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec import Struct
@@ -105,6 +107,18 @@ def _outcome(submission: Submission, trace: AdmissionTrace) -> tuple[Submission,
 def start_rules(memory: int) -> None:
     """Fork the process of the rules now, with so many MiB, so that the first submission does not wait for it."""
     _process(memory)
+
+
+class _Pickler(pickle.Pickler):
+    """Gives dates their offset in the place of a zone: where rules run there are no files of zones."""
+
+    def reducer_override(self, value: object) -> Any:
+        """Return how a date is made again; for everything else what pickle does by itself."""
+        if isinstance(value, datetime) and isinstance(value.tzinfo, ZoneInfo):
+            offset = value.utcoffset()
+            assert offset is not None
+            return value.replace(tzinfo=timezone(offset)).__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+        return NotImplemented
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +253,9 @@ class RuleProcess:
             raise
 
     def _send(self, value: object) -> None:
-        self._channel.send(CONTENT, pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+        content = io.BytesIO()
+        _Pickler(content, pickle.HIGHEST_PROTOCOL).dump(value)
+        self._channel.send(CONTENT, content.getvalue())
 
     def _mark(self, position: int) -> None:
         _POSITION.pack_into(self._position, 0, position)

@@ -248,7 +248,8 @@ def _checked(session: Session, selection: JobSelection, check: Check) -> tuple[J
         if job.state in FINAL_STATES and job.job_id in named:
             raise OarpyError(f"job {job.job_id} has already ended ({job.state})", hint="nothing was done")
     if not live:
-        raise OarpyError("every job of the array has already ended", hint="nothing was done")
+        ended = f"job {jobs[0].job_id} has" if selection.last and len(jobs) == 1 else "every job of the array has"
+        raise OarpyError(f"{ended} already ended", hint="nothing was done")
     fit = tuple(job for job in live if check(job) is None)
     if not fit or (len(fit) < len(live) and not _is_search(selected)):
         complaints = (complaint for job in live if (complaint := check(job)))

@@ -72,7 +72,7 @@ def draft(options: Options, caller: Submitter, limits: settings.SubmissionSettin
         options = in_directory(options)
         options, script_lines, warnings = _scanned(options, read_script(options.command), caller)
     else:
-        warnings = _missing_script(options)
+        warnings = _check_script(options, caller)
     if "interactive" in options.flags:
         warnings += _check_interactive(options)
     submission = Submission(
@@ -118,18 +118,36 @@ def _without_key(typed: str, options: Options) -> str:
     return typed.replace(key, "...") if key else typed
 
 
-def _missing_script(options: Options) -> list[str]:
-    """Return the warning about a command that looks like a file of this directory, and is none."""
-    words = options.command.split(None, 1)
-    if not words or "directory" in options.texts or not _SCRIPT_NAME.fullmatch(words[0]):
+def _check_script(options: Options, caller: Submitter) -> list[str]:
+    """Refuse a command that looks like a script and is none; return the warning about one that is not found as it is.
+
+    A name without a slash is looked for in the folders of PATH, as the shell on the node does. With ``-d`` the
+    directory may be one of the nodes alone.
+    """
+    name = next(iter(options.command.split(None, 1)), "")
+    if "directory" in options.texts or not _SCRIPT_NAME.fullmatch(name):
         return []
+    if "/" not in name:
+        folders = caller.environment.get("PATH", "").split(":")
+        if any(_is_there(f"{folder}/{name}") for folder in folders if folder.startswith("/")):
+            return []
+    if not _is_there(name):
+        raise UsageError(
+            f"there is no file '{short(name)}' here",
+            hint="check its name; if the nodes alone have it, -d names their directory",
+        )
+    return [] if "/" in name else [f"Warning: '{short(name)}' is here, but not in PATH: the job needs ./{short(name)}"]
+
+
+def _is_there(path: str) -> bool:
+    """Tell whether the caller has this file; what cannot be looked at may be there."""
     try:
-        current().read_file(words[0], 0)
+        current().read_file(path, 0)
     except FileNotFoundError:
-        return [f"Warning: there is no file '{short(words[0])}' here: the job fails unless its nodes have it"]
+        return False
     except OSError:
-        pass  # it is there, and may be read on the nodes
-    return []
+        pass
+    return True
 
 
 def _scanned(typed: Options, script: Script, caller: Submitter) -> tuple[Options, tuple[str, ...], list[str]]:

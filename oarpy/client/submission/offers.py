@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 
+from oarpy.client.jobs.running.windows import WindowChange, change
 from oarpy.client.session import Session
 from oarpy.client.submission import job_keys
 from oarpy.client.submission.submission import Submitted, as_submitted, message, readmitted, store, unscheduled
@@ -14,29 +15,45 @@ from oarpy.store.jobs import windows
 from oarpy.store.jobs.windows import OfferedPlace
 
 
-def accept(session: Session, number: int) -> Submitted:
+def accept(session: Session, number: int, timeout: float) -> Submitted:
     """Ask for what an offer says, as the refused job did, the rules included; the answer comes as to any reservation.
 
+    One that was refused another window, and stands as it was, goes to the offered start itself. Its answer is waited
+    for here, ``timeout`` seconds at most.
+
     Raises :class:`NotFound` for an offer that there is not, or whose time is over, :class:`NotAllowed` for another
-    user's, :class:`OarpyError` for one that was accepted before.
+    user's, :class:`OarpyError` for one that was accepted before, :class:`WindowRefused` and :class:`Unreachable` as
+    ``oarwindow`` does.
     """
     with session.connection.transaction():
-        offer = windows.claim_offer(session.connection, number)
-        if offer is None:
-            raise NotFound(f"there is no offer {number}", hint="a refused reservation prints its own")
-        if offer.user != session.user:
-            raise NotAllowed(f"offer {number} is for {offer.user}", hint="who was refused can take it")
-        if offer.accepted_job is not None:
-            raise OarpyError(f"offer {number} was accepted as job {offer.accepted_job}")
-        if not offer.is_valid:
-            raise NotFound(f"the time of offer {number} is over", hint="submit the reservation again")
-        found = readmitted(session, {**offer.request, "queue": offer.queue}, _changes(session, offer))
-        pairs = job_keys.key_pairs(found.submission, offer.environment)
-        job_ids = store(session, found, message(found))
-        job_keys.store(session.connection, found.submission, job_ids, pairs)
-        windows.take_offer(session.connection, number, job_ids[0])
-    job_keys.hand_out(session, found.submission, job_ids, pairs)
-    return as_submitted(found, job_ids, unscheduled(session))
+        offer = _claimed(session, number)
+        if not offer.stands:
+            found = readmitted(session, {**offer.request, "queue": offer.queue}, _changes(session, offer))
+            pairs = job_keys.key_pairs(found.submission, offer.environment)
+            job_ids = store(session, found, message(found))
+            job_keys.store(session.connection, found.submission, job_ids, pairs)
+            windows.take_offer(session.connection, number, job_ids[0])
+    if not offer.stands:
+        job_keys.hand_out(session, found.submission, job_ids, pairs)
+        return as_submitted(found, job_ids, unscheduled(session))
+    place = WindowChange(offer.start.timestamp(), offer.end.timestamp())
+    change(session, offer.job, place, timeout)
+    windows.take_offer(session.connection, number, offer.job)
+    return Submitted((offer.job,), is_array=False, reservation=offer.start)
+
+
+def _claimed(session: Session, number: int) -> OfferedPlace:
+    """Return an offer that the caller may take, which nobody else can until the transaction ends."""
+    offer = windows.claim_offer(session.connection, number)
+    if offer is None:
+        raise NotFound(f"there is no offer {number}", hint="a refused reservation prints its own")
+    if offer.user != session.user:
+        raise NotAllowed(f"offer {number} is for {offer.user}", hint="who was refused can take it")
+    if offer.accepted_job is not None:
+        raise OarpyError(f"offer {number} was accepted as job {offer.accepted_job}")
+    if not offer.is_valid:
+        raise NotFound(f"the time of offer {number} is over", hint="submit the reservation again")
+    return offer
 
 
 def _changes(session: Session, offer: OfferedPlace) -> dict[str, object]:

@@ -62,7 +62,12 @@ def check_window(submission: Submission) -> None:
         raise UsageError("both --until and --slack", hint="one says where the window ends")
     if submission.fix and until is None and not submission.slack:
         raise UsageError("--fix without a window", hint="--until END or --slack makes one")
-    if start is None or until is None:
+    if start is None:
+        return
+    window = submission.window if submission.slack else None
+    if window is not None and window.deadline > datetime.now().astimezone() + FARTHEST:
+        raise UsageError(f"--slack '{short(submission.slack)}' is too much", hint="the window ends within 10 years")
+    if until is None:
         return
     shortest = min((request.walltime or 0 for request in submission.alternatives), default=0)
     if until < start + timedelta(seconds=max(shortest, 1)):

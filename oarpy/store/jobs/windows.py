@@ -85,7 +85,8 @@ def offers(connection: Connection, jobs: Sequence[int]) -> list[OfferRow]:
 
 _CLAIM = """
     SELECT o.job_id, j.user_name, o.start_time, o.end_time, o.valid_until > now(), o.accepted_job,
-           j.command, s.environment, s.request, j.queue_name
+           j.command, s.environment, s.request, j.queue_name,
+           j.state IN ('Waiting', 'Hold') AND j.reservation_state = 'Scheduled'
     FROM reservation_offers o JOIN jobs j USING (job_id) JOIN submissions s USING (submission_id)
     WHERE o.offer_id = %s FOR UPDATE OF o
 """
@@ -96,7 +97,8 @@ _TAKEN = "UPDATE reservation_offers SET accepted_job = %s WHERE offer_id = %s"
 class OfferedPlace:
     """An offer, and the question that it answers: what ``user`` asked for, before the rules.
 
-    ``is_valid`` says that its time is not over, ``accepted_job`` which job came of it.
+    ``is_valid`` says that its time is not over, ``accepted_job`` which job came of it. The job ``stands`` if it was
+    refused another window, and is an accepted reservation as before.
     """
 
     job: int
@@ -109,6 +111,7 @@ class OfferedPlace:
     environment: Mapping[str, str]
     request: Mapping[str, object]
     queue: str
+    stands: bool
 
 
 def claim_offer(connection: Connection, number: int) -> OfferedPlace | None:

@@ -9,7 +9,10 @@ import select
 import signal
 import threading
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
+from typing import cast
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -148,6 +151,17 @@ def test_a_rule_ends_with_the_process_that_submits() -> None:
     ended = select.poll()
     ended.register(os.pidfd_open(rule), select.POLLIN)
     assert ended.poll(10_000)
+
+
+def test_a_rule_has_dates_of_any_zone() -> None:
+    class Site(FixedSite, frozen=True):
+        def groups(self, user: str) -> tuple[str, ...]:
+            return cast("tuple[str, ...]", (datetime(2026, 7, 1, 12, tzinfo=ZoneInfo("Asia/Tokyo")),))
+
+    reservation = datetime(2026, 7, 1, 12, tzinfo=ZoneInfo("Europe/Paris"))
+    rule = Rule("mine", "note(job.reservation.isoformat()); note(site.groups('x')[0].isoformat())")
+    _, trace = RuleSet([rule]).run(Submission("ann", reservation=reservation), Site())
+    assert trace.notes == ["2026-07-01T12:00:00+02:00", "2026-07-01T12:00:00+09:00"]
 
 
 def test_a_rule_is_told_that_it_took_too_long_when_its_question_did() -> None:
