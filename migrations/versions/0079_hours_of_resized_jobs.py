@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from alembic import op
 
-from oarpy.store.schema.statements import make
+from oarpy.store.schema.statements import follow, make
 
 revision = "0079"
 down_revision = "0078"
@@ -123,4 +123,5 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Make the former views, which older revisions can be left with."""
+    follow(op.get_bind())
     op.get_bind().exec_driver_sql(_FORMER, execution_options={"no_parameters": True})

@@ -36,7 +36,7 @@ def try_cluster(directory: Path, words: Sequence[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):  # a terminal that is closed stops the cluster, too
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     directory.mkdir(parents=True, exist_ok=True)
-    with _alone(directory), _running(Sandbox(directory, _settings())) as sandbox:
+    with _alone(directory), _running(Sandbox(directory, {} if words else _settings())) as sandbox:
         if words:
             return _run([*words], sandbox)
         with _page(sandbox) as page:

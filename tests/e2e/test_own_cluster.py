@@ -56,6 +56,8 @@ def test_a_shell_with_a_cluster_and_its_pages(tmp_path: Path) -> None:
     assert not _left_of(folder), "and no job"
     again = _try(folder, "oarstat", "-s", "-j", "1")
     assert (again.returncode, again.stdout) == (0, "1: Terminated\n")
+    looked = _try(folder, "oarpy", "doctor")
+    assert "web.listen" not in looked.stdout, "who runs a command alone gets no pages"
     assert not _left_of(folder)
 
 
