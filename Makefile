@@ -44,7 +44,7 @@ test-quick: $(VENV)/.installed-dev ## the tests that need no database and no ser
 	@$(BIN)/python packaging/run_tests.py --quick </dev/null
 
 .PHONY: test-clients
-test-clients: $(VENV)/.installed-clients ## Snakemake, Parsl, AiiDA and JupyterHub, with their plugins of integrations/, on a cluster
+test-clients: $(VENV)/.installed-clients ## Snakemake, Parsl, AiiDA, JupyterHub, and Open OnDemand where ruby is, with their plugins of integrations/
 	@$(BIN)/python -m pytest tests/integrations/test_clients.py </dev/null
 
 .PHONY: test-latest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -11,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from oarpy.local_cluster.sandbox import Sandbox
 from tests.harness.waiting import until
-from tests.integrations.conftest import CLIENTS, ROOT, Site
+from tests.integrations.conftest import CLIENTS, ROOT, TIMEOUT, Site
 
 pytestmark = pytest.mark.e2e
 
@@ -83,3 +85,25 @@ def test_a_client_for_rest_is_generated_from_its_description(site_with_clients: 
         finally:
             web.send_signal(signal.SIGTERM)
             web.wait(60)
+
+
+def test_the_adapter_of_open_ondemand(request: pytest.FixtureRequest) -> None:
+    """Against ood_core's own classes: a gem, or the folder ``lib`` of its sources that OARPY_TEST_OOD_CORE names."""
+    ruby, plugin = shutil.which("ruby"), ROOT / "integrations" / "open_ondemand"
+    if ruby is None:
+        pytest.skip("no ruby")
+    words = [ruby, "-I", str(plugin / "lib")]
+    words += ["-I", sources] if (sources := os.environ.get("OARPY_TEST_OOD_CORE")) else []
+    asked = [*words, "-e", "require 'minitest'; require 'ood_core/version'"]
+    if subprocess.run(asked, capture_output=True, check=False).returncode != 0:
+        pytest.skip("no ood_core: gem install ood_core, or OARPY_TEST_OOD_CORE=.../ood_core/lib")
+    cluster: Sandbox = request.getfixturevalue("cluster")
+    done = subprocess.run(
+        [*words, str(plugin / "tests" / "test_oarpy.rb")],
+        env=cluster.environment(),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    assert (done.returncode, " 0 failures, 0 errors, 0 skips" in done.stdout) == (0, True), done.stdout + done.stderr
