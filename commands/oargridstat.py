@@ -71,7 +71,7 @@ def _report(
     session: Session, jobs: list[GridJobRow], *, named: bool, hosts: bool, why: bool, moves: bool
 ) -> Report[Document]:
     """Return what is asked about jobs."""
-    from oarpy.grid.reports import grid_job_texts, grid_job_views, grid_moves, grid_standing
+    from oarpy.grid.reports import grid_job_texts, grid_job_views, grid_moves, job_explanation
 
     if moves:
         from oarpy.store.grid.reallocation_passes import moves_of_jobs
@@ -84,7 +84,7 @@ def _report(
     if why:
         from oarpy.grid.submission.rehearsal import ends_of
 
-        return grid_standing.standing(session.connection, views[0], ends_of(session, views[0]))
+        return job_explanation.standing(session.connection, views[0], ends_of(session, views[0]))
     return TwoForms(
         lambda: "".join(map(grid_job_texts.description, views)) if named else grid_job_texts.listing(views),
         lambda: list(map(grid_job_texts.record, views)),

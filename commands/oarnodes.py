@@ -73,7 +73,7 @@ def oarnodes(
     if sum((state, names, jobs, windows, events is not None, bool(properties or all_properties), summary)) > 1:
         raise UsageError("-s, -l, -j, -e, -p, -P, -S and --maintenance exclude each other")
     seen = look(color)
-    from oarpy.client.past import then
+    from oarpy.client.past import past_cluster
     from oarpy.client.past.periods import parse_date, parse_past_date
     from oarpy.client.platform import maintenance, nodes
     from oarpy.client.platform.resource_selection import find
@@ -84,7 +84,7 @@ def oarnodes(
         found = find(session, resources or (), hosts or (), condition)
         report: Report[Document]
         if at is not None:
-            report = then.nodes(session, parse_past_date(at), frozenset(one.resource_id for one in found))
+            report = past_cluster.nodes(session, parse_past_date(at), frozenset(one.resource_id for one in found))
         elif state:
             report = nodes.states(session, found, seen)
         elif properties or all_properties:

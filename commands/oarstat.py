@@ -252,24 +252,24 @@ def _show_jobs(
 
 def _show_then(session: Session, question: Question, view: StatusView, at: str) -> None:
     """Print jobs as they were."""
-    from oarpy.client.past import then
+    from oarpy.client.past import past_cluster
     from oarpy.client.past.periods import parse_past_date
 
     if view.full or view.events or view.properties or view.arrays or view.compact or view.graph:
         raise UsageError("--at shows a line a job, -s or -J", hint="leave -f, -e, -p, -c, --graph and --array out")
     moment = parse_past_date(at)
     if view.state:
-        write(then.states(session, moment, question))
+        write(past_cluster.states(session, moment, question))
     elif view.as_json:
-        write(then.document(session, moment, question))
+        write(past_cluster.document(session, moment, question))
     else:
-        write(then.listing(session, moment, question, view.layout, view.look))
+        write(past_cluster.listing(session, moment, question, view.layout, view.look))
 
 
 def _show_past_verdict(why: str | None, at: str | None, before: str | None, *, as_json: bool) -> None:
     """Say why a job waited at a date, or why another was started before it."""
     from oarpy.client.jobs.selection import one_job, parse_one
-    from oarpy.client.past import precedence, then
+    from oarpy.client.past import past_cluster, precedence
     from oarpy.client.past.periods import parse_past_date
 
     if why is None or (at is not None and before is not None):
@@ -277,7 +277,7 @@ def _show_past_verdict(why: str | None, at: str | None, before: str | None, *, a
     with open_session("oarstat") as session:
         job = one_job(session, parse_one(why))
         if at is not None:
-            show(then.why(session, job, parse_past_date(at)), as_json=as_json)
+            show(past_cluster.why(session, job, parse_past_date(at)), as_json=as_json)
         else:
             other = one_job(session, parse_one(before or ""))
             show(precedence.report(precedence.precedence(session, job, other)), as_json=as_json)
@@ -406,7 +406,7 @@ def _show_efficiency(
 
 
 def _show_period(gantt: str | None, accounting: str | None, user: str | None, at: str | None, *, as_json: bool) -> None:
-    from oarpy.client.past import period_reports, then
+    from oarpy.client.past import past_cluster, period_reports
     from oarpy.client.past.periods import parse_past_date, parse_period
 
     if accounting is not None and at is not None:
@@ -418,7 +418,7 @@ def _show_period(gantt: str | None, accounting: str | None, user: str | None, at
         period = asked or period_reports.to_come(session)
         whose = session.user if user == OWN else user
         if at is not None:
-            show(then.gantt(session, parse_past_date(at), period, whose), as_json=as_json)
+            show(past_cluster.gantt(session, parse_past_date(at), period, whose), as_json=as_json)
         elif gantt is not None:
             show(period_reports.gantt(session, period, whose), as_json=as_json)
         else:

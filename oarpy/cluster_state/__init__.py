@@ -1,7 +1,7 @@
 """The state of the cluster as the scheduler sees it: read for passes, for questions about them, and for traces.
 
 - ``snapshot_reader`` reads a snapshot; ``stored_jobs`` are what rows of jobs say. ``waiting_rows``, ``quota_rules``,
-  ``rations``, ``outages``, ``priority_history`` and ``window_line`` read a part of it each.
+  ``pass_limits``, ``outages``, ``priority_history`` and ``window_line`` read a part of it each.
   ``state_part`` is what slices add.
 - ``order_plugins`` has the orders that queues may name; ``past_starts`` learns from starts that were foretold.
 - ``array_tails`` says which members of large arrays a pass that decides starts alone leaves out;

@@ -23,7 +23,7 @@ from oarpy.model.runs import runs
 from oarpy.scheduler.order.queue_orders import QUEUE_ORDERS
 from oarpy.scheduler.passes.starts_only import starts_suffice
 from oarpy.scheduler.plan import Plan
-from oarpy.scheduler.snapshot import Ration, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import PassShare, Snapshot, WaitingJob
 
 LEAST = 100
 """Jobs in tails from which leaving them out saves time."""
@@ -115,7 +115,7 @@ def can_be_decided(snapshot: Snapshot) -> bool:
     What is read is few enough for a pass to look at all of it.
     """
     return (
-        snapshot.ration == Ration()
+        snapshot.ration == PassShare()
         and snapshot.step is None
         and snapshot.rules.power is None
         and not snapshot.parts

@@ -26,9 +26,9 @@ from oarpy.admission.filters.filters import compile_filter
 from oarpy.admission.filters.parts import without_usual
 from oarpy.cluster_state.existing_resources import declared_consumables
 from oarpy.cluster_state.outages import available_until, ends_of_availability, maintenance_outages
+from oarpy.cluster_state.pass_limits import PassLimits
 from oarpy.cluster_state.priority_history import PriorityHistory
 from oarpy.cluster_state.quota_rules import QuotaRules
-from oarpy.cluster_state.rations import Rations
 from oarpy.cluster_state.set_aside import made_of, unplaced
 from oarpy.cluster_state.state_part import StatePart
 from oarpy.cluster_state.stored_jobs import StoredHolder, StoredJob
@@ -140,7 +140,7 @@ class SnapshotReader:
         self._begun: dict[int, int] = {}
         self._history = PriorityHistory(configuration)
         self._quotas = QuotaRules(configuration)
-        self._rations = Rations(configuration.scheduler)
+        self._rations = PassLimits(configuration.scheduler)
         self.matchers = Matchers(self._platform)
         """Compiled requests of the platform that was read last."""
 

@@ -15,7 +15,7 @@ from oarpy.scheduler.passes.replanning import Planning
 from oarpy.scheduler.passes.starts_only import plan_starts, starts_suffice
 from oarpy.scheduler.plan import Plan
 from oarpy.scheduler.resources.matching import Matchers
-from oarpy.scheduler.snapshot import Ration, Snapshot
+from oarpy.scheduler.snapshot import PassShare, Snapshot
 from oarpy.scheduler.verdicts import Verdict
 
 SHORT = 100
@@ -68,7 +68,7 @@ class Memory:
         if made is None:
             made = self._made(snapshot, orders, matchers, whole=whole)
         self._known = {job.id for job in snapshot.waiting}
-        self._limited = snapshot.ration != Ration()
+        self._limited = snapshot.ration != PassShare()
         if not made.unseen:
             first = next_start(made, snapshot.now)
             self._next_start = inf if first is None else first

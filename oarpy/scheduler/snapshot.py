@@ -292,7 +292,7 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
-class Ration:
+class PassShare:
     """Most jobs that a pass looks at, in all and of one user; 0 means no limit.
 
     ``turn`` are the ids of jobs that it looks at whatever their rank, at most as many as the limits.
@@ -424,7 +424,7 @@ class Snapshot:
     besteffort_minimum_life: float = 0
     consumables: tuple[Consumable, ...] = ()
     outages: tuple[Outage, ...] = ()
-    ration: Ration = Ration()
+    ration: PassShare = PassShare()
     show_instant: Callable[[float], str] = plain_instant
     rules: Rules = Rules()
     reservations: tuple[Reservation, ...] = ()

@@ -26,9 +26,9 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from oarpy.grid.broker.connections import ClusterConnections, clusters_of
-from oarpy.grid.broker.errands import ClusterCall, Errands
+from oarpy.grid.broker.conversations import ClusterCall, Conversations
+from oarpy.grid.broker.move_checks import PlannedPass, plan_pass
 from oarpy.grid.broker.mover import Mover, movable
-from oarpy.grid.broker.second_looks import PlannedPass, plan_pass
 from oarpy.grid.calls.parts import ClusterDescription, GridPart, PartRequest
 from oarpy.grid.calls.table import Cluster, Commit, Describe, Prepare
 from oarpy.grid.core.broker_state import ReallocationRules
@@ -149,10 +149,10 @@ class DoorGrid:
         parts = [movable(row) for row in broker_parts.movable(self.broker)]
         connections = self._connected()
         began, before = time.monotonic(), _processor_seconds()
-        errands = Errands[object](connections.submit, time.time)
-        errands.begin("pass", plan_pass(self.rows, parts, rules, time.time()))
-        while not (over := errands.go_on()):
-            readable(errands.files(), 1)
+        conversations = Conversations[object](connections.submit, time.time)
+        conversations.begin("pass", plan_pass(self.rows, parts, rules, time.time()))
+        while not (over := conversations.go_on()):
+            readable(conversations.files(), 1)
         seconds, spent = time.monotonic() - began, _processor_seconds() - before
         connections.close()
         planned = over[0][1]

@@ -28,10 +28,10 @@ from oarpy.scheduler.snapshot import (
     Alternative,
     HoldingJob,
     Outage,
+    PassShare,
     PowerRules,
     Queue,
     QuotaRule,
-    Ration,
     Reservation,
     Rules,
     Snapshot,
@@ -267,7 +267,7 @@ def _set(case: Case, words: Sequence[str]) -> None:
     if "keep_alive" in options:
         case.keep = int(options.pop("keep_alive"))
     if {"jobs_per_pass", "jobs_per_user"} & options.keys():
-        case.snapshot["ration"] = Ration(int(options.pop("jobs_per_pass", 0)), int(options.pop("jobs_per_user", 0)))
+        case.snapshot["ration"] = PassShare(int(options.pop("jobs_per_pass", 0)), int(options.pop("jobs_per_user", 0)))
     _refuse(options)
 
 

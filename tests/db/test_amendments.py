@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from oarpy.grid.broker.acts import Amend, Prepared, Terms
-from oarpy.grid.broker.errands import ClusterCall, Errands
+from oarpy.grid.broker.conversations import ClusterCall, Conversations
 from oarpy.grid.broker.transactions import Transactions, note_prepared, part_name
 from oarpy.grid.calls.parts import GridPart, PartRequest
 from oarpy.grid.calls.table import Idle
@@ -46,8 +46,8 @@ class Amender:
             self.before(call)
             return made(call)
 
-        self.errands = Errands[object](submit, self.rounds.clock)
-        self.engine = Transactions(MODULE, self.errands, self.rounds.clock)
+        self.conversations = Conversations[object](submit, self.rounds.clock)
+        self.engine = Transactions(MODULE, self.conversations, self.rounds.clock)
         self.engine.recover(self.connection)
 
     def begin(self, procs: int = 7) -> None:
@@ -73,7 +73,7 @@ class Amender:
     def run(self) -> None:
         """Decide, and have clusters told, until none has an answer at once."""
         self.engine.spread(self.connection)
-        while over := self.errands.go_on():
+        while over := self.conversations.go_on():
             for name, result in over:
                 with self.connection.transaction():
                     if isinstance(result, Prepared):

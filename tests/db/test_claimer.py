@@ -14,7 +14,7 @@ from oarpy.grid.broker.decisions import taken_again
 from oarpy.grid.calls.table import Cancel, Commit
 from oarpy.grid.clusters.virtual.cluster import OrderedFault
 from oarpy.model.states import GridJobState
-from oarpy.store.grid import broker_jobs, decisions, tries
+from oarpy.store.grid import broker_jobs, decisions, placing_tries
 from tests.harness.claim_rounds import BrokerKilled, ClaimRounds
 from tests.harness.inline_calls import answer_instead
 
@@ -65,7 +65,7 @@ def test_a_job_is_tried_again_until_there_is_room(rounds: ClaimRounds) -> None:
     assert "no room for all components: north 0 idle, south 8 idle" in rounds.job(job).message
     rounds.until(320)
     assert rounds.job(job).state is GridJobState.CLAIMED
-    told = tries.of_jobs(rounds.connection, [job])
+    told = placing_tries.of_jobs(rounds.connection, [job])
     assert [(one.due - rounds.began, one.outcome) for one in told] == [
         (200, "no room"),
         (300, "claimed"),
@@ -81,7 +81,7 @@ def test_a_job_without_room_is_missed_and_told_why(rounds: ClaimRounds) -> None:
         GridJobState.MISSED,
         "no room for all components: north 0 idle, south 8 idle",
     )
-    due = [one.due - rounds.began for one in tries.of_jobs(rounds.connection, [job])]
+    due = [one.due - rounds.began for one in placing_tries.of_jobs(rounds.connection, [job])]
     assert due == [200, 300, 350, 370]
     assert rounds.there() == {"north": {"local": "running"}, "south": {}}
     taken = list(decisions.every(rounds.connection))

@@ -15,8 +15,8 @@ from oarpy.configuration import Configuration, load
 from oarpy.grid.calls.parts import PreparedPart
 from oarpy.grid.calls.table import Cancel, Events, Prepare, Waiting
 from oarpy.grid.door import session
+from oarpy.grid.door.call_context import CallContext
 from oarpy.grid.door.session import DoorSession
-from oarpy.grid.door.visit import Visit
 from oarpy.model.errors import NotFound
 from oarpy.modules.accounting import Accounting
 from oarpy.modules.loop.module import run
@@ -45,7 +45,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What calls did; cancelling a part adds a queue of its name."""
     parts: list[str] = []
 
-    def cancel(visit: Visit, call: Cancel) -> None:
+    def cancel(visit: CallContext, call: Cancel) -> None:
         visit.connection.execute(QUEUE, [call.part])
         if call.reason:
             raise NotFound(call.reason)
@@ -102,7 +102,7 @@ def test_a_key_asked_twice_at_once_is_done_once(doors: Doors, done: list[str]) -
 
 
 def test_what_only_looks_changes_nothing(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
-    def write(visit: Visit, call: Waiting | Events) -> list[Any]:
+    def write(visit: CallContext, call: Waiting | Events) -> list[Any]:
         visit.connection.execute(QUEUE, ["new"])
         return []
 

@@ -15,7 +15,7 @@ import pytest
 from oarpy.client.session import open_session
 from oarpy.grid.calls.table import Cluster
 from oarpy.grid.clusters.virtual.cluster import SimulatedCluster, VirtualClock
-from oarpy.grid.reports import grid_job_views, grid_standing
+from oarpy.grid.reports import grid_job_views, job_explanation
 from oarpy.grid.reports.grid_waits import all_parts_ran
 from oarpy.grid.submission import rehearsal
 from oarpy.grid.submission.grid_options import GridOptions
@@ -26,9 +26,9 @@ from oarpy.store.grid import (
     broker_parts,
     clusters,
     door_sessions,
+    placing_tries,
     reallocation_passes,
     transactions,
-    tries,
 )
 from oarpy.store.grid.clusters import GridClusterRow
 from oarpy.store.grid.transactions import NewGridPart
@@ -220,9 +220,9 @@ def test_parts_do_not_all_run_when_the_first_one_does(connection: Connection, oa
 
 def test_why_and_moves(connection: Connection, oarsub: Submitter) -> None:
     (job,) = gridsub(oarsub, "-l", "/core=8", "--components", "2", "--deadline", "+1h", "date")
-    tries.plan(connection, job, 0, 1_800_000_000, last=False)
-    tries.settle(connection, job, 0, "no room", {"a": 3, "b_2": 0}, "the second component fits nowhere")
-    tries.plan(connection, job, 1, 1_800_000_600, last=True)
+    placing_tries.plan(connection, job, 0, 1_800_000_000, last=False)
+    placing_tries.settle(connection, job, 0, "no room", {"a": 3, "b_2": 0}, "the second component fits nowhere")
+    placing_tries.plan(connection, job, 1, 1_800_000_600, last=True)
     shown = oarsub("--why", str(job), command="oargridstat").out
     assert re.search(
         r"^  try 0 at .* : no room; the second component fits nowhere; idle processors: a 3, b_2 0$", shown, re.M
@@ -322,7 +322,7 @@ def test_a_dry_run_asks_the_clusters_and_stores_nothing(connection: Connection, 
         (job,) = gridsub(oarsub, "-l", "/core=2,walltime=0:10:0", "date")
         view = grid_job_views.views(session.connection, broker_jobs.read(session.connection, [job]))[0]
         ends = ends_of(session, view, simulated)
-        why = grid_standing.standing(session.connection, view, ends).text()
+        why = job_explanation.standing(session.connection, view, ends).text()
     first, silent = found.ends
     assert (first.end, first.idle, silent.end) == (1_800_001_600, 2, None)
     assert silent.error

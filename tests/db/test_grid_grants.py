@@ -17,7 +17,7 @@ from oarpy.client.submission.feasibility import KnownNeeds
 from oarpy.configuration import Configuration, load
 from oarpy.grid.door import grants
 from oarpy.grid.door.broker_keys import authorized_line
-from oarpy.grid.door.visit import Visit
+from oarpy.grid.door.call_context import CallContext
 from oarpy.model.errors import NotAllowed, NotFound, UsageError
 from oarpy.model.request import parse_request
 from oarpy.model.submission import Submission
@@ -109,9 +109,9 @@ def test_what_may_not_be_granted_is_told_in_a_line(here: GatewayProcess, connect
     assert connection.execute("SELECT FROM grid_grants").fetchall() == []
 
 
-def visit(connection: Connection, settings: Configuration) -> Visit:
+def visit(connection: Connection, settings: Configuration) -> CallContext:
     brokers = replace(settings, door=replace(settings.door, brokers={"campus": "games"}))
-    return Visit("campus", connection, brokers, KeptReader(brokers))
+    return CallContext("campus", connection, brokers, KeptReader(brokers))
 
 
 def test_a_broker_acts_as_the_user_of_the_grant_and_within_it(

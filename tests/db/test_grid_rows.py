@@ -9,7 +9,15 @@ import pytest
 
 from oarpy.grid.broker.transactions import part_name, wire_name
 from oarpy.model.states import GridJobState, GridPartState, GridTransactionState
-from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, reallocation_passes, transactions, tries
+from oarpy.store.grid import (
+    broker_jobs,
+    broker_parts,
+    clusters,
+    decisions,
+    placing_tries,
+    reallocation_passes,
+    transactions,
+)
 from oarpy.store.grid.broker_jobs import NewGridComponent, NewGridJob
 from oarpy.store.grid.transactions import NewGridPart
 
@@ -137,11 +145,11 @@ def test_a_move_that_is_given_up_leaves_the_old_part_where_it_waits(broker: Conn
 
 def test_tries_passes_moves_and_decisions_are_kept(broker: Connection) -> None:
     job = broker_jobs.insert(broker, DATE)[0]
-    tries.plan(broker, job, 0, 2000, last=False)
-    tries.plan(broker, job, 0, 1000, last=True)
-    assert [(one.due, one.last) for one in tries.pending(broker)] == [(1000, True)]
-    tries.settle(broker, job, 0, "no room", {"north": 3})
-    assert [(one.outcome, one.idle) for one in tries.of_jobs(broker, [job])] == [("no room", {"north": 3})]
+    placing_tries.plan(broker, job, 0, 2000, last=False)
+    placing_tries.plan(broker, job, 0, 1000, last=True)
+    assert [(one.due, one.last) for one in placing_tries.pending(broker)] == [(1000, True)]
+    placing_tries.settle(broker, job, 0, "no room", {"north": 3})
+    assert [(one.outcome, one.idle) for one in placing_tries.of_jobs(broker, [job])] == [("no room", {"north": 3})]
     number = reallocation_passes.ask(broker, "root")
     assert [one.id for one in reallocation_passes.asked(broker)] == [number]
     reallocation_passes.begin(broker, 1, "mct", 4, number)
@@ -175,10 +183,10 @@ def test_names_on_clusters_do_not_come_again_after_a_restore(broker: Connection)
 
 def test_kinds_of_transactions_and_outcomes_of_tries_are_those_that_are_written(broker: Connection) -> None:
     job = broker_jobs.insert(broker, DATE)[0]
-    tries.plan(broker, job, 0, 1000, last=False)
+    placing_tries.plan(broker, job, 0, 1000, last=False)
     with pytest.raises(psycopg.errors.CheckViolation, match="grid_tries_outcome_check"):
-        tries.settle(broker, job, 0, "silent", {})
+        placing_tries.settle(broker, job, 0, "silent", {})
     with pytest.raises(psycopg.errors.CheckViolation, match="grid_transactions_kind_check"):
         transactions.begin(broker, "withdraw", "mover", job, 60)
-    tries.settle(broker, job, 0, "no room", {"north": 1})
-    assert [one.outcome for one in tries.of_jobs(broker, [job])] == ["no room"]
+    placing_tries.settle(broker, job, 0, "no room", {"north": 1})
+    assert [one.outcome for one in placing_tries.of_jobs(broker, [job])] == ["no room"]

@@ -15,7 +15,7 @@ from oarpy.grid.clusters.virtual.cluster import SimulatedCluster, VirtualClock
 from oarpy.grid.submission.grid_options import GridOptions
 from oarpy.grid.submission.rehearsal import GridRehearsal, rehearse
 from oarpy.model.states import GridJobState
-from oarpy.store.grid import broker_jobs, clusters, tries
+from oarpy.store.grid import broker_jobs, clusters, placing_tries
 from oarpy.store.grid.clusters import GridClusterRow
 from tests.harness.claim_rounds import ClaimRounds
 from tests.harness.oarsub_cluster import Connection, Submitter
@@ -69,7 +69,7 @@ def test_a_try_leaves_out_what_is_not_open_to_its_user(rounds: ClaimRounds) -> N
     rounds.until(401)
     assert (rounds.job(fits).state, rounds.job(large).state) == (GridJobState.RUNNING, GridJobState.MISSED)
     assert {part.cluster for part in rounds.parts(fits)} == {"north"}
-    made = tries.of_jobs(rounds.connection, [large])
+    made = placing_tries.of_jobs(rounds.connection, [large])
     assert {tuple(one.idle) for one in made} == {("north",)}
     assert made[0].message == f"no room for all components: north 8 idle; {CLOSED}"
     assert "idle" not in rounds.clusters["south"].calls

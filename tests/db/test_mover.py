@@ -12,8 +12,8 @@ import pytest
 
 from oarpy.configuration import GridSettings
 from oarpy.grid.broker.connections import ClusterConnections, clusters_of
+from oarpy.grid.broker.conversations import ClusterCall
 from oarpy.grid.broker.decisions import taken_again
-from oarpy.grid.broker.errands import ClusterCall
 from oarpy.grid.broker.mover import Mover, next_pass
 from oarpy.grid.calls.parts import GridPart, PartRequest
 from oarpy.grid.calls.table import Commit, Prepare, Waiting

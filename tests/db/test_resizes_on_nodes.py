@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from oarpy.modules.launcher.running import resizing
-from oarpy.negotiation.modules.told_growth import ToldGrowth
+from oarpy.negotiation.modules.resize_messages import ResizeMessages
 from oarpy.negotiation.store import growth
 from oarpy.store.jobs import resizes
 from oarpy.wire.messages import Admit, Clean, Cleaned, Kill, Release, Resize
@@ -239,7 +239,9 @@ def test_what_a_node_cannot_do_is_given_up_for_good(cluster: SmallCluster) -> No
     found = growth.growth(cluster.connection, [job])[job]
     assert found.resizes == [], "nobody is told that it was granted, nor that it is gone"
     assert found.extensions[extension].told == {"refused": text}
-    assert [(one["of"], one["code"], one["reason"]) for one in ToldGrowth().news(found, {})] == [("extend", 6, text)]
+    assert [(one["of"], one["code"], one["reason"]) for one in ResizeMessages().news(found, {})] == [
+        ("extend", 6, text)
+    ]
     assert (holds(cluster, job), files(cluster, job), cluster.state(job)) == ({"n1"}, {"n1": "n1"}, "Running")
 
 

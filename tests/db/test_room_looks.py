@@ -10,7 +10,7 @@ import pytest
 
 from oarpy.grid.broker.coallocated.job_files import live_file, live_files
 from oarpy.model.states import GridJobState
-from oarpy.store.grid import tries
+from oarpy.store.grid import placing_tries
 from tests.harness.claim_rounds import ClaimRounds
 
 pytestmark = pytest.mark.db
@@ -42,7 +42,7 @@ def test_no_two_jobs_are_told_the_same_room(rounds: ClaimRounds) -> None:
     rounds.until(201)
     assert states(rounds, jobs) == [GridJobState.CLAIMED] * 2 + [GridJobState.SUBMITTED] * 3
     assert [Counter(cluster.calls)["prepare"] for cluster in rounds.clusters.values()] == [2, 2]
-    made = [tries.of_jobs(rounds.connection, [job])[0] for job in jobs]
+    made = [placing_tries.of_jobs(rounds.connection, [job])[0] for job in jobs]
     assert [one.outcome for one in made] == ["claimed"] * 2 + ["no room"] * 3
     assert made[2].idle == {"north": 0, "south": 0}
     rounds.until(501)
@@ -83,5 +83,5 @@ def test_a_file_is_read_alone_as_among_all(rounds: ClaimRounds) -> None:
     assert [live_file(rounds.connection, file.job.id) for file in files] == files
     assert live_file(rounds.connection, over) is None
     last = [file.last_try.number for file in files if file.last_try]
-    assert last == [len(tries.of_jobs(rounds.connection, [job])) - 1 for job in (claimed, tried)]
+    assert last == [len(placing_tries.of_jobs(rounds.connection, [job])) - 1 for job in (claimed, tried)]
     assert files[0].is_in(*[one.state for one in [files[0].transaction] if one])

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import psycopg
 import pytest
 
-from oarpy.grid.broker.errands import ClusterCall
+from oarpy.grid.broker.conversations import ClusterCall
 from oarpy.grid.broker.watcher import Watcher
 from oarpy.grid.calls.parts import PreparedPart
 from oarpy.grid.calls.table import CallRefused, Describe, Estimate, Prepare, Waiting

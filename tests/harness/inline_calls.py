@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from oarpy.grid.broker.connections import ClusterConnections, clusters_of
-from oarpy.grid.broker.errands import ClusterCall, Errand, Errands
+from oarpy.grid.broker.conversations import ClusterCall, Conversation, Conversations
 from oarpy.grid.calls.table import Call, Cluster
 from oarpy.grid.clusters.virtual.cluster import VirtualClock
 from oarpy.model.errors import OarpyError
@@ -55,10 +55,10 @@ class InlineConnections(ClusterConnections):
         return self._submit(call)
 
 
-def carry_out(errand: Errand[Result], providers: Mapping[str, Cluster], clock: VirtualClock) -> Result:
-    """Run an errand to its end; the clock is turned through its pauses."""
-    errands = Errands[Result](inline_calls(providers), clock)
-    errands.begin("it", errand)
-    while not (over := errands.go_on()):
-        clock.now = max(clock.now, errands.wake_at() or 0)
+def carry_out(conversation: Conversation[Result], providers: Mapping[str, Cluster], clock: VirtualClock) -> Result:
+    """Run a conversation to its end; the clock is turned through its pauses."""
+    conversations = Conversations[Result](inline_calls(providers), clock)
+    conversations.begin("it", conversation)
+    while not (over := conversations.go_on()):
+        clock.now = max(clock.now, conversations.wake_at() or 0)
     return over[0][1]

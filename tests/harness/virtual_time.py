@@ -24,7 +24,7 @@ from psycopg._preparing import PrepareManager
 from psycopg.conninfo import make_conninfo
 from psycopg.pq import PGconn, TransactionStatus, abc
 
-from oarpy.modules.launcher import recalling
+from oarpy.modules.launcher import restored_database
 from oarpy.store.database import PlainListDumper
 from oarpy.store.schema import migrations
 
@@ -93,7 +93,7 @@ class Clock:
         with (
             patch.object(time, "time", self.time),
             patch.object(time, "monotonic", self.monotonic),
-            patch.object(recalling, "datetime", Dates),
+            patch.object(restored_database, "datetime", Dates),
         ):
             yield
 

@@ -20,7 +20,7 @@ from oarpy.store.jobs.details import JobDetails, JobRow
 from oarpy.store.jobs.extensions import ExtensionRow
 from oarpy.store.jobs.kill_requests import GAVE_WAY
 from oarpy.store.jobs.windows import JobWindow
-from oarpy.store.passes.told_start import ToldStart
+from oarpy.store.passes.first_prediction import ToldStart
 
 _CAUSES: Mapping[str, str] = {
     "WALLTIME": "walltime",

@@ -5,10 +5,10 @@
 - ``connections``: a thread a cluster.
 - ``transactions``: the one engine of changes on several clusters, made of ``acts``; ``outcomes``: how these ended.
 - ``pass_plan``: who moves in a reallocation pass, by what clusters estimate.
-- ``errands``: conversations with clusters.
+- ``conversations``: conversations with clusters.
 - ``mapper``: the module for jobs on one cluster. ``watcher``: the module that takes in what happened on clusters.
 - ``claimer``: the module for jobs with several components, which are in ``coallocated/``.
-- ``mover``: the module for reallocation passes and their moves, by ``second_looks`` at both clusters.
+- ``mover``: the module for reallocation passes and their moves, by ``move_checks`` at both clusters.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a transaction does on clusters, and its first phase: all clusters prepare their acts, or it comes to nothing.
 
-The first phase is an errand. Nothing is lost with it: what is prepared is undone by an abort, or lapses.
+The first phase is a conversation. Nothing is lost with it: what is prepared is undone by an abort, or lapses.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import inf
 from random import Random
 
-from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
+from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation
 from oarpy.grid.calls import table
 from oarpy.grid.calls.parts import GridPart, PartOfTransaction, PartRequest, PreparedPart
 from oarpy.grid.calls.table import CallRefused, Change, Cluster, Prepare, PrepareAll
@@ -140,7 +140,7 @@ def _names(act: _Part) -> list[str]:
 
 def prepare(
     transaction: str, acts: Sequence[Act], terms: Terms, clock: Callable[[], float], chance: Random
-) -> Errand[Prepared]:
+) -> Conversation[Prepared]:
     """Have all acts prepared; ``transaction`` is its name on clusters.
 
     First come clusters where nobody is evicted, so that nobody has to go for a job that finds no room elsewhere.
@@ -173,7 +173,7 @@ class _FirstPhase:
         self._chance = chance
         self._refused: Counter[str] = Counter()
 
-    def prepared(self, acts: Sequence[_Part]) -> Errand[Prepared]:
+    def prepared(self, acts: Sequence[_Part]) -> Conversation[Prepared]:
         """Have acts prepared, at the same time or cluster by cluster."""
         if self._terms.rounds == 1:
             return (yield from self.asked(acts))
@@ -185,7 +185,7 @@ class _FirstPhase:
             found = yield from self._tried([act for act in holds if act.cluster == cluster], found)
         return found
 
-    def _tried(self, missing: Sequence[_Part], found: Prepared) -> Errand[Prepared]:
+    def _tried(self, missing: Sequence[_Part], found: Prepared) -> Conversation[Prepared]:
         """Have the acts of one cluster prepared beside what is found, in as many rounds as there are."""
         for number in range(self._terms.rounds):
             pause = self._chance.uniform(*_BACK_OFF) if number else 0.0
@@ -195,7 +195,7 @@ class _FirstPhase:
                 break
         return found
 
-    def asked(self, acts: Sequence[_Part], pause: float = 0.0) -> Errand[Prepared]:
+    def asked(self, acts: Sequence[_Part], pause: float = 0.0) -> Conversation[Prepared]:
         """Ask once, all clusters at the same time."""
         if not acts:
             return Prepared()
@@ -219,7 +219,7 @@ class _FirstPhase:
         refused = {name: one for name, one in zip(names, answer, strict=True) if isinstance(one, CallRefused)}
         return Prepared(parts, [(cluster, one) for one in refused.values()][:1], refused)
 
-    def evicted(self, act: Evict) -> Errand[OarpyError | None]:
+    def evicted(self, act: Evict) -> Conversation[OarpyError | None]:
         """Have local jobs of a cluster end; return why it does not free enough."""
         call = table.Evict(self._transaction, act.request, act.procs, key=f"{self._transaction}:evict")
         (answer,) = yield CallBatch([ClusterCall(act.cluster, call)])

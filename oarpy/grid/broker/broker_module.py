@@ -1,4 +1,4 @@
-"""What the modules of a broker have in common: connections to clusters, errands there, and rounds."""
+"""What the modules of a broker have in common: connections to clusters, conversations there, and rounds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from oarpy.grid.broker.connections import ClusterConnections
-from oarpy.grid.broker.errands import Errands
+from oarpy.grid.broker.conversations import Conversations
 from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
 from oarpy.store.grid import clusters
@@ -22,12 +22,12 @@ class BrokerModule(ABC):
 
     def __init__(self, connections: ClusterConnections, clock: Callable[[], float]) -> None:
         self._connections, self._clock = connections, clock
-        self._errands = Errands[object](connections.submit, clock)
+        self._conversations = Conversations[object](connections.submit, clock)
         self._known: Connection | None = None
 
     def files(self) -> Sequence[int]:
         """Return where answers of clusters arrive, and where clusters are heard again."""
-        return [*self._errands.files(), *self._connections.files()]
+        return [*self._conversations.files(), *self._connections.files()]
 
     def close(self) -> None:
         """End the connections."""
@@ -37,7 +37,7 @@ class BrokerModule(ABC):
         """One round: answers, work, outcomes; again until nobody has an answer at once."""
         try:
             if connection is not self._known:
-                self._errands.clear()
+                self._conversations.clear()
                 self._begin_anew(connection)
                 self._known = connection
             self._connections.quiet()

@@ -51,8 +51,8 @@ class Claimer(BrokerModule):
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(connections, clock)
-        self._looks = RoomLooks(self._errands, tolerance)
-        self._transactions = Transactions(MODULE, self._errands, clock, times.margin)
+        self._looks = RoomLooks(self._conversations, tolerance)
+        self._transactions = Transactions(MODULE, self._conversations, clock, times.margin)
         self._coallocated = CoallocatedJobs(self._transactions, rules, times, self._looks, clock)
         self._named = NamedJobs(self._transactions, tolerance)
 
@@ -61,11 +61,11 @@ class Claimer(BrokerModule):
 
     def _round(self, connection: Connection, rows: Sequence[GridClusterRow]) -> Outcome:
         wake_at, heard = self._tend(connection), 0
-        while over := self._errands.go_on():
+        while over := self._conversations.go_on():
             for name, result in over:
                 self._hear(connection, name, result)
             wake_at, heard = self._tend(connection), heard + len(over)
-        awaited = self._errands.wake_at()
+        awaited = self._conversations.wake_at()
         dates = [date for date in (wake_at, awaited) if date is not None and date < inf]
         word = f"heard {heard}" if heard else "nothing"
         return Outcome(word, wake_at=min(dates, default=None), pending=awaited is not None)
@@ -81,7 +81,7 @@ class Claimer(BrokerModule):
         return min(wake_at, self._transactions.spread(connection))
 
     def _hear(self, connection: Connection, name: Hashable, result: object) -> None:
-        """Take in what came out of an errand."""
+        """Take in what came out of a conversation."""
         match name, result:
             case ("room", _), RoomsFound():
                 self._rooms_found(connection, result)

@@ -18,7 +18,7 @@ from contextlib import suppress
 from functools import partial
 
 from oarpy.grid.broker.cluster_answers import checked, cleaned
-from oarpy.grid.broker.errands import CallInLine, ClusterCall
+from oarpy.grid.broker.conversations import CallInLine, ClusterCall
 from oarpy.grid.calls.table import CallRefused, Cluster, ClusterSilent, Describe
 from oarpy.grid.clusters.oarpy_cluster import OarpyCluster
 from oarpy.grid.clusters.slurm.cluster import SlurmCluster

@@ -22,8 +22,8 @@ from itertools import groupby
 from oarpy.grid.broker.acts import Place, Prepared, Terms
 from oarpy.grid.broker.broker_module import BrokerModule
 from oarpy.grid.broker.connections import ClusterConnections
+from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation
 from oarpy.grid.broker.decisions import DrivenCore
-from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
 from oarpy.grid.broker.transactions import Transactions, note_prepared, part_name
 from oarpy.grid.calls.parts import GridPart, PartRequest
 from oarpy.grid.calls.table import Cluster, ClusterSilent, Estimate, EstimateInTurn
@@ -99,7 +99,7 @@ class Mapper(BrokerModule):
         super().__init__(connections, clock)
         self._rules = rules
         self._terms = Terms(lambda: ttl)
-        self._transactions = Transactions(MODULE, self._errands, clock)
+        self._transactions = Transactions(MODULE, self._conversations, clock)
         self._memory = _Memory()
         self._last: tuple[float, str] = (-math.inf, "")
         """Whose turn it was last (round robin)."""
@@ -113,15 +113,15 @@ class Mapper(BrokerModule):
         self._look_again(rows)
         heard = placed = 0
         self._tend(connection, rows)
-        while over := self._errands.go_on():
+        while over := self._conversations.go_on():
             for name, result in over:
                 placed += self._hear(connection, name, result)
             heard += len(over)
             self._tend(connection, rows)
-        dates = [*self._memory.later.values(), self._errands.wake_at()]
+        dates = [*self._memory.later.values(), self._conversations.wake_at()]
         wake_at = min((date for date in dates if date is not None), default=None)
         word = f"placed {placed}" if placed else "nothing"
-        return Outcome(word, wake_at=wake_at, pending=bool(self._memory.busy or self._errands.wake_at()))
+        return Outcome(word, wake_at=wake_at, pending=bool(self._memory.busy or self._conversations.wake_at()))
 
     def _look_again(self, rows: Sequence[GridClusterRow]) -> None:
         """Let jobs that were put off be mapped when it is time, or when there is a cluster that was not there."""
@@ -164,7 +164,7 @@ class Mapper(BrokerModule):
             if alike.clusters:
                 self._memory.mapping = alike
                 self._memory.busy |= set(jobs)
-                self._errands.begin(("ects",), self._ask_ects(alike))
+                self._conversations.begin(("ects",), self._ask_ects(alike))
                 break
             if (reason := self._awaited(alike.jobs[0], rows)) is not None:
                 late.setdefault(reason, []).extend(jobs)
@@ -233,7 +233,7 @@ class Mapper(BrokerModule):
         for job in jobs:
             self._memory.refused.pop(job, None)
 
-    def _ask_ects(self, alike: AlikeJobs) -> Errand[object]:
+    def _ask_ects(self, alike: AlikeJobs) -> Conversation[object]:
         count, patience = len(alike.jobs), _PATIENCE + _PATIENCE_A_JOB * len(alike.jobs)
 
         def asking(row: GridClusterRow) -> Callable[[Cluster], object]:
@@ -321,7 +321,7 @@ class Mapper(BrokerModule):
                 self._memory.preparing[number] = bunch
 
     def _hear(self, connection: Connection, name: Hashable, result: object) -> int:
-        """Take in what came out of an errand; return how many jobs have their cluster now."""
+        """Take in what came out of a conversation; return how many jobs have their cluster now."""
         match name, result:
             case ("ects",), dict():
                 if self._memory.mapping is not None:

@@ -24,8 +24,8 @@ from oarpy.grid.broker.acts import Act, Freeze, Prepared, Terms
 from oarpy.grid.broker.broker_module import BrokerModule
 from oarpy.grid.broker.connections import ClusterConnections
 from oarpy.grid.broker.mapper import queued_part
+from oarpy.grid.broker.move_checks import MoveCheck, PlannedPass, check_move, clocks_ahead, plan_pass
 from oarpy.grid.broker.pass_plan import MovablePart, PlannedMove
-from oarpy.grid.broker.second_looks import PlannedPass, SecondLook, clocks_ahead, look_again, plan_pass
 from oarpy.grid.broker.transactions import Transactions, note_prepared
 from oarpy.grid.calls.parts import PartRequest
 from oarpy.grid.core.broker_state import ReallocationRules
@@ -72,16 +72,16 @@ class Mover(BrokerModule):
     ) -> None:
         super().__init__(connections, clock)
         self._rules, self._between = rules, period
-        self._transactions = Transactions(MODULE, self._errands, clock)
+        self._transactions = Transactions(MODULE, self._conversations, clock)
         self._pass: _PassUnderWay | None = None
 
     def _round(self, connection: Connection, rows: Sequence[GridClusterRow]) -> Outcome:
         due, heard = self._tend(connection), 0
-        while over := self._errands.go_on():
+        while over := self._conversations.go_on():
             for name, result in over:
                 self._hear(connection, name, result)
             due, heard = self._tend(connection), heard + len(over)
-        dates = [date for date in (due, self._errands.wake_at()) if date is not None and date < inf]
+        dates = [date for date in (due, self._conversations.wake_at()) if date is not None and date < inf]
         word = f"heard {heard}" if heard else "nothing"
         return Outcome(word, wake_at=min(dates, default=None), pending=self._pass is not None)
 
@@ -136,7 +136,7 @@ class Mover(BrokerModule):
             self._pass.ready = True
             return self._clock()
         planning = plan_pass(clusters.every(connection), parts, rules, self._clock())
-        self._errands.begin(("pass", number), planning)
+        self._conversations.begin(("pass", number), planning)
         return inf
 
     def _due(self, connection: Connection) -> float:
@@ -222,14 +222,14 @@ class Mover(BrokerModule):
         under_way.begun[transaction] = move
 
     def _hear(self, connection: Connection, name: Hashable, result: object) -> None:
-        """Take in what came out of an errand."""
+        """Take in what came out of a conversation."""
         under_way = self._pass
         match name, result:
             case ("pass", _), PlannedPass() if under_way is not None:
                 self._planned(connection, under_way, result)
             case ("prepare", int(transaction)), Prepared() if under_way is not None:
                 self._prepared(connection, under_way, transaction, result)
-            case ("look again", int(transaction)), SecondLook() if under_way is not None:
+            case ("look again", int(transaction)), MoveCheck() if under_way is not None:
                 move = under_way.begun[transaction]
                 self._settle(connection, under_way, transaction, result.objection(move, self._rules))
             case ("outcome", *_), str():
@@ -250,7 +250,7 @@ class Mover(BrokerModule):
         later = [one.part.name for one in under_way.left if one.part.cluster == move.target]
         gone = later if self._rules.algorithm == 2 else []
         ahead = clocks_ahead(clusters.every(connection))
-        self._errands.begin(("look again", transaction), look_again(move, new, gone, ahead))
+        self._conversations.begin(("look again", transaction), check_move(move, new, gone, ahead))
 
     def _settle(self, connection: Connection, under_way: _PassUnderWay, transaction: int, objection: str) -> None:
         """Decide a move, or give it up for a reason."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
+from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation
 from oarpy.grid.calls.table import Abort, CallRefused, Commit
 from oarpy.model.errors import OarpyError
 
@@ -31,7 +31,7 @@ Doubt = Callable[[str, int], None]
 """Hears why a cluster does not answer, and how often it was asked since it was last heard of."""
 
 
-def tell(end: TransactionEnd, doubt: Doubt | None = None) -> Errand[str]:
+def tell(end: TransactionEnd, doubt: Doubt | None = None) -> Conversation[str]:
     """Tell a cluster until it answers; return why it refuses, or nothing.
 
     ``doubt`` is called after 1, 2, 4, 8 ... calls without an answer.
@@ -46,7 +46,7 @@ def tell(end: TransactionEnd, doubt: Doubt | None = None) -> Errand[str]:
     return refusal
 
 
-def _answer(end: TransactionEnd, verb: Verb, doubt: Doubt | None) -> Errand[str]:
+def _answer(end: TransactionEnd, verb: Verb, doubt: Doubt | None) -> Conversation[str]:
     """Ask until there is an answer; return why the cluster refuses, or nothing."""
     key = f"{end.transaction}:{verb}"
     commits = verb == "commit"

@@ -18,8 +18,8 @@ from math import inf
 
 from msgspec import structs
 
+from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation
 from oarpy.grid.broker.decisions import DrivenCore, TakenDecision
-from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
 from oarpy.grid.calls.parts import PartRequest
 from oarpy.grid.calls.table import Cluster, Estimate
 from oarpy.grid.core.broker_state import BrokerState, GridCluster, JobId, MappedJob, ReallocationRules, WaitingPart
@@ -108,7 +108,7 @@ class PassPlanner:
         self._chosen: list[PlannedMove] = []
         self._looked: set[str] = set()
 
-    def plan(self, parts: Sequence[MovablePart], now: float) -> Errand[PassPlan]:
+    def plan(self, parts: Sequence[MovablePart], now: float) -> Conversation[PassPlan]:
         """Return who moves of ``parts``, which are in order of submission; ``now`` in epoch seconds.
 
         Raises :class:`ClusterLost` if one does not answer: without its numbers nobody can be moved.
@@ -151,7 +151,7 @@ class PassPlanner:
         self._queues[cluster].joined.append(job)
         self._chosen.append(PlannedMove(self._parts[job], cluster, old, new))
 
-    def _answer(self, asked: AskEcts) -> Errand[EctsTold]:
+    def _answer(self, asked: AskEcts) -> Conversation[EctsTold]:
         """Ask the clusters at the same time; of the answers, those are told that are new."""
         jobs = [_number(job) for job in asked.jobs]
         calls = [ClusterCall(name, self._estimate(name, jobs), _PATIENCE) for name in asked.clusters]

@@ -27,7 +27,7 @@ from math import inf
 from random import Random
 
 from oarpy.grid.broker.acts import Act, Amend, Evict, Freeze, Prepared, Terms, prepare
-from oarpy.grid.broker.errands import Errands
+from oarpy.grid.broker.conversations import Conversations
 from oarpy.grid.broker.outcomes import TransactionEnd, Verb, tell
 from oarpy.model.states import GridJobState, GridPartState, GridTransactionState
 from oarpy.store.database import Connection
@@ -70,22 +70,23 @@ class Confirmed:
 
 
 class Transactions:
-    """The transactions of one module. Calls are errands of its owner: ``("prepare", ID)``, ``("outcome", ID, ...)``.
+    """The transactions of one module.
 
-    The owner hands on their results. That of the first is a :class:`Prepared`, on which it decides; those of others go
-    to :meth:`heard`. ``margin``: seconds after its date when a claim that its cluster does not know yet is aborted.
+    Its calls are conversations of its owner: ``("prepare", ID)``, ``("outcome", ID, ...)``. The owner hands on their
+    results. That of the first is a :class:`Prepared`, on which it decides; those of others go to :meth:`heard`.
+    ``margin``: seconds after its date when a claim that its cluster does not know yet is aborted.
     """
 
     def __init__(
         self,
         module: str,
-        errands: Errands[object],
+        conversations: Conversations[object],
         clock: Callable[[], float] = time.time,
         margin: float = inf,
         chance: Random | None = None,
     ) -> None:
         self._module = module
-        self._errands = errands
+        self._conversations = conversations
         self._clock = clock
         self._margin = margin
         self._chance = chance or Random()
@@ -123,16 +124,16 @@ class Transactions:
         if made:
             transactions.add_parts(connection, number, made)
         wanted = [act for act in acts if not (old := _old(act)) or old in frozen]
-        self._errands.begin(("prepare", number), prepare(name, wanted, terms, self._clock, self._chance))
+        self._conversations.begin(("prepare", number), prepare(name, wanted, terms, self._clock, self._chance))
         return number
 
     def is_preparing(self, number: int) -> bool:
         """Tell whether clusters are asked to prepare a transaction. One that was begun before a restart is not."""
-        return ("prepare", number) in self._errands
+        return ("prepare", number) in self._conversations
 
     def give_up(self, connection: Connection, number: int, reason: str) -> None:
         """Give up a transaction, if it is not decided."""
-        self._errands.drop(("prepare", number))
+        self._conversations.drop(("prepare", number))
         transactions.give_up(connection, number, reason)
 
     # The second phase
@@ -149,7 +150,7 @@ class Transactions:
             if one.committed is not None:
                 verb, until = self._verb(one)
                 again = min(again, until)
-                untold = [name for name in one.unaware if ("outcome", one.id, name, verb) not in self._errands]
+                untold = [name for name in one.unaware if ("outcome", one.id, name, verb) not in self._conversations]
                 if untold:
                     self._tell(connection, one, verb, untold)
         return again
@@ -175,12 +176,12 @@ class Transactions:
         hosts = [host for part in parts for host in part.hosts]
         for cluster in untold:
             told = ("outcome", one.id, cluster)
-            if (going and cluster not in going) or (*told, verb) in self._errands:
+            if (going and cluster not in going) or (*told, verb) in self._conversations:
                 continue
             if verb == "abort":
-                self._errands.drop((*told, "commit"))
+                self._conversations.drop((*told, "commit"))
             end = TransactionEnd(wire_name(one.id, one.word), cluster, verb, one.begin, hosts)
-            self._errands.begin((*told, verb), tell(end, partial(self._doubt, one.id, cluster)))
+            self._conversations.begin((*told, verb), tell(end, partial(self._doubt, one.id, cluster)))
 
     def _doubt(self, number: int, cluster: str, reason: str, asked: int) -> None:
         self._doubts.append((number, cluster, reason, asked))

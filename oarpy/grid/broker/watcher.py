@@ -15,9 +15,9 @@ import psycopg
 import structlog
 
 from oarpy.grid.broker.broker_module import BrokerModule
-from oarpy.grid.broker.coallocated.soundings import read_clock
+from oarpy.grid.broker.coallocated.cluster_room import read_clock
 from oarpy.grid.broker.connections import ClusterConnections
-from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
+from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation
 from oarpy.grid.calls.parts import (
     Ability,
     ClusterDescription,
@@ -88,21 +88,21 @@ class Watcher(BrokerModule):
     def _round(self, connection: Connection, rows: Sequence[GridClusterRow]) -> Outcome:
         changes = 0
         self._ask(connection, {row.name: row for row in rows})
-        while over := self._errands.go_on():
+        while over := self._conversations.go_on():
             for name, result in over:
                 changes += self._hear(connection, name, result)
             self._ask(connection, {row.name: row for row in clusters.every(connection)})
         if self._is_due(("forget",), _FORGET_PERIOD):
             decisions.forget(connection, self._keep)
-        dates = [*self._due.values(), self._errands.wake_at()]
+        dates = [*self._due.values(), self._conversations.wake_at()]
         wake_at = min((date for date in dates if date is not None), default=None)
         word = f"took in {changes}" if changes else "nothing"
-        return Outcome(word, wake_at=wake_at, pending=self._errands.wake_at() is not None)
+        return Outcome(word, wake_at=wake_at, pending=self._conversations.wake_at() is not None)
 
     def _is_due(self, name: Hashable, period: float) -> bool:
         """Tell whether something is to be done again, and put it off then."""
         now = self._clock()
-        if name in self._errands or self._due.get(name, 0) > now:
+        if name in self._conversations or self._due.get(name, 0) > now:
             return False
         self._due[name] = now + period
         return True
@@ -111,13 +111,13 @@ class Watcher(BrokerModule):
         """Ask clusters for their events and what they are, and have parts ended, as far as that is due."""
         for part in broker_parts.to_end(connection):
             if self._is_due(("cancel", part.name), _CANCEL_PERIOD):
-                self._errands.begin(("cancel", part.name), _cancel(part))
+                self._conversations.begin(("cancel", part.name), _cancel(part))
         in_use = set(broker_parts.clusters_in_use(connection))
         for name, row in rows.items():
             if name in in_use and self._is_due(("events", name), self._watch_period):
-                self._errands.begin(("events", name), _events(row))
+                self._conversations.begin(("events", name), _events(row))
             if row.active and self._is_due(("describe", name), _DESCRIBE_PERIOD):
-                self._errands.begin(("describe", name), _describe(name, self._clock, self._tolerance))
+                self._conversations.begin(("describe", name), _describe(name, self._clock, self._tolerance))
         self._due = {name: date for name, date in self._due.items() if date > self._clock()}
 
     def _hear(self, connection: Connection, name: Hashable, result: object) -> int:
@@ -271,7 +271,7 @@ def _heard_late(connection: Connection, job: GridJobRow) -> None:
         broker_jobs.note(connection, [job.id], message)
 
 
-def _events(row: GridClusterRow) -> Errand[object]:
+def _events(row: GridClusterRow) -> Conversation[object]:
     """Have a cluster tell its events after the last one that it told. A cluster that was restored has none so late.
 
     Slurm forgets its jobs soon; its numbers are instants, and it tells all again when asked for what is to come.
@@ -291,7 +291,7 @@ def _events(row: GridClusterRow) -> Errand[object]:
     return answer
 
 
-def _describe(name: str, clock: Callable[[], float], tolerance: float) -> Errand[object]:
+def _describe(name: str, clock: Callable[[], float], tolerance: float) -> Conversation[object]:
     def ask(cluster: Cluster) -> tuple[ClusterDescription, float]:
         return read_clock(cluster, clock, tolerance)
 
@@ -299,7 +299,7 @@ def _describe(name: str, clock: Callable[[], float], tolerance: float) -> Errand
     return answer
 
 
-def _cancel(part: GridPartRow) -> Errand[object]:
+def _cancel(part: GridPartRow) -> Conversation[object]:
     """Have a part ended. Each time the key is another one: a part that goes on is to be ended again."""
     key = f"{part.name}:cancel:{time.time_ns()}"
     call = Cancel(part.name, part.message, key=key)

@@ -5,7 +5,8 @@ and ``oarpy.profiles``.
   actions that it asks for. ``step`` leads from one to the other, by the table of systems.
 - Jobs for one cluster: ``mapping`` at submission, ``reallocation`` while they wait, by ``heuristics``.
   ``followers`` has the withdrawn jobs that need not be looked at yet.
-- Jobs whose components start together (``deadlines``): ``tries`` says when room is looked for, ``worst_fit`` where.
+- Jobs whose components start together (``deadlines``): ``placing_policy`` says when to look for room,
+  ``worst_fit`` where.
 - ``coallocation``: parallel jobs over several clusters that start together, and earlier. ``bags``: bags from offers.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oarpy.grid.core.broker_state import BrokerState, CoAllocatedJob, PlannedTry
 from oarpy.grid.core.exchanges import Action, ClaimParts, JobArrived, LocalJob, MissJob, System, TryAt, TryDue
-from oarpy.grid.core.tries import first_try, next_try
+from oarpy.grid.core.placing_policy import first_try, next_try
 from oarpy.grid.core.worst_fit import find_room
 
 

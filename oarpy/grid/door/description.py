@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from oarpy.grid.calls.parts import ClusterAbilities, ClusterDescription
 from oarpy.grid.calls.table import Describe
-from oarpy.grid.door.visit import Visit
+from oarpy.grid.door.call_context import CallContext
 from oarpy.store.grid import cluster_facts
 
 
-def describe(visit: Visit, call: Describe) -> ClusterDescription:
+def describe(context: CallContext, call: Describe) -> ClusterDescription:
     """Answer ``describe``: processors that are not dead, by the clock of the database."""
-    procs, clock = cluster_facts.processors(visit.connection)
-    door = visit.configuration.door
+    procs, clock = cluster_facts.processors(context.connection)
+    door = context.configuration.door
     return ClusterDescription(procs, door.speed, clock, ClusterAbilities(evict=door.evict != "none", amend=True))

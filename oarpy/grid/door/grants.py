@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from oarpy.client.session import Session, is_administrator
 from oarpy.client.submission.feasibility import KnownNeeds
 from oarpy.configuration import Configuration
+from oarpy.grid.door.call_context import CallContext
 from oarpy.grid.door.local_user import session_of
-from oarpy.grid.door.visit import Visit
 from oarpy.model.durations import format_duration
 from oarpy.model.errors import NotAllowed, NotFound, UsageError
 from oarpy.model.submission import Submission
@@ -24,16 +24,16 @@ from oarpy.store.jobs import submissions
 
 
 @contextmanager
-def acting(visit: Visit, broker_user: str) -> Iterator[tuple[GrantRow, Session]]:
+def acting(context: CallContext, broker_user: str) -> Iterator[tuple[GrantRow, Session]]:
     """Give the grant for the broker's user and the session of the local one. Raises :class:`NotAllowed` without one."""
-    grant = grants.find(visit.connection, visit.broker, broker_user)
+    grant = grants.find(context.connection, context.broker, broker_user)
     if grant is None:
         raise NotAllowed(
-            f"nobody here lets broker '{visit.broker}' act for its user '{broker_user}'",
-            hint=f"on the cluster: oargridctl grant {visit.broker} {broker_user}",
+            f"nobody here lets broker '{context.broker}' act for its user '{broker_user}'",
+            hint=f"on the cluster: oargridctl grant {context.broker} {broker_user}",
         )
-    require_ordinary(visit.configuration, grant.local_user)
-    with session_of(visit, grant.local_user) as session:
+    require_ordinary(context.configuration, grant.local_user)
+    with session_of(context, grant.local_user) as session:
         yield grant, session
 
 

@@ -13,18 +13,18 @@ from oarpy.cluster_state.existing_resources import ExistingReader
 from oarpy.cluster_state.snapshot_reader import SnapshotReader
 from oarpy.configuration import Configuration
 from oarpy.frontend.editor import EditorFailed
-from oarpy.grid.door.visit import Visit
+from oarpy.grid.door.call_context import CallContext
 from oarpy.model.errors import NotAllowed, UsageError
 from oarpy.store.database import Connection
 
 
 @contextmanager
-def session_of(visit: Visit, local_user: str) -> Iterator[Session]:
+def session_of(context: CallContext, local_user: str) -> Iterator[Session]:
     """Give the session that a command of this user would have, but for files, terminal and an admin's rights.
 
-    Its connection is that of the visit. Raises :class:`NotAllowed` for a user without an account here.
+    Its connection is that of the context. Raises :class:`NotAllowed` for a user without an account here.
     """
-    with acting_for(LocalUser(visit, local_user)), open_session("oargriddoor") as session:
+    with acting_for(LocalUser(context, local_user)), open_session("oargriddoor") as session:
         yield session
 
 
@@ -34,7 +34,7 @@ class LocalUser:
     environment: Mapping[str, str] = {}
     administers = False
 
-    def __init__(self, visit: Visit, name: str) -> None:
+    def __init__(self, context: CallContext, name: str) -> None:
         try:
             account = pwd.getpwnam(name)
         except (KeyError, ValueError):
@@ -42,7 +42,7 @@ class LocalUser:
         self.uid = account.pw_uid
         self.arguments: Sequence[str] = ()
         self._home = account.pw_dir
-        self._visit = visit
+        self._visit = context
 
     def directory(self) -> str:
         """Return the user's home."""

@@ -39,9 +39,9 @@ from oarpy.grid.calls.table import (
     Waiting,
 )
 from oarpy.grid.door.answers import estimates, evictions, idle_processors, part_batches, part_events, parts
+from oarpy.grid.door.call_context import CallContext
 from oarpy.grid.door.description import describe
 from oarpy.grid.door.lines import Pace, lines_of
-from oarpy.grid.door.visit import Visit
 from oarpy.model.errors import NotAllowed, OarpyError, Unreachable, UsageError
 from oarpy.store.database import KeptConnection, reachable
 from oarpy.store.grid import cluster_facts, door_calls, door_sessions
@@ -50,7 +50,7 @@ log = structlog.get_logger()
 
 _LONGEST_MESSAGE = 400
 
-_ANSWERS: dict[type[Call[Any]], Callable[[Visit, Any], Any]] = {
+_ANSWERS: dict[type[Call[Any]], Callable[[CallContext, Any], Any]] = {
     Describe: describe,
     Idle: idle_processors.idle,
     Waiting: part_events.waiting,
@@ -68,7 +68,7 @@ _ANSWERS: dict[type[Call[Any]], Callable[[Visit, Any], Any]] = {
 }
 """Who answers which call, inside a transaction that has begun."""
 
-_SETTLES: dict[type[Call[Any]], Callable[[Visit, Any, Any], Any]] = {Prepare: parts.settled, Amend: parts.settled}
+_SETTLES: dict[type[Call[Any]], Callable[[CallContext, Any, Any], Any]] = {Prepare: parts.settled, Amend: parts.settled}
 """What comes after that transaction, also when a key is asked again: it makes the last answer of the kept one."""
 
 
@@ -106,10 +106,10 @@ class DoorSession:
         self._configuration = configuration
         self._kept = KeptConnection(configuration, "oargriddoor", configuration.door.call_time_limit)
         self._reader = KeptReader(configuration)
-        self._visit: Visit | None = None
+        self._visit: CallContext | None = None
 
-    def open(self) -> Visit:
-        """Return the visit, connected. Raises :class:`Unreachable`, also when too many sessions are open."""
+    def open(self) -> CallContext:
+        """Return the context, connected. Raises :class:`Unreachable`, also when too many sessions are open."""
         connection = self._kept.get()
         if self._visit is None or self._visit.connection is not connection:
             most = self._configuration.door.sessions
@@ -118,7 +118,7 @@ class DoorSession:
                 raise Unreachable(
                     f"broker '{self._broker}' has {most} sessions already", hint="end one of them (door.sessions)"
                 )
-            self._visit = Visit(self._broker, connection, self._configuration, self._reader)
+            self._visit = CallContext(self._broker, connection, self._configuration, self._reader)
         return self._visit
 
     def close(self) -> None:
@@ -162,31 +162,31 @@ class DoorSession:
         return OarpyError(f"unexpected {type(error).__name__}", hint="the log of the cluster's gateway has more")
 
 
-def _answered(visit: Visit, call: AnyCall) -> bytes:
+def _answered(context: CallContext, call: AnyCall) -> bytes:
     """Return the answer to a call as JSON."""
     act = _ANSWERS.get(type(call))
     if act is None:
         raise UsageError("this cluster does not answer that call")
-    with visit.connection.transaction():
+    with context.connection.transaction():
         if call.effect == "changes":
-            answer = _once(visit, call, act)
+            answer = _once(context, call, act)
         else:
             if call.effect == "looks":
-                cluster_facts.see_one_state(visit.connection)
-            answer = encode(act(visit, call))
+                cluster_facts.see_one_state(context.connection)
+            answer = encode(act(context, call))
     if settle := _SETTLES.get(type(call)):
-        return encode(settle(visit, call, read_answer(type(call), answer)))
+        return encode(settle(context, call, read_answer(type(call), answer)))
     return answer
 
 
-def _once(visit: Visit, call: AnyCall, act: Callable[[Visit, Any], Any]) -> bytes:
+def _once(context: CallContext, call: AnyCall, act: Callable[[CallContext, Any], Any]) -> bytes:
     """Carry a call out, or return what was answered when it was."""
     line = encode(call)
     what = f"{call.name} {hashlib.sha256(line).hexdigest()[:32]}"
-    kept = door_calls.find(visit.connection, visit.broker, call.key)
+    kept = door_calls.find(context.connection, context.broker, call.key)
     if kept is None:
-        kept = door_calls.KeptCall(what, encode(act(visit, call)))
-        door_calls.keep(visit.connection, visit.broker, call.key, kept)
+        kept = door_calls.KeptCall(what, encode(act(context, call)))
+        door_calls.keep(context.connection, context.broker, call.key, kept)
     elif kept.call != what:
         raise UsageError(f"the key '{call.key}' is that of another call", hint="give every call a key of its own")
     return kept.answer

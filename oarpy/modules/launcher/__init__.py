@@ -7,7 +7,7 @@
 - ``settling`` brings jobs to their end; ``starting`` starts others, as ``specifications`` describes them to nodes.
 - The room ``running`` tells the nodes of running jobs what changes: kills, signals, walltimes, suspensions, resizes.
 - The room ``scripts`` runs the site's programs around jobs, and launchers of applications.
-- ``recalling`` asks nodes what ran there when the database was restored.
+- ``restored_database`` asks nodes what ran there when the database was restored.
 - ``loads`` asks nodes how busy they are; ``call_requests`` tells the gateway which commands want to be connected.
 
 What must hold: nothing is told to a node before it is written, and no node forgets what is not recorded. A part keeps

@@ -25,8 +25,8 @@ from oarpy.modules.launcher.call_requests import CallRequests
 from oarpy.modules.launcher.channels import Channels, TransportMaker, make_transport
 from oarpy.modules.launcher.loads import NodeLoads
 from oarpy.modules.launcher.parts import Part, Round
-from oarpy.modules.launcher.recalling import Recalling
 from oarpy.modules.launcher.recording import Recording
+from oarpy.modules.launcher.restored_database import RestoredDatabase
 from oarpy.modules.launcher.running.orders import Signalling, Walltimes
 from oarpy.modules.launcher.running.resizing import Resizes
 from oarpy.modules.launcher.running.suspending import Pauses
@@ -67,7 +67,7 @@ class Launcher:
         self._sync_period = node_sync_period
         self._hosts = JobHosts(configuration.jobs, configuration.negotiation.launcher_host)
         self._sent = SentStarts(self._hosts, start_patience)
-        recalling, hooks = Recalling(), Hooks(configuration.jobs)
+        recalling, hooks = RestoredDatabase(), Hooks(configuration.jobs)
         signalling = Signalling(self._sent)
         self._parts: tuple[Part, ...] = (
             CallRequests(configuration.gateway.socket if configuration.gateway.calls else ""),

@@ -33,7 +33,7 @@ from oarpy.modules.launcher.endings import (
     resubmit,
 )
 from oarpy.modules.launcher.parts import Hears, Part, Round
-from oarpy.modules.launcher.recalling import Recalling
+from oarpy.modules.launcher.restored_database import RestoredDatabase
 from oarpy.modules.launcher.running.orders import Signalling
 from oarpy.modules.launcher.scripts.hooks import Hooks, end_of_prologue, fault_of_script
 from oarpy.modules.launcher.starting import SentStarts
@@ -184,7 +184,7 @@ class Recording(Part):
         settings: JobSettings,
         strikes: Strikes,
         sent: SentStarts,
-        recalling: Recalling,
+        recalling: RestoredDatabase,
         hooks: Hooks,
         signalling: Signalling,
     ) -> None:

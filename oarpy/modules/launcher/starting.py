@@ -20,7 +20,7 @@ from oarpy.model.job_types import read_types
 from oarpy.model.states import JobState
 from oarpy.modules.launcher.channels import Channels
 from oarpy.modules.launcher.parts import Hears, Part, Round
-from oarpy.modules.launcher.recalling import Recalling
+from oarpy.modules.launcher.restored_database import RestoredDatabase
 from oarpy.modules.launcher.scripts.hooks import Hooks
 from oarpy.modules.launcher.specifications import JobHosts, specification
 from oarpy.store.database import Connection
@@ -119,7 +119,7 @@ class Starting(Part):
     """Jobs to launch, and those that are Launching. Whether a job was sent is in ``sent``."""
 
     def __init__(
-        self, settings: JobSettings, hosts: JobHosts, sent: SentStarts, recalling: Recalling, hooks: Hooks
+        self, settings: JobSettings, hosts: JobHosts, sent: SentStarts, recalling: RestoredDatabase, hooks: Hooks
     ) -> None:
         self._settings = settings
         self._hosts = hosts

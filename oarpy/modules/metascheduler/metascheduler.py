@@ -26,8 +26,8 @@ from oarpy.model.job_types import JobTypes, read_types
 from oarpy.model.reasons import Reason, Why
 from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.loop.module import Outcome
-from oarpy.modules.metascheduler import told_windows
-from oarpy.modules.metascheduler.told_starts import ToldStarts
+from oarpy.modules.metascheduler import window_writes
+from oarpy.modules.metascheduler.first_predictions import ToldStarts
 from oarpy.modules.metascheduler.verdict_history import KeptVerdicts
 from oarpy.modules.metascheduler.written_predictions import RangeTexts, ToldPredictions, Writing, multirange
 from oarpy.scheduler.decide import Decisions, Refusal, decide
@@ -188,14 +188,14 @@ class Metascheduler:
         """
         security, rows = self._settings.security_time, _Rows(reading)
         decisions.move(connection, [rows.move(one) for one in decided.kept.moves], security)
-        told_windows.move(connection, decided, security)
+        window_writes.move(connection, decided, security)
         suspensions.give_back(connection, decided.resumed)
         started = decisions.start(connection, [rows.start(one) for one in decided.starts])
         gone = set(started)
         decisions.log(connection, [event for event in decided.events if event[0] in gone])
         decisions.accept(connection, [rows.accepted(one) for one in decided.accepted], security)
         _refuse(connection, decided.refused)
-        told_windows.write(connection, decided, self._settings.offer_time)
+        window_writes.write(connection, decided, self._settings.offer_time)
         decisions.kill(connection, decided.victims)
         self._texts.begin(reading.snapshot.platform)
         withheld = {**reading.withheld, **refusals_of(connection).withheld()}

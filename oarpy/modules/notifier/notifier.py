@@ -23,8 +23,8 @@ from oarpy.model.errors import UsageError
 from oarpy.model.notice import Notice, NoticeWay, Tag, parse_notice
 from oarpy.modules.loop.module import Outcome
 from oarpy.modules.notifier.command import run_as_user
-from oarpy.modules.notifier.letters import LetterWriter
 from oarpy.modules.notifier.mail import Failure, Letter, send
+from oarpy.modules.notifier.mail_text import MailWriter
 from oarpy.store.database import Connection
 from oarpy.store.jobs import notices
 from oarpy.store.jobs.notices import NoticeRow
@@ -62,7 +62,7 @@ class Notifier:
         self.period = configuration.modules.notifier
         self._mail = configuration.mail
         self._jobs = configuration.jobs
-        self._letters = LetterWriter(self._mail.templates, self._mail.cluster_name or socket.gethostname())
+        self._letters = MailWriter(self._mail.templates, self._mail.cluster_name or socket.gethostname())
         self._told: queue.SimpleQueue[_Told] = queue.SimpleQueue()
         self._bell = WakeupBell()
         self._mailing: dict[int, NoticeRow] = {}

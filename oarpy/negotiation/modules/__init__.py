@@ -7,9 +7,9 @@
 
 - ``handover`` passes a connection and who is at its end; ``conversation`` is one connection; ``negotiator`` is the
   module: one loop over all of them that never waits for any.
-- ``gateway_call`` has subscriptions and requests carried out by the gateway, as who speaks; ``told`` makes messages of
-  rows.
-- ``first_view`` is what an application is shown before a pass; ``told_growth`` is what it was told of its hosts.
+- ``gateway_call`` has subscriptions and requests carried out by the gateway, as who speaks; ``launcher_messages``
+  makes messages of rows.
+- ``first_view`` is what an application is shown before a pass; ``resize_messages`` is what it was told of its hosts.
 - ``application_launchers`` is the part of the launcher that has the programs run that speak for applications.
 
 May import ``oarpy.modules.loop``, ``oarpy.modules.launcher`` and what is below them.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from oarpy.negotiation.messages import LARGEST_LINE, MALFORMED, TRY_LATER, line_of, refused
 from oarpy.negotiation.modules.gateway_call import GatewayCall
 from oarpy.negotiation.modules.handover import Speaking
-from oarpy.negotiation.modules.told_growth import ToldGrowth
+from oarpy.negotiation.modules.resize_messages import ResizeMessages
 from oarpy.wire.frames import pack_message
 
 _READ = 1 << 16
@@ -42,7 +42,7 @@ class Conversation:
         self.serial: int | None = None
         self.estimate: object = None
         self.started = self.ended = False
-        self.growth = ToldGrowth()
+        self.growth = ResizeMessages()
         self.at_end = self.closing = False
         self._data = bytearray()
         self._out = bytearray(pack_message({"relayed": True}))

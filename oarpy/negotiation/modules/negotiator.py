@@ -40,11 +40,11 @@ from oarpy.negotiation.messages import (
     Unreadable,
     read,
 )
-from oarpy.negotiation.modules import handover, told
+from oarpy.negotiation.modules import handover, launcher_messages
 from oarpy.negotiation.modules.conversation import Conversation
 from oarpy.negotiation.modules.first_view import first_view
 from oarpy.negotiation.modules.gateway_call import GatewayCall
-from oarpy.negotiation.modules.told_growth import ToldGrowth
+from oarpy.negotiation.modules.resize_messages import ResizeMessages
 from oarpy.negotiation.passes.cluster_facts import ClusterFacts
 from oarpy.negotiation.passes.shown_clusters import ShownClusters
 from oarpy.negotiation.store import applications, growth, links, unattended
@@ -306,13 +306,17 @@ class Negotiator:
             return
         one.owner_uid = _uid_of(row.user, one.speaking.uid)
         self._speak_for(one, row.job)
-        one.say(told.attached(row), moment)
+        one.say(launcher_messages.attached(row), moment)
         one.serial, one.estimate, one.started, one.ended, one.seen = row.serial, None, False, False, None
-        one.growth = ToldGrowth()
+        one.growth = ResizeMessages()
         since = said.serial
         if since is not None and since > row.serial:  # the database was restored: who knows what was seen
             since = None
-        if row.serial and row.state in told.SHOWN and told.has_news(changed := told.view(row, since)):
+        if (
+            row.serial
+            and row.state in launcher_messages.SHOWN
+            and launcher_messages.has_news(changed := launcher_messages.view(row, since))
+        ):
             one.say(changed, moment)
 
     def _inform(self, connection: Connection, one: Conversation, said: ListClustersInfo, moment: float) -> None:
@@ -344,7 +348,7 @@ class Negotiator:
     def _refuse_keep(self, connection: Connection, one: Conversation, said: KeepRequest, moment: float) -> None:
         assert one.job is not None
         row = applications.named(connection, [one.job])[one.job]
-        if row.state in told.SHOWN:
+        if row.state in launcher_messages.SHOWN:
             one.refuse(
                 said.WORD, MALFORMED, f"serial {said.serial} was never sent, the last view is {row.serial}", moment
             )
@@ -414,7 +418,7 @@ class Negotiator:
             one.seen = versions.get(job)
             if job in rows:
                 held = names.get(job, {})
-                for message in told.news(rows[job], held, cluster_of, grown.get(job, JobGrowth()), one):
+                for message in launcher_messages.news(rows[job], held, cluster_of, grown.get(job, JobGrowth()), one):
                     one.say(message, moment)
             if one.ended:
                 one.closing = True
@@ -422,7 +426,7 @@ class Negotiator:
 
     def _show_first(self, connection: Connection, rows: Iterable[ApplicationRow]) -> bool:
         """Make the first views of those who have none yet; tell whether there were any."""
-        fresh = [row for row in rows if not row.serial and row.state in told.SHOWN]
+        fresh = [row for row in rows if not row.serial and row.state in launcher_messages.SHOWN]
         for row in fresh:
             with connection.transaction():
                 view = first_view(connection, self._reader, self._configuration, row)
@@ -479,7 +483,7 @@ def _may_attach(row: ApplicationRow, one: Conversation, token: str) -> bool:
     """Tell whether who speaks is the job's user, or has its token while it lives."""
     if token:
         digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
-        return row.state not in told.OVER and hmac.compare_digest(digest, row.token_hash)
+        return row.state not in launcher_messages.OVER and hmac.compare_digest(digest, row.token_hash)
     return _name_of(one.speaking.uid) == row.user
 
 

@@ -24,7 +24,7 @@ from oarpy.scheduler.job_roles import needs_others
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.plan import Placement
 from oarpy.scheduler.resources.matching import Matchers
-from oarpy.scheduler.snapshot import HoldingJob, Ration, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import HoldingJob, PassShare, Snapshot, WaitingJob
 
 
 class Completions:
@@ -42,7 +42,7 @@ class Completions:
         self._waiting = {job.id: job for job in snapshot.waiting}
         self._queues: dict[float, tuple[frozenset[int], QueueInPlan]] = {}
         """By rank, the last plan of all jobs of that rank or a higher one, and who was left out."""
-        limited = snapshot.ration != Ration() or snapshot.asleep or snapshot.step is not None
+        limited = snapshot.ration != PassShare() or snapshot.asleep or snapshot.step is not None
         self._planned = snapshot.policy in FORESEEING and not limited
         self._entangled = any(map(needs_others, snapshot.asking))
 

@@ -30,7 +30,7 @@ from oarpy.scheduler.passes.compressed import compressed_pass
 from oarpy.scheduler.passes.continued import ContinuedPass
 from oarpy.scheduler.plan import Placement, Plan, placement_of, plan
 from oarpy.scheduler.resources.matching import Matchers
-from oarpy.scheduler.snapshot import Ration, Snapshot
+from oarpy.scheduler.snapshot import PassShare, Snapshot
 
 
 class Planning:
@@ -92,7 +92,7 @@ class Planning:
         last.foresee(placements)
         planner = last.made.planner
         # from a limited pass none goes on: whoever comes or goes changes the shares of all
-        if planner.begun and not planner.broken and snapshot.ration == Ration():
+        if planner.begun and not planner.broken and snapshot.ration == PassShare():
             self._last = last
         return Plan(placements, tuple(sorted(planner.kill)), planner.slots, dict(planner.broken))
 

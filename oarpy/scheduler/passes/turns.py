@@ -20,7 +20,7 @@ from oarpy.model.reasons import Reason, Why
 from oarpy.scheduler.explain.reasons import Explanation
 from oarpy.scheduler.order.ranking import Ranking
 from oarpy.scheduler.passes.backfilling import PlanningPolicy
-from oarpy.scheduler.snapshot import Queue, Ration, WaitingJob
+from oarpy.scheduler.snapshot import PassShare, Queue, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 
 
@@ -61,13 +61,13 @@ class PassLimits:
     A user with fewer jobs than a fair share leaves the rest of it to the others.
     """
 
-    def __init__(self, ration: Ration, waiting: Iterable[WaitingJob]) -> None:
+    def __init__(self, ration: PassShare, waiting: Iterable[WaitingJob]) -> None:
         self._ration = ration
         self._turn = frozenset(ration.turn)
         self._looked_at: Counter[str] = Counter()
         self._by_rank: Counter[str] = Counter()
         self._share, self._spare = inf, 0
-        if ration != Ration():
+        if ration != PassShare():
             jobs = [job for job in waiting if job.reservation is None and not job.held]
             self._looked_at.update(job.user for job in jobs if job.id in self._turn)
             if ration.jobs:
@@ -104,7 +104,7 @@ class PassLimits:
 class Turns:
     """The turns of one pass. Whoever takes them settles or parks each job before asking for the next turn."""
 
-    def __init__(self, ranking: Ranking, ration: Ration, waiting: Iterable[WaitingJob]) -> None:
+    def __init__(self, ranking: Ranking, ration: PassShare, waiting: Iterable[WaitingJob]) -> None:
         self._ranking = ranking
         self._limits = PassLimits(ration, waiting)
         self._count = 0

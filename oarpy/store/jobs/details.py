@@ -18,9 +18,9 @@ from oarpy.store.jobs.extensions import ExtensionRow
 from oarpy.store.jobs.kill_requests import OPEN_REQUEST, reason_of_kill
 from oarpy.store.jobs.scope import JobScope
 from oarpy.store.jobs.windows import JobWindow
+from oarpy.store.passes.first_prediction import TOLD_COLUMNS, ToldStart
 from oarpy.store.passes.snapshot_rows import requests as stored_requests
 from oarpy.store.passes.snapshot_rows import stored_dependency
-from oarpy.store.passes.told_start import TOLD_COLUMNS, ToldStart
 from oarpy.store.platform.consumables import ConsumableHolding, of_jobs
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from oarpy.model.reasons import Reason, reason_of
 from oarpy.store.database import Connection
-from oarpy.store.passes.told_start import TOLD_COLUMNS, ToldStart
+from oarpy.store.passes.first_prediction import TOLD_COLUMNS, ToldStart
 from oarpy.store.past.reading import first_found
 
 # The ranges as text: thousands of jobs with many ranges each are read faster all at once than as range objects.

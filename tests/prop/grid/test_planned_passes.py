@@ -75,14 +75,14 @@ class SmallGrid:
         return {there.name: self.end(part, there, waits) for there in self.clusters}
 
     def planned(self, rules: ReallocationRules) -> PassPlan:
-        errand = PassPlanner(self.clusters, rules).plan(self.parts, NOW)
-        batch = next(errand)
+        conversation = PassPlanner(self.clusters, rules).plan(self.parts, NOW)
+        batch = next(conversation)
         while True:
             try:
                 answers: list[Any] = [call.made_of(self.providers[call.cluster]) for call in batch.calls]
                 for call, ends in zip(batch.calls, answers, strict=True):
                     self.asked.setdefault(call.cluster, []).append(len(ends))
-                batch = errand.send(answers)
+                batch = conversation.send(answers)
             except StopIteration as end:
                 made: PassPlan = end.value
                 return made

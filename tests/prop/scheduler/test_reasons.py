@@ -15,7 +15,7 @@ from oarpy.model.setting_values import PolicyName
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.memory import Memory
 from oarpy.scheduler.resources.platform import Platform
-from oarpy.scheduler.snapshot import HoldingJob, Outage, QuotaRule, Ration, Reservation, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import HoldingJob, Outage, PassShare, QuotaRule, Reservation, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 from tests.harness.examples import examples
 from tests.harness.scheduling_cases import cluster, job
@@ -74,7 +74,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         reservations=reservations,
         quotas=(limited,) if draw(st.booleans()) else (),
         policy=draw(st.sampled_from(POLICIES)),
-        ration=Ration(draw(st.sampled_from([0, 0, 2])), draw(st.sampled_from([0, 0, 1]))),
+        ration=PassShare(draw(st.sampled_from([0, 0, 2])), draw(st.sampled_from([0, 0, 1]))),
         filters=_admitted(platform),
         filter_errors={"nosuch = 1": "unknown property 'nosuch'"},
         outages=draw(st.sampled_from([(), (Outage(30, 3),), (Outage(-5, 15, 40, "maintenance of n1"),)])),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from oarpy.scheduler.passes.starts_only import plan_starts, starts_suffice
 from oarpy.scheduler.plan import plan
-from oarpy.scheduler.snapshot import Ration, Snapshot
+from oarpy.scheduler.snapshot import PassShare, Snapshot
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.simulation.scenarios.reader import read_scenario
 from tests.harness.examples import examples
@@ -42,7 +42,7 @@ def test_long_queues(snapshot: Snapshot) -> None:
     max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 def test_all_features(scenario: dict[str, Any], jobs: int, jobs_of_a_user: int) -> None:
-    ration = Ration(jobs, jobs_of_a_user)
+    ration = PassShare(jobs, jobs_of_a_user)
     snapshot = replace(read_scenario(json.dumps(scenario)), policy="conservative", ration=ration)
     assume(starts_suffice(snapshot))
     agree(snapshot)

@@ -13,7 +13,7 @@ from threading import Event
 import pytest
 
 from oarpy.grid.broker.connections import ClusterConnections, clusters_of
-from oarpy.grid.broker.errands import CallBatch, CallInLine, ClusterCall, Errand, Errands
+from oarpy.grid.broker.conversations import CallBatch, CallInLine, ClusterCall, Conversation, Conversations
 from oarpy.grid.calls.parts import ClusterAbilities, ClusterDescription, PartEnded, PartFailed
 from oarpy.grid.calls.table import CallRefused, Cluster, ClusterSilent, Describe
 from oarpy.grid.clusters.virtual.cluster import OrderedFault, SimulatedCluster, VirtualClock
@@ -176,11 +176,11 @@ def test_an_ect_may_be_infinite(world: World) -> None:
 
 
 class Waiter:
-    """Errands at a clock that is turned by hand; each is one call to north, which has 5 seconds."""
+    """Conversations at a clock that is turned by hand; each is one call to north, which has 5 seconds."""
 
     def __init__(self, world: World) -> None:
         self.clock = VirtualClock(1000)
-        self.errands = Errands[object](world.connections.submit, self.clock)
+        self.conversations = Conversations[object](world.connections.submit, self.clock)
 
     def ask(self, before: Callable[[], object] = lambda: None, patience: float = 5) -> None:
         """Send a call, which does something before it is answered."""
@@ -189,16 +189,16 @@ class Waiter:
             before()
             return cluster.ask(Describe()).procs
 
-        def errand() -> Errand[object]:
+        def conversation() -> Conversation[object]:
             (answer,) = yield CallBatch([ClusterCall("north", ask)], patience)
             return answer
 
-        self.errands.begin("it", errand())
+        self.conversations.begin("it", conversation())
         assert self.over() == []
 
     def over(self) -> list[object]:
-        """Return the answers that errands have now."""
-        return [result for _, result in self.errands.go_on()]
+        """Return the answers that conversations have now."""
+        return [result for _, result in self.conversations.go_on()]
 
 
 def test_the_patience_of_a_call_does_not_run_while_it_stands_in_line(world: World) -> None:
@@ -232,17 +232,17 @@ def test_a_call_that_takes_longer_than_its_patience_is_given_up_once_it_was_made
 
 def test_a_call_in_line_behind_one_without_an_answer_is_given_up() -> None:
     heard, clock = [True], VirtualClock(1000)
-    errands = Errands[object](lambda call: CallInLine(lambda: heard[0]), clock)
+    conversations = Conversations[object](lambda call: CallInLine(lambda: heard[0]), clock)
 
-    def errand() -> Errand[object]:
+    def conversation() -> Conversation[object]:
         (answer,) = yield CallBatch([ClusterCall("north", lambda cluster: None)])
         return answer
 
-    errands.begin("it", errand())
+    conversations.begin("it", conversation())
     for _ in range(3):
-        assert errands.go_on() == []
+        assert conversations.go_on() == []
         clock.advance(6)
     heard[0] = False
     clock.advance(6)
-    ((_, answer),) = errands.go_on()
+    ((_, answer),) = conversations.go_on()
     assert isinstance(answer, ClusterSilent)

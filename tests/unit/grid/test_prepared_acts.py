@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from oarpy.grid.broker.acts import Act, Evict, Freeze, Hold, Place, Prepared, Terms, prepare
-from oarpy.grid.broker.coallocated.soundings import ClusterSounding, RoomAsked, read_clock, sound, try_due
-from oarpy.grid.broker.errands import CallBatch, Errand, Errands
+from oarpy.grid.broker.coallocated.cluster_room import ClusterRoom, RoomAsked, read_clock, sound, try_due
+from oarpy.grid.broker.conversations import CallBatch, Conversation, Conversations
 from oarpy.grid.calls.parts import ClusterAbilities, ClusterDescription, EvictableJob, GridPart, PartRequest
 from oarpy.grid.calls.table import Abort, CallRefused, Cluster, ClusterSilent, Commit, Describe
 from oarpy.grid.clusters.virtual.cluster import SimulatedCluster, VirtualClock
@@ -35,8 +35,8 @@ class _Site:
     def claim(self, *evictions: Evict, limit: float = DEADLINE) -> Prepared:
         claims = [_claim("1", name) for name in self.providers]
         terms = Terms(lambda: DEADLINE + 3 - self.clock(), limit=limit)
-        errand = prepare("t1", [*claims, *evictions], terms, self.clock, Random(1))
-        return carry_out(errand, self.providers, self.clock)
+        conversation = prepare("t1", [*claims, *evictions], terms, self.clock, Random(1))
+        return carry_out(conversation, self.providers, self.clock)
 
     def calls(self) -> dict[str, list[str]]:
         return {"north": self.north.calls, "south": self.south.calls}
@@ -127,7 +127,7 @@ def test_a_silent_eviction_fails_the_claim(site: _Site) -> None:
 def test_a_cluster_tells_its_idle_processors_and_who_may_give_way(site: _Site) -> None:
     site.south.submit("local", 5, 500, evictable=True)
     told = sound(site.south, [replace(ASKED, evicting=True), ASKED], site.clock, 0.5)
-    assert told == [ClusterSounding(3, (EvictableJob("1", 5),)), ClusterSounding(3)]
+    assert told == [ClusterRoom(3, (EvictableJob("1", 5),)), ClusterRoom(3)]
     assert site.south.calls == ["describe", "evictable", "idle", "idle"]
 
 
@@ -135,7 +135,7 @@ def test_a_cluster_that_refuses_one_request_tells_its_room_for_the_others(site: 
     site.south.faults.refuse("idle", "no grant for ann")
     refusal, told = sound(site.south, [ASKED, replace(ASKED, deadline=2000)], site.clock, 0.5)
     assert "no grant for ann" in str(refusal)
-    assert told == ClusterSounding(8)
+    assert told == ClusterRoom(8)
 
 
 @pytest.mark.parametrize("off", [-0.6, 0.6])
@@ -170,8 +170,8 @@ def test_a_clock_is_not_read_from_a_slow_answer(site: _Site, ahead: float, secon
 
 
 def test_clusters_that_do_not_answer_have_no_room() -> None:
-    answers: dict[str, ClusterSounding | OarpyError] = {
-        "north": ClusterSounding(3, (EvictableJob("7", 2),)),
+    answers: dict[str, ClusterRoom | OarpyError] = {
+        "north": ClusterRoom(3, (EvictableJob("7", 2),)),
         "south": ClusterSilent("cluster south does not answer"),
     }
     due = try_due(1, answers)
@@ -183,26 +183,26 @@ def _two_brokers(site: _Site, rounds: int) -> list[Prepared]:
     """Two brokers want all of the same two clusters, in different orders; every call takes its turn."""
     whole = PartRequest("ann", "/core=8", 8, 100)
     terms = Terms(lambda: 100.0, rounds=rounds)
-    errands = Errands[Prepared](inline_calls(site.providers), site.clock)
+    conversations = Conversations[Prepared](inline_calls(site.providers), site.clock)
     for job, names in (("1", ["north", "south"]), ("2", ["south", "north"])):
         holds = [Hold(1, 0, name, GridPart(f"g{job}.{name}", "claim", whole, begin=DEADLINE)) for name in names]
-        errands.begin(job, _slowly(prepare(f"t{job}", holds, terms, site.clock, Random(int(job)))))
+        conversations.begin(job, _slowly(prepare(f"t{job}", holds, terms, site.clock, Random(int(job)))))
     found: dict[Hashable, Prepared] = {}
     while len(found) < 2:
-        found |= dict(errands.go_on())
-        site.clock.now = max(site.clock.now, errands.wake_at() or 0)
+        found |= dict(conversations.go_on())
+        site.clock.now = max(site.clock.now, conversations.wake_at() or 0)
     return [found["1"], found["2"]]
 
 
-def _slowly(errand: Errand[Prepared]) -> Errand[Prepared]:
-    """Make the calls of an errand one by one, each a second after the other."""
-    batch = next(errand)
+def _slowly(conversation: Conversation[Prepared]) -> Conversation[Prepared]:
+    """Make the calls of a conversation one by one, each a second after the other."""
+    batch = next(conversation)
     while True:
         answers: list[object] = []
         for place, call in enumerate(batch.calls):
             answers += yield CallBatch([call], pause=batch.pause + place)
         try:
-            batch = errand.send(answers)
+            batch = conversation.send(answers)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
@@ -220,9 +220,9 @@ def test_a_cluster_that_refuses_is_asked_again_after_a_pause_by_chance(site: _Si
     for count, failure in ((2, ""), (3, "north: cluster 'north' refuses: not now")):
         for _ in range(count):
             site.north.faults.refuse("prepare")
-        errand = prepare(f"t{count}", holds, Terms(lambda: 100.0, rounds=3), site.clock, Random(1))
+        conversation = prepare(f"t{count}", holds, Terms(lambda: 100.0, rounds=3), site.clock, Random(1))
         began = site.clock()
-        assert carry_out(errand, site.providers, site.clock).failure == failure
+        assert carry_out(conversation, site.providers, site.clock).failure == failure
         assert 0.4 <= site.clock() - began <= 2
         for cluster in (site.north, site.south):
             cluster.ask(Abort(f"t{count}", key=f"k{count}"))
@@ -230,15 +230,15 @@ def test_a_cluster_that_refuses_is_asked_again_after_a_pause_by_chance(site: _Si
 
 def test_a_silent_cluster_is_not_asked_in_more_rounds(site: _Site) -> None:
     site.north.faults.silent("prepare")
-    errand = prepare("t1", [_claim("1", "north")], Terms(lambda: 100.0, rounds=3), site.clock, Random(1))
-    assert carry_out(errand, site.providers, site.clock).failure == "north: cluster 'north' does not answer"
+    conversation = prepare("t1", [_claim("1", "north")], Terms(lambda: 100.0, rounds=3), site.clock, Random(1))
+    assert carry_out(conversation, site.providers, site.clock).failure == "north: cluster 'north' does not answer"
 
 
 def test_acts_of_all_kinds_are_prepared_together(site: _Site) -> None:
     site.north.submit("local", 8, 500)
     site.south.submit("victim", 8, 500, evictable=True)
-    errand = prepare("t1", [_place("a")], Terms(lambda: 100.0), site.clock, Random(1))
-    carry_out(errand, site.providers, site.clock)
+    conversation = prepare("t1", [_place("a")], Terms(lambda: 100.0), site.clock, Random(1))
+    carry_out(conversation, site.providers, site.clock)
     site.north.ask(Commit("t1", key="k"))
     acts: list[Act] = [
         Freeze("north", "a", REQUEST),
@@ -246,8 +246,8 @@ def test_acts_of_all_kinds_are_prepared_together(site: _Site) -> None:
         _claim("1", "south"),
         Evict("south", REQUEST, 4),
     ]
-    errand = prepare("t2", acts, Terms(lambda: 100.0, limit=2000), site.clock, Random(1))
-    found = carry_out(errand, site.providers, site.clock)
+    conversation = prepare("t2", acts, Terms(lambda: 100.0, limit=2000), site.clock, Random(1))
+    found = carry_out(conversation, site.providers, site.clock)
     assert (sorted(found.parts), found.failure) == (["a", "b", "c", "g1.south"], "")
     assert site.calls()["north"].count("prepare") == 4
     assert site.north.states() == {"local": "running", "a": "frozen", "b": "held", "c": "held"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oarpy.grid.core.broker_state import CoAllocatedJob, DeadlineRules, PlannedTry
-from oarpy.grid.core.tries import first_try, next_try
+from oarpy.grid.core.placing_policy import first_try, next_try
 
 
 def _tries(rules: DeadlineRules, deadline: float = 1000) -> list[PlannedTry]:

@@ -8,7 +8,7 @@ import pytest
 
 from oarpy.cluster_state import array_tails
 from oarpy.cluster_state.array_tails import ArrayTails, can_be_decided
-from oarpy.cluster_state.rations import Rations
+from oarpy.cluster_state.pass_limits import PassLimits
 from oarpy.configuration import SchedulerSettings
 from oarpy.model.dependency import Dependency
 from oarpy.model.request import parse_request
@@ -16,7 +16,7 @@ from oarpy.scheduler.decide import decide
 from oarpy.scheduler.passes.starts_only import plan_starts
 from oarpy.scheduler.plan import Plan, plan
 from oarpy.scheduler.resources.platform import Platform, Resource
-from oarpy.scheduler.snapshot import Alternative, HoldingJob, Ration, Reservation, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import Alternative, HoldingJob, PassShare, Reservation, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 
 PLATFORM = Platform.build(Resource(n + 1, properties={"network_address": 0, "cpu": 0, "core": n}) for n in range(4))
@@ -85,9 +85,9 @@ def test_jobs_of_a_user_that_change_places_are_all_looked_at() -> None:
 
 
 def test_heads_that_fit_into_a_limited_pass_start_what_one_without_limits_would() -> None:
-    limits = Rations(SchedulerSettings(jobs_per_pass=8))
+    limits = PassLimits(SchedulerSettings(jobs_per_pass=8))
     everything, heads, tails = _heads(*_array(1, 12, 1))
-    assert limits.current(everything.waiting) != limits.current(heads.waiting) == Ration()
+    assert limits.current(everything.waiting) != limits.current(heads.waiting) == PassShare()
     assert can_be_decided(heads)
     made = plan_starts(heads)
     assert tails.are_behind(made)
@@ -96,5 +96,5 @@ def test_heads_that_fit_into_a_limited_pass_start_what_one_without_limits_would(
 
 def test_heads_that_do_not_fit_into_a_pass_decide_nothing() -> None:
     _, heads, _ = _heads(*_array(1, 12, 4), *_array(21, 12, 4))
-    limited = Rations(SchedulerSettings(jobs_per_pass=8)).current(heads.waiting)
+    limited = PassLimits(SchedulerSettings(jobs_per_pass=8)).current(heads.waiting)
     assert not can_be_decided(replace(heads, ration=limited))

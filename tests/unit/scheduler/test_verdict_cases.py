@@ -6,7 +6,7 @@ import pytest
 
 from oarpy.scheduler.order.queue_orders import ORDERS, Candidate
 from oarpy.scheduler.plan import plan
-from oarpy.scheduler.snapshot import Queue, Ration, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import PassShare, Queue, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 from tests.harness.scheduling_cases import cluster, job, placed, planned, running, verdicts
 
@@ -159,7 +159,7 @@ def test_a_job_whose_anterior_is_not_looked_at_is_told_so() -> None:
     assert found[1].verdict is Verdict.DEPENDENCY
     assert str(found[1].reason) == "job 2, which it depends on, has no predicted end"
     jobs = job(1, "/core=1", 10, after=(3,)), job(2, "/core=1", 10), job(3, "/core=1", 10)
-    bounded = placed(FOUR, *jobs, ration=Ration(jobs=2))
+    bounded = placed(FOUR, *jobs, ration=PassShare(jobs=2))
     assert bounded[3].verdict is Verdict.BEHIND_HIGHER_PRIORITY
     assert bounded[1].verdict is Verdict.DEPENDENCY
 

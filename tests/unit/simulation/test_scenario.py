@@ -16,10 +16,10 @@ from oarpy.scheduler.decide import decide
 from oarpy.scheduler.order.usage_shares import FactorRules, KarmaRules, Priorities, Usage
 from oarpy.scheduler.snapshot import (
     HoldingJob,
+    PassShare,
     PowerRules,
     Queue,
     QuotaRule,
-    Ration,
     Reservation,
     Rules,
     Snapshot,
@@ -280,7 +280,7 @@ def test_decisions_are_told_when_asked_for(tmp_path: Path) -> None:
         (entries.WalltimeRequestEntry, WalltimeRequest, set()),
         (entries.PowerRulesEntry, PowerRules, set()),
         (entries.RulesEntry, Rules, set()),
-        (entries.RationEntry, Ration, set()),
+        (entries.RationEntry, PassShare, set()),
         (entries.UsageEntry, Usage, set()),
         (entries.KarmaEntry, KarmaRules, set()),
         (entries.FactorsEntry, FactorRules, set()),

@@ -1,7 +1,7 @@
 """Jobs with several components: parts on several clusters, all of them or none.
 
-- ``job_files``: what is known of such a job. ``asked_of_clusters``: what its parts, and the core, are told of it.
-- ``deadline_jobs`` start together: ``room_looks`` find room by ``soundings`` of clusters, ``common_starts`` says
+- ``job_files``: what is known of such a job. ``component_requests``: what its parts, and the core, are told of it.
+- ``deadline_jobs`` start together: ``room_looks`` find room by ``cluster_room`` of clusters, ``common_starts`` says
   whether all parts started. ``named_jobs`` have their clusters and their date from their user.
 """
 

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from math import inf
 
 from oarpy.grid.broker.acts import Act, Hold, Prepared, Terms
-from oarpy.grid.broker.coallocated.asked_of_clusters import (
+from oarpy.grid.broker.coallocated.cluster_room import RoomAsked
+from oarpy.grid.broker.coallocated.common_starts import ClaimTimes, after_start, at_start, before_start
+from oarpy.grid.broker.coallocated.component_requests import (
     core_job,
     evictions_of,
     part_of,
@@ -23,19 +25,17 @@ from oarpy.grid.broker.coallocated.asked_of_clusters import (
     rules_of,
     state_of,
 )
-from oarpy.grid.broker.coallocated.common_starts import ClaimTimes, after_start, at_start, before_start
 from oarpy.grid.broker.coallocated.job_files import GridJobFile
 from oarpy.grid.broker.coallocated.room_looks import RoomFound, RoomLooks, RoomsFound
-from oarpy.grid.broker.coallocated.soundings import RoomAsked
 from oarpy.grid.broker.decisions import DrivenCore
 from oarpy.grid.broker.transactions import Transactions, note_prepared
 from oarpy.grid.core.broker_state import DeadlineRules
 from oarpy.grid.core.exchanges import Action, ClaimParts, Event, JobArrived, MissJob, TryAt, TryDue
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.database import Connection
-from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, transactions, tries
+from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, placing_tries, transactions
 from oarpy.store.grid.clusters import GridClusterRow
-from oarpy.store.grid.tries import GridTryRow
+from oarpy.store.grid.placing_tries import GridTryRow
 
 MODULE = "claimer"
 ANEW = "the broker was started anew"
@@ -83,7 +83,7 @@ class CoallocatedJobs:
             known = open_to(usable(connection), file)
             (action,) = self._decide(connection, file, known, JobArrived(core_job(file.job, file.components)), now)
             assert isinstance(action, TryAt)
-            tries.plan(connection, file.job.id, 0, action.at, last=action.last)
+            placing_tries.plan(connection, file.job.id, 0, action.at, last=action.last)
             return action.at
         due = file.last_try
         if now < due.due or file.job.id in self.looks:
@@ -127,7 +127,7 @@ class CoallocatedJobs:
         """End a job and all that it has on clusters."""
         self.looks.forget(file.job.id)
         end_parts(connection, self.transactions, file, reason)
-        tries.drop_pending(connection, [file.job.id])
+        placing_tries.drop_pending(connection, [file.job.id])
         broker_jobs.move(connection, [file.job.id], state, reason)
 
     # What clusters answered
@@ -161,7 +161,7 @@ class CoallocatedJobs:
         note_prepared(connection, transaction, result)
         transactions.hold(connection, transaction)
         row = made_try(file)
-        tries.settle(
+        placing_tries.settle(
             connection, file.job.id, row.number, "claimed", row.idle, " ".join(one.cluster for one in file.rows)
         )
         broker_jobs.move(connection, [file.job.id], GridJobState.CLAIMED, "")
@@ -209,9 +209,9 @@ class CoallocatedJobs:
     ) -> None:
         """Note that a try failed, and plan the next one, or give the job up."""
         job, row = file.job.id, made_try(file)
-        tries.settle(connection, job, row.number, outcome, due.idle, reason)
+        placing_tries.settle(connection, job, row.number, outcome, due.idle, reason)
         if isinstance(action, TryAt):
-            tries.plan(connection, job, row.number + 1, action.at, last=action.last)
+            placing_tries.plan(connection, job, row.number + 1, action.at, last=action.last)
             broker_jobs.note(connection, [job], reason)
         else:
             assert isinstance(action, MissJob)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from oarpy.grid.broker.coallocated.common_starts import ComponentPart
 from oarpy.model.states import GridJobState, GridTransactionState
 from oarpy.store.database import Connection
-from oarpy.store.grid import broker_jobs, broker_parts, transactions, tries
+from oarpy.store.grid import broker_jobs, broker_parts, placing_tries, transactions
 from oarpy.store.grid.broker_jobs import GridComponentRow, GridJobRow
 from oarpy.store.grid.broker_parts import GridPartRow
+from oarpy.store.grid.placing_tries import GridTryRow
 from oarpy.store.grid.transactions import GridTransactionRow
-from oarpy.store.grid.tries import GridTryRow
 
 _LIVE = (
     GridJobState.SUBMITTED,
@@ -74,7 +74,7 @@ def _files(
     connection: Connection, jobs: Sequence[GridJobRow], undone: Sequence[GridTransactionRow]
 ) -> list[GridJobFile]:
     ids = [job.id for job in jobs]
-    components, looked = broker_jobs.components(connection, ids), tries.last_of_jobs(connection, ids)
+    components, looked = broker_jobs.components(connection, ids), placing_tries.last_of_jobs(connection, ids)
     by_id = {one.id: one for one in undone}
     parts: dict[int, list[GridPartRow]] = {job: [] for job in ids}
     for row in broker_parts.last_of_jobs(connection, ids):

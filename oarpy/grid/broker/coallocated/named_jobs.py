@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from oarpy.grid.broker.acts import Hold, Prepared, Terms
-from oarpy.grid.broker.coallocated.asked_of_clusters import part_of
 from oarpy.grid.broker.coallocated.common_starts import after_start
+from oarpy.grid.broker.coallocated.component_requests import part_of
 from oarpy.grid.broker.coallocated.deadline_jobs import (
     ANEW,
     end,

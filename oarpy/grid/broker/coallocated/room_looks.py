@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from oarpy.grid.broker.coallocated.soundings import ClusterSounding, RoomAsked, sound, try_due
-from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand, Errands
+from oarpy.grid.broker.coallocated.cluster_room import ClusterRoom, RoomAsked, sound, try_due
+from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation, Conversations
 from oarpy.grid.core.exchanges import ClaimParts, TryDue
 from oarpy.model.errors import OarpyError
 from oarpy.store.grid.clusters import GridClusterRow
@@ -30,7 +30,7 @@ class RoomsFound:
     """What clusters told: ``jobs`` were looked for, ``told`` has the answers by what was asked and by cluster."""
 
     jobs: Mapping[int, RoomAsked]
-    told: Mapping[RoomAsked, dict[str, ClusterSounding | OarpyError]]
+    told: Mapping[RoomAsked, dict[str, ClusterRoom | OarpyError]]
 
     def of(self, job: int) -> RoomFound:
         """Return what there is for a job, behind those that have :meth:`taken` theirs."""
@@ -44,7 +44,7 @@ class RoomsFound:
         answers = self.told[asked]
         for name, count in Counter(found.clusters).items():
             one = answers[name]
-            assert isinstance(one, ClusterSounding)
+            assert isinstance(one, ClusterRoom)
             victims = [job for job in one.evictable if f"{name}:{job.job}" in gone]
             idle = one.idle + sum(job.procs for job in victims) - count * asked.request.procs
             left = tuple(job for job in one.evictable if job not in victims)
@@ -58,7 +58,7 @@ class RoomLooks:
     ``tolerance`` is of clocks, in seconds.
     """
 
-    errands: Errands[object]
+    conversations: Conversations[object]
     tolerance: float
     _added: dict[int, RoomAsked] = field(default_factory=dict)
     _awaited: set[int] = field(default_factory=set)
@@ -87,13 +87,13 @@ class RoomLooks:
             jobs = dict(self._added)
             self._added.clear()
             self._awaited |= set(jobs)
-            self.errands.begin(("room", min(jobs)), self._look(jobs, clusters))
+            self.conversations.begin(("room", min(jobs)), self._look(jobs, clusters))
 
-    def _look(self, jobs: Mapping[int, RoomAsked], clusters: Sequence[GridClusterRow]) -> Errand[RoomsFound]:
+    def _look(self, jobs: Mapping[int, RoomAsked], clusters: Sequence[GridClusterRow]) -> Conversation[RoomsFound]:
         """Ask all clusters at the same time for room from now on, each for the jobs of users to whom it is open."""
         asked = list(dict.fromkeys(jobs.values()))
         patience = _PATIENCE + _PATIENCE_A_REQUEST * len(asked)
-        clock, tolerance = self.errands.clock, self.tolerance
+        clock, tolerance = self.conversations.clock, self.tolerance
         open_to = {one.name: [each for each in asked if not one.refusal_to(each.request.user)] for one in clusters}
         wanted = {name: some for name, some in open_to.items() if some}
         calls = [
@@ -101,7 +101,7 @@ class RoomLooks:
             for name, some in wanted.items()
         ]
         answers = yield CallBatch(calls, patience)
-        told: dict[RoomAsked, dict[str, ClusterSounding | OarpyError]] = {one: {} for one in asked}
+        told: dict[RoomAsked, dict[str, ClusterRoom | OarpyError]] = {one: {} for one in asked}
         for (name, some), answer in zip(wanted.items(), answers, strict=True):
             each = answer if isinstance(answer, list) else [answer] * len(some)
             for one, its in zip(some, each, strict=True):

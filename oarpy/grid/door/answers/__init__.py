@@ -1,4 +1,4 @@
-"""What calls of a broker are answered with, a subject each: functions of the visit and the call.
+"""What calls of a broker are answered with, a subject each: functions of the context and the call.
 
 - ``parts`` makes, freezes, commits, aborts and cancels parts; ``part_submission`` submits the jobs that they are.
 - ``part_events`` tells what waits and what happened. ``evictions`` ends local jobs, as far as their owner lets them.

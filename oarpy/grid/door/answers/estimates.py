@@ -10,7 +10,7 @@ from oarpy.grid.calls.parts import PartRequest
 from oarpy.grid.calls.table import Estimate, EstimateInTurn
 from oarpy.grid.door.answers import planned_queues
 from oarpy.grid.door.answers.planned_queues import PlannedQueues
-from oarpy.grid.door.visit import Visit
+from oarpy.grid.door.call_context import CallContext
 from oarpy.model.errors import AdmissionRefused, OarpyError
 from oarpy.scheduler.forecast.completions import Completions
 from oarpy.scheduler.snapshot import WaitingJob
@@ -18,16 +18,16 @@ from oarpy.store.grid import door_parts
 from oarpy.store.grid.door_parts import DoorPartRow
 
 
-def estimate(visit: Visit, call: Estimate) -> list[float]:
+def estimate(context: CallContext, call: Estimate) -> list[float]:
     """Answer ``estimate``. What this cluster refuses never ends; asked about alone, it says why if it could run."""
-    planned = planned_queues.queues(visit, call.age)
+    planned = planned_queues.queues(context, call.age)
     names = {one for one in call.requests if isinstance(one, str)}
-    parts = door_parts.named(visit.connection, visit.broker, [*names, *call.without])
+    parts = door_parts.named(context.connection, context.broker, [*names, *call.without])
     without = {parts[name].job for name in call.without if name in parts}
     requests = [one for one in call.requests if not isinstance(one, str)]
-    planned_queues.admit_all(visit, [*call.joined, *requests])
-    joined = planned_queues.in_order(visit, planned, call.joined)
-    jobs = {one: _job(visit, planned, one, alone=len(call.requests) == 1) for one in requests}
+    planned_queues.admit_all(context, [*call.joined, *requests])
+    joined = planned_queues.in_order(context, planned, call.joined)
+    jobs = {one: _job(context, planned, one, alone=len(call.requests) == 1) for one in requests}
     asked = {name: row.job for name, row in parts.items() if name in names and row.live}
     new = [job for job in jobs.values() if job is not None]
     known: list[int | WaitingJob] = [*dict.fromkeys(asked.values()), *new]
@@ -41,18 +41,18 @@ def estimate(visit: Visit, call: Estimate) -> list[float]:
     return [found[one] for one in call.requests]
 
 
-def estimate_in_turn(visit: Visit, call: EstimateInTurn) -> list[float]:
+def estimate_in_turn(context: CallContext, call: EstimateInTurn) -> list[float]:
     """Answer ``estimate_in_turn``. Raises as ``oarsub``."""
-    planned = planned_queues.queues(visit, 0)
-    jobs = planned_queues.equal_jobs(visit, planned, call.request, call.count)
-    from_here = Completions(planned.snapshot, planned_queues.orders(), visit.reader.get().matchers)
+    planned = planned_queues.queues(context, 0)
+    jobs = planned_queues.equal_jobs(context, planned, call.request, call.count)
+    from_here = Completions(planned.snapshot, planned_queues.orders(), context.reader.get().matchers)
     return [end for rank, job in enumerate(jobs) for end in from_here.ends([job], (), jobs[:rank])]
 
 
-def _job(visit: Visit, planned: PlannedQueues, request: PartRequest, *, alone: bool) -> WaitingJob | None:
+def _job(context: CallContext, planned: PlannedQueues, request: PartRequest, *, alone: bool) -> WaitingJob | None:
     """Return the job that would be submitted, None for one that is refused."""
     try:
-        return planned_queues.behind_all(visit, planned, request)
+        return planned_queues.behind_all(context, planned, request)
     except OarpyError as error:
         too_large = isinstance(error, AdmissionRefused) and not isinstance(error, RefusedByRule)
         if alone and not too_large:

@@ -7,7 +7,7 @@ from oarpy.grid.calls.table import CallRefused, Evict, Evictable
 from oarpy.grid.door import grants
 from oarpy.grid.door.answers import planned_queues
 from oarpy.grid.door.answers.idle_processors import fitting
-from oarpy.grid.door.visit import Visit
+from oarpy.grid.door.call_context import CallContext
 from oarpy.model.errors import NotAllowed
 from oarpy.model.job_types import BESTEFFORT
 from oarpy.store.grid import door_parts, local_jobs
@@ -15,33 +15,33 @@ from oarpy.store.grid import door_parts, local_jobs
 _NOBODY = "none"
 
 
-def evictable(visit: Visit, call: Evictable) -> list[EvictableJob]:
+def evictable(context: CallContext, call: Evictable) -> list[EvictableJob]:
     """Answer ``evictable``."""
-    return [EvictableJob(str(job), procs) for job, procs in _giving_way(visit, call.request)]
+    return [EvictableJob(str(job), procs) for job, procs in _giving_way(context, call.request)]
 
 
-def evict(visit: Visit, call: Evict) -> list[str]:
+def evict(context: CallContext, call: Evict) -> list[str]:
     """Answer ``evict``. What they free is for the next part of the transaction: nobody waits for it before that."""
-    state = door_parts.transaction_state(visit.connection, visit.broker, call.transaction, begin=True)
+    state = door_parts.transaction_state(context.connection, context.broker, call.transaction, begin=True)
     if state != "Prepared":
         raise CallRefused(f"transaction '{call.transaction}' is {str(state).lower()}", hint="nobody was evicted")
-    _check(visit, call)
+    _check(context, call)
     chosen, gain = [], 0
-    for job, procs in _giving_way(visit, call.request):
+    for job, procs in _giving_way(context, call.request):
         if gain >= call.procs:
             break
         chosen.append(job)
         gain += procs
     if gain < call.procs:
         return []
-    reason = f"evicted: a job on several clusters needs its place (broker {visit.broker}, {call.transaction})"
-    local_jobs.evict(visit.connection, chosen, reason)
+    reason = f"evicted: a job on several clusters needs its place (broker {context.broker}, {call.transaction})"
+    local_jobs.evict(context.connection, chosen, reason)
     return [str(job) for job in chosen]
 
 
-def _check(visit: Visit, call: Evict) -> None:
+def _check(context: CallContext, call: Evict) -> None:
     """Raise :class:`NotAllowed` for more processors than the grant lets a part have."""
-    with grants.acting(visit, call.request.user) as (grant, _):
+    with grants.acting(context, call.request.user) as (grant, _):
         if grant.most_resources is not None and call.procs > grant.most_resources:
             raise NotAllowed(
                 f"{call.procs} processors are above the {grant.most_resources} of the grant for '{grant.broker_user}'",
@@ -49,14 +49,14 @@ def _check(visit: Visit, call: Evict) -> None:
             )
 
 
-def _giving_way(visit: Visit, request: PartRequest) -> list[tuple[int, int]]:
+def _giving_way(context: CallContext, request: PartRequest) -> list[tuple[int, int]]:
     """Return (job, its processors that fit) of those that may go, in the order in which they would."""
-    words = {word.strip() for word in visit.configuration.door.evict.split(",")} - {"", _NOBODY}
+    words = {word.strip() for word in context.configuration.door.evict.split(",")} - {"", _NOBODY}
     if not words:
         return []
-    planned = planned_queues.queues(visit, 0)
-    useful = fitting(planned, planned_queues.behind_all(visit, planned, request))
+    planned = planned_queues.queues(context, 0)
+    useful = fitting(planned, planned_queues.behind_all(context, planned, request))
     platform = planned.snapshot.platform
-    rows = local_jobs.giving_way(visit.connection, sorted(words - {BESTEFFORT}), besteffort=BESTEFFORT in words)
+    rows = local_jobs.giving_way(context.connection, sorted(words - {BESTEFFORT}), besteffort=BESTEFFORT in words)
     found = [(job, (platform.bits_of(resources) & useful).bit_count()) for job, resources in rows]
     return [one for one in found if one[1]]

@@ -6,23 +6,23 @@ from oarpy.grid.calls.parts import PartRequest
 from oarpy.grid.calls.table import Idle
 from oarpy.grid.door.answers import planned_queues
 from oarpy.grid.door.answers.planned_queues import PlannedQueues
-from oarpy.grid.door.visit import Visit
+from oarpy.grid.door.call_context import CallContext
 from oarpy.model.errors import AdmissionRefused, NotFound
 from oarpy.scheduler.gantt.demands import CompiledRequests
 from oarpy.scheduler.resources.matching import RequestMatcher
 from oarpy.scheduler.snapshot import WaitingJob, condition
 
 
-def idle(visit: Visit, call: Idle) -> int:
+def idle(context: CallContext, call: Idle) -> int:
     """Answer ``idle``: none for what the cluster refuses. Waiting jobs hold nothing, best-effort ones that run do."""
     request = call.request
-    planned = planned_queues.queues(visit, 0)
+    planned = planned_queues.queues(context, 0)
     try:
-        job = planned_queues.behind_all(visit, planned, request)
+        job = planned_queues.behind_all(context, planned, request)
     except (AdmissionRefused, NotFound):
         return 0
     free = _free(planned, request, call.begin or 0)
-    ways = CompiledRequests(planned.snapshot, visit.reader.get().matchers).alive(job)
+    ways = CompiledRequests(planned.snapshot, context.reader.get().matchers).alive(job)
     return max((_fitting_processors(way.matcher, free, request.procs) for way in ways), default=0)
 
 

@@ -9,7 +9,7 @@ from oarpy.grid.calls.json_lines import DoorError, PartAnswer
 from oarpy.grid.calls.parts import GridPart, PreparedPart
 from oarpy.grid.calls.table import CallRefused, PrepareAll
 from oarpy.grid.door.answers import part_submission
-from oarpy.grid.door.visit import Visit
+from oarpy.grid.door.call_context import CallContext
 from oarpy.model.errors import OarpyError, UsageError
 from oarpy.store.grid import door_parts
 from oarpy.store.grid.door_parts import NewDoorPart
@@ -18,12 +18,12 @@ _LONGEST = 400
 """Letters of a reason."""
 
 
-def prepare_all(visit: Visit, call: PrepareAll) -> list[PartAnswer]:
+def prepare_all(context: CallContext, call: PrepareAll) -> list[PartAnswer]:
     """Answer ``prepare_all``, in the order of the parts."""
     wanted = [(one.transaction, one.part) for one in call.parts]
-    refused = _refused(visit, wanted)
+    refused = _refused(context, wanted)
     possible = [place for place in range(len(wanted)) if place not in refused]
-    jobs = part_submission.submit_all(visit, [wanted[place][1] for place in possible])
+    jobs = part_submission.submit_all(context, [wanted[place][1] for place in possible])
     answers = {place: _refusal(error) for place, error in refused.items()}
     new = []
     for place, job in zip(possible, jobs, strict=True):
@@ -34,14 +34,14 @@ def prepare_all(visit: Visit, call: PrepareAll) -> list[PartAnswer]:
         answers[place] = PartAnswer(prepared=PreparedPart(str(job)))
         walltime = part_submission.walltime_of(part.request)
         new.append(NewDoorPart(part.name, transaction, job, part.kind, walltime))
-    door_parts.add(visit.connection, visit.broker, new, call.ttl)
+    door_parts.add(context.connection, context.broker, new, call.ttl)
     return [answers[place] for place in range(len(wanted))]
 
 
-def _refused(visit: Visit, wanted: Sequence[tuple[str, GridPart]]) -> Mapping[int, OarpyError]:
+def _refused(context: CallContext, wanted: Sequence[tuple[str, GridPart]]) -> Mapping[int, OarpyError]:
     """Return why parts cannot be made whatever they ask for, by their places."""
-    states = door_parts.transaction_states(visit.connection, visit.broker, (name for name, _ in wanted))
-    known = set(door_parts.named(visit.connection, visit.broker, [part.name for _, part in wanted]))
+    states = door_parts.transaction_states(context.connection, context.broker, (name for name, _ in wanted))
+    known = set(door_parts.named(context.connection, context.broker, [part.name for _, part in wanted]))
     found: dict[int, OarpyError] = {}
     for place, (transaction, part) in enumerate(wanted):
         if states[transaction] != "Prepared":

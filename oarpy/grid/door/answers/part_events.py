@@ -7,20 +7,20 @@ from typing import cast
 
 from oarpy.grid.calls.parts import PART_EVENTS, KnownPart, PartEvent, PartEventKind
 from oarpy.grid.calls.table import Events, Waiting
-from oarpy.grid.door.visit import Visit
+from oarpy.grid.door.call_context import CallContext
 from oarpy.store.grid import door_parts
 from oarpy.store.grid import part_events as store
 
 
-def waiting(visit: Visit, call: Waiting) -> list[KnownPart]:
+def waiting(context: CallContext, call: Waiting) -> list[KnownPart]:
     """Answer ``waiting``."""
-    rows = door_parts.waiting(visit.connection, visit.broker)
+    rows = door_parts.waiting(context.connection, context.broker)
     return [KnownPart(row.name, str(row.job), row.submitted) for row in rows]
 
 
-def events(visit: Visit, call: Events) -> list[PartEvent]:
+def events(context: CallContext, call: Events) -> list[PartEvent]:
     """Answer ``events``."""
-    return [_event(row) for row in store.events(visit.connection, visit.broker, call.after)]
+    return [_event(row) for row in store.events(context.connection, context.broker, call.after)]
 
 
 def _event(row: store.PartEventRow) -> PartEvent:

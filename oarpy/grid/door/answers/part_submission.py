@@ -40,7 +40,7 @@ from oarpy.client.submission.waiting_jobs import WAITING_JOBS
 from oarpy.grid.calls.parts import GridPart, PartRequest
 from oarpy.grid.calls.table import CallRefused
 from oarpy.grid.door import grants
-from oarpy.grid.door.visit import Visit
+from oarpy.grid.door.call_context import CallContext
 from oarpy.model.durations import format_duration
 from oarpy.model.errors import AdmissionRefused, NotAllowed, NotFound, OarpyError, UsageError
 from oarpy.model.job_types import read_types
@@ -56,15 +56,15 @@ _NOTHING = "true"
 """The program of what is only estimated."""
 
 
-def ask(visit: Visit, request: PartRequest) -> Admitted:
+def ask(context: CallContext, request: PartRequest) -> Admitted:
     """Return what would be submitted for a request. Raises as ``oarsub``, and for what no grant allows."""
-    with grants.acting(visit, request.user) as (grant, session):
+    with grants.acting(context, request.user) as (grant, session):
         admitted = admit(session, _options(request, _NOTHING), _typed(request, _NOTHING), {})
         grants.check(grant, KnownNeeds(session), admitted.submission)
     return admitted
 
 
-def ask_each(visit: Visit, requests: Sequence[PartRequest]) -> dict[PartRequest, Admitted | OarpyError]:
+def ask_each(context: CallContext, requests: Sequence[PartRequest]) -> dict[PartRequest, Admitted | OarpyError]:
     """Return the same for each of many requests, or why it is refused: the rules look at those of a user together."""
     found: dict[PartRequest, Admitted | OarpyError] = {}
     by_user: dict[str, list[PartRequest]] = {}
@@ -72,7 +72,7 @@ def ask_each(visit: Visit, requests: Sequence[PartRequest]) -> dict[PartRequest,
         by_user.setdefault(request.user, []).append(request)
     for user, asked in by_user.items():
         try:
-            with grants.acting(visit, user) as (grant, session):
+            with grants.acting(context, user) as (grant, session):
                 found.update(_each(grant, session, asked))
         except REFUSALS as error:
             found.update(dict.fromkeys(asked, error))
@@ -157,12 +157,12 @@ def _not_counted(_submission: Submission) -> Need:
     return Need(0, 0)
 
 
-def submit(visit: Visit, part: GridPart) -> int:
+def submit(context: CallContext, part: GridPart) -> int:
     """Submit the job that a part is, in the caller's transaction; return its id. Raises as :func:`ask`."""
     _check(part)
-    _check_lead(part, visit.configuration.door.longest_lead)
+    _check_lead(part, context.configuration.door.longest_lead)
     program = _program(part)
-    with grants.acting(visit, part.request.user) as (grant, own):
+    with grants.acting(context, part.request.user) as (grant, own):
         session = own if part.begin is None else _unlimited(own)
         admitted = admit(session, _options_of(part), _typed(part.request, program), part.environment)
         grants.check(grant, KnownNeeds(session), admitted.submission)
@@ -177,13 +177,13 @@ def submit(visit: Visit, part: GridPart) -> int:
     return job
 
 
-def submit_all(visit: Visit, parts: Sequence[GridPart]) -> list[int | OarpyError]:
+def submit_all(context: CallContext, parts: Sequence[GridPart]) -> list[int | OarpyError]:
     """Submit the jobs that queued parts are, in their order; return the id of each, or why it is refused."""
     found: list[int | OarpyError] = []
     for user, mine in groupby(parts, lambda part: part.request.user):
         asked = list(mine)
         try:
-            with grants.acting(visit, user) as (grant, session):
+            with grants.acting(context, user) as (grant, session):
                 found += _submitted(grant, session, asked)
         except REFUSALS as error:
             found += [error] * len(asked)

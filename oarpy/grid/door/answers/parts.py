@@ -7,7 +7,7 @@ import time
 from oarpy.grid.calls.parts import GridPart, PreparedPart
 from oarpy.grid.calls.table import Abort, Amend, CallRefused, Cancel, Commit, Prepare
 from oarpy.grid.door.answers import part_submission
-from oarpy.grid.door.visit import Visit
+from oarpy.grid.door.call_context import CallContext
 from oarpy.model.errors import Unreachable
 from oarpy.model.states import JobState
 from oarpy.store.grid import door_parts, launch_gates
@@ -23,49 +23,49 @@ _POLL = 0.5
 """Seconds between two looks when no notification arrives."""
 
 
-def prepare(visit: Visit, call: Prepare) -> PreparedPart:
+def prepare(context: CallContext, call: Prepare) -> PreparedPart:
     """Answer ``prepare``, but for the hosts of what holds some, which :func:`settled` waits for."""
-    _check_open(visit, call.transaction)
+    _check_open(context, call.transaction)
     if call.part.kind == "withdrawn":
-        return _freeze(visit, call, door_parts.part(visit.connection, visit.broker, call.part.name))
-    return _make(visit, call)
+        return _freeze(context, call, door_parts.part(context.connection, context.broker, call.part.name))
+    return _make(context, call)
 
 
-def amend(visit: Visit, call: Amend) -> PreparedPart:
+def amend(context: CallContext, call: Amend) -> PreparedPart:
     """Answer ``amend``, as :func:`prepare` does: the next pass places it as if the old one were away."""
-    _check_open(visit, call.transaction)
-    old = door_parts.part(visit.connection, visit.broker, call.instead_of)
+    _check_open(context, call.transaction)
+    old = door_parts.part(context.connection, context.broker, call.instead_of)
     if old is None or old.kind != "reserved" or old.state != "Committed":
         raise CallRefused(f"part '{call.instead_of}' is not reserved here", hint="there is nothing to be amended")
     if call.part.kind != "reserved":
         raise CallRefused(f"part '{call.part.name}' is no reservation", hint="it is to take the place of one")
     if old.job_state != JobState.WAITING:
         raise CallRefused(f"part '{old.name}' does not wait for its date: it is {old.job_state}", hint="it stays")
-    door_parts.keep(visit.connection, visit.broker, call.transaction, old, call.ttl)
-    return _make(visit, call, old.job)
+    door_parts.keep(context.connection, context.broker, call.transaction, old, call.ttl)
+    return _make(context, call, old.job)
 
 
-def _check_open(visit: Visit, transaction: str) -> None:
-    state = door_parts.transaction_state(visit.connection, visit.broker, transaction, begin=True)
+def _check_open(context: CallContext, transaction: str) -> None:
+    state = door_parts.transaction_state(context.connection, context.broker, transaction, begin=True)
     if state != "Prepared":
         raise CallRefused(f"transaction '{transaction}' is {str(state).lower()}", hint="nothing was prepared")
 
 
-def _make(visit: Visit, call: Prepare | Amend, instead_of: int | None = None) -> PreparedPart:
+def _make(context: CallContext, call: Prepare | Amend, instead_of: int | None = None) -> PreparedPart:
     """Submit the job that a part is."""
-    connection, part = visit.connection, call.part
-    if door_parts.part(connection, visit.broker, part.name) is not None:
+    connection, part = context.connection, call.part
+    if door_parts.part(connection, context.broker, part.name) is not None:
         raise CallRefused(f"there is a part '{part.name}' already", hint="names of parts are used once")
-    job = part_submission.submit(visit, part)
+    job = part_submission.submit(context, part)
     walltime = part_submission.walltime_of(part.request)
     new = NewDoorPart(part.name, call.transaction, job, part.kind, walltime, part.begin, instead_of)
-    door_parts.add(connection, visit.broker, [new], call.ttl)
+    door_parts.add(connection, context.broker, [new], call.ttl)
     if part.begin is not None:
         launch_gates.put(connection, job, part.begin, walltime)
     return PreparedPart(str(job))
 
 
-def settled(visit: Visit, call: Prepare | Amend, prepared: PreparedPart) -> PreparedPart:
+def settled(context: CallContext, call: Prepare | Amend, prepared: PreparedPart) -> PreparedPart:
     """Wait, after the transaction of :func:`prepare`, until what holds resources has them; return its hosts.
 
     Raises :class:`CallRefused` when it could not be had: then nothing of it is left.
@@ -73,15 +73,15 @@ def settled(visit: Visit, call: Prepare | Amend, prepared: PreparedPart) -> Prep
     part = call.part
     if part.kind not in ("claim", "reserved"):
         return prepared
-    connection, job = visit.connection, int(prepared.job)
-    _wait_for_answer(visit, part)
+    connection, job = context.connection, int(prepared.job)
+    _wait_for_answer(context, part)
     with connection.transaction():
-        row = _known(visit, part.name)
+        row = _known(context, part.name)
         if row.state == "Prepared" and not row.held:
             if row.live:
-                door_parts.is_held(connection, visit.broker, part.name)
+                door_parts.is_held(connection, context.broker, part.name)
             else:
-                door_parts.is_refused(connection, visit.broker, part.name)
+                door_parts.is_refused(connection, context.broker, part.name)
         hosts = door_parts.hosts_of(connection, job) if row.live else []
     if row.state == "Aborted" or (row.state == "Prepared" and not row.live):
         reason = row.message or "not committed in time"
@@ -89,9 +89,9 @@ def settled(visit: Visit, call: Prepare | Amend, prepared: PreparedPart) -> Prep
     return PreparedPart(prepared.job, tuple(hosts))
 
 
-def commit(visit: Visit, call: Commit) -> None:
+def commit(context: CallContext, call: Commit) -> None:
     """Answer ``commit``."""
-    connection, broker, transaction = visit.connection, visit.broker, call.transaction
+    connection, broker, transaction = context.connection, context.broker, call.transaction
     state = door_parts.transaction_state(connection, broker, transaction)
     if state == "Committed":
         return
@@ -99,7 +99,7 @@ def commit(visit: Visit, call: Commit) -> None:
     if not rows:
         raise CallRefused(f"transaction '{transaction}' holds nothing here", hint="it was aborted, or lapsed")
     made = [row for row in rows if row.state == "Prepared"]
-    lead = visit.configuration.door.longest_lead
+    lead = context.configuration.door.longest_lead
     for row in rows:
         if row.begin is not None and call.begin is not None and call.begin > row.begin + lead:
             raise CallRefused(f"part '{row.name}' is put off by more than {lead:.0f} s", hint="abort the transaction")
@@ -122,26 +122,26 @@ def commit(visit: Visit, call: Commit) -> None:
     door_parts.commit(connection, broker, transaction, call.begin, call.hosts)
 
 
-def abort(visit: Visit, call: Abort) -> None:
+def abort(context: CallContext, call: Abort) -> None:
     """Answer ``abort``; one that comes before all else refuses what comes later."""
-    state = door_parts.transaction_state(visit.connection, visit.broker, call.transaction)
+    state = door_parts.transaction_state(context.connection, context.broker, call.transaction)
     if state == "Committed":
         raise CallRefused(f"transaction '{call.transaction}' is committed", hint="cancel its parts")
-    door_parts.abort(visit.connection, visit.broker, call.transaction)
+    door_parts.abort(context.connection, context.broker, call.transaction)
 
 
-def cancel(visit: Visit, call: Cancel) -> bool | None:
+def cancel(context: CallContext, call: Cancel) -> bool | None:
     """Answer ``cancel``. What is over stays so; of what is not known, its broker will hear nothing."""
-    row = door_parts.part(visit.connection, visit.broker, call.part)
+    row = door_parts.part(context.connection, context.broker, call.part)
     if row is None:
         return False
     if row.live:
-        kill_requests.ask(visit.connection, [row.job], DOOR, call.reason or "cancelled by its broker")
+        kill_requests.ask(context.connection, [row.job], DOOR, call.reason or "cancelled by its broker")
     return None
 
 
-def _freeze(visit: Visit, call: Prepare, row: DoorPartRow | None) -> PreparedPart:
-    connection, broker = visit.connection, visit.broker
+def _freeze(context: CallContext, call: Prepare, row: DoorPartRow | None) -> PreparedPart:
+    connection, broker = context.connection, context.broker
     if row is None or row.kind != "queued" or row.state != "Committed":
         raise CallRefused(f"part '{call.part.name}' does not wait here", hint="there is nothing to be withdrawn")
     if not door_parts.freeze(connection, broker, call.transaction, row, call.ttl):
@@ -149,19 +149,19 @@ def _freeze(visit: Visit, call: Prepare, row: DoorPartRow | None) -> PreparedPar
     return PreparedPart(str(row.job))
 
 
-def _known(visit: Visit, name: str) -> DoorPartRow:
-    row = door_parts.part(visit.connection, visit.broker, name)
+def _known(context: CallContext, name: str) -> DoorPartRow:
+    row = door_parts.part(context.connection, context.broker, name)
     if row is None:
         raise CallRefused(f"part '{name}' is not known any more", hint="it is over")
     return row
 
 
-def _wait_for_answer(visit: Visit, part: GridPart) -> None:
+def _wait_for_answer(context: CallContext, part: GridPart) -> None:
     """Return when a reservation is accepted or refused. Raises :class:`Unreachable` when nobody answers."""
-    connection, until = visit.connection, time.monotonic() + _ANSWER_TIME
+    connection, until = context.connection, time.monotonic() + _ANSWER_TIME
     connection.execute("LISTEN oarpy_events")
     try:
-        while not _is_answered(_known(visit, part.name)):
+        while not _is_answered(_known(context, part.name)):
             left = until - time.monotonic()
             if left <= 0:
                 raise Unreachable(f"no answer for part '{part.name}' yet", hint="it lapses; is a server running?")

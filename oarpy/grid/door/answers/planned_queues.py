@@ -18,7 +18,7 @@ from oarpy.client.submission.submission import Admitted
 from oarpy.cluster_state.order_plugins import SiteOrders
 from oarpy.grid.calls.parts import PartRequest
 from oarpy.grid.door.answers.part_submission import REFUSALS, ask, ask_each
-from oarpy.grid.door.visit import Visit
+from oarpy.grid.door.call_context import CallContext
 from oarpy.model.errors import OarpyError
 from oarpy.scheduler.forecast.completions import Completions
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob, conditions
@@ -61,15 +61,15 @@ class _Memory:
 _MEMORIES: WeakKeyDictionary[KeptReader, _Memory] = WeakKeyDictionary()
 
 
-def admitted(visit: Visit, request: PartRequest) -> Admitted:
+def admitted(context: CallContext, request: PartRequest) -> Admitted:
     """Return what would be submitted for a request, as the rules said lately. Raises as ``oarsub``."""
-    known = _memory(visit).admitted
+    known = _memory(context).admitted
     found = known.get(request)
     if found is None or found[0] < time.monotonic() - _ADMITTED_FOR:
         if len(known) > _MOST_ADMITTED:
             known.clear()
         try:
-            found = time.monotonic(), ask(visit, request)
+            found = time.monotonic(), ask(context, request)
         except REFUSALS as error:
             found = time.monotonic(), error
         known[request] = found
@@ -78,24 +78,24 @@ def admitted(visit: Visit, request: PartRequest) -> Admitted:
     return found[1]
 
 
-def admit_all(visit: Visit, requests: Iterable[PartRequest]) -> None:
+def admit_all(context: CallContext, requests: Iterable[PartRequest]) -> None:
     """Let the rules look at many requests at once, as far as they have not said anything lately."""
-    known, since = _memory(visit).admitted, time.monotonic() - _ADMITTED_FOR
+    known, since = _memory(context).admitted, time.monotonic() - _ADMITTED_FOR
     unknown = [one for one in dict.fromkeys(requests) if one not in known or known[one][0] < since]
     if len(unknown) < _TOGETHER:
         return
     if len(known) > _MOST_ADMITTED:
         known.clear()
-    for request, found in ask_each(visit, unknown).items():
+    for request, found in ask_each(context, unknown).items():
         known[request] = time.monotonic(), found
 
 
-def queues(visit: Visit, age: float) -> PlannedQueues:
+def queues(context: CallContext, age: float) -> PlannedQueues:
     """Return the queues as they are, or were at most ``age`` seconds ago. The caller's transaction sees one state."""
-    memory = _memory(visit)
+    memory = _memory(context)
     if memory.queues is None or memory.queues.read_at < time.monotonic() - age:
-        reader = visit.reader.get()
-        read = reader.read(visit.connection, int(time.time()), only_places=True).snapshot
+        reader = context.reader.get()
+        read = reader.read(context.connection, int(time.time()), only_places=True).snapshot
         snapshot = replace(read, explained=False)
         there = [job.id for job in snapshot.waiting] + [job.id for job in snapshot.holding] + [*snapshot.outcomes]
         completions = Completions(snapshot, SiteOrders(), reader.matchers)
@@ -106,15 +106,15 @@ def queues(visit: Visit, age: float) -> PlannedQueues:
     return memory.queues
 
 
-def behind_all(visit: Visit, planned: PlannedQueues, request: PartRequest) -> WaitingJob:
+def behind_all(context: CallContext, planned: PlannedQueues, request: PartRequest) -> WaitingJob:
     """Return the job that would join behind all others. Raises as ``oarsub``."""
     job = planned.asked.get(request)
     if job is None:
-        job = planned.asked[request] = _new_job(visit, planned, request, _BEHIND)
+        job = planned.asked[request] = _new_job(context, planned, request, _BEHIND)
     return job
 
 
-def in_order(visit: Visit, planned: PlannedQueues, requests: Sequence[PartRequest]) -> list[WaitingJob]:
+def in_order(context: CallContext, planned: PlannedQueues, requests: Sequence[PartRequest]) -> list[WaitingJob]:
     """Return jobs that join in this order, before those that are asked about; what is refused does not join."""
     known = 0
     while known < min(len(requests), len(planned.joined)) and planned.joined[known][0] == requests[known]:
@@ -122,13 +122,13 @@ def in_order(visit: Visit, planned: PlannedQueues, requests: Sequence[PartReques
     del planned.joined[known:]
     for request in requests[known:]:
         with suppress(OarpyError):
-            planned.joined.append((request, _new_job(visit, planned, request, 0)))
+            planned.joined.append((request, _new_job(context, planned, request, 0)))
     return [job for _, job in planned.joined]
 
 
-def equal_jobs(visit: Visit, planned: PlannedQueues, request: PartRequest, count: int) -> list[WaitingJob]:
+def equal_jobs(context: CallContext, planned: PlannedQueues, request: PartRequest, count: int) -> list[WaitingJob]:
     """Return so many equal jobs, in the order in which they join. Raises as ``oarsub``."""
-    first = _new_job(visit, planned, request, 0)
+    first = _new_job(context, planned, request, 0)
     planned.next_number += count
     return [structs.replace(first, id=first.id + rank) for rank in range(count)]
 
@@ -138,14 +138,14 @@ def orders() -> SiteOrders:
     return SiteOrders()
 
 
-def _new_job(visit: Visit, planned: PlannedQueues, request: PartRequest, above: int) -> WaitingJob:
+def _new_job(context: CallContext, planned: PlannedQueues, request: PartRequest, above: int) -> WaitingJob:
     """Return a job for a request; which resources its conditions admit is found out."""
     planned.next_number += 1
-    job = WaitingJob.of_submission(admitted(visit, request).submission, planned.next_number + above, planned.joins_at)
+    job = WaitingJob.of_submission(admitted(context, request).submission, planned.next_number + above, planned.joins_at)
     # kept by the reader, where the snapshot looks for them
-    visit.reader.get().resolve(visit.connection, conditions([job]))
+    context.reader.get().resolve(context.connection, conditions([job]))
     return job
 
 
-def _memory(visit: Visit) -> _Memory:
-    return _MEMORIES.setdefault(visit.reader, _Memory())
+def _memory(context: CallContext) -> _Memory:
+    return _MEMORIES.setdefault(context.reader, _Memory())

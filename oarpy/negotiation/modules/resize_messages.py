@@ -13,7 +13,7 @@ Message = dict[str, object]
 
 
 @dataclass(slots=True)
-class ToldGrowth:
+class ResizeMessages:
     """How far one connection was told: resizes, the estimates of extensions, the dates of hosts that will be taken."""
 
     resizes: set[int] = field(default_factory=set)

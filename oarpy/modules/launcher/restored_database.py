@@ -42,7 +42,7 @@ _NAMED = 20
 
 
 @dataclass(slots=True)
-class Recalling(Part):
+class RestoredDatabase(Part):
     """The present generation of the database, and the nodes that have not told yet what it lost."""
 
     generation: int = 0

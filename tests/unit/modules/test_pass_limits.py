@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from oarpy.cluster_state.rations import Rations
+from oarpy.cluster_state.pass_limits import PassLimits
 from oarpy.configuration import SchedulerSettings, SubmissionSettings
 from oarpy.model.reasons import Why
 from oarpy.scheduler.memory import PERIOD, Memory
 from oarpy.scheduler.order.queue_orders import ORDERS
 from oarpy.scheduler.plan import Plan, plan
-from oarpy.scheduler.snapshot import HoldingJob, Ration, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import HoldingJob, PassShare, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 from tests.harness.scheduling_cases import cluster, job
 
@@ -24,15 +24,15 @@ FOUR = cluster("n1:4")
 users = st.lists(st.sampled_from(["ann", "bob", "cam"]), min_size=1, max_size=30)
 
 
-def rations(jobs: int, jobs_per_user: int) -> Rations:
-    return Rations(SchedulerSettings(jobs_per_pass=jobs, jobs_per_user=jobs_per_user))
+def rations(jobs: int, jobs_per_user: int) -> PassLimits:
+    return PassLimits(SchedulerSettings(jobs_per_pass=jobs, jobs_per_user=jobs_per_user))
 
 
 def waiting_of(names: Sequence[str], request: str = "/core=4") -> tuple[WaitingJob, ...]:
     return tuple(job(number, request, 10, user=user) for number, user in enumerate(names, 1))
 
 
-def queue(waiting: Sequence[WaitingJob], ration: Ration) -> Snapshot:
+def queue(waiting: Sequence[WaitingJob], ration: PassShare) -> Snapshot:
     """One core is held for long."""
     holding = (HoldingJob(9000, "eve", 0, 36_000, (1,)),)
     return Snapshot(now=0, platform=FOUR, waiting=tuple(waiting), holding=holding, ration=ration)
@@ -61,7 +61,7 @@ def test_a_job_behind_many_of_its_user_has_its_turn() -> None:
 
 def test_what_a_user_leaves_over_goes_to_the_others_by_rank() -> None:
     waiting = waiting_of(["ann"] * 3 + ["bob"] * 5 + ["cam"])
-    found = looked_at(plan(queue(waiting, Ration(6))))
+    found = looked_at(plan(queue(waiting, PassShare(6))))
     assert found == {1, 2, 3, 4, 5, 9}
 
 
@@ -88,15 +88,15 @@ def test_every_job_is_looked_at_in_so_many_passes(names: list[str], jobs: int, j
 def test_no_limits_while_all_jobs_fit(names: list[str], jobs: int, jobs_per_user: int) -> None:
     waiting, limits = waiting_of(names), rations(jobs, jobs_per_user)
     fit = (not jobs or len(names) <= jobs) and (not jobs_per_user or max(Counter(names).values()) <= jobs_per_user)
-    assert (limits.next(waiting) == Ration()) == fit
+    assert (limits.next(waiting) == PassShare()) == fit
     if fit:
-        bounded = looked_at(plan(queue(waiting, Ration(jobs, jobs_per_user))))
+        bounded = looked_at(plan(queue(waiting, PassShare(jobs, jobs_per_user))))
         assert bounded == set(range(1, len(names) + 1))
 
 
 def test_held_jobs_take_no_places() -> None:
     waiting = [structs.replace(one, held=True) for one in waiting_of(["ann"] * 5)]
-    assert rations(3, 2).next([*waiting, job(6, "/core=1", 10)]) == Ration()
+    assert rations(3, 2).next([*waiting, job(6, "/core=1", 10)]) == PassShare()
 
 
 def test_what_is_only_asked_for_takes_no_turn() -> None:
@@ -113,7 +113,7 @@ def test_limited_passes_follow_each_other_and_are_those_of_a_plan_made_anew() ->
         assert made == plan(snapshot)
         assert (memory.owed(made) or 0) >= PERIOD
         waiting = (*waiting, job(len(waiting) + 1, "/core=1", 10, user="bob"))
-    unlimited = queue(waiting, Ration())
+    unlimited = queue(waiting, PassShare())
     assert memory.owed(memory.plan(unlimited, ORDERS, whole=True)) is None
 
 

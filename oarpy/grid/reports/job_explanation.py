@@ -10,16 +10,16 @@ from oarpy.grid.reports.grid_job_views import GridJobView
 from oarpy.grid.submission.expected_ends import ExpectedEnd
 from oarpy.model.states import GridPartState
 from oarpy.store.database import Connection
-from oarpy.store.grid import reallocation_passes, tries
+from oarpy.store.grid import placing_tries, reallocation_passes
 from oarpy.store.grid.broker_parts import GridPartRow
+from oarpy.store.grid.placing_tries import GridTryRow
 from oarpy.store.grid.reallocation_passes import GridMoveRow
-from oarpy.store.grid.tries import GridTryRow
 
 _WAITS = frozenset({GridPartState.WAITING, GridPartState.FREEZING, GridPartState.FROZEN})
 
 
 @dataclass(frozen=True, slots=True)
-class GridStanding:
+class GridJobExplanation:
     """A job with its tries, its moves, and when it would end on each cluster, if it was asked."""
 
     view: GridJobView
@@ -54,11 +54,11 @@ class GridStanding:
         }
 
 
-def standing(connection: Connection, view: GridJobView, ends: tuple[ExpectedEnd, ...] = ()) -> GridStanding:
+def standing(connection: Connection, view: GridJobView, ends: tuple[ExpectedEnd, ...] = ()) -> GridJobExplanation:
     """Return what explains a job."""
-    made = tries.of_jobs(connection, [view.job.id])
+    made = placing_tries.of_jobs(connection, [view.job.id])
     moves = reallocation_passes.moves_of_jobs(connection, [view.job.id])
-    return GridStanding(view, tuple(made), tuple(moves), ends)
+    return GridJobExplanation(view, tuple(made), tuple(moves), ends)
 
 
 def end_record(end: ExpectedEnd) -> dict[str, JsonValue]:

@@ -16,10 +16,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from oarpy.configuration import SchedulerSettings
-from oarpy.scheduler.snapshot import Ration, WaitingJob
+from oarpy.scheduler.snapshot import PassShare, WaitingJob
 
 
-class Rations:
+class PassLimits:
     """The limits of one pass after the other. A new process begins with the lowest ids."""
 
     def __init__(self, settings: SchedulerSettings) -> None:
@@ -27,21 +27,21 @@ class Rations:
         self._last = 0
         """The last job whose turn it was."""
 
-    def next(self, waiting: Sequence[WaitingJob]) -> Ration:
+    def next(self, waiting: Sequence[WaitingJob]) -> PassShare:
         """Return the limits of a pass, and let other jobs have their turn in the next one."""
         ration = self.current(waiting)
         self._last = ration.turn[-1] if ration.turn else self._last
         return ration
 
-    def current(self, waiting: Sequence[WaitingJob]) -> Ration:
+    def current(self, waiting: Sequence[WaitingJob]) -> PassShare:
         """Return the limits of a pass; none when they leave nobody out, since limited passes go on from no other."""
         jobs = [job for job in waiting if job.reservation is None and not job.held]
         if not self._leave_out(jobs):
-            return Ration()
+            return PassShare()
         size = (min(limit for limit in (self._jobs, self._jobs_per_user) if limit) + 1) // 2
         ids = sorted(job.id for job in jobs)
         ahead = [number for number in ids if number > self._last]
-        return Ration(self._jobs, self._jobs_per_user, (*ahead, *ids)[:size])
+        return PassShare(self._jobs, self._jobs_per_user, (*ahead, *ids)[:size])
 
     def _leave_out(self, jobs: Sequence[WaitingJob]) -> bool:
         """Tell whether the limits leave a job out."""

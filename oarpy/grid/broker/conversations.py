@@ -1,7 +1,7 @@
-"""Errands: several conversations with clusters at the same time, none of which waits for the others.
+"""Conversations with several clusters at the same time, none of which waits for the others.
 
-An errand is a generator. It yields a batch of calls, and is sent their answers in the same order: what came back, or
-the error in its place. A cluster that is silent for too long costs its errand that time, and no other one anything.
+A conversation is a generator. It yields a batch of calls, and is sent their answers in the same order: what came back,
+or the error in its place. A cluster that is silent for too long delays its own conversation, and no other one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class CallBatch:
 
 Answers = Sequence[object]
 Result = TypeVar("Result")
-Errand = Generator[CallBatch, Answers, Result]
+Conversation = Generator[CallBatch, Answers, Result]
 
 
 class CallInLine(Future[object]):
@@ -77,7 +77,7 @@ Submit = Callable[[ClusterCall], "Future[object]"]
 
 @dataclass(slots=True)
 class _UnderWay(Generic[Result]):
-    generator: Errand[Result]
+    generator: Conversation[Result]
     batch: CallBatch
     begins_at: float
     futures: list[Future[object]] | None = None
@@ -85,8 +85,8 @@ class _UnderWay(Generic[Result]):
 
 
 @dataclass(slots=True)
-class Errands(Generic[Result]):
-    """The errands under way, by name. ``clock`` tells epoch seconds."""
+class Conversations(Generic[Result]):
+    """The conversations under way, by name. ``clock`` tells epoch seconds."""
 
     submit: Submit
     clock: Callable[[], float]
@@ -100,22 +100,22 @@ class Errands(Generic[Result]):
     def __contains__(self, name: Hashable) -> bool:
         return name in self._under_way
 
-    def begin(self, name: Hashable, generator: Errand[Result]) -> None:
-        """Begin an errand; :meth:`go_on` sends its first calls."""
+    def begin(self, name: Hashable, generator: Conversation[Result]) -> None:
+        """Begin a conversation; :meth:`go_on` sends its first calls."""
         self._under_way[name] = _UnderWay(generator, CallBatch(()), self.clock())
 
     def drop(self, name: Hashable) -> None:
-        """Forget an errand: what it is answered is of no interest any more."""
+        """Forget a conversation: what it is answered is of no interest any more."""
         if one := self._under_way.pop(name, None):
             one.generator.close()
 
     def clear(self) -> None:
-        """Forget all errands."""
+        """Forget all conversations."""
         for name in list(self._under_way):
             self.drop(name)
 
     def go_on(self) -> list[tuple[Hashable, Result]]:
-        """Go on with every errand that has its answers; return the results of those that are over."""
+        """Go on with every conversation that has its answers; return the results of those that are over."""
         self._bell.quiet()
         over = []
         for name, one in list(self._under_way.items()):
@@ -128,7 +128,7 @@ class Errands(Generic[Result]):
         return over
 
     def wake_at(self) -> float | None:
-        """Return when an errand goes on even if no answer comes; None if there is none."""
+        """Return when a conversation goes on even if no answer comes; None if there is none."""
         dates = [one.begins_at if one.futures is None else one.until for one in self._under_way.values()]
         return min(dates, default=None)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation
 from oarpy.grid.broker.decisions import TakenDecision
-from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
 from oarpy.grid.broker.pass_plan import ClusterLost, MovablePart, PassPlanner, PlannedMove, without_needless
 from oarpy.grid.calls.parts import ClusterDescription
 from oarpy.grid.calls.table import Describe, Estimate, Waiting
@@ -35,7 +35,7 @@ class PlannedPass:
 
 def plan_pass(
     rows: Sequence[GridClusterRow], parts: Sequence[MovablePart], rules: ReallocationRules, now: float
-) -> Errand[PlannedPass]:
+) -> Conversation[PlannedPass]:
     """Plan a pass over ``parts``, in order of submission. Clusters that do not answer are left out with their jobs.
 
     Algorithm 2 looks at clusters alone on which nobody else submits: elsewhere others could, while jobs are withdrawn.
@@ -80,7 +80,7 @@ def _reasons(lost: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(f"cluster '{name}' was left out: {reason}" for name, reason in lost.items())
 
 
-def _described(rows: Sequence[GridClusterRow]) -> Errand[Mapping[str, ClusterDescription]]:
+def _described(rows: Sequence[GridClusterRow]) -> Conversation[Mapping[str, ClusterDescription]]:
     """Ask clusters what they are. Raises :class:`ClusterLost`."""
     calls = [ClusterCall(row.name, Describe(), _CONNECTING) for row in rows]
     answers = yield CallBatch(calls, _CONNECTING)
@@ -92,7 +92,7 @@ def _described(rows: Sequence[GridClusterRow]) -> Errand[Mapping[str, ClusterDes
     return found
 
 
-def _queues(rows: Sequence[GridClusterRow]) -> Errand[Mapping[str, Sequence[str]]]:
+def _queues(rows: Sequence[GridClusterRow]) -> Conversation[Mapping[str, Sequence[str]]]:
     """Ask clusters who waits there, in order. Raises :class:`ClusterLost`."""
     calls = [ClusterCall(row.name, Waiting(), _CONNECTING) for row in rows]
     answers = yield CallBatch(calls, _CONNECTING)
@@ -105,7 +105,7 @@ def _queues(rows: Sequence[GridClusterRow]) -> Errand[Mapping[str, Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
-class SecondLook:
+class MoveCheck:
     """The ECTs of the frozen copy and of the new one, as if each were let go; ``failure`` says why they are unknown."""
 
     old: float = 0
@@ -124,7 +124,9 @@ class SecondLook:
         return f"it would gain {self.old - self.new:.0f} s, less than {rules.threshold:.0f}"
 
 
-def look_again(move: PlannedMove, new: str, later: Collection[str], ahead: Mapping[str, float]) -> Errand[SecondLook]:
+def check_move(
+    move: PlannedMove, new: str, later: Collection[str], ahead: Mapping[str, float]
+) -> Conversation[MoveCheck]:
     """Ask where both copies of a job would end now; ``new`` is the name of the new one.
 
     Parts named by ``later`` are still to leave the queue that it joins (algorithm 2). ``ahead`` is as
@@ -140,6 +142,6 @@ def look_again(move: PlannedMove, new: str, later: Collection[str], ahead: Mappi
     ends: list[float] = []
     for call, answer in zip(calls, answers, strict=True):
         if isinstance(answer, OarpyError) or not isinstance(answer, Sequence):
-            return SecondLook(failure=f"cluster '{call.cluster}': {answer}")
+            return MoveCheck(failure=f"cluster '{call.cluster}': {answer}")
         ends.append(float(answer[0]) - ahead[call.cluster])
-    return SecondLook(ends[-1], ends[0])
+    return MoveCheck(ends[-1], ends[0])

@@ -17,7 +17,7 @@ log = structlog.get_logger()
 _SHIPPED = "shipped"
 
 
-class LetterWriter:
+class MailWriter:
     """Writes the mails of one cluster.
 
     A template has the blocks ``subject`` and ``body``. ``job-END.txt`` in the site's ``folder`` is for that tag alone,

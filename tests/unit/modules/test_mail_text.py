@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from oarpy.modules.notifier.letters import LetterWriter
 from oarpy.modules.notifier.mail import Letter
+from oarpy.modules.notifier.mail_text import MailWriter
 from oarpy.store.jobs.notices import NoticeRow
 
 END = NoticeRow(7, 12, "END", "Job stopped normally.", 1_700_000_000.0, 0, "ann", "first", "mail:ann@site.org")
@@ -18,7 +18,7 @@ SHIPPED = "*OAR* [END]: 12 (first) on here"
 
 
 def letter(folder: Path | str, row: NoticeRow = END) -> Letter:
-    return LetterWriter(str(folder), "here").letter(row, "ann@site.org", "one")
+    return MailWriter(str(folder), "here").letter(row, "ann@site.org", "one")
 
 
 def test_our_templates_have_subject_and_comment() -> None:
@@ -54,7 +54,7 @@ def test_a_site_replaces_a_template_or_a_block_of_it(tmp_path: Path) -> None:
 def test_a_changed_file_serves_the_next_mail(tmp_path: Path) -> None:
     file = tmp_path / "job.txt"
     file.write_text("{% block subject %}one{% endblock %}{% block body %}{% endblock %}")
-    writer = LetterWriter(str(tmp_path), "here")
+    writer = MailWriter(str(tmp_path), "here")
     assert writer.letter(END, "ann", "i").subject == "one"
     file.write_text("{% block subject %}another{% endblock %}{% block body %}{% endblock %}")
     assert writer.letter(END, "ann", "i").subject == "another"

@@ -1,4 +1,4 @@
-"""What clusters tell a broker that looks for room: one sounding a cluster, all at the same time."""
+"""What clusters tell a broker that looks for room: one room a cluster, all at the same time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RoomAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterSounding:
+class ClusterRoom:
     """Idle processors of a cluster, and the local jobs that may give way, in their order.
 
     ``clock_offset`` is how many seconds its clock is ahead; half the time that the answer took is its uncertainty.
@@ -40,7 +40,7 @@ class ClusterSounding:
 
 def sound(
     cluster: Cluster, asked: Sequence[RoomAsked], clock: Callable[[], float], tolerance: float
-) -> list[ClusterSounding | CallRefused]:
+) -> list[ClusterRoom | CallRefused]:
     """Ask a cluster for the room that it has for each of several jobs, or why it refuses to say.
 
     Raises :class:`CallRefused` for a cluster that cannot claim, or whose clock is off by more than ``tolerance``
@@ -56,10 +56,10 @@ def sound(
     return [_sounded(cluster, one, offset, evicting=one.evicting and facts.abilities.evict) for one in asked]
 
 
-def _sounded(cluster: Cluster, asked: RoomAsked, offset: float, *, evicting: bool) -> ClusterSounding | CallRefused:
+def _sounded(cluster: Cluster, asked: RoomAsked, offset: float, *, evicting: bool) -> ClusterRoom | CallRefused:
     try:
         victims = tuple(cluster.ask(Evictable(asked.request))) if evicting else ()
-        return ClusterSounding(cluster.ask(Idle(asked.request, asked.deadline)), victims, offset)
+        return ClusterRoom(cluster.ask(Idle(asked.request, asked.deadline)), victims, offset)
     except CallRefused as refusal:
         return refusal
 
@@ -79,16 +79,16 @@ def read_clock(cluster: Cluster, clock: Callable[[], float], tolerance: float) -
     return told, max(told.clock - answered, 0.0) + min(told.clock - asked, 0.0)
 
 
-def try_due(job: int, answers: Mapping[str, ClusterSounding | OarpyError]) -> TryDue:
+def try_due(job: int, answers: Mapping[str, ClusterRoom | OarpyError]) -> TryDue:
     """Return the event of a try: a cluster that did not answer, or refused, has no room.
 
     Local jobs are named ``CLUSTER:JOB``: ids of different clusters may be alike.
     """
-    told = {name: answer for name, answer in answers.items() if isinstance(answer, ClusterSounding)}
+    told = {name: answer for name, answer in answers.items() if isinstance(answer, ClusterRoom)}
     idle = {name: told[name].idle if name in told else 0 for name in answers}
     victims = {
-        name: [LocalJob(f"{name}:{one.job}", one.procs) for one in sounding.evictable]
-        for name, sounding in told.items()
-        if sounding.evictable
+        name: [LocalJob(f"{name}:{one.job}", one.procs) for one in room.evictable]
+        for name, room in told.items()
+        if room.evictable
     }
     return TryDue(job, idle, victims)

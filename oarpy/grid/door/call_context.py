@@ -10,7 +10,7 @@ from oarpy.store.database import Connection
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class CallContext:
     """A broker's presence at the door. ``reader`` is what the session remembers of the platform."""
 
     broker: str
