@@ -138,10 +138,10 @@ def restore(configuration: Configuration, source: Path, *, replace: bool) -> Res
             _play(lines, programs, dsn, version)
     revisions = installation.upgrade_installation(configuration, 0).revisions
     made: list[str] = []
-    for one in facts.analysts if facts else ():
+    for analyst in facts.analysts if facts else ():
         with reachable(), connect(dsn, "db restore") as connection, connection.transaction():
-            roles.restore_analyst(connection, one)
-            made.append(one.name)
+            roles.restore_analyst(connection, analyst)
+            made.append(analyst.name)
     return Restored(revisions, tuple(made), installation.check(dsn))
 
 

@@ -203,14 +203,15 @@ def _wrong_sums(configuration: Configuration) -> tuple[str, ...]:
             seconds = " and ".join(map(str, lengths))
             return (f"there are sums of windows of {seconds} seconds: oaraccounting --reinitialize counts all again",)
         sums = tuple(
-            f"{one.kind} of {one.user} (project {one.project}, queue {one.queue}) from {one.window:%Y-%m-%d %H:%M:%S%z}"
-            f" on is {one.counted} resource-seconds, the jobs make {one.recounted}"
-            for one in recount.differences(connection, lengths[0])
+            f"{difference.kind} of {difference.user} (project {difference.project}, queue {difference.queue})"
+            f" from {difference.window:%Y-%m-%d %H:%M:%S%z} on is {difference.counted} resource-seconds,"
+            f" the jobs make {difference.recounted}"
+            for difference in recount.differences(connection, lengths[0])
         )
         return sums + tuple(
-            f"{one.column} of {one.user} (project {one.project}, queue {one.queue}) on {one.day} is"
-            f" {one.counted:.12g} in job_days, the jobs make {one.recounted:.12g}"
-            for one in recount.day_differences(connection)
+            f"{difference.column} of {difference.user} (project {difference.project}, queue {difference.queue})"
+            f" on {difference.day} is {difference.counted:.12g} in job_days, the jobs make {difference.recounted:.12g}"
+            for difference in recount.day_differences(connection)
         )
 
 

@@ -28,7 +28,8 @@ def declared_consumables(connection: Connection) -> tuple[Consumable, ...]:
     """Return what can be asked amounts of, and how much every block has."""
     capacities = consumables.by_block(consumables.capacities(connection))
     return tuple(
-        Consumable(one.name, one.level, capacities.get(one.name, {})) for one in consumables.consumables(connection)
+        Consumable(consumable.name, consumable.level, capacities.get(consumable.name, {}))
+        for consumable in consumables.consumables(connection)
     )
 
 
@@ -76,7 +77,7 @@ class ExistingResources:
         """Take a platform and what is in it; ``kinds`` are the SQL types of the properties."""
         self.platform = platform
         self.kinds = kinds
-        self.consumables = {one.name: one for one in consumables}
+        self.consumables = {consumable.name: consumable for consumable in consumables}
         self._capacities = Capacities(consumables, platform)
         self._matchers = Matchers(platform)
         self._admitted: dict[str, int] = {}

@@ -39,8 +39,8 @@ def indecisive(snapshot: Snapshot, decides: Callable[[Snapshot], object]) -> dic
 
     Every half that can be left in is: so a few of many jobs are found in a few dozen tries.
     """
-    jobs = [job.id for job in snapshot.asking] + [one.job.id for one in snapshot.reservations]
-    jobs += [one.job for one in snapshot.walltime_requests] + [job.id for job in snapshot.holding]
+    jobs = [job.id for job in snapshot.asking] + [reservation.job.id for reservation in snapshot.reservations]
+    jobs += [request.job for request in snapshot.walltime_requests] + [job.id for job in snapshot.holding]
     jobs = list(dict.fromkeys(jobs))
     reasons: dict[frozenset[int], str] = {}
 
@@ -76,8 +76,8 @@ def left_out(snapshot: Snapshot, jobs: Collection[int]) -> Snapshot:
         snapshot,
         waiting=tuple(job for job in snapshot.waiting if job.id not in jobs),
         parts=tuple(job for job in snapshot.parts if job.id not in jobs),
-        reservations=tuple(one for one in snapshot.reservations if one.job.id not in jobs),
-        walltime_requests=tuple(one for one in snapshot.walltime_requests if one.job not in jobs),
+        reservations=tuple(reservation for reservation in snapshot.reservations if reservation.job.id not in jobs),
+        walltime_requests=tuple(request for request in snapshot.walltime_requests if request.job not in jobs),
         holding=tuple(_bare(job) if job.id in jobs else job for job in snapshot.holding),
     )
 

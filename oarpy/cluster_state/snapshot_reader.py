@@ -179,11 +179,11 @@ class SnapshotReader:
         queues = snapshot_rows.queues(connection)
         stopped = frozenset(queue.name for queue in queues if not queue.active)
         reservations, broken = self._reservations(reserved, rows, anteriors.of)
-        accepted = {one.job.id for one in reservations}
+        accepted = {reservation.job.id for reservation in reservations}
         waiting = [row for row in rows if row.id not in accepted] if accepted else rows
         aside = {**withheld, **broken} if broken else withheld
         jobs = self._waiting_jobs(waiting, anteriors.of, stopped, aside, some=bool(without))
-        texts = conditions((*jobs, *(one.job for one in reservations)))
+        texts = conditions((*jobs, *(reservation.job for reservation in reservations)))
         self._resolve_all(connection, texts if only_places else texts | self._also)
         held = self._held(connection, accepted)
         amounts = consumables.held(connection) if self._consumables else {}
@@ -598,7 +598,7 @@ def _promises(
     reservations: Iterable[Reservation], leaving: Iterable[snapshot_rows.ReservedRow], now: int
 ) -> list[HoldingJob]:
     """Return what accepted reservations keep from others; those ``leaving`` do until the canceller has ended them."""
-    promises = [job for one in reservations if (job := promised(one, now)) is not None]
+    promises = [job for reservation in reservations if (job := promised(reservation, now)) is not None]
     return [*promises, *map(_leaving, leaving)]
 
 

@@ -44,7 +44,7 @@ def scenario_of(snapshot: Snapshot) -> Json:
 
     Extensions that wait are left out: a scenario has no jobs that grow.
     """
-    platform, reserved = snapshot.platform, {one.job.id for one in snapshot.reservations}
+    platform, reserved = snapshot.platform, {reservation.job.id for reservation in snapshot.reservations}
     written: Json = {
         "now": snapshot.now,
         "security_time": snapshot.security_time,
@@ -55,19 +55,20 @@ def scenario_of(snapshot: Snapshot) -> Json:
         "queues": [_queue(queue) for queue in snapshot.queues],
         "quotas": [_quota(rule) for rule in snapshot.quotas],
         "consumables": [
-            {"name": one.name, "level": one.level, "capacity": dict(one.capacities)} for one in snapshot.consumables
+            {"name": consumable.name, "level": consumable.level, "capacity": dict(consumable.capacities)}
+            for consumable in snapshot.consumables
         ],
         "running": [_running(job, platform) for job in snapshot.holding if job.id not in reserved],
         "jobs": [_job(job) for job in snapshot.waiting],
-        "reservations": [_reservation(one, platform) for one in snapshot.reservations],
-        "walltime_requests": [_changed(one) for one in snapshot.walltime_requests],
+        "reservations": [_reservation(reservation, platform) for reservation in snapshot.reservations],
+        "walltime_requests": [_changed(request) for request in snapshot.walltime_requests],
         "filters": {text: platform.ids_of(bits) for text, bits in snapshot.filters.items()},
         "filter_errors": dict(snapshot.filter_errors),
         "returning": {text: platform.ids_of(bits) for text, bits in snapshot.returning.items()},
         "shown": dict(snapshot.shown),
         "outcomes": {str(job): outcome for job, outcome in snapshot.outcomes.items()},
         "spans": {str(job): list(span) for job, span in snapshot.spans.items()},
-        "outages": [_outage(one, platform) for one in snapshot.outages],
+        "outages": [_outage(outage, platform) for outage in snapshot.outages],
         "priorities": _changed(snapshot.priorities),
         "besteffort_minimum_life": snapshot.besteffort_minimum_life,
         "ration": _changed(snapshot.ration),
@@ -94,13 +95,18 @@ def decisions_json(decided: Decisions) -> Json:
     windows = {} if decided.windows == NO_ANSWERS else {"windows": _window_answers(decided.windows)}
     return {
         "starts": [
-            {"id": one.job, "alternative": one.alternative, "walltime": one.walltime, "resources": ids_of(one.bits)}
-            for one in decided.starts
+            {
+                "id": start.job,
+                "alternative": start.alternative,
+                "walltime": start.walltime,
+                "resources": ids_of(start.bits),
+            }
+            for start in decided.starts
         ],
         "accepted": [one.job for one in decided.accepted],
         "refused": [{**asdict(one), "reason": sentence(one.reason, show)} for one in decided.refused],
         "moved": [{"id": one.job.id, "resources": sorted(one.resources)} for one in decided.kept.moves],
-        "resumptions": [asdict(one) for one in decided.kept.resumptions],
+        "resumptions": [asdict(resumption) for resumption in decided.kept.resumptions],
         "resumed": list(decided.resumed),
         "victims": list(decided.victims),
         "awaiting": {str(job): sentence(reason, show) for job, reason in decided.awaiting.items()},
@@ -159,8 +165,8 @@ def instant(value: float | None) -> float | None:
 
 def _changed(value: DataclassInstance | Struct, *left_out: str) -> Json:
     """Return the fields of a flat value that are not what they are by default."""
-    found = {one.name: getattr(value, one.name) for one in _fields(value) if one.name not in left_out}
-    defaults = {one.name: _default(one) for one in _fields(value)}
+    found = {field.name: getattr(value, field.name) for field in _fields(value) if field.name not in left_out}
+    defaults = {field.name: _default(field) for field in _fields(value)}
     return {name: _plain(one) for name, one in found.items() if one != defaults[name]}
 
 
@@ -213,7 +219,7 @@ def _running(job: HoldingJob, platform: Platform) -> Json:
         written["types"] = [*job.types, BESTEFFORT]
     written["resources"] = platform.ids_of(bits_held(platform, job))
     if job.consumes:
-        written["consumes"] = {one.name: one.amount for one in job.consumes}
+        written["consumes"] = {consumption.name: consumption.amount for consumption in job.consumes}
     if job.given_back:
         written["given_back"] = platform.ids_of(job.given_back)
     return written
@@ -237,18 +243,18 @@ def _alternative(way: Alternative) -> Json:
     return {"resources": str(ResourceRequest(way.groups, consumes=way.consumes)), "walltime": way.walltime}
 
 
-def _outage(one: Outage, platform: Platform) -> Json:
+def _outage(outage: Outage, platform: Platform) -> Json:
     """Return an outage; one for ever has no end."""
-    ends = {} if isinf(one.end) else {"end": one.end}
-    return {**_changed(one, "bits", "end"), **ends, "resources": platform.ids_of(one.bits)}
+    ends = {} if isinf(outage.end) else {"end": outage.end}
+    return {**_changed(outage, "bits", "end"), **ends, "resources": platform.ids_of(outage.bits)}
 
 
-def _reservation(one: Reservation, platform: Platform) -> Json:
-    kept: Iterable[int] = platform.ids_of(platform.bits_of(one.resources))
+def _reservation(reservation: Reservation, platform: Platform) -> Json:
+    kept: Iterable[int] = platform.ids_of(platform.bits_of(reservation.resources))
     return {
-        "job": _job(one.job),
-        "start": one.start,
-        "walltime": one.walltime,
+        "job": _job(reservation.job),
+        "start": reservation.start,
+        "walltime": reservation.walltime,
         "resources": list(kept),
-        "alternative": one.alternative,
+        "alternative": reservation.alternative,
     }

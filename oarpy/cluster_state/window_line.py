@@ -41,9 +41,12 @@ class WindowLine:
 
     def _is_other(self, snapshot: Snapshot, found: Mapping[int, ReservationWindow]) -> bool:
         """Tell whether room came or went other than was expected, or a window was changed by hand."""
-        for one in snapshot.reservations:
-            window = found.get(one.job.id)
-            if window is not None and not (window.ready or 0) <= one.start <= window.deadline - one.walltime:
+        for reservation in snapshot.reservations:
+            window = found.get(reservation.job.id)
+            if (
+                window is not None
+                and not (window.ready or 0) <= reservation.start <= window.deadline - reservation.walltime
+            ):
                 return True
         last = self._last
         if last is None:

@@ -62,8 +62,8 @@ def period_texts(weekly: Sequence[WeeklyPeriod]) -> list[tuple[str, str, str]]:
     [('19:00-00:00 fri-sun,mon * *', 'night', '')]
     """
 
-    def alike(one: WeeklyPeriod) -> tuple[int, int, str, str]:
-        return one.begin, one.end, one.rule_set, one.label
+    def alike(period: WeeklyPeriod) -> tuple[int, int, str, str]:
+        return period.begin, period.end, period.rule_set, period.label
 
     found = []
     for (begin, end, rule_set, label), same in groupby(sorted(weekly, key=alike), key=alike):
@@ -197,7 +197,7 @@ def valid_spans(calendar: QuotaCalendar, begin: float, end: float) -> dict[str, 
 
 def uncovered(weekly: Iterable[WeeklyPeriod]) -> tuple[int, int] | None:
     """Return the first part of the week that no period covers, in seconds since Monday 00:00; None when all is."""
-    spans = sorted((one.weekday * DAY + one.begin, one.weekday * DAY + one.end) for one in weekly)
+    spans = sorted((period.weekday * DAY + period.begin, period.weekday * DAY + period.end) for period in weekly)
     until = 0
     for left, right in (*spans, (WEEK, WEEK)):
         if left > until:
@@ -208,7 +208,7 @@ def uncovered(weekly: Iterable[WeeklyPeriod]) -> tuple[int, int] | None:
 
 def overlap(periods: Iterable[WeeklyPeriod]) -> tuple[WeeklyPeriod, WeeklyPeriod] | None:
     """Return two periods of the week that overlap, None when none do."""
-    ordered = sorted(periods, key=lambda one: (one.weekday, one.begin))
+    ordered = sorted(periods, key=lambda period: (period.weekday, period.begin))
     return next(
         ((one, two) for one, two in pairwise(ordered) if one.weekday == two.weekday and two.begin < one.end), None
     )
@@ -216,7 +216,7 @@ def overlap(periods: Iterable[WeeklyPeriod]) -> tuple[WeeklyPeriod, WeeklyPeriod
 
 def clash(periods: Iterable[DatedPeriod]) -> tuple[DatedPeriod, DatedPeriod] | None:
     """Return two exceptions that overlap, None when none do."""
-    ordered = sorted(periods, key=lambda one: one.begin)
+    ordered = sorted(periods, key=lambda period: period.begin)
     return next(((one, two) for one, two in pairwise(ordered) if two.begin < one.end), None)
 
 
@@ -232,11 +232,11 @@ def _unrolled(calendar: QuotaCalendar, begin: float, end: float) -> list[_Part]:
     day = datetime.fromtimestamp(begin, zone).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
     day -= timedelta(days=1)
     while _instant(day, 0, zone) < end:
-        for one in periods:
-            if one.weekday == day.weekday():
-                left = max(until, _instant(day, one.begin, zone))  # one that begins in a skipped hour is not in two
-                until = max(left, _instant(day, one.end, zone))
-                found.append((left, until, one.rule_set))
+        for period in periods:
+            if period.weekday == day.weekday():
+                left = max(until, _instant(day, period.begin, zone))  # one that begins in a skipped hour is not in two
+                until = max(left, _instant(day, period.end, zone))
+                found.append((left, until, period.rule_set))
         day += timedelta(days=1)
     return found
 

@@ -424,13 +424,13 @@ def _quota(reason: Reason, show: Show) -> str:
 
 
 def _outage(reason: Reason, show: Show) -> str:
-    named = "; ".join(one.text(show) for one in reason.outages) + (" ..." if reason.more_outages else "")
+    named = "; ".join(outage.text(show) for outage in reason.outages) + (" ..." if reason.more_outages else "")
     waits = "" if reason.until is None else f", so that it waits{_until(reason, show)}"
     return f"{named}{waits}{_then(reason, show)}"
 
 
 def _short(reason: Reason, show: Show) -> str:
-    return "; ".join(one.text() for one in reason.amounts) + _until(reason, show) + _then(reason, show)
+    return "; ".join(amount.text() for amount in reason.amounts) + _until(reason, show) + _then(reason, show)
 
 
 def _busy(reason: Reason, show: Show) -> str:

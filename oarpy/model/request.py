@@ -118,7 +118,7 @@ def _parse(text: str) -> ResourceRequest:
             walltime = parse_duration(value)
     body, *options = parts or [""]
     consumes = tuple(map(_consumption, options))
-    if len({one.name for one in consumes}) < len(consumes):
+    if len({consumption.name for consumption in consumes}) < len(consumes):
         raise UsageError(f"a consumable is given twice in '{text[:80]}'", hint="once for each -l")
     if body or consumes:
         return ResourceRequest(tuple(_group(part) for part in _split(body, "+")), walltime, consumes)

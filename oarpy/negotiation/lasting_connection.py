@@ -155,8 +155,8 @@ class LastingConnection(threading.Thread):
                 self._exchange.interrupted = False
                 for one in [*self._exchange.again_started()]:
                     self._streams.write(line_of(one))
-        for one in news:
-            self._heard(one)
+        for new in news:
+            self._heard(new)
         return bool(word != "ended")
 
     def _resume(self, attached: Message) -> None:

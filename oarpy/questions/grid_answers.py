@@ -39,8 +39,8 @@ def answer_coallocate(file: CoallocateFile) -> Answer:
     check_known("job", "at_most", file.job.at_most, names)
     _check_lengths("job", file.job, file.providers)
     lo = _ready(file.job.ready, file.now)
-    ends = {hold.end for one in file.providers for hold in one.holds}
-    speeds = {one.name: one.speed for one in file.providers}
+    ends = {hold.end for provider in file.providers for hold in provider.holds}
+    speeds = {provider.name: provider.speed for provider in file.providers}
     providers = [CoProvider(name, speeds[name], profiles[name]) for name in in_turn(names, first)]
     found = common_place(providers, _request(file.job, file.job.end_by), [lo, *sorted(end for end in ends if end > lo)])
     if found is None:
@@ -61,8 +61,8 @@ def _check_lengths(
     owner: str, job: ParallelEntry | MetajobEntry, providers: Iterable[ProviderEntry | PlannedProviderEntry]
 ) -> None:
     request = _request(job)
-    for one in providers:
-        check_length(owner, "time", job.time, request.spread(one.speed))
+    for provider in providers:
+        check_length(owner, "time", job.time, request.spread(provider.speed))
 
 
 def _request(job: ParallelEntry | MetajobEntry, end_by: float | None = None) -> ParallelRequest:
@@ -79,18 +79,20 @@ def _place(found: CommonPlace) -> Answer:
 
 def answer_compress(file: CompressFile) -> Answer:
     """Tell who comes forward when a job ended early on a cluster of several."""
-    names = [one.name for one in file.providers]
+    names = [provider.name for provider in file.providers]
     check_known("file", "provider", [file.provider], names)
     places = _checked_places(file, names)
     profiles = {
-        one.name: Profile(one.procs, file.now, [(held.end, held.procs) for held in one.running])
-        for one in file.providers
+        provider.name: Profile(provider.procs, file.now, [(held.end, held.procs) for held in provider.running])
+        for provider in file.providers
     }
     clusters = PlannedClusters(
-        [CoProvider(one.name, one.speed, profiles[one.name]) for one in file.providers],
+        [CoProvider(provider.name, provider.speed, profiles[provider.name]) for provider in file.providers],
         {
-            one.name: [plan_at(profiles[one.name], job.id, job.procs, job.start, job.time) for job in one.local]
-            for one in file.providers
+            provider.name: [
+                plan_at(profiles[provider.name], job.id, job.procs, job.start, job.time) for job in provider.local
+            ]
+            for provider in file.providers
         },
         [_metajob(job, place, names, profiles) for job, place in zip(file.metajobs, places, strict=True)],
     )
@@ -137,7 +139,7 @@ def _checked_places(file: CompressFile, names: Sequence[str]) -> list[CommonPlac
         if sum(job.parts.values()) != job.procs:
             refuse(owner, "parts", sum(job.parts.values()), f"do not add up to procs, {job.procs}", "mend one of them")
         _check_lengths(owner, job, file.providers)
-        places.append(_planned_place(job, {one.name: one.speed for one in file.providers}))
+        places.append(_planned_place(job, {provider.name: provider.speed for provider in file.providers}))
         for name, procs in job.parts.items():
             machines[name].plan(owner, places[-1].start, places[-1].end, procs)
     return places
@@ -152,7 +154,7 @@ def _planned_place(job: MetajobEntry, speeds: Mapping[str, float]) -> CommonPlac
 def answer_compose(file: ComposeFile) -> Answer:
     """Tell how the tasks of a bag are shared out among clusters that made offers."""
     _check_compose(file)
-    offers = [ClusterOffer(one.provider, one.tasks, one.end) for one in file.offers]
+    offers = [ClusterOffer(offer.provider, offer.tasks, offer.end) for offer in file.offers]
     found = compose(file.policy, file.tasks, file.deadline, offers, Strengths(file.power, file.pending))
     parts = [{"provider": part.provider, "tasks": part.tasks, "end": part.end} for part in found.parts]
     meets = None if file.deadline is None else found.end is not None and found.end <= file.deadline

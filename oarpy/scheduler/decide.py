@@ -124,8 +124,8 @@ def decide(
     power = power_for(snapshot, made)
     sorted_out = _SortedOut.of(made, snapshot)
     victims = _victims(made, due, kept.resumptions)
-    starts = (*(one for one in sorted_out.starts if not isinstance(one.job, PartId)), *due.starts)
-    grown = tuple(one for one in sorted_out.starts if isinstance(one.job, PartId))
+    starts = (*(start for start in sorted_out.starts if not isinstance(start.job, PartId)), *due.starts)
+    grown = tuple(start for start in sorted_out.starts if isinstance(start.job, PartId))
     return Decisions(
         kept,
         made,
@@ -182,14 +182,18 @@ def keep_promises(snapshot: Snapshot) -> Kept:
 
 def _victims(made: Plan, due: Due, resumptions: tuple[Resumption, ...]) -> tuple[int, ...]:
     """Return the best-effort jobs that any of the steps cancels, ascending."""
-    return tuple(sorted({*made.kill, *due.kill, *(victim for one in resumptions for victim in one.kill)}))
+    return tuple(sorted({*made.kill, *due.kill, *(victim for resumption in resumptions for victim in resumption.kill)}))
 
 
 def _resumed(snapshot: Snapshot, resumptions: tuple[Resumption, ...], starts: Iterable[JobStart]) -> tuple[int, ...]:
     """Return the suspended jobs that go on now: best-effort ones, which others do not see, not where another starts."""
-    taken = reduce(or_, (one.bits for one in starts), 0)
+    taken = reduce(or_, (start.bits for start in starts), 0)
     late = {one.id for one in snapshot.holding if one.besteffort and one.given_back & taken}
-    return tuple(one.job for one in resumptions if one.start == snapshot.now and not one.kill and one.job not in late)
+    return tuple(
+        resumption.job
+        for resumption in resumptions
+        if resumption.start == snapshot.now and not resumption.kill and resumption.job not in late
+    )
 
 
 def _reclaimed(snapshot: Snapshot, victims: tuple[int, ...]) -> tuple[tuple[int, float], ...]:
@@ -218,16 +222,16 @@ class _SortedOut:
         """
         found, missed = cls(), []
         asked = {job.id for job in snapshot.waiting if job.reservation is not None}
-        for one in made.placements:
-            if one.verdict is Verdict.STARTS:
-                found.starts.append(_start(one, snapshot.now))
-            elif one.verdict is Verdict.RESERVED:
-                found.accepted.append(one)
-            elif one.job in asked:
-                if one.verdict is not Verdict.HELD:
-                    found.refused.append(Refusal(one.job, REFUSED, _refused(one.reason), one.offer))
-            elif one.lapse is not None:
-                missed.append(Refusal(one.job, one.lapse, one.reason))
+        for placement in made.placements:
+            if placement.verdict is Verdict.STARTS:
+                found.starts.append(_start(placement, snapshot.now))
+            elif placement.verdict is Verdict.RESERVED:
+                found.accepted.append(placement)
+            elif placement.job in asked:
+                if placement.verdict is not Verdict.HELD:
+                    found.refused.append(Refusal(placement.job, REFUSED, _refused(placement.reason), placement.offer))
+            elif placement.lapse is not None:
+                missed.append(Refusal(placement.job, placement.lapse, placement.reason))
         if missed:  # one that is on hold is told when it is resumed
             held = {job.id for job in snapshot.waiting if job.held and not job.stopped}
             found.lapsed = [one for one in missed if one.job not in held]
@@ -251,4 +255,4 @@ def _wake_at(snapshot: Snapshot, made: Plan, memory: Memory | None, dates: tuple
     """Return the first instant at which time alone changes a decision."""
     foreseen = next_start(made, snapshot.now) if memory is None else memory.next_start(made, snapshot.now)
     instants = (*dates, foreseen, next_lapse(snapshot), next_start_asked(snapshot))
-    return min((one for one in instants if one is not None), default=None)
+    return min((instant for instant in instants if instant is not None), default=None)

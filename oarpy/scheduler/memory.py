@@ -90,7 +90,7 @@ class Memory:
         if known is None or sum(job.id not in known for job in snapshot.waiting) <= SHORT:
             return None
         made = plan_starts(snapshot, orders, matchers)
-        if not any(one.verdict is Verdict.STARTS for one in made.placements):
+        if not any(placement.verdict is Verdict.STARTS for placement in made.placements):
             return None
         self._planning.forget()
         if self._due <= (now := self._clock()):
@@ -135,5 +135,5 @@ class Memory:
 
 def next_start(made: Plan, now: float) -> float | None:
     """Return the first start after ``now`` that ``made`` foresees."""
-    starts = (one.start for one in made.placements if one.start is not None and one.start > now)
+    starts = (placement.start for placement in made.placements if placement.start is not None and placement.start > now)
     return min(starts, default=None)

@@ -141,7 +141,7 @@ def _guarded(write: Write, *, withheld_too: bool) -> Write:
         if not refusals.any or not items:
             return write(connection, items, *args, **kwargs)
         withheld = {} if withheld_too else refusals.withheld()
-        kept = [one for one in items if _job_of(one) not in withheld]
+        kept = [item for item in items if _job_of(item) not in withheld]
         if not refusals.careful:
             return write(connection, kept, *args, **kwargs)
         parts = list(_parts(connection, kept, lambda some: write(connection, some, *args, **kwargs)))
@@ -171,7 +171,7 @@ def _parts(connection: Connection, items: Sequence[Any], write: Callable[[Sequen
     else:
         yield written
         return
-    jobs = {_job_of(one) for one in items}
+    jobs = {_job_of(item) for item in items}
     if len(jobs) == 1:
         refusals = refusals_of(connection)
         refusals.contested.update(map(int, _RESOURCE.findall(refused.diag.message_detail or "")))

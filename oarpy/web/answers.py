@@ -74,18 +74,18 @@ def operations(router: APIRouter, error: type, prefix: str = "") -> Iterator[Ope
 
 def describe(document: dict[str, Any], operations: Sequence[Operation]) -> None:
     """Write into an OpenAPI ``document`` what operations answer."""
-    types = list({kind: None for one in operations for kind in (one.error, *one.documents())})
+    types = list({kind: None for operation in operations for kind in (operation.error, *operation.documents())})
     found, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     schemas = dict(zip(types, found, strict=True))
-    for one in operations:
-        for method in one.route.methods or ():
-            responses = document["paths"][one.prefix + one.route.path_format][method.lower()]["responses"]
+    for operation in operations:
+        for method in operation.route.methods or ():
+            responses = document["paths"][operation.prefix + operation.route.path_format][method.lower()]["responses"]
             # FastAPI's own shape of an error, which is never answered
             responses.pop("422", None)
-            responses["default"] = {"description": "What went wrong", "content": _json(schemas[one.error])}
-            if answers := [schemas[kind] for kind in one.documents()]:
+            responses["default"] = {"description": "What went wrong", "content": _json(schemas[operation.error])}
+            if answers := [schemas[kind] for kind in operation.documents()]:
                 shown = answers[0] if len(answers) == 1 else {"anyOf": answers}
-                responses[str(one.route.status_code or 200)]["content"] = _json(shown)
+                responses[str(operation.route.status_code or 200)]["content"] = _json(shown)
     known = document["components"]["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         known.pop(name, None)

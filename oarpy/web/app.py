@@ -48,7 +48,11 @@ class Application(FastAPI):
             return self.openapi_schema
         document = super().openapi()
         operations = [
-            *(one for area in api.AREAS for one in answers.operations(area.router, answers.ErrorDocument, api.PREFIX)),
+            *(
+                operation
+                for area in api.AREAS
+                for operation in answers.operations(area.router, answers.ErrorDocument, api.PREFIX)
+            ),
             *answers.operations(metrics.router, answers.ErrorDocument),
             *answers.operations(oarapi.router, oarapi.OarErrorDocument),
         ]

@@ -35,8 +35,12 @@ class PeerProtocol(H11Protocol):
         """When there are too many connections, end the one that has asked nothing for longest."""
         if self.limit_concurrency is None or len(self.connections) < self.limit_concurrency:
             return
-        others = [one for one in self.connections if isinstance(one, PeerProtocol) and one is not self]
-        idle = [one for one in others if one.cycle is None or one.cycle.response_complete]
+        others = [
+            connection
+            for connection in self.connections
+            if isinstance(connection, PeerProtocol) and connection is not self
+        ]
+        idle = [other for other in others if other.cycle is None or other.cycle.response_complete]
         if idle:
             oldest = min(idle, key=lambda one: one._heard)
             self.connections.discard(oldest)

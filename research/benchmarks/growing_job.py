@@ -47,12 +47,12 @@ def grant_times(times: int) -> list[float]:
     return found
 
 
-def _heard(crowd: LauncherCrowd, one: LauncherConnection, word: str) -> Heard:
+def _heard(crowd: LauncherCrowd, connection: LauncherConnection, word: str) -> Heard:
     """Return the first message of that word; raise :class:`OarpyError` for a refusal, and after a minute."""
     until = time.monotonic() + _DEADLINE
     while time.monotonic() < until:
         crowd.listen(0.05)
-        for message in one.messages():
+        for message in connection.messages():
             if message["message"] == "refused":
                 raise OarpyError(f"the launcher was refused: {message['reason']}")
             if message["message"] == word:

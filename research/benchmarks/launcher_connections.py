@@ -95,11 +95,11 @@ class LauncherCrowd:
         for one in self.all[:]:
             self.leave(one)
 
-    def leave(self, one: LauncherConnection) -> None:
+    def leave(self, connection: LauncherConnection) -> None:
         """Close one connection."""
-        self._selector.unregister(one.socket)
-        one.socket.close()
-        self.all.remove(one)
+        self._selector.unregister(connection.socket)
+        connection.socket.close()
+        self.all.remove(connection)
 
 
 def _request(variables: Mapping[str, str], directory: str) -> dict[str, object]:

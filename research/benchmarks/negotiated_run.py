@@ -143,8 +143,10 @@ class _Launchers:
         self.bytes = 0
         self.seconds = 0.0
         self._crowd = crowd
-        began, first = time.time(), min(one.arrives for one in participants)
-        self._coming = [(began + float(one.arrives - first) / TICKS, one) for one in reversed(participants)]
+        began, first = time.time(), min(participant.arrives for participant in participants)
+        self._coming = [
+            (began + float(participant.arrives - first) / TICKS, participant) for participant in reversed(participants)
+        ]
         self._until = self._coming[0][0] + _LEFT
         self._live: list[_Speaker] = []
 
@@ -173,41 +175,43 @@ class _Launchers:
                 self._say(one, "done")
         self.seconds += time.thread_time() - began
 
-    def _say(self, one: _Speaker, word: str, **fields: object) -> None:
+    def _say(self, speaker: _Speaker, word: str, **fields: object) -> None:
         self.bytes += len(line_of({"message": word, **fields}))
         try:
-            one.connection.say(word, **fields)
+            speaker.connection.say(word, **fields)
         except OSError as error:
-            raise OarpyError(f"the server has left the launcher of application {one.participant.id}: {error}") from None
+            raise OarpyError(
+                f"the server has left the launcher of application {speaker.participant.id}: {error}"
+            ) from None
 
-    def _hear(self, one: _Speaker, message: Mapping[str, Any]) -> None:
+    def _hear(self, speaker: _Speaker, message: Mapping[str, Any]) -> None:
         word = message["message"]
         if word == "changeNotify":
-            one.view |= {name: BusyHosts.of(_ticks(flat)) for name, flat in message["changes"].items()}
-            if not one.started:
-                self._answer(one, message["serial"])
+            speaker.view |= {name: BusyHosts.of(_ticks(flat)) for name, flat in message["changes"].items()}
+            if not speaker.started:
+                self._answer(speaker, message["serial"])
         elif word == "startNotify":
-            assert one.participant.launcher is not None
-            one.started = True
-            one.ends = time.time() + float(one.participant.launcher.run_time(message["hosts"])) / TICKS
+            assert speaker.participant.launcher is not None
+            speaker.started = True
+            speaker.ends = time.time() + float(speaker.participant.launcher.run_time(message["hosts"])) / TICKS
         elif word == "ended":
-            self._live.remove(one)
-            self._crowd.leave(one.connection)
+            self._live.remove(speaker)
+            self._crowd.leave(speaker.connection)
             if message["reason"] != "done":
                 raise OarpyError(f"an application ended otherwise than planned: {message['reason']}")
         elif word == "refused" and message["code"] != 1:
             raise OarpyError(f"a launcher was refused: {message['reason']}")
 
-    def _answer(self, one: _Speaker, serial: int) -> None:
-        assert one.participant.launcher is not None
-        choice = one.participant.launcher.choose(one.view, round(time.time() * TICKS))
-        if choice is None or choice == one.asked:
-            self._say(one, "keep", serial=serial)
+    def _answer(self, speaker: _Speaker, serial: int) -> None:
+        assert speaker.participant.launcher is not None
+        choice = speaker.participant.launcher.choose(speaker.view, round(time.time() * TICKS))
+        if choice is None or choice == speaker.asked:
+            self._say(speaker, "keep", serial=serial)
             return
-        one.asked = choice
-        one.tags += 1
+        speaker.asked = choice
+        speaker.tags += 1
         walltime = float(choice.walltime) / TICKS
-        self._say(one, "request", tag=one.tags, hosts=choice.hosts, walltime=walltime, serial=serial)
+        self._say(speaker, "request", tag=speaker.tags, hosts=choice.hosts, walltime=walltime, serial=serial)
 
 
 def _ticks(flat: Sequence[float]) -> list[int]:

@@ -120,10 +120,10 @@ class NegotiatingCluster:
             one.say("attach", job=job)
             self._until(lambda one=one: self.hears(one, b"changeNotify"), "a launcher is attached")  # type: ignore[misc]
 
-    def hears(self, one: LauncherConnection, word: bytes) -> bool:
+    def hears(self, connection: LauncherConnection, word: bytes) -> bool:
         """Listen a little; tell whether a launcher has heard a message of that word."""
         self.crowd.listen(0.05)
-        return any(word in line for _, line in one.heard)
+        return any(word in line for _, line in connection.heard)
 
     def rest(self) -> None:
         """Let what was chosen run, and listen until launchers are told nothing more."""
@@ -195,11 +195,11 @@ class NegotiatingCluster:
                 raise OarpyError(f"after {_DEADLINE:g} s it is still not so that {what}")
 
 
-def _views(one: LauncherConnection) -> list[tuple[float, int]]:
+def _views(connection: LauncherConnection) -> list[tuple[float, int]]:
     """Return when a launcher has read views, and when the pass was that made each; it answers them."""
-    found = [(at, int(begin[1])) for at, line in one.heard if (begin := _BEGIN.search(line))]
-    for _, view in one.take("changeNotify"):
-        one.say("keep", serial=view["serial"])
+    found = [(at, int(begin[1])) for at, line in connection.heard if (begin := _BEGIN.search(line))]
+    for _, view in connection.take("changeNotify"):
+        connection.say("keep", serial=view["serial"])
     return found
 
 

@@ -68,8 +68,10 @@ class PlanningMeasurement:
 def digest(made: Plan) -> str:
     """Return a short hash of who starts when and where."""
     known = hashlib.sha256()
-    for one in made.placements:
-        known.update(f"{one.job} {one.start} {one.end} {one.alternative} {one.bits:x}\n".encode())
+    for placement in made.placements:
+        known.update(
+            f"{placement.job} {placement.start} {placement.end} {placement.alternative} {placement.bits:x}\n".encode()
+        )
     return known.hexdigest()[:12]
 
 
@@ -217,9 +219,9 @@ def table(measurements: Sequence[PlanningMeasurement]) -> str:
     """Return the measurements as text."""
     head = f"{'kind':<24}{'jobs':>8}{'cores':>8}{'seconds':>10}{'x loop':>9}{'slots':>8}{'placed':>8}  plan"
     lines = [
-        f"{one.kind:<24}{one.jobs:>8}{one.cores:>8}{one.seconds:>10.3f}{one.loops:>9.2f}{one.slots:>8}"
-        f"{one.placed:>8}  {one.plan}"
-        for one in measurements
+        f"{measurement.kind:<24}{measurement.jobs:>8}{measurement.cores:>8}{measurement.seconds:>10.3f}{measurement.loops:>9.2f}{measurement.slots:>8}"
+        f"{measurement.placed:>8}  {measurement.plan}"
+        for measurement in measurements
     ]
     return "\n".join([head, *lines])
 
@@ -227,18 +229,22 @@ def table(measurements: Sequence[PlanningMeasurement]) -> str:
 def growth(measurements: Sequence[PlanningMeasurement]) -> list[str]:
     """Return, per kind and size of platform, the exponent of the growth between the first and the last queue."""
     lines = []
-    for kind, cores in dict.fromkeys((one.kind, one.cores) for one in measurements):
-        own = [one for one in measurements if (one.kind, one.cores) == (kind, cores) and one.jobs >= 3_000]
+    for kind, cores in dict.fromkeys((measurement.kind, measurement.cores) for measurement in measurements):
+        own = [
+            measurement
+            for measurement in measurements
+            if (measurement.kind, measurement.cores) == (kind, cores) and measurement.jobs >= 3_000
+        ]
         if len(own) > 1:
             exponent = math.log(own[-1].seconds / own[0].seconds) / math.log(own[-1].jobs / own[0].jobs)
             lines.append(f"{kind} on {cores} cores, {own[0].jobs} to {own[-1].jobs} jobs: time ~ jobs^{exponent:.2f}")
     return lines
 
 
-def _show(one: PlanningMeasurement, measurements: list[PlanningMeasurement]) -> None:
+def _show(measurement: PlanningMeasurement, measurements: list[PlanningMeasurement]) -> None:
     """Print a measurement, and keep it."""
-    lines = table([one]).splitlines()
-    measurements.append(one)
+    lines = table([measurement]).splitlines()
+    measurements.append(measurement)
     sys.stdout.write("\n".join(lines if len(measurements) == 1 else lines[1:]) + "\n")
     sys.stdout.flush()
 
@@ -269,7 +275,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 _show(measure_one_more(kind, min(sizes[-1], 10_000), platform, loop, 3), measurements)
     sys.stdout.write("\n".join(growth(measurements)) + "\n")
     chosen.json.parent.mkdir(parents=True, exist_ok=True)
-    saved = {"reference_loop_seconds": loop, "measurements": [asdict(one) for one in measurements]}
+    saved = {"reference_loop_seconds": loop, "measurements": [asdict(measurement) for measurement in measurements]}
     chosen.json.write_text(json.dumps(saved, indent=1) + "\n")
     return 0
 

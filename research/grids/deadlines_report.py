@@ -126,8 +126,8 @@ def _independent_of_offsets(table: PointTable) -> tuple[str, bool] | None:
                 return None
             spreads.append(max(short) - min(short))
             falls.append(pure[0] - pure[-1])
-    ours = "Wait-10 within " + ", ".join(f"{one:.2f}" for one in spreads)
-    ours += "; pure RPP falls by " + ", ".join(f"{one:.1f}" for one in falls)
+    ours = "Wait-10 within " + ", ".join(f"{spread:.2f}" for spread in spreads)
+    ours += "; pure RPP falls by " + ", ".join(f"{fall:.1f}" for fall in falls)
     return ours, max(spreads) <= 2 and min(falls) >= 8
 
 

@@ -240,7 +240,7 @@ def _few_moves(table: RunTable) -> JudgedClaim:
     shares = [_share_of_moves(table, setups) for setups in kinds]
     if None in shares:
         return _open("B3", paper, judged=False)
-    without, cancelled, fcfs, cbf, homog, heterog = (one or 0 for one in shares)
+    without, cancelled, fcfs, cbf, homog, heterog = (share or 0 for share in shares)
     ours = (
         f"{without:.1f} without, {cancelled:.1f} with; FCFS {fcfs:.1f}, CBF {cbf:.1f};"
         f" homog {homog:.1f}, heterog {heterog:.1f}"

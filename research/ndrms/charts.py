@@ -119,10 +119,10 @@ def _draw_beside(axes: Axes, title: str, values: list[float]) -> None:
     axes.set(ylabel=title)
 
 
-def _name(figure: int, one: Experiment) -> str:
+def _name(figure: int, experiment: Experiment) -> str:
     """Return what a line of a figure is called."""
     if figure in (7, 8):
-        return "negotiated" if one.system == "ours" else "OAR-like"
+        return "negotiated" if experiment.system == "ours" else "OAR-like"
     if figure == 10:
-        return f"fair-start {one.fair_start} s"
-    return f"{one.workload}, p_CEM {one.p_cem:g}" if one.workload == "W2" else one.workload
+        return f"fair-start {experiment.fair_start} s"
+    return f"{experiment.workload}, p_CEM {experiment.p_cem:g}" if experiment.workload == "W2" else experiment.workload

@@ -146,7 +146,11 @@ def _figure_8(runs: _Runs) -> Iterator[Finding]:
     yield "d", "<= 40 MB, <= 150 s", *_whole(runs, *_at_most(runs.of().values(), 40, 150))
     factors = [mine.seconds / theirs.seconds for mine, theirs in pairs.values()]
     said = f"{min(factors, default=0):.2f} to {max(factors, default=0):.2f} times"
-    yield "e", "seconds within a factor of 2 of OAR-like", *_whole(runs, said, all(0.5 <= one <= 2 for one in factors))
+    yield (
+        "e",
+        "seconds within a factor of 2 of OAR-like",
+        *_whole(runs, said, all(0.5 <= factor <= 2 for factor in factors)),
+    )
 
 
 def _figure_9(runs: _Runs) -> Iterator[Finding]:

@@ -153,7 +153,7 @@ def _bytes_of_lines(run: Workload) -> int:
     NegotiationRun(run, journal.note).run()
     said = (json.loads(line) for line in lines.getvalue().splitlines())
     messages = ({key: one[key] for key in one if key not in ("t", "app")} for one in said if "message" in one)
-    return sum(len(json.dumps(one, separators=(",", ":"))) + 1 for one in messages)
+    return sum(len(json.dumps(message, separators=(",", ":"))) + 1 for message in messages)
 
 
 def _seconds(ticks: Time) -> float:
@@ -162,7 +162,9 @@ def _seconds(ticks: Time) -> float:
 
 def ndrms_runs(experiments: Iterable[Experiment], traces: Path) -> RunList:
     """Return experiments as runs, each once, the longest first: none of them is left over at the end."""
-    ordered = sorted(dict.fromkeys(experiments), key=lambda one: (one.system == "ours", -one.p_mo, -one.clusters))
+    ordered = sorted(
+        dict.fromkeys(experiments), key=lambda fromkey: (fromkey.system == "ours", -fromkey.p_mo, -fromkey.clusters)
+    )
     runs = [_parameters(one) for one in ordered]
     return RunList("ndrms", VERSION, ndrms_run, runs, {"traces": str(traces.resolve())})
 
@@ -178,9 +180,9 @@ def experiment_of(run: Parameters) -> Experiment:
     return Experiment(**values)
 
 
-def _parameters(one: Experiment) -> Parameters:
+def _parameters(experiment: Experiment) -> Parameters:
     """Return its values by name; one that there is not is an empty text."""
-    return {name: "" if value is None else value for name, value in asdict(one).items()}
+    return {name: "" if value is None else value for name, value in asdict(experiment).items()}
 
 
 @cache

@@ -129,7 +129,17 @@ class OarLikeRun:
     ) -> tuple[Time, OfferedConfiguration]:
         """Return where an application ends first, and with which configuration."""
         places = (
-            (earliest(profiles, self._sizes, {one.cluster: one.hosts}, one.walltime, now, self._visits), one)
-            for one in found
+            (
+                earliest(
+                    profiles,
+                    self._sizes,
+                    {configuration.cluster: configuration.hosts},
+                    configuration.walltime,
+                    now,
+                    self._visits,
+                ),
+                configuration,
+            )
+            for configuration in found
         )
         return min(places, key=lambda place: place[0] + place[1].walltime)

@@ -110,13 +110,13 @@ def _served(
     served: dict[Experiment, Measured] = {}
     if real is None:
         return served
-    for one in experiments:
+    for experiment in experiments:
         try:
-            size, seconds = real(workload(one, log))
+            size, seconds = real(workload(experiment, log))
         except OarpyError as error:
             err.write(f"figure 12 is not run: {error}\n")
             continue
-        served[one] = replace(results[one], real_bytes=size, real_seconds=round(seconds, 3))
+        served[experiment] = replace(results[experiment], real_bytes=size, real_seconds=round(seconds, 3))
     return served
 
 
@@ -156,8 +156,8 @@ def _rows(figure: int, results: Results) -> Iterator[Mapping[str, object]]:
         yield {name: value for name, value in row.items() if value is not None and _applies(name, one)}
 
 
-def _applies(name: str, one: Experiment) -> bool:
+def _applies(name: str, experiment: Experiment) -> bool:
     """Say whether a column means something for an experiment."""
-    if one.system == "oar":
+    if experiment.system == "oar":
         return name not in ("rank", "fair_start", "delay", "p_cem")
-    return name != "delay" or one.workload == "W1"
+    return name != "delay" or experiment.workload == "W1"

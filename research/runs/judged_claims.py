@@ -40,7 +40,7 @@ def verdict(holds: bool) -> Literal["yes", "no"]:
 
 def status(claims: Sequence[JudgedClaim]) -> int:
     """Return the exit status: 1 if a judged claim does not hold."""
-    return int(any(one.judged and one.holds == "no" for one in claims))
+    return int(any(claim.judged and claim.holds == "no" for claim in claims))
 
 
 def write_claims(path: Path, claims: Sequence[JudgedClaim]) -> None:
@@ -49,7 +49,7 @@ def write_claims(path: Path, claims: Sequence[JudgedClaim]) -> None:
     def rows(file: TextIO) -> None:
         writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(one.cells() for one in claims)
+        writer.writerows(claim.cells() for claim in claims)
 
     write_file(path, rows)
 
@@ -57,9 +57,9 @@ def write_claims(path: Path, claims: Sequence[JudgedClaim]) -> None:
 def claims_text(claims: Sequence[JudgedClaim], *, as_json: bool) -> str:
     """Return the claims a line each, or as JSON."""
     if as_json:
-        return json.dumps({"claims": [one.cells() for one in claims]}, indent=1) + "\n"
+        return json.dumps({"claims": [claim.cells() for claim in claims]}, indent=1) + "\n"
     return "".join(
-        f"{one.claim}: {'holds' if one.holds == 'yes' else 'does not hold' if one.holds == 'no' else 'not run'}"
-        f"{'' if one.judged else ' (not judged)'}; paper: {one.paper}; ours: {one.ours}\n"
-        for one in claims
+        f"{claim.claim}: {'holds' if claim.holds == 'yes' else 'does not hold' if claim.holds == 'no' else 'not run'}"
+        f"{'' if claim.judged else ' (not judged)'}; paper: {claim.paper}; ours: {claim.ours}\n"
+        for claim in claims
     )

@@ -60,9 +60,9 @@ def do_runs(experiment: RunList, folder: Path, pool: Pool, err: TextIO, *, fresh
 
 def tell_failed(failed: Sequence[FailedRun], err: TextIO) -> None:
     """Name the runs that failed, with their parameters."""
-    for one in failed:
-        named = ", ".join(f"{name} {value}" for name, value in one.parameters.items())
-        err.write(f"failed: {named}: {one.reason}\n")
+    for run in failed:
+        named = ", ".join(f"{name} {value}" for name, value in run.parameters.items())
+        err.write(f"failed: {named}: {run.reason}\n")
 
 
 class _Progress:

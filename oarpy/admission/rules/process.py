@@ -84,7 +84,7 @@ class RuleSet:
         What ``site`` answers about a submission is asked after those before it were yielded.
         """
         if not self.rules:
-            yield from ((one, AdmissionTrace()) for one in submissions)
+            yield from ((submission, AdmissionTrace()) for submission in submissions)
             return
         done = 0
         with _one_at_a_time:
@@ -97,10 +97,10 @@ class RuleSet:
 
 def _outcome(submission: Submission, trace: AdmissionTrace) -> tuple[Submission, AdmissionTrace] | RefusedByRule:
     """Return what the rules made of ``submission``, or the first refusal."""
-    for one in trace.rules:
-        if one.refusal:
-            hint = "tell the administrators" if one.failed else f"admission rule {one.rule}"
-            return RefusedByRule(one.refusal, hint=hint, rule=one.rule, line=one.line, trace=trace)
+    for rule in trace.rules:
+        if rule.refusal:
+            hint = "tell the administrators" if rule.failed else f"admission rule {rule.rule}"
+            return RefusedByRule(rule.refusal, hint=hint, rule=rule.rule, line=rule.line, trace=trace)
     return trace.result(submission), trace
 
 

@@ -42,7 +42,7 @@ class Diagnosis:
 
     def data(self) -> dict[str, JsonValue]:
         """Return ``findings`` (``check``, ``what``, ``do``) and what was ``checked``."""
-        findings = [{"check": one.check, "what": one.what, "do": one.todo} for one in self.findings]
+        findings = [{"check": finding.check, "what": finding.what, "do": finding.todo} for finding in self.findings]
         return {"findings": findings, "checked": self.checked}
 
 

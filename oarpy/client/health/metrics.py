@@ -29,17 +29,17 @@ def gateway_file(configuration: Configuration) -> str:
 
 def families(connection: Connection, configuration: Configuration) -> Iterator[Family]:
     """Yield the figures of the database."""
-    live = [({"state": one[0], "queue": one[1]}, one[2]) for one in metrics.live_jobs(connection)]
+    live = [({"state": job[0], "queue": job[1]}, job[2]) for job in metrics.live_jobs(connection)]
     yield _table("oarpy_jobs", "Jobs that are not over.", live)
     waits = metrics.longest_wait(connection)
     yield _one("oarpy_longest_wait_seconds", "How long the job waits that came first; 0 when none waits.", waits)
     yield from _passes(metrics.passes(connection))
     yield from _modules(connection, configuration)
-    counted = [({"state": one[0], "type": one[1]}, one[2]) for one in metrics.resources(connection)]
+    counted = [({"state": resource[0], "type": resource[1]}, resource[2]) for resource in metrics.resources(connection)]
     yield _table("oarpy_resources", "Resources by state and type.", counted)
-    held = [({"type": one[0]}, one[1]) for one in metrics.held_resources(connection)]
+    held = [({"type": resource[0]}, resource[1]) for resource in metrics.held_resources(connection)]
     yield _table("oarpy_resources_held", "Resources that jobs hold, by type.", held)
-    states = [({"state": one[0]}, one[1]) for one in metrics.node_states(connection)]
+    states = [({"state": state[0]}, state[1]) for state in metrics.node_states(connection)]
     yield _table("oarpy_nodes", "Nodes that have resources in this state.", states)
     yield from _nodes(metrics.nodes(connection))
     database = metrics.database(connection)
@@ -59,14 +59,14 @@ def _passes(found: metrics.PassFigures) -> Iterator[Family]:
 
 def _modules(connection: Connection, configuration: Configuration) -> Iterator[Family]:
     beats = metrics.beats(connection, enabled_modules(configuration))
-    led = [({"module": one.module}, float(one.led)) for one in beats]
+    led = [({"module": beat.module}, float(beat.led)) for beat in beats]
     yield _table("oarpy_module_up", "Whether a process leads the module (1) or none does (0).", led)
-    told = [({"module": one.module}, one.reported_at) for one in beats if one.reported_at is not None]
+    told = [({"module": beat.module}, beat.reported_at) for beat in beats if beat.reported_at is not None]
     yield _table("oarpy_module_last_report_timestamp_seconds", "When the module reported last.", told)
 
 
 def _nodes(found: list[metrics.NodeFigures]) -> Iterator[Family]:
-    up = [({"node": one.name}, float(one.channel == "connected")) for one in found]
+    up = [({"node": figures.name}, float(figures.channel == "connected")) for figures in found]
     yield _table("oarpy_node_connected", "Whether the launcher has a channel to the node (1 or 0).", up)
     for name, meaning, column in (
         ("oarpy_node_load1", "Load of the node over one minute.", "load"),
@@ -75,7 +75,7 @@ def _nodes(found: list[metrics.NodeFigures]) -> Iterator[Family]:
         ("oarpy_node_told_timestamp_seconds", "When the node told its load, memory and uptime.", "told_at"),
         ("oarpy_node_gpus", "Graphics processors that the node told of.", "gpus"),
     ):
-        told = [(one.name, getattr(one, column)) for one in found]
+        told = [(figures.name, getattr(figures, column)) for figures in found]
         yield _table(name, meaning, [({"node": node}, value) for node, value in told if value is not None])
 
 

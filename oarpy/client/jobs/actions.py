@@ -48,9 +48,9 @@ class Deletion:
     def raise_complaints(self) -> None:
         """Raise all complaints as one, of the kind with the highest exit status."""
         if self.complaints:
-            worst = max(self.complaints, key=lambda one: one.exit_status)
+            worst = max(self.complaints, key=lambda complaint: complaint.exit_status)
             hint = "the others are deleted" if self.job_ids else worst.hint
-            raise type(worst)("; ".join(one.message for one in self.complaints), hint=hint)
+            raise type(worst)("; ".join(complaint.message for complaint in self.complaints), hint=hint)
 
 
 def delete(session: Session, selection: JobSelection) -> Deletion:

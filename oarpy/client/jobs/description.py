@@ -148,7 +148,9 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
     ``private`` says that the reader may see the command and what was typed; ``environment`` is added when given.
     """
     row = job.row
-    extensions: _Extra = {"extensions": [_extension_json(one) for one in job.extensions]} if job.extensions else {}
+    extensions: _Extra = (
+        {"extensions": [_extension_json(extension) for extension in job.extensions]} if job.extensions else {}
+    )
     window: _Extra = {"window": _window_json(job.window)} if job.window else {}
     document: JobDocument = {
         "Job_Id": row.job_id,
@@ -324,24 +326,24 @@ def wanted_resources(job: JobDetails) -> str:
 
 def amounts_text(job: JobDetails) -> str:
     """Return what the job holds or held of consumables: ``memory=16G on n1, memory=16G on n2``."""
-    return ", ".join(f"{one.consumable}={format_amount(one.amount)} on {one.block}" for one in job.amounts)
+    return ", ".join(f"{amount.consumable}={format_amount(amount.amount)} on {amount.block}" for amount in job.amounts)
 
 
 def _amounts_json(job: JobDetails) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
-    for one in job.amounts:
-        found.setdefault(one.consumable, {})[one.block] = one.amount
+    for amount in job.amounts:
+        found.setdefault(amount.consumable, {})[amount.block] = amount.amount
     return found
 
 
-def _extension_json(one: ExtensionRow) -> ExtensionDocument:
-    start = one.told["start"] if one.told and one.state == ExtensionState.WAITING else None
-    return {"kind": one.kind, "hosts": dict(one.hosts), "state": one.state, "start": _whole(start)}
+def _extension_json(row: ExtensionRow) -> ExtensionDocument:
+    start = row.told["start"] if row.told and row.state == ExtensionState.WAITING else None
+    return {"kind": row.kind, "hosts": dict(row.hosts), "state": row.state, "start": _whole(start)}
 
 
-def _extension_text(one: ExtensionRow) -> str:
-    hosts = "+".join(f"{count}@{cluster}" if cluster else str(count) for cluster, count in one.hosts.items())
-    return f"+{hosts} {one.kind} {one.state}"
+def _extension_text(row: ExtensionRow) -> str:
+    hosts = "+".join(f"{count}@{cluster}" if cluster else str(count) for cluster, count in row.hosts.items())
+    return f"+{hosts} {row.kind} {row.state}"
 
 
 def _window_json(window: JobWindow) -> WindowDocument:

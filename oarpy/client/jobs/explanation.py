@@ -85,7 +85,7 @@ def explain(session: Session, job_id: int) -> Explanation:
             answer=answer,
             asleep=asleep,
             owners=_owners(snapshot, answer),
-            culprits=tuple(_culprit(connection, reader, snapshot, one.condition) for one in answer.shortages),
+            culprits=tuple(_culprit(connection, reader, snapshot, shortage.condition) for shortage in answer.shortages),
             away=_away(connection, snapshot, job) if answer.verdict is Verdict.RESOURCES_DOWN else (),
             stopped=any(queue.name == job.queue and not queue.active for queue in snapshot.queues),
             unscheduled=not notifications.is_scheduled(connection),

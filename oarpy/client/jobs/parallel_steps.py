@@ -82,7 +82,7 @@ def run(job: RunningJob, where: Sequence[StepPlace], command: str, streams: Stre
 
 def worst(outcomes: Sequence[StepOutcome]) -> int:
     """Return the highest exit status."""
-    return max((one.status for one in outcomes), default=0)
+    return max((outcome.status for outcome in outcomes), default=0)
 
 
 def _wait(steps: Steps, streams: Streams) -> None:

@@ -65,8 +65,8 @@ def gantt(session: Session, at: datetime, period: tuple[datetime, datetime], use
     """Return who held what in ``period``, as it was known at ``at``."""
     bars = instants.bars_at(session.connection, at, *period, user)
     nodes = {
-        one.resource_id: one.network_address or f"{one.type} {one.resource_id}"
-        for one in resources.resources(session.connection, ResourceScope())
+        resource.resource_id: resource.network_address or f"{resource.type} {resource.resource_id}"
+        for resource in resources.resources(session.connection, ResourceScope())
     }
     return TwoForms(
         lambda: gantt_chart.chart(bars, nodes, *period, rendering.look().columns),

@@ -122,13 +122,13 @@ def table(found: Iterable[PastMonth]) -> str:
     columns = (Column("Month", 7), Column("Jobs", 9), Column("Size", 9), Column("Dropped", 19), Column("Archive"))
     rows = (
         (
-            f"{one.month:%Y-%m}",
-            str(one.jobs),
-            size_text(one.bytes),
-            local_date(None if one.dropped_at is None else one.dropped_at.timestamp()),
-            one.archive or "",
+            f"{month.month:%Y-%m}",
+            str(month.jobs),
+            size_text(month.bytes),
+            local_date(None if month.dropped_at is None else month.dropped_at.timestamp()),
+            month.archive or "",
         )
-        for one in found
+        for month in found
     )
     return Table(columns, tuple(rows)).text()
 
@@ -137,14 +137,14 @@ def document(found: Iterable[PastMonth]) -> list[JsonValue]:
     """Return an object a month, dates in epoch seconds."""
     return [
         {
-            "month": f"{one.month:%Y-%m}",
-            "jobs": one.jobs,
-            "bytes": one.bytes,
-            "archive": one.archive,
-            "archived_at": _epoch(one.archived_at),
-            "dropped_at": _epoch(one.dropped_at),
+            "month": f"{month.month:%Y-%m}",
+            "jobs": month.jobs,
+            "bytes": month.bytes,
+            "archive": month.archive,
+            "archived_at": _epoch(month.archived_at),
+            "dropped_at": _epoch(month.dropped_at),
         }
-        for one in found
+        for month in found
     ]
 
 

@@ -32,8 +32,8 @@ def gantt(session: Session, period: Period, user: str | None) -> Report[GanttDoc
     """Return who held, holds and should hold what in ``period``."""
     bars = gantt_store.bars(session.connection, *period, user)
     nodes = {
-        one.resource_id: one.network_address or f"{one.type} {one.resource_id}"
-        for one in resources.resources(session.connection, ResourceScope())
+        resource.resource_id: resource.network_address or f"{resource.type} {resource.resource_id}"
+        for resource in resources.resources(session.connection, ResourceScope())
     }
     return TwoForms(
         lambda: gantt_chart.chart(bars, nodes, *period, look().columns),

@@ -146,7 +146,7 @@ def _groups(kind: str, pairs: Sequence[tuple[PastJob, Run, Run]]) -> list[GroupW
         )
         for name, mine in of.items()
     ]
-    return sorted(groups, key=lambda one: (-one.difference, one.name))
+    return sorted(groups, key=lambda group: (-group.difference, group.name))
 
 
 def _slowdown(past: PastJob, run: Run) -> float:
@@ -162,7 +162,7 @@ def document(found: TrialResult) -> Mapping[str, Any]:
     return {
         **asdict(found),
         "since": found.since.isoformat(),
-        "groups": [{**asdict(one), "difference": one.difference} for one in found.groups],
+        "groups": [{**asdict(group), "difference": group.difference} for group in found.groups],
     }
 
 
@@ -179,8 +179,8 @@ def table(found: TrialResult) -> str:
 def page(found: TrialResult) -> str:
     """Return the result as one page of HTML that needs no other file."""
     environment = Environment(loader=PackageLoader("oarpy.client.past"), autoescape=select_autoescape())
-    largest = max((abs(one.difference) for one in found.groups), default=0) or 1
-    rows = [(_cells(one), one.difference > 0, 100 * abs(one.difference) / largest) for one in found.groups]
+    largest = max((abs(group.difference) for group in found.groups), default=0) or 1
+    rows = [(_cells(group), group.difference > 0, 100 * abs(group.difference) / largest) for group in found.groups]
     return environment.get_template("policy_trial.html").render(
         headline=_headline(found), reasons=_refusals(found), titles=_TITLES, rows=rows
     )
@@ -196,15 +196,15 @@ def _refusals(found: TrialResult) -> list[str]:
     return [f"refused, {jobs} of them: {reason}" for reason, jobs in found.reasons]
 
 
-def _cells(one: GroupWaits) -> tuple[str, ...]:
-    sign = "-" if one.difference < 0 else "+"
+def _cells(waits: GroupWaits) -> tuple[str, ...]:
+    sign = "-" if waits.difference < 0 else "+"
     return (
-        one.kind,
-        one.name,
-        str(one.jobs),
-        format_duration(one.wait_now),
-        format_duration(one.wait_changed),
-        sign + format_duration(abs(one.difference)),
-        f"{one.slowdown_now:.2f}",
-        f"{one.slowdown_changed:.2f}",
+        waits.kind,
+        waits.name,
+        str(waits.jobs),
+        format_duration(waits.wait_now),
+        format_duration(waits.wait_changed),
+        sign + format_duration(abs(waits.difference)),
+        f"{waits.slowdown_now:.2f}",
+        f"{waits.slowdown_changed:.2f}",
     )

@@ -84,7 +84,7 @@ def read_past(session: Session, since: datetime | None, until: datetime | None) 
         present = replace(present, quotas=rules, quota_horizon=inf, outages=(), asleep=0)
         nobody = replace(present, waiting=(), holding=(), reservations=(), rules=replace(present.rules, power=None))
         base = with_jobs(connection, reader, nobody, [past.job for past in jobs])
-    known = {past.job.id for past in jobs} | {one.job.id for one in occupations}
+    known = {past.job.id for past in jobs} | {occupation.job.id for occupation in occupations}
     settings = session.configuration.priority
     platform = _whole(base.platform)
     base = replace(
@@ -102,8 +102,8 @@ def read_past(session: Session, since: datetime | None, until: datetime | None) 
 
 def rules_of(file: QuotaFile, past: PastWorkload) -> tuple[QuotaRule, ...]:
     """Return the quotas of a file as they would have been valid then, and for a year of later replay."""
-    submitted = [one.job.submitted for one in past.jobs] or [0]
-    ends = [one.job.submitted + one.waited + one.ran for one in past.jobs] or [0]
+    submitted = [job.job.submitted for job in past.jobs] or [0]
+    ends = [job.job.submitted + job.waited + job.ran for job in past.jobs] or [0]
     return spanned(file.rules, valid_spans(file.calendar, min(submitted), max(ends) + _LATER))
 
 

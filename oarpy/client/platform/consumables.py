@@ -38,7 +38,7 @@ def add(session: Session, name: str, level: str, unit: str) -> None:
             raise UsageError(f"property '{level}' cannot be a level: it is a {known[level].kind}")
         if properties.column_exists(session.connection, name):
             raise OarpyError(f"'{name}' is a property already", hint="choose another name, or delete the property")
-        if name in {one.name for one in consumables.consumables(session.connection)}:
+        if name in {consumable.name for consumable in consumables.consumables(session.connection)}:
             raise OarpyError(f"consumable '{name}' exists already", hint="oaradmin consumables list shows it")
         consumables.add(session.connection, ConsumableRow(name, level, unit))
 
@@ -47,7 +47,7 @@ def delete(session: Session, name: str) -> None:
     """Remove a consumable with its capacities, unless a live job asks for it. Only an admin may."""
     session.require_admin("delete consumables")
     with session.connection.transaction():
-        if name not in {one.name for one in consumables.consumables(session.connection)}:
+        if name not in {consumable.name for consumable in consumables.consumables(session.connection)}:
             raise NotFound(f"there is no consumable '{name[:60]}'", hint="oaradmin consumables list shows them")
         job = consumables.live_user(session.connection, name)
         if job is not None:
@@ -60,7 +60,7 @@ def split(session: Session, words: Sequence[str]) -> tuple[Amounts, tuple[str, .
 
     Raises :class:`UsageError` for what is no amount.
     """
-    known = {one.name for one in consumables.consumables(session.connection)} if words else set()
+    known = {consumable.name for consumable in consumables.consumables(session.connection)} if words else set()
     amounts: dict[str, int | None] = {}
     others = []
     for word in words:
@@ -80,7 +80,7 @@ def give(session: Session, amounts: Amounts, resources: Sequence[int]) -> None:
 
     Raises :class:`OarpyError` when jobs hold more than that.
     """
-    known = {one.name: one for one in consumables.consumables(session.connection)}
+    known = {consumable.name: consumable for consumable in consumables.consumables(session.connection)}
     for name, amount in amounts.items():
         level = known[name].level
         blocks = consumables.blocks_of(session.connection, level, resources)
@@ -104,26 +104,26 @@ def table(listed: Sequence[ConsumableRow], capacities: Sequence[Capacity]) -> st
     """Return a line a block; a consumable that no block has is a line by itself."""
     columns = tuple(map(Column, ("Consumable", "Level", "Unit", "Block", "Capacity", "Held")))
     rows = []
-    for one in listed:
-        blocks = [capacity for capacity in capacities if capacity.consumable == one.name]
+    for row in listed:
+        blocks = [capacity for capacity in capacities if capacity.consumable == row.name]
         rows += [
-            (one.name, one.level, one.unit, each.block, shown(each.capacity, one.unit), shown(each.held, one.unit))
+            (row.name, row.level, row.unit, each.block, shown(each.capacity, row.unit), shown(each.held, row.unit))
             for each in blocks
-        ] or [(one.name, one.level, one.unit, "", "", "")]
+        ] or [(row.name, row.level, row.unit, "", "", "")]
     return Table(columns, tuple(rows)).text()
 
 
 def document(listed: Sequence[ConsumableRow], capacities: Sequence[Capacity]) -> dict[str, JsonValue]:
     """Return an object keyed by consumable, with capacity and what is held of each block."""
     return {
-        one.name: {
-            "level": one.level,
-            "unit": one.unit,
+        row.name: {
+            "level": row.level,
+            "unit": row.unit,
             "blocks": {
                 each.block: {"capacity": each.capacity, "held": each.held}
                 for each in capacities
-                if each.consumable == one.name
+                if each.consumable == row.name
             },
         }
-        for one in listed
+        for row in listed
     }

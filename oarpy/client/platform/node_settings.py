@@ -133,7 +133,7 @@ def _plan(session: Session, found: Sequence[ResourceRow], window: Period, reason
 
 
 def _nodes(found: Sequence[ResourceRow]) -> list[str]:
-    return sorted({one.network_address for one in found if one.network_address is not None})
+    return sorted({row.network_address for row in found if row.network_address is not None})
 
 
 def _state(changes: Changes) -> ResourceState | None:
@@ -168,7 +168,7 @@ def _refuse_moving_held(session: Session, values: Mapping[str, PropertyValue], i
 
 
 def _set_state(session: Session, found: Sequence[ResourceRow], state: ResourceState) -> tuple[int, ...]:
-    ids = [one.resource_id for one in found]
+    ids = [row.resource_id for row in found]
     resources.set_state(session.connection, ids, state)
     names = _nodes(found)
     shown = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "") or "a resource"

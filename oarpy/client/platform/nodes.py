@@ -104,34 +104,34 @@ class CountsDocument(TypedDict):
 
 def full(session: Session, found: Sequence[ResourceRow]) -> Report[dict[str, ResourceDocument]]:
     """Return everything on each resource, with the jobs that hold it, the channel to its node and its maintenance."""
-    holders = resources.holders(session.connection, [one.resource_id for one in found])
-    names = sorted({one.network_address for one in found if one.network_address is not None})
+    holders = resources.holders(session.connection, [row.resource_id for row in found])
+    names = sorted({row.network_address for row in found if row.network_address is not None})
     stocks = _Stocks(session)
     described = {node.name: node for node in nodes.describe(session.connection, names)}
     windows = maintenance.windows_of(session)
 
     def data() -> dict[str, ResourceDocument]:
         return {
-            str(one.resource_id): _resource_document(
-                one,
-                described.get(one.network_address or ""),
-                holders.get(one.resource_id, ()),
-                stocks.of(one),
-                windows.get(one.network_address or "", ()),
+            str(row.resource_id): _resource_document(
+                row,
+                described.get(row.network_address or ""),
+                holders.get(row.resource_id, ()),
+                stocks.of(row),
+                windows.get(row.network_address or "", ()),
             )
-            for one in found
+            for row in found
         }
 
     def text() -> str:
         return "\n".join(
             _described(
-                one,
-                described.get(one.network_address or ""),
-                holders.get(one.resource_id, ()),
-                stocks.text(one),
-                windows.get(one.network_address or "", ()),
+                row,
+                described.get(row.network_address or ""),
+                holders.get(row.resource_id, ()),
+                stocks.text(row),
+                windows.get(row.network_address or "", ()),
             )
-            for one in found
+            for row in found
         )
 
     return TwoForms(text, data)
@@ -168,11 +168,11 @@ def _resource_document(
 
 def overview(session: Session, found: Sequence[ResourceRow], seen: Look) -> str:
     """Return a line a node: its states, how many of its resources jobs hold, the jobs, its load, why it is away."""
-    holders = resources.holders(session.connection, [one.resource_id for one in found])
+    holders = resources.holders(session.connection, [row.resource_id for row in found])
     windows = maintenance.windows_of(session)
     by_node: dict[str, list[ResourceRow]] = {}
-    for one in found:
-        by_node.setdefault(one.network_address or NO_NODE, []).append(one)
+    for row in found:
+        by_node.setdefault(row.network_address or NO_NODE, []).append(row)
     described = {node.name: node for node in nodes.describe(session.connection, sorted(filter(None, by_node)))}
     columns = (Column("Node"), Column("State", colour=_state_colour), Column("Held"), Column("Load"), Column("Jobs"))
     rows = []
@@ -202,12 +202,12 @@ class _Stocks:
     def of(self, resource: ResourceRow) -> dict[str, Capacity]:
         """Return, by consumable, what the block has that the resource lies in."""
         values = properties_of(resource)
-        places = {one.name: (one.name, str(values[one.level])) for one in self._consumables}
+        places = {consumable.name: (consumable.name, str(values[consumable.level])) for consumable in self._consumables}
         return {name: self._capacities[place] for name, place in places.items() if place in self._capacities}
 
     def text(self, resource: ResourceRow) -> str:
         """Return the same for people."""
-        units = {one.name: one.unit for one in self._consumables}
+        units = {consumable.name: consumable.unit for consumable in self._consumables}
         return ", ".join(
             f"{name}={amount_text(one.capacity, units[name])} ({amount_text(one.held, units[name])} held)"
             for name, one in self.of(resource).items()
@@ -259,25 +259,25 @@ def _reason(node: NodeDescription) -> str:
     return f"{said} ({node.away_by}, {local_date(node.away_since or 0)})"
 
 
-def state(one: ResourceRow, windows: Sequence[WindowRow] = ()) -> str:
+def state(row: ResourceRow, windows: Sequence[WindowRow] = ()) -> str:
     """Return the state; an absent resource that can be woken up is ``Absent (standby)``.
 
     One that gets no jobs, as it is drained or in maintenance, is marked.
     """
-    upto = one.properties.get("available_upto")
-    if one.state == "Absent" and isinstance(upto, datetime) and upto.timestamp() >= time.time():
+    upto = row.properties.get("available_upto")
+    if row.state == "Absent" and isinstance(upto, datetime) and upto.timestamp() >= time.time():
         return "Absent (standby)"
-    if one.properties.get("drain"):
-        return f"{one.state} (drain)"
-    return f"{one.state} (maintenance)" if any(map(maintenance.is_under_way, windows)) else one.state
+    if row.properties.get("drain"):
+        return f"{row.state} (drain)"
+    return f"{row.state} (maintenance)" if any(map(maintenance.is_under_way, windows)) else row.state
 
 
 def states(session: Session, found: Sequence[ResourceRow], seen: Look = PLAIN) -> Report[dict[str, dict[str, str]]]:
     """Return the state of each resource under its node."""
     windows = maintenance.windows_of(session)
 
-    def now(one: ResourceRow) -> str:
-        return state(one, windows.get(one.network_address or "", ()))
+    def now(row: ResourceRow) -> str:
+        return state(row, windows.get(row.network_address or "", ()))
 
     return _by_node(found, now, now, seen)
 
@@ -286,7 +286,7 @@ def properties(
     found: Sequence[ResourceRow], asked: Sequence[str]
 ) -> Report[dict[str, dict[str, int | str | bool | None]]]:
     """Return the properties ``asked`` for (none: all) of each resource; raise :class:`NotFound` for an unknown one."""
-    described = {one.resource_id: properties_of(one) for one in found}
+    described = {row.resource_id: properties_of(row) for row in found}
     known = next(iter(described.values()), {})
     for name in asked:
         if known and name not in known:
@@ -297,7 +297,7 @@ def properties(
 
     def text() -> str:
         if not asked:
-            return _by_node(found, lambda one: _pairs(described[one.resource_id]), lambda one: None).text()
+            return _by_node(found, lambda row: _pairs(described[row.resource_id]), lambda one: None).text()
         titles = ("resource_id", "network_address", *names)
         rows = tuple(tuple(shown(values[title]) for title in titles) for values in described.values())
         return Table(tuple(map(Column, titles)), rows).text()
@@ -311,10 +311,10 @@ def properties(
 def summary(session: Session, found: Sequence[ResourceRow], seen: Look) -> Report[dict[str, CountsDocument]]:
     """Return how many nodes and resources are in each state, and how many of the resources jobs hold."""
     windows = maintenance.windows_of(session)
-    held = resources.holders(session.connection, [one.resource_id for one in found])
+    held = resources.holders(session.connection, [row.resource_id for row in found])
     in_state: dict[str, list[ResourceRow]] = {}
-    for one in found:
-        in_state.setdefault(state(one, windows.get(one.network_address or "", ())), []).append(one)
+    for row in found:
+        in_state.setdefault(state(row, windows.get(row.network_address or "", ())), []).append(row)
     counts = {name: _counts(group, held) for name, group in sorted(in_state.items())}
     counts["total"] = _counts(found, held)
     columns = (Column("State", 12, colour=_state_colour), *(Column(name.capitalize(), 9) for name in counts["total"]))
@@ -323,8 +323,8 @@ def summary(session: Session, found: Sequence[ResourceRow], seen: Look) -> Repor
 
 
 def _counts(group: Sequence[ResourceRow], held: Container[int]) -> CountsDocument:
-    taken = sum(one.resource_id in held for one in group)
-    hosts = {one.network_address for one in group if one.network_address}
+    taken = sum(row.resource_id in held for row in group)
+    hosts = {row.network_address for row in group if row.network_address}
     return {"nodes": len(hosts), "resources": len(group), "held": taken, "free": len(group) - taken}
 
 
@@ -337,11 +337,11 @@ def _state_colour(text: str) -> str:
 
 def jobs(session: Session, found: Sequence[ResourceRow]) -> Report[dict[str, dict[str, tuple[int, ...]]]]:
     """Return the jobs on each resource that is held, under its node."""
-    holders = resources.holders(session.connection, [one.resource_id for one in found])
-    held = [one for one in found if one.resource_id in holders]
+    holders = resources.holders(session.connection, [row.resource_id for row in found])
+    held = [row for row in found if row.resource_id in holders]
 
-    def listed(one: ResourceRow) -> tuple[int, ...]:
-        return holders[one.resource_id]
+    def listed(row: ResourceRow) -> tuple[int, ...]:
+        return holders[row.resource_id]
 
     return _by_node(held, lambda one: ", ".join(map(str, listed(one))), listed)
 
@@ -352,7 +352,7 @@ def _by_node(
     value: Callable[[ResourceRow], Value],
     seen: Look = PLAIN,
 ) -> Report[dict[str, dict[str, Value]]]:
-    grouped = [(name or NO_NODE, list(group)) for name, group in groupby(found, key=lambda one: one.network_address)]
+    grouped = [(name or NO_NODE, list(group)) for name, group in groupby(found, key=lambda row: row.network_address)]
 
     def lines() -> str:
         found = []
@@ -371,7 +371,7 @@ def _by_node(
 
 def names(found: Sequence[ResourceRow]) -> Report[list[str]]:
     """Return the names of the nodes, one a line."""
-    listed = list(dict.fromkeys(one.network_address for one in found if one.network_address is not None))
+    listed = list(dict.fromkeys(row.network_address for row in found if row.network_address is not None))
     return TwoForms(lambda: ids_text(listed), lambda: listed)
 
 
@@ -379,7 +379,7 @@ def event_log(
     session: Session, found: Sequence[ResourceRow], since: datetime | None, *, everywhere: bool
 ) -> Report[list[EventDocument]]:
     """Return the last :data:`LAST_EVENTS` events of the nodes (``everywhere``: of any), or all from ``since`` on."""
-    hosts = None if everywhere else sorted({one.network_address for one in found if one.network_address is not None})
+    hosts = None if everywhere else sorted({row.network_address for row in found if row.network_address is not None})
     listed = events.host_events(session.connection, hosts, since, None if since else LAST_EVENTS)
     return TwoForms(
         lambda: "".join(f"[{','.join(event.hosts)}] {event_line(event)}" for event in listed),

@@ -58,7 +58,7 @@ def require_new(session: Session, name: str) -> None:
         raise UsageError(f"'{name}' is a word of SQL, so conditions could not name it", hint="choose another name")
     if properties.column_exists(session.connection, name):
         raise OarpyError(f"property '{name}' exists already", hint="oarproperty -l lists them")
-    if name in {one.name for one in consumables.consumables(session.connection)}:
+    if name in {consumable.name for consumable in consumables.consumables(session.connection)}:
         raise OarpyError(f"'{name}' is a consumable already", hint="choose another name")
 
 

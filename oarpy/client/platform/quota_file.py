@@ -188,7 +188,7 @@ def _weekly(entries: Sequence[list[str]], names: Sequence[str]) -> tuple[tuple[W
     if weekly and otherwise is None and (gap := uncovered(weekly)):
         left, right = (f"{WEEKDAYS[at // DAY % 7]} {at % DAY // 3600:02}:{at % 3600 // 60:02}" for at in gap)
         raise UsageError(f"no period from {left} to {right}", hint=f'add one, or ["{OTHERWISE}", "set"] for the rest')
-    return tuple(sorted(weekly, key=lambda one: (one.weekday, one.begin))), otherwise
+    return tuple(sorted(weekly, key=lambda period: (period.weekday, period.begin))), otherwise
 
 
 def _moment(period: WeeklyPeriod, seconds: int) -> str:

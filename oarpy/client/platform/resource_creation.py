@@ -145,10 +145,10 @@ def _complete(rows: Sequence[dict[str, PropertyValue]], kind: str, kinds: Mappin
 def _refuse_repeats(session: Session, rows: Sequence[Mapping[str, PropertyValue]], kind: str) -> None:
     """Refuse nodes that have resources of the type: running a command twice must not double the cluster."""
     nodes = tuple({str(row["network_address"]) for row in rows if row["network_address"] is not None})
-    for one in resources.resources(session.connection, ResourceScope(hosts=nodes)):
-        if one.type == kind:
+    for resource in resources.resources(session.connection, ResourceScope(hosts=nodes)):
+        if resource.type == kind:
             raise OarpyError(
-                f"node '{one.network_address}' has resources of type '{kind}' already",
+                f"node '{resource.network_address}' has resources of type '{kind}' already",
                 hint="nothing was added; oarnodesetting -a adds single resources",
             )
 
@@ -275,7 +275,7 @@ def probe_nodes(session: Session, hosts: str, addresses: Sequence[AddressRow]) -
     """
     session.require_admin("add resources")
     settings = session.configuration.nodes
-    ways = {one.name: one for one in addresses}
+    ways = {address.name: address for address in addresses}
     rows = []
     for name in node_names(hosts):
         way = ways.get(name, AddressRow(name, "ssh", None, None))

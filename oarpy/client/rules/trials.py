@@ -32,14 +32,14 @@ class Proof:
     @property
     def failed(self) -> int:
         """How many cases did not come out as expected."""
-        return sum(not one.passed for one in self.results)
+        return sum(not result.passed for result in self.results)
 
     def text(self) -> str:
         """Return the failed cases for people, and how many there are."""
         lines = []
-        for one in self.results:
-            if not one.passed:
-                lines += [f"{one.case}:", *(f"  {problem}" for problem in one.problems)]
+        for result in self.results:
+            if not result.passed:
+                lines += [f"{result.case}:", *(f"  {problem}" for problem in result.problems)]
         lines.append(f"# rule {self.rule}: {len(self.results)} cases, {self.failed} failed")
         return "\n".join(lines) + "\n"
 
@@ -47,7 +47,10 @@ class Proof:
         """Return ``rule`` and ``cases`` (``name``, ``passed``, ``problems``)."""
         return {
             "rule": self.rule,
-            "cases": [{"name": one.case, "passed": one.passed, "problems": list(one.problems)} for one in self.results],
+            "cases": [
+                {"name": result.case, "passed": result.passed, "problems": list(result.problems)}
+                for result in self.results
+            ],
         }
 
 
@@ -197,5 +200,5 @@ def compare_rule(
         compared = f"the rules as they are -> rule {name} with the text of the file"
     site = DatabaseSite(session, datetime.now().astimezone())
     limits = rule_limits(session.configuration.submission)
-    differences = compare(before, after, [one.submission for one in specimens], site, limits=limits)
+    differences = compare(before, after, [specimen.submission for specimen in specimens], site, limits=limits)
     return Trial(compared, tuple(specimens), tuple(differences))

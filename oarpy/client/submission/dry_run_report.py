@@ -210,7 +210,7 @@ def _reservation_record(found: PredictedStart, date: float) -> ForetoldReservati
     if window is not None:
         told["window"] = {"ready": window.ready.timestamp(), "deadline": window.deadline.timestamp()}
     if found.offers:
-        told["offers"] = [{"start": one.start, "end": one.end, "phi": one.phi} for one in found.offers]
+        told["offers"] = [{"start": offer.start, "end": offer.end, "phi": offer.phi} for offer in found.offers]
     return told
 
 
@@ -231,7 +231,9 @@ def _window(found: PredictedStart) -> list[str]:
     lines = []
     if window is not None:
         lines.append(f"Window: {local_date(window.ready.timestamp())} to {local_date(window.deadline.timestamp())}")
-    lines += [f"Instead: {local_date(one.start)} to {local_date(one.end)}, phi {one.phi:.2f}" for one in found.offers]
+    lines += [
+        f"Instead: {local_date(offer.start)} to {local_date(offer.end)}, phi {offer.phi:.2f}" for offer in found.offers
+    ]
     return lines
 
 

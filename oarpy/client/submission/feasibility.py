@@ -63,10 +63,10 @@ def check_consumables(
 ) -> None:
     """Raise :class:`UsageError` for an amount of what is no consumable, and for a consumable in place of a level."""
     levels = {level.name for way in alternatives for group in way.groups for level in group.levels}
-    wanted = [one.name for way in alternatives for one in way.consumes]
+    wanted = [consumption.name for way in alternatives for consumption in way.consumes]
     if not wanted and levels <= {"nodes", *properties}:
         return
-    known = [one.name for one in consumables(connection)]
+    known = [consumable.name for consumable in consumables(connection)]
     for name in wanted:
         if name not in known and name in {"nodes", *properties}:
             raise UsageError(f"{name} is a level, no amount: '/' stands before it", hint=f"-l nodes=1/{name}=2")
@@ -82,7 +82,7 @@ def check_consumables(
 
 def consumable_names(session: Session) -> tuple[str, ...]:
     """Return the names of what the site shares out."""
-    return tuple(one.name for one in consumables(session.connection))
+    return tuple(consumable.name for consumable in consumables(session.connection))
 
 
 @dataclass(frozen=True, slots=True)

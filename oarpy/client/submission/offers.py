@@ -78,4 +78,4 @@ def _changes(session: Session, offer: OfferedPlace) -> dict[str, object]:
 def _taken(session: Session, asked: tuple[ResourceRequest, ...], seconds: int) -> tuple[ResourceRequest, ...]:
     """Return the alternative that an offer is for: the first that runs as long."""
     usual = session.configuration.submission.default_walltime
-    return tuple(one for one in asked if (one.walltime or usual) == seconds)[:1] or asked
+    return tuple(request for request in asked if (request.walltime or usual) == seconds)[:1] or asked

@@ -103,7 +103,7 @@ def _answer_record(answer: ReservationAnswer) -> AnswerDocument:
         "next_date": None if answer.next_date is None else int(answer.next_date),
     }
     if not answer.accepted:
-        document["offers"] = [_offer_record(one) for one in answer.offers]
+        document["offers"] = [_offer_record(offer) for offer in answer.offers]
     return document
 
 

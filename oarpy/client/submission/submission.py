@@ -46,7 +46,7 @@ def resubmit_failed(session: Session, array: str) -> Submitted:
     """
     number = one_array(session, parse_one(array))
     with reached(session.connection, JobScope(array_ids=(number,), live=False)):
-        failed = [one.job_id for one in job_listing.failed_members(session.connection, number)]
+        failed = [member.job_id for member in job_listing.failed_members(session.connection, number)]
     if not failed:
         raise NotFound(f"no member of array {number} has failed", hint=f"oarstat --array {number} shows them")
     with session.connection.transaction():

@@ -64,8 +64,8 @@ def _on_cluster(connection: Connection, cluster: Cluster, *, end: bool) -> list[
     known = {row.name for row in broker_parts.by_name(connection, list(there))}
     strays = [one for name, one in there.items() if name not in known]
     if end:
-        for one in strays:
-            cluster.ask(Cancel(one.name, _REASON, key=f"{one.name}:stray:{time.time_ns()}"))
+        for stray in strays:
+            cluster.ask(Cancel(stray.name, _REASON, key=f"{stray.name}:stray:{time.time_ns()}"))
     return strays
 
 
@@ -88,23 +88,23 @@ def table(strays: Iterable[StrayPart]) -> Table:
     return Table(tuple(map(Column, _TITLES)), tuple(map(_cells, strays)))
 
 
-def record(one: StrayPart) -> dict[str, JsonValue]:
+def record(part: StrayPart) -> dict[str, JsonValue]:
     """Return a stray for programs; ``since`` in epoch seconds."""
     return {
-        "cluster": one.cluster,
-        "part": one.name,
-        "job": one.job,
-        "state": one.state,
-        "since": one.since,
-        "message": one.message,
+        "cluster": part.cluster,
+        "part": part.name,
+        "job": part.job,
+        "state": part.state,
+        "since": part.since,
+        "message": part.message,
     }
 
 
 def all_asked(strays: Sequence[StrayPart]) -> bool:
     """Return whether every cluster could be asked."""
-    return all(one.name for one in strays)
+    return all(stray.name for stray in strays)
 
 
-def _cells(one: StrayPart) -> tuple[str, ...]:
-    since = "" if one.since is None else local_date(one.since)
-    return (one.cluster, one.name, one.job, one.state, since, one_line(one.message))
+def _cells(part: StrayPart) -> tuple[str, ...]:
+    since = "" if part.since is None else local_date(part.since)
+    return (part.cluster, part.name, part.job, part.state, since, one_line(part.message))

@@ -132,34 +132,34 @@ class Conversations(Generic[Result]):
         dates = [one.begins_at if one.futures is None else one.until for one in self._under_way.values()]
         return min(dates, default=None)
 
-    def _ready(self, one: _UnderWay[Result]) -> bool:
+    def _ready(self, way: _UnderWay[Result]) -> bool:
         """Send the calls whose pause is over, and tell whether their answers are there."""
-        if one.futures is None:
-            if self.clock() < one.begins_at:
+        if way.futures is None:
+            if self.clock() < way.begins_at:
                 return False
-            one.until = self.clock() + one.batch.patience
-            one.futures = [self._sent(call) for call in one.batch.calls]
-        return all(future.done() for future in one.futures) or self._lost_patience(one, one.futures)
+            way.until = self.clock() + way.batch.patience
+            way.futures = [self._sent(call) for call in way.batch.calls]
+        return all(future.done() for future in way.futures) or self._lost_patience(way, way.futures)
 
-    def _lost_patience(self, one: _UnderWay[Result], futures: Sequence[Future[object]]) -> bool:
+    def _lost_patience(self, way: _UnderWay[Result], futures: Sequence[Future[object]]) -> bool:
         """Tell whether none of the answers to come is waited for any more; else note until when they are."""
         now = self.clock()
-        if now < one.until:
+        if now < way.until:
             return False
         asked = [future.asked_for() for future in futures if isinstance(future, CallInLine) and not future.done()]
-        one.until = max(one.until, now + one.batch.patience - min(asked, default=math.inf))
-        return now >= one.until
+        way.until = max(way.until, now + way.batch.patience - min(asked, default=math.inf))
+        return now >= way.until
 
     def _sent(self, call: ClusterCall) -> Future[object]:
         future = self.submit(call)
         future.add_done_callback(self._wake)
         return future
 
-    def _advance(self, one: _UnderWay[Result]) -> None:
-        calls = zip(one.batch.calls, one.futures or (), strict=True)
+    def _advance(self, way: _UnderWay[Result]) -> None:
+        calls = zip(way.batch.calls, way.futures or (), strict=True)
         answers = [_answer(call, future) for call, future in calls]
-        one.batch = one.generator.send(answers if one.batch.calls else None)  # type: ignore[arg-type]
-        one.begins_at, one.futures = self.clock() + one.batch.pause, None
+        way.batch = way.generator.send(answers if way.batch.calls else None)  # type: ignore[arg-type]
+        way.begins_at, way.futures = self.clock() + way.batch.pause, None
 
     def _wake(self, _future: Future[Any]) -> None:
         self._bell.ring()

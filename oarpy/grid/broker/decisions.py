@@ -62,7 +62,7 @@ class DrivenCore:
 def taken_again(state: Any, events: Sequence[Any]) -> list[Any]:
     """Take a stored decision again; return the actions, as they are stored. Raises what a wrong record leads to."""
     before: BrokerState = of_json(state)
-    found = (step(before, of_json(one["event"]), one["now"]) for one in events)
+    found = (step(before, of_json(event["event"]), event["now"]) for event in events)
     return [as_noted([as_json(action) for action in actions]) for actions in found]
 
 

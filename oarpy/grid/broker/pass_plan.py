@@ -204,9 +204,9 @@ class _Estimate:
 
     def __call__(self, cluster: Cluster) -> list[float]:
         """Ask it."""
-        asked = [one for one in self.requests if one is not None]
+        asked = [request for request in self.requests if request is not None]
         told = iter(cluster.ask(Estimate(asked, self.without, self.joined, self.age)) if asked else ())
-        return [inf if one is None else next(told) - self.ahead for one in self.requests]
+        return [inf if request is None else next(told) - self.ahead for request in self.requests]
 
 
 def request_there(part: MovablePart, cluster: GridCluster) -> PartRequest:

@@ -155,33 +155,33 @@ class Transactions:
                     self._tell(connection, one, verb, untold)
         return again
 
-    def _verb(self, one: GridTransactionRow) -> tuple[Verb, float]:
+    def _verb(self, row: GridTransactionRow) -> tuple[Verb, float]:
         """Return what clusters are told, and until when.
 
         A claim that could begin late only is aborted. A cluster that knew better refuses that: its part has begun.
         """
-        if not one.committed:
+        if not row.committed:
             return "abort", inf
-        if one.kind != "claim" or one.begin is None:
+        if row.kind != "claim" or row.begin is None:
             return "commit", inf
-        latest = one.begin + self._margin
+        latest = row.begin + self._margin
         return ("commit", latest) if self._clock() < latest else ("abort", inf)
 
-    def _tell(self, connection: Connection, one: GridTransactionRow, verb: Verb, untold: Sequence[str]) -> None:
+    def _tell(self, connection: Connection, row: GridTransactionRow, verb: Verb, untold: Sequence[str]) -> None:
         """Begin to tell clusters. A new copy is let go when the old one is known to be gone."""
-        parts = broker_parts.of_transaction(connection, one.id)
+        parts = broker_parts.of_transaction(connection, row.id)
         going = {part.cluster for part in parts if part.state is GridPartState.DELETING}
-        if one.kind in _REPLACING and not going and not any(part.state is GridPartState.COMMITTING for part in parts):
+        if row.kind in _REPLACING and not going and not any(part.state is GridPartState.COMMITTING for part in parts):
             verb = "abort"
         hosts = [host for part in parts for host in part.hosts]
         for cluster in untold:
-            told = ("outcome", one.id, cluster)
+            told = ("outcome", row.id, cluster)
             if (going and cluster not in going) or (*told, verb) in self._conversations:
                 continue
             if verb == "abort":
                 self._conversations.drop((*told, "commit"))
-            end = TransactionEnd(wire_name(one.id, one.word), cluster, verb, one.begin, hosts)
-            self._conversations.begin((*told, verb), tell(end, partial(self._doubt, one.id, cluster)))
+            end = TransactionEnd(wire_name(row.id, row.word), cluster, verb, row.begin, hosts)
+            self._conversations.begin((*told, verb), tell(end, partial(self._doubt, row.id, cluster)))
 
     def _doubt(self, number: int, cluster: str, reason: str, asked: int) -> None:
         self._doubts.append((number, cluster, reason, asked))

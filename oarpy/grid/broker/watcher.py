@@ -137,7 +137,7 @@ class Watcher(BrokerModule):
         if name[0] == "describe":
             assert isinstance(result, tuple)
             told, offset = result
-            abilities = [one for one in get_args(Ability) if getattr(told.abilities, one)]
+            abilities = [arg for arg in get_args(Ability) if getattr(told.abilities, arg)]
             clusters.note_description(connection, cluster, told.procs, abilities, offset, told.speed)
             return 0
         clusters.note_answer(connection, cluster)

@@ -256,11 +256,13 @@ def prepare_each(cluster: Cluster, call: PrepareAll) -> list[PreparedPart | Call
 
     A cluster that falls silent meanwhile may have made the first ones.
     """
-    return [_prepared_or_refused(cluster, f"{call.key}:{one.part.name}", one, call.ttl) for one in call.parts]
+    return [_prepared_or_refused(cluster, f"{call.key}:{part.part.name}", part, call.ttl) for part in call.parts]
 
 
-def _prepared_or_refused(cluster: Cluster, key: str, one: PartOfTransaction, ttl: float) -> PreparedPart | CallRefused:
+def _prepared_or_refused(
+    cluster: Cluster, key: str, transaction: PartOfTransaction, ttl: float
+) -> PreparedPart | CallRefused:
     try:
-        return cluster.ask(Prepare(one.transaction, one.part, ttl, key=key))
+        return cluster.ask(Prepare(transaction.transaction, transaction.part, ttl, key=key))
     except CallRefused as error:
         return error

@@ -130,10 +130,10 @@ class PassInProgress:
     @classmethod
     def over(cls, parts: list[WaitingPart], places: Mapping[str, int]) -> PassInProgress:
         """Return a pass over parts on clusters with ``places``, which looks at all of them."""
-        procs = np.array([one.job.procs for one in parts])
-        here = np.array([places[one.cluster] for one in parts])
+        procs = np.array([part.job.procs for part in parts])
+        here = np.array([places[part.cluster] for part in parts])
         ects = np.full((len(places), len(parts)), inf)
-        return cls(parts, [one.job.id for one in parts], procs, here, ects, len(parts))
+        return cls(parts, [part.job.id for part in parts], procs, here, ects, len(parts))
 
     def keep(self, places: Places) -> None:
         """Keep some of those that are looked at, by their places, and all behind them."""

@@ -59,7 +59,7 @@ def _exchanged(systems: tuple[System, ...]) -> Mapping[str, type]:
     found: dict[str, type] = {}
     for system in systems:
         events = [route[0] if isinstance(route, tuple) else route for route in system.takes]
-        for one in (*events, *system.asks, *system.values):
-            assert isinstance(one, type)
-            found[one.__name__] = one
+        for event in (*events, *system.asks, *system.values):
+            assert isinstance(event, type)
+            found[event.__name__] = event
     return found

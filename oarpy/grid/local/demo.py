@@ -149,9 +149,11 @@ class GridDemo:
         self._wait("the components run", lambda: self._state(job) in ("Running", "Missed", "Error"))
         self._hold(self._state(job) == "Running", f"job {job} is {self._state(job)}")
         files = [self._grid.home / f"begun.{job}.{number}" for number in range(components)]
-        self._wait("each says when it began", lambda: all(one.is_file() and one.read_text().strip() for one in files))
+        self._wait(
+            "each says when it began", lambda: all(file.is_file() and file.read_text().strip() for file in files)
+        )
         deadline = self._job(job)["deadline"]
-        return [float(one.read_text()) - deadline for one in files]
+        return [float(file.read_text()) - deadline for file in files]
 
     def _end(self, job: int) -> None:
         self._show("oargriddel", str(job))

@@ -109,8 +109,8 @@ def local_grid(
         }
         grid = {"enabled": True, "name": BROKER, **settings}
         broker = stack.enter_context(running_sandbox(folder / "broker", _with_database({"grid": grid}, database)))
-        for one in (*clusters.values(), broker):
-            one.wait_for_gateway(_GATEWAY_TIMEOUT)
+        for cluster in (*clusters.values(), broker):
+            cluster.wait_for_gateway(_GATEWAY_TIMEOUT)
         home = folder / "home"
         home.mkdir()
         os.chown(home, user.pw_uid, user.pw_gid)

@@ -36,7 +36,7 @@ def description(view: GridJobView) -> str:
         "array": "" if job.array_id is None else f"{job.array_id}, {job.array_index}",
     }
     lines = [_heading(view), *(f"  {name} : {value}" for name, value in facts.items() if value)]
-    lines += [f"  component {one.number} : {_asked(one)}" for one in view.components]
+    lines += [f"  component {component.number} : {_asked(component)}" for component in view.components]
     there = [part for part in view.parts if part and part.cluster_job]
     lines += [f"  job {part.cluster_job} on {part.cluster} : {_fate(part)}" for part in there]
     lines += ["  jobs on clusters :", *(f"\t{part.cluster} --> {part.cluster_job}" for part in there)]
@@ -91,9 +91,9 @@ def _summary(view: GridJobView) -> str:
     return f"{view.job.state.value}{where}{when}, walltime {format_duration(view.job.walltime)}{leaving}"
 
 
-def _asked(one: GridComponentRow) -> str:
-    words = [one.resources, f"on {one.cluster}" if one.cluster else "", one.properties and f"where {one.properties}"]
-    words += [f"type {kind}" for kind in one.types] + [one.name and f"named {one.name}"]
+def _asked(row: GridComponentRow) -> str:
+    words = [row.resources, f"on {row.cluster}" if row.cluster else "", row.properties and f"where {row.properties}"]
+    words += [f"type {kind}" for kind in row.types] + [row.name and f"named {row.name}"]
     return one_line(", ".join(filter(None, words)))
 
 
@@ -103,15 +103,15 @@ def _fate(part: GridPartRow) -> str:
     return f"{part.state.value}{status}{message}"
 
 
-def _component(one: GridComponentRow, part: GridPartRow | None) -> JsonValue:
+def _component(row: GridComponentRow, part: GridPartRow | None) -> JsonValue:
     return {
-        "number": one.number,
-        "cluster": one.cluster,
-        "resources": one.resources,
-        "procs": one.procs,
-        "properties": one.properties,
-        "types": list(one.types),
-        "name": one.name,
+        "number": row.number,
+        "cluster": row.cluster,
+        "resources": row.resources,
+        "procs": row.procs,
+        "properties": row.properties,
+        "types": list(row.types),
+        "name": row.name,
         "part": None if part is None else _part(part),
     }
 

@@ -77,22 +77,22 @@ def _end_line(end: ExpectedEnd) -> str:
     return f"on {end.cluster} : expected end {local_date(end.end) or 'never'}, {end.idle} processors idle"
 
 
-def _try_line(one: GridTryRow) -> str:
-    which = "last try" if one.last else f"try {one.number}"
-    if one.done is None:
-        return f"{which} is due at {local_date(one.due)}"
-    idle = ", ".join(f"{cluster} {procs}" for cluster, procs in one.idle.items())
-    words = [one.outcome, one_line(one.message), f"idle processors: {idle}" if idle else ""]
-    return f"{which} at {local_date(one.due)} : {'; '.join(filter(None, words))}"
+def _try_line(row: GridTryRow) -> str:
+    which = "last try" if row.last else f"try {row.number}"
+    if row.done is None:
+        return f"{which} is due at {local_date(row.due)}"
+    idle = ", ".join(f"{cluster} {procs}" for cluster, procs in row.idle.items())
+    words = [row.outcome, one_line(row.message), f"idle processors: {idle}" if idle else ""]
+    return f"{which} at {local_date(row.due)} : {'; '.join(filter(None, words))}"
 
 
-def _try_record(one: GridTryRow) -> dict[str, JsonValue]:
+def _try_record(row: GridTryRow) -> dict[str, JsonValue]:
     return {
-        "number": one.number,
-        "due": one.due,
-        "last": one.last,
-        "done": one.done,
-        "outcome": one.outcome,
-        "idle": dict(one.idle),
-        "message": one.message,
+        "number": row.number,
+        "due": row.due,
+        "last": row.last,
+        "done": row.done,
+        "outcome": row.outcome,
+        "idle": dict(row.idle),
+        "message": row.message,
     }

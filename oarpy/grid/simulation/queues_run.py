@@ -62,7 +62,7 @@ class QueuesRun:
         return found
 
     def _planned(self, job: GridJob, clusters: Sequence[str]) -> float:
-        speeds = {one.name: one.speed for one in self._scenario.clusters}
+        speeds = {cluster.name: cluster.speed for cluster in self._scenario.clusters}
         return job.walltime / min(speeds[name] for name in clusters)
 
     def state(self) -> Mapping[str, Any]:

@@ -169,12 +169,14 @@ def _check_size(owner: str, entry: GridJobEntry, clusters: Mapping[str, GridClus
     A co-allocated one that never fits is missed. One that may fit has so many components at most as can be listed.
     """
     if entry.components is not UNSET:
-        if entry.components <= sum(one.procs // entry.procs for one in clusters.values()):
+        if entry.components <= sum(cluster.procs // entry.procs for cluster in clusters.values()):
             check_count(owner, "components", entry.components, MOST_NAMED)
         return
     if entry.cluster is not UNSET and entry.cluster not in clusters:
         refuse(owner, "cluster", entry.cluster, "is no cluster", f"known: {', '.join(clusters)}")
-    largest = max(one.procs for one in clusters.values() if entry.cluster is UNSET or one.name == entry.cluster)
+    largest = max(
+        cluster.procs for cluster in clusters.values() if entry.cluster is UNSET or cluster.name == entry.cluster
+    )
     if entry.procs > largest:
         where = f"cluster {shown(entry.cluster)}" if entry.cluster is not UNSET else "the largest cluster"
         refuse(owner, "procs", entry.procs, f"is more than {where} has", f"at most {largest}")

@@ -48,7 +48,7 @@ def expected_ends(questions: Sequence[EndQuestion], patience: float = 10) -> lis
         return []
     pool = ThreadPoolExecutor(len(questions), thread_name_prefix="expected end")
     try:
-        answers = [pool.submit(_ask, one) for one in questions]
+        answers = [pool.submit(_ask, question) for question in questions]
         wait(answers, patience)
         return [_answer(one, answer, patience) for one, answer in zip(questions, answers, strict=True)]
     finally:
@@ -57,19 +57,23 @@ def expected_ends(questions: Sequence[EndQuestion], patience: float = 10) -> lis
 
 def best(ends: Sequence[ExpectedEnd]) -> ExpectedEnd | None:
     """Return where a job would end first, the first one of equals; None if it can run nowhere."""
-    return min((one for one in ends if one.end is not None), key=lambda one: one.end or 0, default=None)
+    return min((end for end in ends if end.end is not None), key=lambda one: one.end or 0, default=None)
 
 
-def _ask(one: EndQuestion) -> ExpectedEnd:
-    (end,) = one.cluster.ask(Estimate([one.part or one.request]))
-    return ExpectedEnd(one.cluster.name, end - one.ahead if isfinite(end) else None, one.cluster.ask(Idle(one.request)))
+def _ask(question: EndQuestion) -> ExpectedEnd:
+    (end,) = question.cluster.ask(Estimate([question.part or question.request]))
+    return ExpectedEnd(
+        question.cluster.name,
+        end - question.ahead if isfinite(end) else None,
+        question.cluster.ask(Idle(question.request)),
+    )
 
 
-def _answer(one: EndQuestion, answer: Future[ExpectedEnd], patience: float) -> ExpectedEnd:
+def _answer(question: EndQuestion, answer: Future[ExpectedEnd], patience: float) -> ExpectedEnd:
     """Return what came back, or the error in its place."""
     if not answer.done():
-        return ExpectedEnd(one.cluster.name, error=f"no answer within {patience:g} s", silent=True)
+        return ExpectedEnd(question.cluster.name, error=f"no answer within {patience:g} s", silent=True)
     error = answer.exception()
     if isinstance(error, OarpyError):
-        return ExpectedEnd(one.cluster.name, error=str(error), silent=isinstance(error, ClusterSilent))
+        return ExpectedEnd(question.cluster.name, error=str(error), silent=isinstance(error, ClusterSilent))
     return answer.result()

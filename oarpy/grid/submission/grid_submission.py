@@ -50,7 +50,7 @@ def usable(job: NewGridJob, known: list[GridClusterRow]) -> list[GridClusterRow]
     if not active:
         hint = "an admin enables a broker (grid.enabled = true) and adds clusters: oargridctl clusters add"
         raise AdmissionRefused("no cluster takes grid jobs here", hint=hint)
-    asked = dict.fromkeys(one.cluster for one in job.components if one.cluster is not None)
+    asked = dict.fromkeys(component.cluster for component in job.components if component.cluster is not None)
     for name in asked:
         if name not in {cluster.name for cluster in known}:
             hint = f"oargridctl clusters list has them: {', '.join(cluster.name for cluster in active[:10])}"

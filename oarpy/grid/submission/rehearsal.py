@@ -39,7 +39,7 @@ class GridRehearsal:
     @property
     def refused(self) -> bool:
         """Whether it could never run, by clusters that answered: any one will do, but named ones are needed all."""
-        never = [one.end is None and not one.silent for one in self.ends]
+        never = [end.end is None and not end.silent for end in self.ends]
         return any(never) if self.drafted.job.kind == "named" else all(never)
 
     def text(self) -> str:
@@ -49,7 +49,7 @@ class GridRehearsal:
         first = best(self.ends)
         if self.refused:
             lines.append("It can never run.\n")
-        elif all(one.end is None for one in self.ends):
+        elif all(end.end is None for end in self.ends):
             lines.append("Nobody knows when it would end: no cluster that could run it answers.\n")
         elif first is not None and self.drafted.job.kind == "mapped":
             lines.append(f"It would end first on {first.cluster}.\n")
@@ -58,7 +58,7 @@ class GridRehearsal:
     def data(self) -> dict[str, JsonValue]:
         """Return it for programs; dates are epoch seconds, durations seconds."""
         first = best(self.ends)
-        ends = [{"cluster": one.cluster, "end": one.end, "idle": one.idle, "error": one.error} for one in self.ends]
+        ends = [{"cluster": end.cluster, "end": end.end, "idle": end.idle, "error": end.error} for end in self.ends]
         return {
             "kind": self.drafted.job.kind,
             "copies": self.drafted.copies,
@@ -76,7 +76,7 @@ def rehearse(session: Session, options: GridOptions, opening: GridOpening | None
     job = drafted.job
     if job.kind == "named":
         by_name = {row.name: row for row in rows}
-        asked = [(by_name[one.cluster or ""], one) for one in job.components]
+        asked = [(by_name[component.cluster or ""], component) for component in job.components]
     else:
         asked = [(row, job.components[0]) for row in rows]
     return GridRehearsal(
@@ -105,18 +105,18 @@ def _cells(end: ExpectedEnd) -> tuple[str, ...]:
 
 
 def _request(
-    job: NewGridJob | GridJobRow, one: NewGridComponent | GridComponentRow, row: GridClusterRow
+    job: NewGridJob | GridJobRow, component: NewGridComponent | GridComponentRow, row: GridClusterRow
 ) -> PartRequest:
     """Return what a component of a job asks of a cluster."""
     return PartRequest(
         job.user,
-        one.resources,
-        one.procs,
+        component.resources,
+        component.procs,
         job.walltime / row.speed,
         job.queue,
-        one.properties,
+        component.properties,
         job.project,
-        one.types,
+        component.types,
     )
 
 

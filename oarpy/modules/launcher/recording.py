@@ -315,13 +315,13 @@ class Recording(Part):
                 channels.send(node, Clean(tuple(JobKey(*key) for key in dead)))
         for node, ready in arrivals.ready.items():
             stray = [
-                one.key for one in ready.jobs if one.key not in arrivals.ended and not _is_current(one.key, current)
+                job.key for job in ready.jobs if job.key not in arrivals.ended and not _is_current(job.key, current)
             ]
             if stray:
                 # The database says that these are over: what still runs of them is not wanted.
                 channels.send(node, Kill(tuple(stray), 0))
             # What is claimed only was not started: its agent may have been killed before. It is sent again.
-            known = [one.key for one in ready.jobs if one.state != CLAIMED and _is_current(one.key, current)]
+            known = [job.key for job in ready.jobs if job.state != CLAIMED and _is_current(job.key, current)]
             self._sent.known(known, node)
 
 

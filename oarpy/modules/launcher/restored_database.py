@@ -117,12 +117,12 @@ class RestoredDatabase(Part):
         for node, report in recalled.items():
             if node not in self.owing:
                 continue
-            lost = lost_jobs.record(connection, node, self.generation, [_remembered(one) for one in report.jobs])
-            self._tell(connection, node, [one for one in report.jobs if one.key in lost])
+            lost = lost_jobs.record(connection, node, self.generation, [_remembered(job) for job in report.jobs])
+            self._tell(connection, node, [job for job in report.jobs if job.key in lost])
             known += [
-                (node, Ended(one.key, one.status, one.reason, one.start, one.end))
-                for one in report.jobs
-                if one.end is not None and one.key not in lost and _is_live(one.key, node, current)
+                (node, Ended(job.key, job.status, job.reason, job.start, job.end))
+                for job in report.jobs
+                if job.end is not None and job.key not in lost and _is_live(job.key, node, current)
             ]
         return known
 
@@ -142,10 +142,10 @@ class RestoredDatabase(Part):
 
     def known(self, greeted: Mapping[str, Ready], recalled: Mapping[str, Recalled]) -> dict[str, set[JobKey]]:
         """Return the nodes of which it is known now which jobs they know; one that owes more is heard to the end."""
-        known = {node: {one.key for one in ready.jobs} for node, ready in greeted.items() if node not in self.owing}
+        known = {node: {job.key for job in ready.jobs} for node, ready in greeted.items() if node not in self.owing}
         for node, report in recalled.items():
             if node in self.owing:
-                known[node] = {one.key for one in report.jobs}
+                known[node] = {job.key for job in report.jobs}
         return known
 
     def told(self, nodes: Iterable[str]) -> None:
@@ -159,8 +159,8 @@ class RestoredDatabase(Part):
             lost_jobs.note_ends(connection, ends)
 
 
-def _remembered(one: RecalledJob) -> RememberedJob:
-    return RememberedJob(*one.key, one.user, one.resources, one.start, one.end, one.status, one.reason)
+def _remembered(job: RecalledJob) -> RememberedJob:
+    return RememberedJob(*job.key, job.user, job.resources, job.start, job.end, job.status, job.reason)
 
 
 def _is_live(key: JobKey, node: str, current: Mapping[int, LiveRow]) -> bool:

@@ -135,7 +135,9 @@ class Settling(Part):
         if not self._hooks or not clean:
             return [row.id for row in clean]
         launches = execution.launches(connection, [row.id for row in clean], JobState.FINISHING)
-        return self._hooks.concluded(connection, clean, {one.spec.job: self._bare(one) for one in launches}, channels)
+        return self._hooks.concluded(
+            connection, clean, {launch.spec.job: self._bare(launch) for launch in launches}, channels
+        )
 
     def _bare(self, launch: Launch) -> JobSpec:
         """Return what a script of the site may know of a job: nothing that depends on the node or is its user's."""

@@ -80,7 +80,7 @@ def _devices(resources: Iterable[Mapping[str, object]]) -> dict[str, str]:
 
 def _amounts(launch: Launch) -> dict[str, str]:
     """Tell a job what it holds of each consumable on every block: ``OAR_AMOUNT_MEMORY`` in bytes."""
-    return {f"OAR_AMOUNT_{one.consumable.upper()}": str(one.amount) for one in launch.amounts}
+    return {f"OAR_AMOUNT_{amount.consumable.upper()}": str(amount.amount) for amount in launch.amounts}
 
 
 MEMORY = "memory"
@@ -91,17 +91,17 @@ def _memory(launch: Launch, node: str) -> int:
     """Add up what the job holds of memory on blocks that are on ``node`` alone; 0 when that is nothing."""
     nodes: dict[tuple[str, str], set[object]] = {}
     for resource in launch.held:
-        for level in {one.level for one in launch.amounts}:
+        for level in {amount.level for amount in launch.amounts}:
             nodes.setdefault((level, str(resource.get(level))), set()).add(resource["network_address"])
     return sum(
-        one.amount
-        for one in launch.amounts
-        if one.consumable == MEMORY and one.unit == "bytes" and nodes.get((one.level, one.block)) == {node}
+        amount.amount
+        for amount in launch.amounts
+        if amount.consumable == MEMORY and amount.unit == "bytes" and nodes.get((amount.level, amount.block)) == {node}
     )
 
 
 def _numbers(resources: Iterable[Mapping[str, object]], name: str) -> tuple[int, ...]:
-    return tuple(sorted({value for one in resources if isinstance(value := one.get(name), int)}))
+    return tuple(sorted({value for resource in resources if isinstance(value := resource.get(name), int)}))
 
 
 def _hosts(resources: Iterable[Mapping[str, object]]) -> list[str]:

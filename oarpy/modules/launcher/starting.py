@@ -180,13 +180,13 @@ class Starting(Part):
         launches = execution.launches(connection, jobs)
         if self._hooks:
             launches = self._admitted(connection, launches)
-        environments = self._environments_of(connection, {one.submission for one in launches})
+        environments = self._environments_of(connection, {launch.submission for launch in launches})
         batches: dict[tuple[str, str], list[Launch]] = {}
-        for one in launches:
-            batches.setdefault((places[one.spec.job][0], one.incarnation), []).append(one)
-        for one in launches:
-            for node in places[one.spec.job] if one.public_key else ():
-                channels.send(node, Admit((one.spec.key,), one.spec.user, one.public_key, node))
+        for launch in launches:
+            batches.setdefault((places[launch.spec.job][0], launch.incarnation), []).append(launch)
+        for launch in launches:
+            for node in places[launch.spec.job] if launch.public_key else ():
+                channels.send(node, Admit((launch.spec.key,), launch.spec.user, launch.public_key, node))
         for (node, incarnation), batch in batches.items():
             specs = [
                 specification(one, environments[one.submission], self._settings, node, confined=channels.confines(node))
@@ -202,8 +202,8 @@ class Starting(Part):
     def _admitted(self, connection: Connection, launches: Sequence[Launch]) -> list[Launch]:
         """Have the server's prologue run; start what runs nothing, return the others that it let pass."""
         now = time.time()
-        passed, failed = self._hooks.pass_server(connection, [one.spec.key for one in launches], now)
-        through = [one for one in launches if one.spec.job in passed]
+        passed, failed = self._hooks.pass_server(connection, [launch.spec.key for launch in launches], now)
+        through = [launch for launch in launches if launch.spec.job in passed]
         idle = [one.spec.job for one in through if read_types(one.types).runs_nothing]
         if failed or idle:
             with connection.transaction():
@@ -217,6 +217,6 @@ class Starting(Part):
         """Return the environments of these versions of submissions; those of the last starts are remembered."""
         missing = submissions - self._environments.keys()
         if missing:
-            kept = {one: self._environments[one] for one in submissions - missing}
+            kept = {submission: self._environments[submission] for submission in submissions - missing}
             self._environments = kept | execution.environments(connection, missing)
         return self._environments

@@ -36,12 +36,12 @@ class ToldStarts:
     def tell(self, connection: Connection, snapshot: Snapshot, predictions: Iterable[Prediction]) -> Sequence[int]:
         """Tell the jobs that have their first start among ``predictions``; return these jobs."""
         new = {
-            one.job: one.start
-            for one in predictions
-            if one.job not in self._told
-            and one.start is not None
-            and one.start > snapshot.now
-            and one.verdict in CHANCE
+            prediction.job: prediction.start
+            for prediction in predictions
+            if prediction.job not in self._told
+            and prediction.start is not None
+            and prediction.start > snapshot.now
+            and prediction.verdict in CHANCE
         }
         if new:
             queues = {job.id: job.queue for job in snapshot.waiting if job.id in new}

@@ -142,7 +142,7 @@ class Metascheduler:
         if decided.victims:
             word += f", {len(decided.victims)} best-effort to cancel"
         delays = (owed, self._memory.owed(decided.plan))
-        instants = [time.time() + one for one in delays if one is not None]
+        instants = [time.time() + delay for delay in delays if delay is not None]
         wanted = (part.next_pass(decided, snapshot, now) for part in reading.parts)
         instants += [instant for instant in wanted if instant is not None]
         if decided.wake_at is not None:
@@ -190,7 +190,7 @@ class Metascheduler:
         decisions.move(connection, [rows.move(one) for one in decided.kept.moves], security)
         window_writes.move(connection, decided, security)
         suspensions.give_back(connection, decided.resumed)
-        started = decisions.start(connection, [rows.start(one) for one in decided.starts])
+        started = decisions.start(connection, [rows.start(start) for start in decided.starts])
         gone = set(started)
         decisions.log(connection, [event for event in decided.events if event[0] in gone])
         decisions.accept(connection, [rows.accepted(one) for one in decided.accepted], security)
@@ -227,12 +227,12 @@ class _Rows:
     def __init__(self, reading: Reading) -> None:
         self._snapshot, self._requests = reading.snapshot, reading.requests
         self.jobs = reading.requests.keys()
-        self.reserved = {one.job.id: one for one in reading.snapshot.reservations}
+        self.reserved = {reservation.job.id: reservation for reservation in reading.snapshot.reservations}
 
     @cached_property
     def _types(self) -> dict[int, tuple[str, ...]]:
         """The types of jobs, where there are any."""
-        jobs = (*self._snapshot.waiting, *(one.job for one in self._snapshot.reservations))
+        jobs = (*self._snapshot.waiting, *(reservation.job for reservation in self._snapshot.reservations))
         return {job.id: job.types for job in jobs if job.types}
 
     def _types_of(self, job: int) -> JobTypes:
@@ -257,35 +257,54 @@ class _Rows:
             f"R={len(resources)},W={format_duration(int(one.walltime))}" if moldable else "",
         )
 
-    def accepted(self, one: Placement) -> decisions.AcceptedRow:
+    def accepted(self, placement: Placement) -> decisions.AcceptedRow:
         """Return a reservation that is accepted."""
-        assert one.start is not None
-        assert one.alternative is not None
+        assert placement.start is not None
+        assert placement.alternative is not None
         return decisions.AcceptedRow(
-            one.job,
-            self.moldable(one.job, one.alternative),
-            one.start,
-            self._requests[one.job].alternatives[one.alternative].walltime,
-            one.resources,
+            placement.job,
+            self.moldable(placement.job, placement.alternative),
+            placement.start,
+            self._requests[placement.job].alternatives[placement.alternative].walltime,
+            placement.resources,
             # it may share with what it is to take the place of, which keeps others away
-            self._types_of(one.job).alone and one.job not in self._snapshot.amending,
+            self._types_of(placement.job).alone and placement.job not in self._snapshot.amending,
         )
 
-    def move(self, one: Reservation) -> decisions.Move:
+    def move(self, reservation: Reservation) -> decisions.Move:
         """Return a reservation that goes to other resources."""
-        return decisions.Move(one.job.id, one.start, one.walltime, one.resources, read_types(one.job.types).alone)
+        return decisions.Move(
+            reservation.job.id,
+            reservation.start,
+            reservation.walltime,
+            reservation.resources,
+            read_types(reservation.job.types).alone,
+        )
 
-    def prediction(self, one: Placement, texts: RangeTexts) -> decisions.Prediction:
+    def prediction(self, placement: Placement, texts: RangeTexts) -> decisions.Prediction:
         """Return what is told of a job that waits."""
-        if one.start is None or one.end is None or one.alternative is None:
-            return decisions.Prediction(one.job, one.verdict, one.reason, None, None, None, "{}")
-        moldable = self.moldable(one.job, one.alternative)
-        return decisions.Prediction(one.job, one.verdict, one.reason, moldable, one.start, one.end, texts.of(one.bits))
+        if placement.start is None or placement.end is None or placement.alternative is None:
+            return decisions.Prediction(placement.job, placement.verdict, placement.reason, None, None, None, "{}")
+        moldable = self.moldable(placement.job, placement.alternative)
+        return decisions.Prediction(
+            placement.job,
+            placement.verdict,
+            placement.reason,
+            moldable,
+            placement.start,
+            placement.end,
+            texts.of(placement.bits),
+        )
 
-    def awaiting(self, one: Reservation, reason: Reason) -> decisions.Prediction:
+    def awaiting(self, reservation: Reservation, reason: Reason) -> decisions.Prediction:
         """Return what is told of an accepted reservation."""
-        moldable, resources = self.moldable(one.job.id, one.alternative), multirange(one.resources)
-        return decisions.Prediction(one.job.id, Verdict.RESERVED, reason, moldable, one.start, one.end, resources)
+        moldable, resources = (
+            self.moldable(reservation.job.id, reservation.alternative),
+            multirange(reservation.resources),
+        )
+        return decisions.Prediction(
+            reservation.job.id, Verdict.RESERVED, reason, moldable, reservation.start, reservation.end, resources
+        )
 
 
 def _predictions(
@@ -303,15 +322,15 @@ def _predictions(
             reason = Reason(Why.SET_ASIDE, words)
             predictions[job] = decisions.Prediction(job, Verdict.NEVER, reason, None, None, None, "{}")
     awaiting = {**decided.awaiting, **{job: Reason(Why.FAULT, words) for job, words in withheld.items()}}
-    for one in decided.kept.snapshot.reservations:
-        if one.job.id not in gone:
-            predictions[one.job.id] = rows.awaiting(one, awaiting.get(one.job.id, _PROMISED))
+    for reservation in decided.kept.snapshot.reservations:
+        if reservation.job.id not in gone:
+            predictions[reservation.job.id] = rows.awaiting(reservation, awaiting.get(reservation.job.id, _PROMISED))
     return predictions
 
 
 def _refuse(connection: Connection, refused: Sequence[Refusal]) -> None:
     """End waiting jobs in error, by the type of the event."""
-    for event, jobs in groupby(refused, key=lambda one: one.event):
+    for event, jobs in groupby(refused, key=lambda refusal: refusal.event):
         some = [*jobs]
         offers = {one.job: one.offer for one in some if one.offer is not None}
         decisions.refuse(connection, [(one.job, one.reason) for one in some], event, offers)
@@ -334,7 +353,7 @@ def _answer_walltimes(connection: Connection, answers: WalltimeAnswers) -> None:
 def _record(folder: Path, snapshot: Snapshot, decided: Decisions) -> None:
     """Leave what a pass saw and decided: two files, named by the clock."""
     name = f"pass-{time.time_ns()}"
-    placements = [placement_json(one, snapshot.show_instant) for one in decided.plan.placements]
+    placements = [placement_json(placement, snapshot.show_instant) for placement in decided.plan.placements]
     told = {"jobs": placements, "decisions": decisions_json(decided)}
     try:
         folder.mkdir(parents=True, exist_ok=True)

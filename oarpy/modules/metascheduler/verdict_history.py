@@ -46,7 +46,7 @@ class KeptVerdicts:
         if self._kept is None:
             self._kept = last_verdicts(connection)
         kept = self._kept
-        new = [one for one in changed if kept.get(one.job) != one.verdict]
+        new = [prediction for prediction in changed if kept.get(prediction.job) != prediction.verdict]
         if new or started:
             self._ranks.begin(snapshot, orders, matchers, {*started, *(one.job for one in new)})
             rows = [self._ranks.row(one.job, one.verdict, one.reason, one.start) for one in new]
@@ -84,7 +84,7 @@ class _Ranks:
         self._leading: dict[float, Queue] = {}
         for queue in snapshot.queues:
             self._leading.setdefault(queue.priority, queue)  # queues of one priority go by the order of the first
-        everybody = (*snapshot.waiting, *(one.job for one in snapshot.reservations))
+        everybody = (*snapshot.waiting, *(reservation.job for reservation in snapshot.reservations))
         self._jobs = {job.id: job for job in everybody if job.id in wanted}
         self._size = CompiledRequests(snapshot, matchers).size
         names = [queue.order.partition("/")[0] for queue in snapshot.queues]

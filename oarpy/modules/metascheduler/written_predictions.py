@@ -90,7 +90,9 @@ class ToldPredictions:
 
         ``gone`` are the jobs that wait no more, None where that is to be found out.
         """
-        changed = [one for one in predictions.values() if _differs(one, self._told.get(one.job))]
+        changed = [
+            prediction for prediction in predictions.values() if _differs(prediction, self._told.get(prediction.job))
+        ]
         moved = {one.job for one in changed if one.job in self._told and one.verdict == self._told[one.job].verdict}
         owing = len(moved) > MANY and moment < self._at + PERIOD
         if owing:

@@ -92,7 +92,7 @@ class Notifier:
         with suppress(queue.Empty):
             while True:
                 done.append(self._told.get_nowait())
-        failures = [(one, one.failure) for one in done if one.failure is not None]
+        failures = [(told, told.failure) for told in done if told.failure is not None]
         lost, again = [], []
         for one, failure in failures:
             if failure.permanent or one.row.attempts + 1 >= self._mail.attempts:
@@ -108,7 +108,7 @@ class Notifier:
                 reason=failure.reason,
             )
         with connection.transaction():
-            notices.remove(connection, [one.row.id for one in done if one.failure is None])
+            notices.remove(connection, [told.row.id for told in done if told.failure is None])
             notices.give_up(connection, lost)
             notices.postpone(connection, again, self._mail.retry_delay)
         for one in done:

@@ -96,5 +96,5 @@ class Application:
 
 def in_line(applications: Iterable[Application], most: int) -> list[Application]:
     """Return the first ``most`` of those that have asked for hosts and have none, by rank."""
-    asking = [one for one in applications if one.state in IN_LINE_STATES]
+    asking = [application for application in applications if application.state in IN_LINE_STATES]
     return sorted(asking, key=lambda one: (one.ranked, one.id))[:most]

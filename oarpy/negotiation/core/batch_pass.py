@@ -53,10 +53,10 @@ def is_served_later(job: WaitingJob) -> bool:
 def _kept(snapshot: Snapshot, asked: Line) -> int:
     """Return what is kept back, and what was freed since the last pass and somebody in line may use."""
     names = {name for one in asked.line for name in one.clusters}
-    usable = reduce(or_, (one.bits for one in asked.clusters if one.name in names), 0)
+    usable = reduce(or_, (cluster.bits for cluster in asked.clusters if cluster.name in names), 0)
     held = reduce(or_, (job.bits or 0 for job in snapshot.holding), 0)
     freed = reduce(or_, (one.bits for one in asked.freed), 0) & usable
-    return (freed | reduce(or_, (one.bits for one in asked.ghosts), 0)) & ~held
+    return (freed | reduce(or_, (ghost.bits for ghost in asked.ghosts), 0)) & ~held
 
 
 def _decision(planner: Planner, job: WaitingJob, asked: Line) -> Decision:

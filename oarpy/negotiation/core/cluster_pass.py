@@ -49,7 +49,7 @@ class Negotiated:
     @property
     def dates(self) -> tuple[float, ...]:
         """Return the instants at which hosts are kept back no longer."""
-        return tuple(one.latest_end for one in self.ghosts)
+        return tuple(ghost.latest_end for ghost in self.ghosts)
 
 
 _NOTHING = Negotiated()
@@ -104,7 +104,7 @@ def _negotiate(
     placements = (placement_of(job.id, planner.decisions[job.id], snapshot.platform) for job in snapshot.asking)
     made = Plan(tuple(placements), tuple(sorted(planner.kill)), planner.slots, planner.broken)
     events = tuple(service.close())
-    taken = reduce(or_, (one.bits for one in made.placements if one.verdict is Verdict.STARTS), 0)
+    taken = reduce(or_, (placement.bits for placement in made.placements if placement.verdict is Verdict.STARTS), 0)
     return made, Negotiated(events, kept.left(taken))
 
 
@@ -115,8 +115,8 @@ class _Ghosts:
         self._now, self._rules, self._clusters = snapshot.now, rules, asked.clusters
         self._bits: dict[int, int] = {}
         self.ghosts: list[Ghost] = []
-        for one in asked.ghosts:
-            self._add(one.of, one.bits, one.made, one.latest_end, dict(one.viewers))
+        for ghost in asked.ghosts:
+            self._add(ghost.of, ghost.bits, ghost.made, ghost.latest_end, dict(ghost.viewers))
         held = reduce(or_, (job.bits or 0 for job in snapshot.holding), 0)
         for freed in asked.freed:
             latest = self._now + rules.fair_start
@@ -136,7 +136,11 @@ class _Ghosts:
 
     def _hosts(self, bits: int) -> dict[str, int]:
         """Count the hosts of which ``bits`` has a part."""
-        return {one.name: sum(1 for host in one.sets if host & bits) for one in self._clusters if one.bits & bits}
+        return {
+            cluster.name: sum(1 for host in cluster.sets if host & bits)
+            for cluster in self._clusters
+            if cluster.bits & bits
+        }
 
     def bits(self, ghost: Ghost) -> int:
         """Return what a ghost keeps."""
@@ -167,19 +171,19 @@ class _Ghosts:
         return tuple(found)
 
 
-def _application(one: NegotiatingJob) -> Application:
+def _application(job: NegotiatingJob) -> Application:
     """Return an application as the rules know it."""
     return Application(
-        one.id,
-        one.clusters,
-        ranked=one.ranked,
-        state=NegotiationState(one.state),
-        request=CountedRequest(one.hosts, one.walltime, one.tag),
-        serial=one.serial,
-        shown={name: BusyHosts.of(flat) for name, flat in one.shown.items()},
-        groups={name: FreeGroups.of(flat) for name, flat in one.groups.items()},
-        told=one.told,
-        answers=one.answers,
+        job.id,
+        job.clusters,
+        ranked=job.ranked,
+        state=NegotiationState(job.state),
+        request=CountedRequest(job.hosts, job.walltime, job.tag),
+        serial=job.serial,
+        shown={name: BusyHosts.of(flat) for name, flat in job.shown.items()},
+        groups={name: FreeGroups.of(flat) for name, flat in job.groups.items()},
+        told=job.told,
+        answers=job.answers,
     )
 
 

@@ -87,20 +87,20 @@ class ClusterViews:
         self._platform, self._clusters, self._steps = platform, tuple(clusters), steps
         self._levels: dict[str, _Counted] = {}
 
-    def view(self, one: NegotiatingJob, look: GanttLook, now: float) -> ApplicationView:
+    def view(self, job: NegotiatingJob, look: GanttLook, now: float) -> ApplicationView:
         """Return what an application may not have from ``now`` on."""
-        counted = self._counted(one.level)
-        names = [name for name in one.clusters if name in counted.sizes]
+        counted = self._counted(job.level)
+        names = [name for name in job.clusters if name in counted.sizes]
         profiles = {name: profile for name, profile in counted.counts.profiles(look.slots).items() if name in names}
         if look.limits is not None and look.sums is not None:
             profiles[QUOTAS] = counted.quotas(names, look.sums.room(look.limits, now))
-        elif QUOTAS in one.shown:
+        elif QUOTAS in job.shown:
             profiles[QUOTAS] = BusyHosts()
         shown = {
             name: shortened(profiles[name].since(now), self._steps) for name in (*names, QUOTAS) if name in profiles
         }
         groups: dict[str, FreeGroups] = {}
-        if one.exact:
+        if job.exact:
             found = counted.counts.groups(look.slots, self._steps)
             groups = {name: found[name] for name in names}
         return ApplicationView(shown, groups)
@@ -125,8 +125,13 @@ class _Counted:
 
     @classmethod
     def of(cls, platform: Platform, clusters: Sequence[HostCluster]) -> _Counted:
-        weights = {one.name: max((bits & platform.default_type).bit_count() for bits in one.sets) for one in clusters}
-        return cls(HostCounts(len(platform.ids), clusters), {one.name: one.size for one in clusters}, weights)
+        weights = {
+            cluster.name: max((bits & platform.default_type).bit_count() for bits in cluster.sets)
+            for cluster in clusters
+        }
+        return cls(
+            HostCounts(len(platform.ids), clusters), {cluster.name: cluster.size for cluster in clusters}, weights
+        )
 
     def quotas(self, names: Sequence[str], room: Sequence[tuple[float, float]]) -> BusyHosts:
         """Return the profile of quotas that leave so many resources: no more hosts than these have, rounded down."""

@@ -122,11 +122,11 @@ def counted_at(platform: Platform, clusters: Iterable[HostCluster], level: str) 
         raise ValueError(f"'{level[:60]}' is no level of resources")
     blocks = platform.blocks(column)
     found = []
-    for one in clusters:
-        if sets := tuple(part for block in blocks if (part := block.bits & one.bits)):
+    for cluster in clusters:
+        if sets := tuple(part for block in blocks if (part := block.bits & cluster.bits)):
             parts = _values([platform.resources[place] for place in positions(sets[0])])
-            counts = {name: len(parts[name]) for name in one.resources if name in parts}
-            found.append(replace(one, sets=sets, resources=counts))
+            counts = {name: len(parts[name]) for name in cluster.resources if name in parts}
+            found.append(replace(cluster, sets=sets, resources=counts))
     return tuple(found)
 
 

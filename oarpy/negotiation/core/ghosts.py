@@ -43,7 +43,11 @@ def make_ghost(of: Application, line: Iterable[Application], rules: NegotiationR
     hosts, latest = dict(of.asked.hosts), now + rules.fair_start
     if rules.ghosts == "always":
         return Ghost(of, hosts, now, latest)
-    viewers = {one.id: 0 for one in line if one.answers and not hosts.keys().isdisjoint(one.clusters)}
+    viewers = {
+        application.id: 0
+        for application in line
+        if application.answers and not hosts.keys().isdisjoint(application.clusters)
+    }
     return Ghost(of, hosts, now, min(latest, of.releases(rules)), viewers)
 
 

@@ -36,7 +36,7 @@ class HostCounts:
     def __init__(self, size: int, clusters: Sequence[HostCluster]) -> None:
         self._size = (size + 7) // 8
         self._clusters = clusters
-        self._sizes = [(one, one.size, one.most) for one in clusters]
+        self._sizes = [(cluster, cluster.size, cluster.most) for cluster in clusters]
         self._folds = HostFolds(clusters)
 
     @cached_property

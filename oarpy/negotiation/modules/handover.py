@@ -112,8 +112,8 @@ def receive(listening: socket.socket) -> tuple[socket.socket, Speaking] | None:
         except OSError:
             return None
         if len(descriptors) != 2:
-            for one in descriptors:
-                os.close(one)
+            for descriptor in descriptors:
+                os.close(descriptor)
             return None
         connection = socket.socket(fileno=descriptors[0])
         try:

@@ -100,7 +100,9 @@ class Negotiator:
             applications.note_all_lost(connection)
             notifications.tell(connection, "launcher")
         moment = time.monotonic()
-        for one in [one for one in self._conversations if one.lines and one.call is None]:  # the database was away
+        for one in [
+            conversation for conversation in self._conversations if conversation.lines and conversation.call is None
+        ]:  # the database was away
             self._listen_to(connection, one, moment)
             self._watch(one)
         for key, events in self._selector.select(0):
@@ -121,8 +123,8 @@ class Negotiator:
 
     def close(self) -> None:
         """Leave the launchers; who takes over hears from them again."""
-        for one in list(self._conversations):
-            one.socket.close()
+        for conversation in list(self._conversations):
+            conversation.socket.close()
 
     # Connections
 
@@ -153,162 +155,186 @@ class Negotiator:
             self._watch(one)
 
     def _serve(
-        self, connection: Connection, one: Conversation, ready: socket.socket, events: int, moment: float
+        self, connection: Connection, conversation: Conversation, ready: socket.socket, events: int, moment: float
     ) -> None:
-        if one not in self._conversations:
+        if conversation not in self._conversations:
             return
-        if one.call is not None and ready is one.call.socket:
-            one.call.step()
-            if one.call.status is not None:
-                self._answered(one, one.call, moment)
+        if conversation.call is not None and ready is conversation.call.socket:
+            conversation.call.step()
+            if conversation.call.status is not None:
+                self._answered(conversation, conversation.call, moment)
         elif events & selectors.EVENT_WRITE:
-            one.send_on(moment)
-            one.seen = None
-        elif one.reads:
-            one.read(moment)
-        self._listen_to(connection, one, moment)
-        self._watch(one)
+            conversation.send_on(moment)
+            conversation.seen = None
+        elif conversation.reads:
+            conversation.read(moment)
+        self._listen_to(connection, conversation, moment)
+        self._watch(conversation)
 
-    def _watch(self, one: Conversation) -> None:
+    def _watch(self, conversation: Conversation) -> None:
         """Wait for what the conversation waits for; forget one that is over."""
-        if one.over:
-            self._forget(one)
+        if conversation.over:
+            self._forget(conversation)
             return
-        events = (selectors.EVENT_READ if one.reads else 0) | (selectors.EVENT_WRITE if one.unsent else 0)
-        known = self._selector.get_map().get(one.socket)
+        events = (selectors.EVENT_READ if conversation.reads else 0) | (
+            selectors.EVENT_WRITE if conversation.unsent else 0
+        )
+        known = self._selector.get_map().get(conversation.socket)
         if not events and known is not None:
-            self._selector.unregister(one.socket)
+            self._selector.unregister(conversation.socket)
         elif events and known is None:
-            self._selector.register(one.socket, events, one)
+            self._selector.register(conversation.socket, events, conversation)
         elif events and known is not None and known.events != events:
-            self._selector.modify(one.socket, events, one)
+            self._selector.modify(conversation.socket, events, conversation)
 
-    def _forget(self, one: Conversation) -> None:
-        if one.socket in self._selector.get_map():
-            self._selector.unregister(one.socket)
-        if one.call is not None:
-            self._hang_up(one)
-        one.socket.close()
-        self._kept.pop(one, None)
-        del self._conversations[one]
-        self._per_user[one.speaking.uid] -= 1
-        if one.job is not None and self._speakers.get(one.job) is one:
-            del self._speakers[one.job]
-            if not one.ended:
-                self._gone.add(one.job)
+    def _forget(self, conversation: Conversation) -> None:
+        if conversation.socket in self._selector.get_map():
+            self._selector.unregister(conversation.socket)
+        if conversation.call is not None:
+            self._hang_up(conversation)
+        conversation.socket.close()
+        self._kept.pop(conversation, None)
+        del self._conversations[conversation]
+        self._per_user[conversation.speaking.uid] -= 1
+        if conversation.job is not None and self._speakers.get(conversation.job) is conversation:
+            del self._speakers[conversation.job]
+            if not conversation.ended:
+                self._gone.add(conversation.job)
 
     # What launchers say
 
-    def _listen_to(self, connection: Connection, one: Conversation, moment: float) -> None:
+    def _listen_to(self, connection: Connection, conversation: Conversation, moment: float) -> None:
         """Take lines until one has to be waited for. One is heard again when the database was lost meanwhile."""
-        while one.lines and one.call is None and not one.closing and one not in self._kept:
+        while (
+            conversation.lines
+            and conversation.call is None
+            and not conversation.closing
+            and conversation not in self._kept
+        ):
             try:
-                said = read(one.lines[0])
-                if isinstance(said, KeepRequest) and one.job is not None:
-                    self._kept[one] = said
+                said = read(conversation.lines[0])
+                if isinstance(said, KeepRequest) and conversation.job is not None:
+                    self._kept[conversation] = said
                     return
-                self._hear(connection, one, said, moment)
+                self._hear(connection, conversation, said, moment)
             except Unreadable as error:
-                one.refuse(error.word, MALFORMED, str(error), moment, error.tag)
-            one.lines.popleft()
+                conversation.refuse(error.word, MALFORMED, str(error), moment, error.tag)
+            conversation.lines.popleft()
 
-    def _hear(self, connection: Connection, one: Conversation, said: LauncherMessage, moment: float) -> None:
+    def _hear(self, connection: Connection, conversation: Conversation, said: LauncherMessage, moment: float) -> None:
         match said:
             case SignAsked():
-                one.say({"message": "pong"}, moment)
+                conversation.say({"message": "pong"}, moment)
             case Subscribe():
-                self._subscribe(one, said, moment)
+                self._subscribe(conversation, said, moment)
             case Attach():
-                self._attach(connection, one, said, moment)
+                self._attach(connection, conversation, said, moment)
             case ListClustersInfo():
-                self._inform(connection, one, said, moment)
+                self._inform(connection, conversation, said, moment)
             case _ if said.WORD == "pong":
                 return
-            case _ if one.job is None:
+            case _ if conversation.job is None:
                 reason = "this connection has no job yet: subscribe or attach first"
-                one.refuse(said.WORD, WRONG_MOMENT, reason, moment, getattr(said, "tag", None))
+                conversation.refuse(said.WORD, WRONG_MOMENT, reason, moment, getattr(said, "tag", None))
             case ExtendHosts() | ReleaseHosts() if not self._runs(
-                connection, one, said.WORD, getattr(said, "tag", None), moment
+                connection, conversation, said.WORD, getattr(said, "tag", None), moment
             ):
                 return
             case RequestHosts() | ExtendHosts() | ReleaseHosts():
-                one.tag = getattr(said, "tag", None)
+                conversation.tag = getattr(said, "tag", None)
                 words = json.dumps({"message": said.WORD, **said.entry()})
-                self._call(one, said.WORD, "oarnegotiate", ["--ask", str(one.job), "--request", words], moment)
+                self._call(
+                    conversation,
+                    said.WORD,
+                    "oarnegotiate",
+                    ["--ask", str(conversation.job), "--request", words],
+                    moment,
+                )
             case GiveBack():
-                self._done(connection, one, moment)
+                self._done(connection, conversation, moment)
 
-    def _call(self, one: Conversation, of: str, command: str, arguments: Sequence[str], moment: float) -> None:
+    def _call(self, conversation: Conversation, of: str, command: str, arguments: Sequence[str], moment: float) -> None:
         """Have the gateway run a command as who speaks."""
         path = self._configuration.gateway.socket
-        one.call, one.calling = GatewayCall(path, one.speaking, one.owner_uid, command, arguments), of
-        self._selector.register(one.call.socket, selectors.EVENT_READ, one)
-        one.call.step()
-        if one.call.sending:
-            self._selector.modify(one.call.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, one)
+        conversation.call, conversation.calling = (
+            GatewayCall(path, conversation.speaking, conversation.owner_uid, command, arguments),
+            of,
+        )
+        self._selector.register(conversation.call.socket, selectors.EVENT_READ, conversation)
+        conversation.call.step()
+        if conversation.call.sending:
+            self._selector.modify(conversation.call.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, conversation)
 
-    def _hang_up(self, one: Conversation) -> None:
-        assert one.call is not None
-        self._selector.unregister(one.call.socket)
-        one.call.close()
-        one.call = None
+    def _hang_up(self, conversation: Conversation) -> None:
+        assert conversation.call is not None
+        self._selector.unregister(conversation.call.socket)
+        conversation.call.close()
+        conversation.call = None
 
-    def _answered(self, one: Conversation, call: GatewayCall, moment: float) -> None:
-        self._hang_up(one)
+    def _answered(self, conversation: Conversation, call: GatewayCall, moment: float) -> None:
+        self._hang_up(conversation)
         if call.status:
             code = call.status if 1 <= call.status <= TRY_LATER else TRY_LATER
-            one.refuse(one.calling, code, call.reason(), moment, one.tag)
-        elif one.calling == Subscribe.WORD:
-            self._subscribed(one, call, moment)
-        one.tag = None
+            conversation.refuse(conversation.calling, code, call.reason(), moment, conversation.tag)
+        elif conversation.calling == Subscribe.WORD:
+            self._subscribed(conversation, call, moment)
+        conversation.tag = None
 
-    def _subscribed(self, one: Conversation, call: GatewayCall, moment: float) -> None:
+    def _subscribed(self, conversation: Conversation, call: GatewayCall, moment: float) -> None:
         answer = call.answer()
         job = answer.get("job")
         if not isinstance(job, int):
             reason = "arguments: such an option makes no job; leave out what only prints something"
-            one.refuse(one.calling, MALFORMED, reason, moment)
+            conversation.refuse(conversation.calling, MALFORMED, reason, moment)
             return
-        one.say({"message": "subscribed", **answer}, moment)
-        self._speak_for(one, job)
-        one.serial = 0
+        conversation.say({"message": "subscribed", **answer}, moment)
+        self._speak_for(conversation, job)
+        conversation.serial = 0
 
-    def _speak_for(self, one: Conversation, job: int) -> None:
+    def _speak_for(self, conversation: Conversation, job: int) -> None:
         """Let this conversation be the one of a job; an older one ends."""
         older = self._speakers.get(job)
-        if older is not None and older is not one:
+        if older is not None and older is not conversation:
             older.job = None
             older.closing = True
             older.flush()
             self._watch(older)
-        one.job = job
-        self._speakers[job] = one
+        conversation.job = job
+        self._speakers[job] = conversation
         self._come.add(job)
 
-    def _subscribe(self, one: Conversation, said: Subscribe, moment: float) -> None:
-        if one.job is not None:
-            one.refuse(said.WORD, WRONG_MOMENT, f"this connection has job {one.job} already", moment)
+    def _subscribe(self, conversation: Conversation, said: Subscribe, moment: float) -> None:
+        if conversation.job is not None:
+            conversation.refuse(said.WORD, WRONG_MOMENT, f"this connection has job {conversation.job} already", moment)
             return
         words = json.dumps({"message": said.WORD, **said.entry(), "arguments": []})
-        self._call(one, said.WORD, "oarsub", ["--subscribe", words, *said.arguments], moment)
+        self._call(conversation, said.WORD, "oarsub", ["--subscribe", words, *said.arguments], moment)
 
-    def _attach(self, connection: Connection, one: Conversation, said: Attach, moment: float) -> None:
-        if one.job not in (None, said.job):
-            one.refuse(said.WORD, WRONG_MOMENT, f"this connection has job {one.job} already", moment)
+    def _attach(self, connection: Connection, conversation: Conversation, said: Attach, moment: float) -> None:
+        if conversation.job not in (None, said.job):
+            conversation.refuse(said.WORD, WRONG_MOMENT, f"this connection has job {conversation.job} already", moment)
             return
         applications.note_ends(connection, [said.job])
         row = applications.named(connection, [said.job]).get(said.job)
-        if row is None or not _may_attach(row, one, said.token):
-            one.refuse(said.WORD, NOT_ALLOWED, f"there is no job {said.job} of yours that negotiates", moment)
+        if row is None or not _may_attach(row, conversation, said.token):
+            conversation.refuse(said.WORD, NOT_ALLOWED, f"there is no job {said.job} of yours that negotiates", moment)
             return
         if not _readable({row.job: row}):
-            one.refuse(said.WORD, TRY_LATER, f"the rows of job {row.job} cannot be read (oarpy db check)", moment)
+            conversation.refuse(
+                said.WORD, TRY_LATER, f"the rows of job {row.job} cannot be read (oarpy db check)", moment
+            )
             return
-        one.owner_uid = _uid_of(row.user, one.speaking.uid)
-        self._speak_for(one, row.job)
-        one.say(launcher_messages.attached(row), moment)
-        one.serial, one.estimate, one.started, one.ended, one.seen = row.serial, None, False, False, None
-        one.growth = ResizeMessages()
+        conversation.owner_uid = _uid_of(row.user, conversation.speaking.uid)
+        self._speak_for(conversation, row.job)
+        conversation.say(launcher_messages.attached(row), moment)
+        conversation.serial, conversation.estimate, conversation.started, conversation.ended, conversation.seen = (
+            row.serial,
+            None,
+            False,
+            False,
+            None,
+        )
+        conversation.growth = ResizeMessages()
         since = said.serial
         if since is not None and since > row.serial:  # the database was restored: who knows what was seen
             since = None
@@ -317,21 +343,23 @@ class Negotiator:
             and row.state in launcher_messages.SHOWN
             and launcher_messages.has_news(changed := launcher_messages.view(row, since))
         ):
-            one.say(changed, moment)
+            conversation.say(changed, moment)
 
-    def _inform(self, connection: Connection, one: Conversation, said: ListClustersInfo, moment: float) -> None:
+    def _inform(
+        self, connection: Connection, conversation: Conversation, said: ListClustersInfo, moment: float
+    ) -> None:
         with connection.transaction():
             clusters = self._clusters(connection)
             known = links.links(connection)
-            row = applications.named(connection, [one.job]).get(one.job) if one.job else None
+            row = applications.named(connection, [conversation.job]).get(conversation.job) if conversation.job else None
         counted = clusters.at(row.level if row else HOST)
         unknown = sorted({*(said.clusters or ())} - {each.name for each in counted})
         if unknown:
             reason = f"there is no cluster '{unknown[0][:60]}': there are {', '.join(each.name for each in counted)}"
-            one.refuse(said.WORD, UNKNOWN, reason, moment)
+            conversation.refuse(said.WORD, UNKNOWN, reason, moment)
             return
         facts = ClusterFacts(counted, known, self._configuration.scheduler.security_time)
-        one.say(facts.message(said.clusters), moment)
+        conversation.say(facts.message(said.clusters), moment)
 
     def _note_kept(self, connection: Connection, moment: float) -> None:
         """Write the answers of all launchers that keep their requests, at once, and hear what they said after that."""
@@ -345,29 +373,31 @@ class Negotiator:
             self._listen_to(connection, one, moment)
             self._watch(one)
 
-    def _refuse_keep(self, connection: Connection, one: Conversation, said: KeepRequest, moment: float) -> None:
-        assert one.job is not None
-        row = applications.named(connection, [one.job])[one.job]
+    def _refuse_keep(
+        self, connection: Connection, conversation: Conversation, said: KeepRequest, moment: float
+    ) -> None:
+        assert conversation.job is not None
+        row = applications.named(connection, [conversation.job])[conversation.job]
         if row.state in launcher_messages.SHOWN:
-            one.refuse(
+            conversation.refuse(
                 said.WORD, MALFORMED, f"serial {said.serial} was never sent, the last view is {row.serial}", moment
             )
         else:
-            one.refuse(said.WORD, WRONG_MOMENT, "the job has started, or is over", moment)
+            conversation.refuse(said.WORD, WRONG_MOMENT, "the job has started, or is over", moment)
 
-    def _runs(self, connection: Connection, one: Conversation, of: str, tag: object, moment: float) -> bool:
+    def _runs(self, connection: Connection, conversation: Conversation, of: str, tag: object, moment: float) -> bool:
         """Tell whether the application has started and no end of it is known; refuse message ``of`` if not."""
-        assert one.job is not None
-        applications.note_ends(connection, [one.job])
-        if applications.named(connection, [one.job])[one.job].state == NegotiationState.STARTED:
+        assert conversation.job is not None
+        applications.note_ends(connection, [conversation.job])
+        if applications.named(connection, [conversation.job])[conversation.job].state == NegotiationState.STARTED:
             return True
-        one.refuse(of, WRONG_MOMENT, "the job has not started, or is over", moment, tag)
+        conversation.refuse(of, WRONG_MOMENT, "the job has not started, or is over", moment, tag)
         return False
 
-    def _done(self, connection: Connection, one: Conversation, moment: float) -> None:
-        assert one.job is not None
-        if self._runs(connection, one, GiveBack.WORD, None, moment):
-            applications.send_finish(connection, [one.job], "done")
+    def _done(self, connection: Connection, conversation: Conversation, moment: float) -> None:
+        assert conversation.job is not None
+        if self._runs(connection, conversation, GiveBack.WORD, None, moment):
+            applications.send_finish(connection, [conversation.job], "done")
             self._done_early = True
 
     def _end_done(self, connection: Connection) -> None:
@@ -447,7 +477,7 @@ class Negotiator:
             clusters = self._clusters(connection).all
             grown = growth.growth(connection, started)
             held = applications.held_hosts(connection, started)
-        of = {host: one.name for one in clusters for host in one.hosts}
+        of = {host: cluster.name for cluster in clusters for host in cluster.hosts}
         found: dict[int, dict[str, list[str]]] = {}
         for job, hosts in held.items():
             for host in hosts:
@@ -461,9 +491,9 @@ class Negotiator:
 
     def _sweep(self, connection: Connection, moment: float) -> None:
         """Look for who is silent, lost or overdue."""
-        for one in list(self._conversations):
-            one.tend(moment)
-            self._watch(one)
+        for conversation in list(self._conversations):
+            conversation.tend(moment)
+            self._watch(conversation)
         applications.note_ends(connection)
         settings = self._settings
         late = applications.overdue(connection, settings.first_request_timeout, settings.patience)
@@ -479,12 +509,12 @@ def _readable(rows: Mapping[int, ApplicationRow]) -> dict[int, ApplicationRow]:
     return {job: row for job, row in rows.items() if job not in faults}
 
 
-def _may_attach(row: ApplicationRow, one: Conversation, token: str) -> bool:
+def _may_attach(row: ApplicationRow, conversation: Conversation, token: str) -> bool:
     """Tell whether who speaks is the job's user, or has its token while it lives."""
     if token:
         digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
         return row.state not in launcher_messages.OVER and hmac.compare_digest(digest, row.token_hash)
-    return _name_of(one.speaking.uid) == row.user
+    return _name_of(conversation.speaking.uid) == row.user
 
 
 def _name_of(uid: int) -> str:

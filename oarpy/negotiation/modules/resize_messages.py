@@ -23,20 +23,20 @@ class ResizeMessages:
 
     def begin(self, growth: JobGrowth) -> None:
         """Count resizes as told: the names that go with the start have them. So are refusals of before."""
-        self.resizes.update(one.id for one in growth.resizes)
+        self.resizes.update(resize.id for resize in growth.resizes)
         self.refused.update(row.id for row in growth.extensions.values() if row.state == ExtensionState.OVER)
 
     def news(self, growth: JobGrowth, cluster_of: Mapping[str, str]) -> Iterator[Message]:
         """Yield what is new, in order; ``cluster_of`` names the cluster of a host."""
-        for one in growth.resizes:
-            if one.id in self.resizes:
+        for resize in growth.resizes:
+            if resize.id in self.resizes:
                 continue
-            self.resizes.add(one.id)
-            row = growth.extensions.get(one.extension or 0)
-            if one.extension is None:
-                yield {"message": "released", "names": list(one.hosts)}
+            self.resizes.add(resize.id)
+            row = growth.extensions.get(resize.extension or 0)
+            if resize.extension is None:
+                yield {"message": "released", "names": list(resize.hosts)}
             elif row is not None:
-                yield {"message": "granted", "tag": row.tag, "kind": row.kind, **_granted(row, one, cluster_of)}
+                yield {"message": "granted", "tag": row.tag, "kind": row.kind, **_granted(row, resize, cluster_of)}
         for row in growth.extensions.values():
             if row.state == ExtensionState.OVER and row.id not in self.refused:
                 self.refused.add(row.id)
@@ -53,9 +53,9 @@ class ResizeMessages:
                 yield {"message": "reclaim", "names": names, "by": at}
 
 
-def _granted(row: ExtensionRow, one: DoneResize, cluster_of: Mapping[str, str]) -> Message:
+def _granted(row: ExtensionRow, resize: DoneResize, cluster_of: Mapping[str, str]) -> Message:
     """Return how many of what is counted came, as it was asked for, and the names of their hosts by cluster."""
     names: dict[str, list[str]] = {}
-    for name in one.hosts:
+    for name in resize.hosts:
         names.setdefault(cluster_of.get(name, "all"), []).append(name)
     return {"hosts": dict(row.hosts), "names": names}

@@ -159,10 +159,10 @@ class ApplicationLine:
             groups={name: groups for name, (_, groups) in row.groups.items()},
         )
 
-    def informed(self, one: NegotiatingJob, row: ApplicationRow, serial: int) -> Informed | None:
+    def informed(self, job: NegotiatingJob, row: ApplicationRow, serial: int) -> Informed | None:
         """Return what an application knows of clusters once view ``serial`` names those that changed; None if none."""
         assert self._shown is not None
-        if one.level not in self._marks:
-            facts = ClusterFacts(self._shown.at(one.level), self._links, self._security)
-            self._marks[one.level] = facts.marks()
-        return renewed(row.informed, self._marks[one.level], one.clusters, serial)
+        if job.level not in self._marks:
+            facts = ClusterFacts(self._shown.at(job.level), self._links, self._security)
+            self._marks[job.level] = facts.marks()
+        return renewed(row.informed, self._marks[job.level], job.clusters, serial)

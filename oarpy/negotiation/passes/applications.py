@@ -170,15 +170,19 @@ def _show(connection: Connection, line: ApplicationLine, asked: Line, decided: D
     rows_of_applications.show(connection, views)
     estimates = [event for event in events if isinstance(event, EstimatedStart)]
     rows_of_applications.estimate(
-        connection, [(one.application, json.dumps(_estimate(one, placements[one.application]))) for one in estimates]
+        connection,
+        [
+            (estimate.application, json.dumps(_estimate(estimate, placements[estimate.application])))
+            for estimate in estimates
+        ],
     )
 
 
 def _view(
-    one: NegotiatingJob, row: ApplicationRow, change: ViewChange | None, now: float
+    job: NegotiatingJob, row: ApplicationRow, change: ViewChange | None, now: float
 ) -> tuple[dict[str, object], dict[str, object]]:
     """Return profiles and groups by cluster as they are kept, each with its number; of those that it is shown."""
-    names = (*one.clusters, QUOTAS)
+    names = (*job.clusters, QUOTAS)
     profiles: dict[str, object] = {name: row.view[name] for name in names if name in row.view}
     groups: dict[str, object] = {name: row.groups[name] for name in names if name in row.groups}
     if change is not None:

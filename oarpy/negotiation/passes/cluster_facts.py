@@ -23,7 +23,7 @@ class ClusterFacts:
 
     def message(self, wanted: Sequence[str] | None) -> dict[str, object]:
         """Return what there is to say about some clusters, or all."""
-        some = [one for one in self.clusters if wanted is None or one.name in wanted]
+        some = [cluster for cluster in self.clusters if wanted is None or cluster.name in wanted]
         names = {one.name for one in some}
         return {
             "message": "clustersInfo",
@@ -34,8 +34,11 @@ class ClusterFacts:
     def marks(self) -> dict[str, tuple[str, str]]:
         """Return for each cluster a mark of its facts, and one of its links."""
         return {
-            one.name: (_mark(self._facts(one)), _mark([link for link in self.links if one.name in link[:2]]))
-            for one in self.clusters
+            cluster.name: (
+                _mark(self._facts(cluster)),
+                _mark([link for link in self.links if cluster.name in link[:2]]),
+            )
+            for cluster in self.clusters
         }
 
     def _facts(self, cluster: HostCluster) -> dict[str, object]:

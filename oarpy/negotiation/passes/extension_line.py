@@ -44,7 +44,9 @@ class ExtensionLine:
         for host in self.hosts:
             apart.setdefault(host.job, set()).update(host.resources)
         return [
-            structs.replace(row, resources=tuple(one for one in row.resources if one not in apart[row.id]))
+            structs.replace(
+                row, resources=tuple(resource for resource in row.resources if resource not in apart[row.id])
+            )
             if row.id in apart
             else row
             for row in rows
@@ -93,7 +95,7 @@ class ExtensionLine:
 
     def waiting(self, snapshot: Snapshot, withheld: Collection[int]) -> tuple[WaitingJob, ...]:
         """Return the extensions that wait, of jobs that hold; those that are ``withheld`` not."""
-        asking = [one for one in self.rows if one.row.state == ExtensionState.WAITING]
+        asking = [row for row in self.rows if row.row.state == ExtensionState.WAITING]
         if not asking:
             return ()
         if self._shown is None or self._shown.platform is not snapshot.platform:
@@ -110,30 +112,30 @@ class ExtensionLine:
         )
 
 
-def _asking(one: LiveExtension, clusters: Mapping[str, HostCluster], until: float, now: int) -> WaitingJob:
+def _asking(extension: LiveExtension, clusters: Mapping[str, HostCluster], until: float, now: int) -> WaitingJob:
     """Return an extension that waits as a job that lasts until its own ends."""
-    row = one.row
+    row = extension.row
     counted = bool(row.hosts) and all(type(count) is int and count > 0 for count in row.hosts.values())
     unknown = [name for name in row.hosts if name and name not in clusters]
     groups = tuple(
-        host_group(count, clusters[name].hosts if name else None, one.level if name else HOST)
+        host_group(count, clusters[name].hosts if name else None, extension.level if name else HOST)
         for name, count in row.hosts.items()
         if counted and name not in unknown
     )
     fault = f"there is no cluster '{unknown[0]}' any more" if unknown else ""
     if not counted:  # SQL by hand may have written anything that is JSON
         fault = "the numbers of hosts are not whole and above 0 (extensions.hosts)"
-    consumes = tuple(Consumption(*amount) for amount in one.amounts)
+    consumes = tuple(Consumption(*amount) for amount in extension.amounts)
     return WaitingJob(
         PartId.of_extension(row.id),
-        one.user,
-        project=one.project,
-        queue=one.queue,
-        name=one.name,
-        types=one.types,
+        extension.user,
+        project=extension.project,
+        queue=extension.queue,
+        name=extension.name,
+        types=extension.types,
         submitted=row.asked,
         alternatives=(Alternative(groups, max(until - now, 1), consumes),),
-        properties=one.properties,
+        properties=extension.properties,
         fault=fault,
         ranked=row.asked,
         part=JobPart(row.job, until, revocable=row.kind == "revocable"),
@@ -142,6 +144,6 @@ def _asking(one: LiveExtension, clusters: Mapping[str, HostCluster], until: floa
 
 def host_group(count: int, names: Sequence[str] | None, level: str) -> Group:
     """Return a request for whole hosts, or blocks of another level, of the hosts with these names if any are given."""
-    some = "" if names is None else ", ".join("'" + one.replace("'", "''") + "'" for one in names)
+    some = "" if names is None else ", ".join("'" + name.replace("'", "''") + "'" for name in names)
     counted = NETWORK_ADDRESS if level == HOST else level
     return Group((Level(counted, count),), f"{NETWORK_ADDRESS} IN ({some})" if names is not None else "")

@@ -62,7 +62,7 @@ class Extensions(StatePart):
         ]
         rows_of_extensions.estimate(connection, told)
         hosts: dict[int, RevocableHost] = {
-            PartId.of_host(one.resources[0]): one for one in line.hosts if not one.leaving
+            PartId.of_host(host.resources[0]): host for host in line.hosts if not host.leaving
         }
         wanted = [(hosts[part].job, hosts[part].resources, at) for part, at in decided.reclaimed if part in hosts]
         rows_of_extensions.reclaim(connection, wanted)
@@ -76,7 +76,7 @@ class Extensions(StatePart):
 
         What was due by ``now`` is on its way: who confirms that it is gone tells passes.
         """
-        staying = {PartId.of_host(one.resources[0]): one.reclaim_at for one in self._line.hosts if not one.leaving}
+        staying = {PartId.of_host(host.resources[0]): host.reclaim_at for host in self._line.hosts if not host.leaving}
         dates = [at for at in staying.values() if at is not None]
         dates += [at for part, at in decided.reclaimed if part in staying]
         look = min((at for at in dates if at > now), default=None)

@@ -78,9 +78,9 @@ class ClusterRoom:
 
     def _with_room(self, count: int) -> str:
         counts = self.counts or {}
-        for one in sorted(self.clusters.values(), key=lambda one: not counts.get(one.name)):
-            if counts.get(one.name, 0) + count <= one.most:
-                return one.name
+        for cluster in sorted(self.clusters.values(), key=lambda cluster: not counts.get(cluster.name)):
+            if counts.get(cluster.name, 0) + count <= cluster.most:
+                return cluster.name
         raise AdmissionRefused(f"no cluster has {count} more {self.level}s for it", hint="+N@CLUSTER names one")
 
 

@@ -108,7 +108,9 @@ class CountedServer:
         """Find out what asks for the pass after this one."""
         unwanted = self._rules.ghosts == "needed" and any(not ghost.viewers for ghost in self._ghosts)
         self._noted = now if unwanted else None
-        waiting = [one for one in self._applications.values() if one.state is NegotiationState.WAITING]
+        waiting = [
+            application for application in self._applications.values() if application.state is NegotiationState.WAITING
+        ]
         planned = [one.start for one in waiting if one.start is not None]
         instants = (*planned, *(ghost.latest_end for ghost in self._ghosts))
         self._planned = min((instant for instant in instants if instant > now), default=None)

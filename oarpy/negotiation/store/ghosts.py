@@ -73,6 +73,6 @@ def freed_lately(connection: Connection) -> list[FreedRow]:
 
 def keep(connection: Connection, ghosts: Sequence[tuple[int, float, float, str, list[int], list[int]]]) -> None:
     """Keep exactly these: job, made, until, resources as a multirange, who owes answers to which views."""
-    connection.execute(_FORGET, [[one[0] for one in ghosts]])
+    connection.execute(_FORGET, [[ghost[0] for ghost in ghosts]])
     if ghosts:
         connection.cursor().executemany(_STORE, ghosts)

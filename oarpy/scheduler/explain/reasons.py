@@ -123,17 +123,17 @@ class Explainer:
             for view in views[1:]:
                 free &= view.common(self._now, end)
             bits = option.matcher.match(free & usable)
-            met = [one for one in self._snapshot.outages if one.bits & bits and one.meets(self._now, end)]
+            met = [outage for outage in self._snapshot.outages if outage.bits & bits and outage.meets(self._now, end)]
             if met:
                 named = tuple(map(self._outage, met[:MOST_NAMED]))
                 return Reason(Why.OUTAGE, outages=named, more_outages=len(met) - len(named))
         return None
 
-    def _outage(self, one: Outage) -> NamedOutage:
-        what = one.reason or "nodes that it needs are not available"
-        if one.end == inf:
-            return NamedOutage(what, one.begin)
-        return NamedOutage(what, None if one.begin <= self._now else one.begin, one.end)
+    def _outage(self, outage: Outage) -> NamedOutage:
+        what = outage.reason or "nodes that it needs are not available"
+        if outage.end == inf:
+            return NamedOutage(what, outage.begin)
+        return NamedOutage(what, None if outage.begin <= self._now else outage.begin, outage.end)
 
     def _held(self, demand: Demand, end: float) -> int:
         """Return the resources that jobs hold before ``end``: not those that give way, nor the container around."""
@@ -256,7 +256,11 @@ class Explainer:
         """Say what keeps resources from a job that ``existing`` ones could serve."""
         alive = self._snapshot.platform.alive
         drained = reduce(or_, self._snapshot.returning.values(), 0) & alive
-        return Why.TOO_FEW_IN_USE if any(one.matcher.usable & drained for one in existing) else Why.TOO_FEW_ALIVE
+        return (
+            Why.TOO_FEW_IN_USE
+            if any(alternative.matcher.usable & drained for alternative in existing)
+            else Why.TOO_FEW_ALIVE
+        )
 
     def _missing(self, job: WaitingJob, options: Sequence[CompiledAlternative]) -> str:
         """Say what each alternative lacks on an empty platform."""
@@ -287,7 +291,7 @@ class Explainer:
     def _security(self, demand: Demand, answer: Answer) -> float:
         """Return the security time behind other jobs that the job waits for, where it waits for their ends."""
         freed, security = _freed(answer), self._snapshot.security_time
-        others = demand.roles.inside is not None or any(one.end == freed for one in self._snapshot.outages)
+        others = demand.roles.inside is not None or any(outage.end == freed for outage in self._snapshot.outages)
         return 0 if freed is None or others else security
 
 

@@ -72,8 +72,8 @@ class Completions:
         """Return ends by number."""
         joining = [one for one in asked if isinstance(one, WaitingJob)]
         numbers = [one for one in asked if isinstance(one, int)]
-        waiting = [one for one in numbers if one in self._waiting and one not in gone]
-        found = {one: self._end_of_another(one) for one in numbers}
+        waiting = [number for number in numbers if number in self._waiting and number not in gone]
+        found = {number: self._end_of_another(number) for number in numbers}
         if self._planned and not resumed:
             found.update(self._of_planned(waiting, joining, gone, joined))
             return found

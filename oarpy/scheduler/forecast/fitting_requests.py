@@ -44,7 +44,7 @@ def fitting(asked: ResourceRequest, use: PastUse) -> ResourceRequest | None:
     walltime = _rounded(seconds * MARGIN)
     if walltime * _FAR_BELOW > asked.walltime:
         walltime = asked.walltime
-    found = ResourceRequest(groups, walltime, tuple(_with_less(one, use) for one in asked.consumes))
+    found = ResourceRequest(groups, walltime, tuple(_with_less(consume, use) for consume in asked.consumes))
     return None if found == asked else found
 
 
@@ -70,14 +70,14 @@ def asked_cores(groups: tuple[Group, ...]) -> int | None:
     return last.count if plain else None
 
 
-def _with_less(one: Consumption, use: PastUse) -> Consumption:
+def _with_less(consumption: Consumption, use: PastUse) -> Consumption:
     """Return the memory that was used, if ``one`` is memory and far above it."""
-    if one.name != "memory" or use.memory is None:
-        return one
+    if consumption.name != "memory" or use.memory is None:
+        return consumption
     enough = max(_LEAST_MEMORY, ceil(use.memory * MARGIN))
     step = 2 ** max(0, enough.bit_length() - 4)
     enough = -(-enough // step) * step
-    return replace(one, amount=enough) if enough * _FAR_BELOW <= one.amount else one
+    return replace(consumption, amount=enough) if enough * _FAR_BELOW <= consumption.amount else consumption
 
 
 def _rounded(seconds: float) -> int:

@@ -103,9 +103,9 @@ def _cells(queue: str, planned: float) -> Iterator[_Cell]:
 def _adapted(past: Sequence[PastStart]) -> float:
     """Return which part to leave out, so that :data:`LEVEL` of the intervals hold as things go at present."""
     missed = 1 - LEVEL
-    for one in past:
-        if one.held is not None:
-            missed += _STEP * ((1 - LEVEL) - (not one.held))
+    for start in past:
+        if start.held is not None:
+            missed += _STEP * ((1 - LEVEL) - (not start.held))
             missed = min(max(missed, _LEAST_MISSED), _MOST_MISSED)
     return missed
 

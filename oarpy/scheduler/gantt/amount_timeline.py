@@ -61,7 +61,7 @@ class Stocks:
     def take(self, begin: float, end: float, bits: int, consumes: Iterable[Consumption]) -> None:
         """Take amounts during [begin, end) from the blocks of ``bits``."""
         begin = max(begin, self.begins[0])
-        known = [one for one in consumes if one.name in self.capacities.stores]
+        known = [consumption for consumption in consumes if consumption.name in self.capacities.stores]
         if end <= begin or not known:
             return
         left, right = self._boundary(begin), self._boundary(end)
@@ -85,10 +85,10 @@ class Stocks:
         A block that never has enough counts as one that has: who asks for so much does not look at it.
         """
         short = 0
-        for one in consumes:
-            stores = self.capacities.stores[one.name]
-            left = self._left(one.name, begin, end)
-            lacking = (left < one.amount) & (self.capacities.amounts(one.name) >= one.amount)
+        for consumption in consumes:
+            stores = self.capacities.stores[consumption.name]
+            left = self._left(consumption.name, begin, end)
+            lacking = (left < consumption.amount) & (self.capacities.amounts(consumption.name) >= consumption.amount)
             for place in lacking.nonzero()[0].tolist():
                 short |= stores[place].bits
         return self.capacities.everything & ~short
@@ -100,9 +100,9 @@ class Stocks:
     def excess(self, instant: float, bits: int, consumes: Iterable[Consumption]) -> dict[tuple[str, str], int]:
         """Return, by consumable and block of ``bits``, how much more is taken at ``instant`` than there is."""
         return {
-            (one.name, store.name): -left
-            for one in consumes
-            for store, left in self._each(one.name, instant, instant)
+            (consumption.name, store.name): -left
+            for consumption in consumes
+            for store, left in self._each(consumption.name, instant, instant)
             if store.bits & bits
         }
 
@@ -114,15 +114,15 @@ class Stocks:
         Blocks that never have enough are left out.
         """
         found = []
-        for one in consumes:
+        for consumption in consumes:
             short = [
                 (store.name, max(left, 0))
-                for store, left in self._each(one.name, begin, end)
-                if left < one.amount <= store.capacity and store.bits & wanted
+                for store, left in self._each(consumption.name, begin, end)
+                if left < consumption.amount <= store.capacity and store.bits & wanted
             ]
             if short:
-                named, level = tuple(short[:_MOST_NAMED]), self.capacities.levels[one.name]
-                found.append(ShortAmount(one.name, one.amount, level, named, len(short) - len(named)))
+                named, level = tuple(short[:_MOST_NAMED]), self.capacities.levels[consumption.name]
+                found.append(ShortAmount(consumption.name, consumption.amount, level, named, len(short) - len(named)))
         return tuple(found)
 
     def _each(self, name: str, begin: float, end: float) -> Iterable[tuple[Store, int]]:

@@ -132,7 +132,7 @@ class Gantt:
         gantt, others = cls(replace(snapshot, waiting=(asking,))), list(others)
         if not asking.besteffort:
             gantt.protect(others, snapshot.besteffort_minimum_life)
-        gantt.hold(one for one in others if asking.besteffort or not one.besteffort)
+        gantt.hold(other for other in others if asking.besteffort or not other.besteffort)
         return gantt
 
     def copy(self) -> Gantt:
@@ -210,7 +210,7 @@ class Gantt:
         if views == (self.whole.exclusive,):
             begins, free = self.whole.exclusive.slots()
             return list(begins), free
-        instants = sorted({self.now, *(one for view in views for one in view.begins if one > self.now)})
+        instants = sorted({self.now, *(begin for view in views for begin in view.begins if begin > self.now)})
         spans = pairwise((*instants, inf))
         return instants, [reduce(and_, (view.common(*span) for view in views), -1 if views else 0) for span in spans]
 

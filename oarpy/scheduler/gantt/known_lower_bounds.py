@@ -85,9 +85,9 @@ class Bounds:
         """
         date = -inf
         beside: tuple[int, ...] = ()
-        for names in ((), tuple(one.name for one in consumes)) if consumes else ((),):
+        for names in ((), tuple(consumption.name for consumption in consumes)) if consumes else ((),):
             if names:
-                beside = tuple(one.amount for one in consumes)
+                beside = tuple(consumption.amount for consumption in consumes)
             own, plain = self._pair(matcher, names)
             if own is not None:
                 date = max(date, own.latest((*matcher.amounts, *beside, hold)))
@@ -97,9 +97,9 @@ class Bounds:
 
     def note(self, matcher: RequestMatcher, hold: float, date: float, consumes: Sequence[Consumption] = ()) -> None:
         """Remember that ``matcher``, which may consume something, is not served for ``hold`` seconds until then."""
-        own, _ = self._pair(matcher, tuple(one.name for one in consumes))
+        own, _ = self._pair(matcher, tuple(consumption.name for consumption in consumes))
         if own is not None:
-            own.add((*matcher.amounts, *(one.amount for one in consumes), hold), date)
+            own.add((*matcher.amounts, *(consumption.amount for consumption in consumes), hold), date)
 
     def _pair(self, matcher: RequestMatcher, names: tuple[str, ...]) -> tuple[_Front | None, _Front | None]:
         """Return what is known about the shape of a request, and about that of as many resources if it differs.

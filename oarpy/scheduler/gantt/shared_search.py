@@ -168,8 +168,8 @@ class _Allowed:
         used = self._stocks.used(instants)
         first, *others = self._gauge.allowances
         enough = used[:, first.columns] <= first.most
-        for one in others:
-            enough &= used[:, one.columns] <= one.most
+        for other in others:
+            enough &= used[:, other.columns] <= other.most
         return packed(enough)
 
 

@@ -194,12 +194,12 @@ def _remove(line: AnyTimeline, begin: float, end: float, bits: int) -> None:
         line.remove(begin, end, bits)
 
 
-def _are_strangers(one: Profile, other: Profile) -> bool:
+def _are_strangers(profile: Profile, other: Profile) -> bool:
     """Tell whether nobody shares with both of two profiles that do not share.
 
     Then what one of them sees as free, no partner of the other holds.
     """
-    return other == EXCLUSIVE or not (one.placeholders or one.allowed or other.placeholders or other.allowed)
+    return other == EXCLUSIVE or not (profile.placeholders or profile.allowed or other.placeholders or other.allowed)
 
 
 def _merged(parts: Iterable[tuple[float, float, int]], bits: int) -> Iterator[tuple[float, float, int]]:

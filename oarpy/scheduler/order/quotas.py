@@ -241,7 +241,7 @@ class Ledger:
             instants |= {limit.begin, limit.end}
             for sums in self._sums_of(limit):
                 instants |= {one for one in sums.begins if limit.begin < one < limit.end}
-        return [(one, self._room(limits, one)) for one in sorted(instants) if begin <= one < inf]
+        return [(instant, self._room(limits, instant)) for instant in sorted(instants) if begin <= instant < inf]
 
     def _room(self, limits: Limits, instant: float) -> float:
         if instant >= limits.horizon:

@@ -36,7 +36,9 @@ _COMPARED_ELSEWHERE = (
     "priorities",
 )
 _NO_MATTER_OF_PLACES = ("rules", "reservations", "walltime_requests", "asleep", "power", "rested", "windows")
-_RULES = tuple(one.name for one in fields(Snapshot) if one.name not in (*_COMPARED_ELSEWHERE, *_NO_MATTER_OF_PLACES))
+_RULES = tuple(
+    field.name for field in fields(Snapshot) if field.name not in (*_COMPARED_ELSEWHERE, *_NO_MATTER_OF_PLACES)
+)
 """All else that a snapshot has, whatever that will be."""
 
 
@@ -74,8 +76,12 @@ class LastPass:
 
     def foresee(self, placements: Sequence[Placement]) -> None:
         """Note what the plan says about starts."""
-        self.starting = frozenset(one.job for one in placements if one.verdict is Verdict.STARTS)
-        later = (one.start for one in placements if one.start is not None and one.verdict is not Verdict.STARTS)
+        self.starting = frozenset(placement.job for placement in placements if placement.verdict is Verdict.STARTS)
+        later = (
+            placement.start
+            for placement in placements
+            if placement.start is not None and placement.verdict is not Verdict.STARTS
+        )
         self.next_start = min(later, default=inf)
 
 

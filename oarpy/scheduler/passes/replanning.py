@@ -82,7 +82,7 @@ class Planning:
             claims = _claims(before)
             made = self._remembered(compressed_pass(snapshot, orders, matchers, claims), snapshot, orders, matchers)
             before = made.placements
-            places = ((claims[one.job], one) for one in before if one.job in claims)
+            places = ((claims[placement.job], placement) for placement in before if placement.job in claims)
             if all((claim.start, claim.end) == (one.start, one.end) for claim, one in places):
                 return made
 
@@ -127,9 +127,9 @@ class Planning:
 def _claims(placements: Iterable[Placement]) -> dict[int, Claim]:
     """Return what jobs will hold."""
     return {
-        one.job: Claim(one.start, one.end - one.start, one.bits)
-        for one in placements
-        if one.start is not None and one.end is not None
+        placement.job: Claim(placement.start, placement.end - placement.start, placement.bits)
+        for placement in placements
+        if placement.start is not None and placement.end is not None
     }
 
 

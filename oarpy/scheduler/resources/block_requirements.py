@@ -62,12 +62,12 @@ class Gauges:
         if layout is None or matcher.usable & ~layout.counter.union:
             return None
         allowances = []
-        for one in consumes:
-            columns = self._columns_of(layout, one.name)
+        for consumption in consumes:
+            columns = self._columns_of(layout, consumption.name)
             if columns is None:
                 return None
-            capacities = np.append(self._capacities.amounts(), one.amount)
-            allowances.append(Allowance(_run(columns), capacities[columns] - one.amount))
+            capacities = np.append(self._capacities.amounts(), consumption.amount)
+            allowances.append(Allowance(_run(columns), capacities[columns] - consumption.amount))
         if matcher.screen is None:
             return Gauge(Screen(layout, 1, 1), matcher.least, tuple(allowances))
         screen = Screen(layout, matcher.screen.need, self._least(layout, matcher.screen))

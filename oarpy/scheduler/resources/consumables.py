@@ -48,13 +48,13 @@ class Capacities:
 
     def __init__(self, consumables: Iterable[Consumable], platform: Platform) -> None:
         self.everything = platform.everything
-        self.levels = {one.name: one.level for one in consumables}
+        self.levels = {consumable.name: consumable.level for consumable in consumables}
         self.stores: dict[str, tuple[Store, ...]] = {
-            one.name: tuple(
-                Store(str(block.value), block.bits, one.capacities.get(str(block.value), 0))
-                for block in platform.blocks(platform.aliases.get(one.level, one.level))
+            consumable.name: tuple(
+                Store(str(block.value), block.bits, consumable.capacities.get(str(block.value), 0))
+                for block in platform.blocks(platform.aliases.get(consumable.level, consumable.level))
             )
-            for one in consumables
+            for consumable in consumables
         }
         self.columns = 0
         self._spans: dict[str, slice] = {}
@@ -95,9 +95,9 @@ class Capacities:
     def admitted(self, consumes: Iterable[Consumption]) -> int:
         """Return the resources whose blocks could ever give these amounts; all consumables are known."""
         bits = self.everything
-        for one in consumes:
-            for store in self.stores[one.name]:
-                if store.capacity < one.amount:
+        for consumption in consumes:
+            for store in self.stores[consumption.name]:
+                if store.capacity < consumption.amount:
                     bits &= ~store.bits
         return bits
 
@@ -108,9 +108,9 @@ class Capacities:
         looked at.
         """
         bits = 0
-        for one in consumes:
-            for store in self.stores.get(one.name, ()):
-                if self._taken(store, one.name, holders) + one.amount > store.capacity:
+        for consumption in consumes:
+            for store in self.stores.get(consumption.name, ()):
+                if self._taken(store, consumption.name, holders) + consumption.amount > store.capacity:
                     bits |= store.bits
         return bits
 
@@ -118,23 +118,27 @@ class Capacities:
     def _taken(store: Store, name: str, holders: Sequence[tuple[int, tuple[Consumption, ...]]]) -> int:
         """Return what ``holders`` take of one store."""
         return sum(
-            one.amount for bits, consumes in holders if bits & store.bits for one in consumes if one.name == name
+            consumption.amount
+            for bits, consumes in holders
+            if bits & store.bits
+            for consumption in consumes
+            if consumption.name == name
         )
 
     def beyond(self, bits: int, others: int, consumes: Iterable[Consumption]) -> tuple[Consumption, ...]:
         """Return what is taken from blocks of ``bits`` and of none of ``others``."""
         return tuple(
-            one
-            for one in consumes
-            if any(store.bits & bits and not store.bits & others for store in self.stores.get(one.name, ()))
+            consumption
+            for consumption in consumes
+            if any(store.bits & bits and not store.bits & others for store in self.stores.get(consumption.name, ()))
         )
 
     def parts(self, bits: int, consumes: Iterable[Consumption]) -> dict[tuple[str, str], int]:
         """Return what a job on ``bits`` takes, by consumable and block."""
         return {
-            (one.name, store.name): one.amount
-            for one in consumes
-            for store in self.stores.get(one.name, ())
+            (consumption.name, store.name): consumption.amount
+            for consumption in consumes
+            for store in self.stores.get(consumption.name, ())
             if store.bits & bits
         }
 
@@ -146,21 +150,25 @@ class Capacities:
     ) -> dict[tuple[str, str], int]:
         """Return by how much a job on ``bits`` would take too much beside ``holders``, by consumable and block."""
         return {
-            (one.name, store.name): self._taken(store, one.name, holders) + one.amount - store.capacity
-            for one in consumes
-            for store in self.stores.get(one.name, ())
+            (consumption.name, store.name): self._taken(store, consumption.name, holders)
+            + consumption.amount
+            - store.capacity
+            for consumption in consumes
+            for store in self.stores.get(consumption.name, ())
             if store.bits & bits
         }
 
     def unknown(self, consumes: Iterable[Consumption]) -> str | None:
         """Return the first name that is not a consumable."""
-        return next((one.name for one in consumes if one.name not in self.stores), None)
+        return next((consumption.name for consumption in consumes if consumption.name not in self.stores), None)
 
     def too_much(self, consumes: Iterable[Consumption], wanted: int) -> str | None:
         """Say which amount none of ``wanted`` can ever give, None when each is somewhere."""
-        for one in consumes:
-            if not wanted & self.admitted([one]):
-                largest = max((store.capacity for store in self.stores[one.name] if store.bits & wanted), default=0)
-                level = self.levels[one.name]
-                return f"{one} is more than any {level} has (the largest has {format_amount(largest)})"
+        for consumption in consumes:
+            if not wanted & self.admitted([consumption]):
+                largest = max(
+                    (store.capacity for store in self.stores[consumption.name] if store.bits & wanted), default=0
+                )
+                level = self.levels[consumption.name]
+                return f"{consumption} is more than any {level} has (the largest has {format_amount(largest)})"
         return None

@@ -47,7 +47,7 @@ def amended(snapshot: Snapshot) -> tuple[Snapshot, Amended]:
     holding, accepted, refused = list(snapshot.holding), [], []
     for job in asked:
         old = snapshot.amending[job.id]
-        if not any(one.job.id == old for one in snapshot.reservations):
+        if not any(reservation.job.id == old for reservation in snapshot.reservations):
             refused.append((job.id, Reason(Why.NOTHING_TO_AMEND, jobs=(old,))))
             continue
         place = _placed(snapshot, options, job, [one for one in holding if one.id != old])

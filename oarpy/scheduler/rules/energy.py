@@ -82,7 +82,7 @@ def once_awake(made: Plan, snapshot: Snapshot) -> Plan:
         return made
     waking = waking_of(snapshot)
     reservations = {job.id for job in snapshot.waiting if job.reservation is not None}
-    placements = (_awaiting(one, waking, one.job in reservations) for one in made.placements)
+    placements = (_awaiting(placement, waking, placement.job in reservations) for placement in made.placements)
     return replace(made, placements=tuple(placements))
 
 
@@ -109,7 +109,7 @@ def power_for(snapshot: Snapshot, made: Plan) -> PowerOrders:
     if rules is None:
         return PowerOrders()
     uses = [*_holds(snapshot)]
-    uses += [Use(one.start, one.bits) for one in made.placements if one.start is not None]
+    uses += [Use(placement.start, placement.bits) for placement in made.placements if placement.start is not None]
     keep = [Keep(snapshot.filters.get(text, platform.default_type), number) for text, number in rules.keep]
     return power_orders(
         _nodes(snapshot), uses, keep, snapshot.now, wakeup_time=rules.wakeup_time, sleep_time=rules.sleep_time

@@ -79,16 +79,22 @@ def whole_again(snapshot: Snapshot) -> tuple[Snapshot, tuple[Reservation, ...]]:
 
     Return the snapshot as it is then, and the reservations that moved.
     """
-    broken = [_as_asked(one, snapshot.now) for one in snapshot.reservations if is_broken(one, snapshot)]
+    broken = [
+        _as_asked(reservation, snapshot.now)
+        for reservation in snapshot.reservations
+        if is_broken(reservation, snapshot)
+    ]
     if not broken or not (found := shifted(snapshot, broken)):
         return snapshot, ()
     holding = tuple(moved(snapshot, job, found[job.id]) if job.id in found else job for job in snapshot.holding)
     reservations = tuple(
-        replace(one, resources=tuple(snapshot.platform.ids_of(found[one.job.id]))) if one.job.id in found else one
-        for one in snapshot.reservations
+        replace(reservation, resources=tuple(snapshot.platform.ids_of(found[reservation.job.id])))
+        if reservation.job.id in found
+        else reservation
+        for reservation in snapshot.reservations
     )
     after = replace(snapshot, holding=holding, reservations=reservations)
-    return after, tuple(one for one in reservations if one.job.id in found)
+    return after, tuple(reservation for reservation in reservations if reservation.job.id in found)
 
 
 def is_broken(reservation: Reservation, snapshot: Snapshot) -> bool:
@@ -143,45 +149,52 @@ class _Dates:
             else:
                 self._start(reservation)
 
-    def _clear_the_way(self, one: Reservation) -> None:
+    def _clear_the_way(self, reservation: Reservation) -> None:
         """Have best-effort jobs cancelled early enough for the start: when they must have written their checkpoint."""
         snapshot = self._snapshot
         lead = max(snapshot.rules.besteffort_kill_before_reservation, snapshot.security_time)
-        staying = {job.id: job for job in snapshot.holding if job.start <= one.start < job.end and job.id != one.job.id}
-        for number in self._in_the_way(one, staying.values()):
-            date = leaves_at(staying[number], one.start, lead, snapshot.besteffort_minimum_life)
+        staying = {
+            job.id: job
+            for job in snapshot.holding
+            if job.start <= reservation.start < job.end and job.id != reservation.job.id
+        }
+        for number in self._in_the_way(reservation, staying.values()):
+            date = leaves_at(staying[number], reservation.start, lead, snapshot.besteffort_minimum_life)
             if date > self._now:
                 self.due.wake_at.append(date)
             else:
                 self.due.kill.append(number)
                 self._dying.add(number)
 
-    def _in_the_way(self, one: Reservation, staying: Collection[HoldingJob]) -> list[int]:
+    def _in_the_way(self, reservation: Reservation, staying: Collection[HoldingJob]) -> list[int]:
         """Return the best-effort jobs among ``staying`` that must be gone on the date."""
-        if one.job.besteffort:
+        if reservation.job.besteffort:
             return []
-        platform, consumes = self._snapshot.platform, one.job.alternatives[0].consumes
-        yielding, bits = Yielding(platform, self._capacities, self._blocks, staying), platform.bits_of(one.resources)
-        found = set(yielding.on(bits, one.job, self._blocks.asked(one.job.alternatives[0].groups)))
+        platform, consumes = self._snapshot.platform, reservation.job.alternatives[0].consumes
+        yielding, bits = (
+            Yielding(platform, self._capacities, self._blocks, staying),
+            platform.bits_of(reservation.resources),
+        )
+        found = set(yielding.on(bits, reservation.job, self._blocks.asked(reservation.job.alternatives[0].groups)))
         if consumes:
             firm = [(bits_consumed_from(platform, job), job.consumes) for job in staying if not job.besteffort]
             lacking = self._capacities.excess(bits, consumes, firm)
             found.update(yielding.for_amounts(lacking, found | self._dying))
         return [job.id for job in staying if job.id in found]
 
-    def _start(self, one: Reservation) -> None:
+    def _start(self, reservation: Reservation) -> None:
         """Start a reservation whose date has come, let it wait for what is missing, or give it up."""
-        number, now, due = one.job.id, self._now, self.due
-        if one.end <= now:
+        number, now, due = reservation.job.id, self._now, self.due
+        if reservation.end <= now:
             due.expired.append((number, Reason(Why.GIVEN_UP)))
             return
-        awaited = self._dependencies(one.job)
+        awaited = self._dependencies(reservation.job)
         if awaited is not None and awaited.kind is Why.ANTERIOR_FAILED:
             due.expired.append((number, awaited))
             return
-        bits, wanted = self._usable(one), len(one.resources)
+        bits, wanted = self._usable(reservation), len(reservation.resources)
         usable = bits.bit_count()
-        patient = now < one.start + self._snapshot.rules.reservation_wait
+        patient = now < reservation.start + self._snapshot.rules.reservation_wait
         if awaited or not usable or (usable < wanted and patient):
             due.waiting.append((number, awaited or _short_of(wanted - usable, wanted)))
             due.wake_at.append(now + 1)
@@ -189,16 +202,16 @@ class _Dates:
         if usable < wanted:
             text = f"started on {usable} of its {wanted} resources"
             due.events.append((number, "SCHEDULER_REDUCE_NB_NODES_FOR_RESERVATION", text))
-        due.starts.append(JobStart(number, one.alternative, self._rest(one), bits))
+        due.starts.append(JobStart(number, reservation.alternative, self._rest(reservation), bits))
 
-    def _rest(self, one: Reservation) -> float:
+    def _rest(self, reservation: Reservation) -> float:
         """Return for how many seconds it runs: a late start shortens the walltime, the end date is kept."""
-        late = self._now - one.start
+        late = self._now - reservation.start
         if late < _PUNCTUAL:
-            return one.walltime
-        walltime = one.end - self._now
+            return reservation.walltime
+        walltime = reservation.end - self._now
         text = f"started {late:.0f} s late, its walltime is shortened to {walltime:.0f} s"
-        self.due.events.append((one.job.id, "REDUCE_RESERVATION_WALLTIME", text))
+        self.due.events.append((reservation.job.id, "REDUCE_RESERVATION_WALLTIME", text))
         return walltime
 
     def _dependencies(self, job: WaitingJob) -> Reason | None:
@@ -214,17 +227,17 @@ class _Dates:
         known = job in self._live or job in self._reserved
         return (known or self._snapshot.heads) and job not in self._snapshot.outcomes
 
-    def _usable(self, one: Reservation) -> int:
+    def _usable(self, reservation: Reservation) -> int:
         """Return which of its resources are Alive, not held by somebody else and, for an inner job, in its container.
 
         A permissive job minds neither their state nor outages. Those whose blocks have too little left of what it asks
         for, with what other reservations that start take, are not usable.
         """
-        platform, roles = self._snapshot.platform, roles_of(one.job)
+        platform, roles = self._snapshot.platform, roles_of(reservation.job)
         around = _containers_around(roles, self._running)
-        bits = platform.bits_of(one.resources)
-        if not read_types(one.job.types).permissive:
-            bits &= platform.alive & ~self._snapshot.asleep & ~self._snapshot.out(self._now, one.end)
+        bits = platform.bits_of(reservation.resources)
+        if not read_types(reservation.job.types).permissive:
+            bits &= platform.alive & ~self._snapshot.asleep & ~self._snapshot.out(self._now, reservation.end)
         if roles.inside is not None:
             bits &= platform.bits_of(
                 number for job in around if roles.inside in _opens(job) for number in job.resources
@@ -233,7 +246,7 @@ class _Dates:
         for job in self._running:
             if job.id not in surrounding and not roles_of(job).profile.shares(roles.profile):
                 bits &= ~platform.bits_of(job.resources)
-        consumes = one.job.alternatives[0].consumes
+        consumes = reservation.job.alternatives[0].consumes
         if consumes:
             bits &= ~self._capacities.lacking(consumes, self._takers())
         return bits
@@ -242,7 +255,7 @@ class _Dates:
         """Return what running jobs, and the reservations that start, take."""
         platform = self._snapshot.platform
         running = [(bits_consumed_from(platform, job), job.consumes) for job in self._running if job.consumes]
-        starts = [(one.bits, self._reserved[one.job].job.alternatives[0].consumes) for one in self.due.starts]
+        starts = [(start.bits, self._reserved[start.job].job.alternatives[0].consumes) for start in self.due.starts]
         return running + starts
 
 

@@ -69,8 +69,8 @@ def _earliest(snapshot: Snapshot, job: HoldingJob) -> float | None:
     """Return the first instant from which the job can hold its resources for the rest of its walltime."""
     asking = job.asking()
     gantt = Gantt.around(snapshot, asking, (one for one in snapshot.holding if one.id != job.id))
-    known = {one.name for one in snapshot.consumables}
-    consumes = tuple(one for one in job.consumes if one.name in known)
+    known = {consumable.name for consumable in snapshot.consumables}
+    consumes = tuple(consumption for consumption in job.consumes if consumption.name in known)
     bits, rest, roles = job.given_back | bits_held(snapshot.platform, job), job.end - snapshot.now, roles_of(job)
     views, limits = gantt.views(roles, consumes, gantt.blocks.known(job.levels)), gantt.limits(asking, roles)
     if not views or bits & ~snapshot.platform.alive:

@@ -61,13 +61,13 @@ class WalltimeAnswers:
 def answered(snapshot: Snapshot, made: Plan, replan: Replan) -> WalltimeAnswers:
     """Grant what can be granted now; ``made`` is the plan of ``snapshot``, ``replan`` makes one of a changed one."""
     now, running, dropped = snapshot.now, [], []
-    for one in snapshot.walltime_requests:
-        if one.over:
-            dropped.append((one.job, "the job has ended"))
-        elif one.give_up_at is not None and one.give_up_at <= now:
-            dropped.append((one.job, "it could not be granted in time"))
-        elif one.running:
-            running.append(one)
+    for request in snapshot.walltime_requests:
+        if request.over:
+            dropped.append((request.job, "the job has ended"))
+        elif request.give_up_at is not None and request.give_up_at <= now:
+            dropped.append((request.job, "it could not be granted in time"))
+        elif request.running:
+            running.append(request)
     instants = [one.give_up_at for one in running if one.give_up_at is not None]
     changes, faults = [], []
     for one in running:
@@ -86,21 +86,21 @@ def answered(snapshot: Snapshot, made: Plan, replan: Replan) -> WalltimeAnswers:
     )
 
 
-def _applicable(one: WalltimeRequest, rules: Rules, now: float) -> tuple[int, float]:
+def _applicable(request: WalltimeRequest, rules: Rules, now: float) -> tuple[int, float]:
     """Return the seconds that may be granted at one time, and from when on."""
-    if one.walltime is None or one.end is None:
+    if request.walltime is None or request.end is None:
         return 0, now
-    if one.seconds < 0:
-        return one.seconds, now
-    if one.end <= now:
+    if request.seconds < 0:
+        return request.seconds, now
+    if request.end <= now:
         return 0, now  # its node is ending it
-    if one.forced:
-        return one.seconds, now
-    first = one.walltime - one.granted
-    apply_time = limit_of(rules.walltime_apply_time, one.queue, first)
-    increment = limit_of(rules.walltime_increment, one.queue, first)
-    seconds = min(one.seconds, increment) if increment > 0 and not one.whole else one.seconds
-    return seconds, one.end - apply_time if apply_time > 0 else now
+    if request.forced:
+        return request.seconds, now
+    first = request.walltime - request.granted
+    apply_time = limit_of(rules.walltime_apply_time, request.queue, first)
+    increment = limit_of(rules.walltime_increment, request.queue, first)
+    seconds = min(request.seconds, increment) if increment > 0 and not request.whole else request.seconds
+    return seconds, request.end - apply_time if apply_time > 0 else now
 
 
 def grants(snapshot: Snapshot, made: Plan, changes: Iterable[WalltimeChange], replan: Replan) -> dict[int, int]:
@@ -144,8 +144,8 @@ class _More:
         self._asking = job.asking()
         self._roles = roles_of(job)
         self._bits = bits_held(snapshot.platform, job)
-        known = {one.name for one in snapshot.consumables}
-        self._consumes = tuple(one for one in job.consumes if one.name in known)
+        known = {consumable.name for consumable in snapshot.consumables}
+        self._consumes = tuple(consumption for consumption in job.consumes if consumption.name in known)
         self._dependants = self._own_dependants()
         self._gantt = self._without_the_job()
 

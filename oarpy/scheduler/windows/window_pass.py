@@ -70,17 +70,21 @@ class WindowAnswers:
         """Return the jobs with a date that the planner has no place for."""
         if not self.dated:
             return frozenset()
-        return frozenset(one.job for one in made.placements if one.job in self.dated and one.verdict not in _ADMITTED)
+        return frozenset(
+            placement.job
+            for placement in made.placements
+            if placement.job in self.dated and placement.verdict not in _ADMITTED
+        )
 
     def named(self, made: Plan) -> Plan:
         """Return a plan in which alternatives are those that the jobs asked for."""
         if not self.dated:
             return made
         placements = (
-            replace(one, alternative=self.dated[one.job])
-            if one.job in self.dated and one.alternative is not None
-            else one
-            for one in made.placements
+            replace(placement, alternative=self.dated[placement.job])
+            if placement.job in self.dated and placement.alternative is not None
+            else placement
+            for placement in made.placements
         )
         return replace(made, placements=tuple(placements))
 
@@ -123,11 +127,15 @@ class _WindowPass:
         self._dependencies = Dependencies(snapshot)
         self._anteriors = {
             one.job
-            for job in (*snapshot.waiting, *(one.job for one in snapshot.reservations))
+            for job in (*snapshot.waiting, *(reservation.job for reservation in snapshot.reservations))
             if job.reservation is not None
             for one in job.depends_on
         }
-        self._movable = {one.job.id: self._as_movable(one) for one in snapshot.reservations if self._may_move(one)}
+        self._movable = {
+            reservation.job.id: self._as_movable(reservation)
+            for reservation in snapshot.reservations
+            if self._may_move(reservation)
+        }
         self._dated: dict[int, int] = {}
         self._strict: dict[int, tuple[float, float]] = {}
         self._offers: dict[int, Sequence[Offer]] = {}
@@ -151,9 +159,9 @@ class _WindowPass:
                 dates[job.id] = found
                 for base in self._bases.values():
                     base.enter(*found)
-        for one in self._snapshot.reservations:
-            if (window := self._windows.of.get(one.job.id)) is not None and window.asked is not None:
-                self._change(one, replace(window, ready=window.asked[0], deadline=window.asked[1]), dates)
+        for reservation in self._snapshot.reservations:
+            if (window := self._windows.of.get(reservation.job.id)) is not None and window.asked is not None:
+                self._change(reservation, replace(window, ready=window.asked[0], deadline=window.asked[1]), dates)
         moves = tuple(move for one in self._movable.values() if (move := self._move(one)))
         changed = _with_moves(self._snapshot, moves)
         again = {job: found[0] for job, found in dates.items()} | over
@@ -161,28 +169,30 @@ class _WindowPass:
         answers = WindowAnswers(moves, self._dated, self._strict, self._offers, self._newly_fixed(dates), self._changed)
         return replace(changed, waiting=waiting), answers
 
-    def _may_move(self, one: Reservation) -> bool:
-        window, job = self._windows.of.get(one.job.id), one.job
-        if window is None or one.start <= self._now or job.held or job.besteffort or job.id in self._anteriors:
+    def _may_move(self, reservation: Reservation) -> bool:
+        window, job = self._windows.of.get(reservation.job.id), reservation.job
+        if window is None or reservation.start <= self._now or job.held or job.besteffort or job.id in self._anteriors:
             return False
         if roles_of(job).containers or self._dependencies.readiness(job).waits_for:
             return False
-        if window.is_fixed(job.submitted, one.start, self._now):
+        if window.is_fixed(job.submitted, reservation.start, self._now):
             return False
-        return one.start - self._now > self._windows.notice or (self._windows.replan and is_broken(one, self._snapshot))
+        return reservation.start - self._now > self._windows.notice or (
+            self._windows.replan and is_broken(reservation, self._snapshot)
+        )
 
-    def _as_movable(self, one: Reservation) -> _Movable:
-        way = replace(one.job.alternatives[0], walltime=int(one.walltime))
-        job = structs.replace(one.job, alternatives=(way,))
-        bits = self._snapshot.platform.bits_of(one.resources)
+    def _as_movable(self, reservation: Reservation) -> _Movable:
+        way = replace(reservation.job.alternatives[0], walltime=int(reservation.walltime))
+        job = structs.replace(reservation.job, alternatives=(way,))
+        bits = self._snapshot.platform.bits_of(reservation.resources)
         option = self._options.alive(job)[0]
-        slot = Claim(one.start, way.walltime, bits, option.consumes, option.levels)
-        return _Movable(one, self._windows.of[job.id], Asked(job, slot))
+        slot = Claim(reservation.start, way.walltime, bits, option.consumes, option.levels)
+        return _Movable(reservation, self._windows.of[job.id], Asked(job, slot))
 
     def _newly_fixed(self, dates: Mapping[int, tuple[WaitingJob, Claim]]) -> tuple[int, ...]:
         """Return the accepted reservations, new ones too, that no longer move by what their users want."""
         known = self._windows.of
-        places = [(one.job, one.start) for one in self._snapshot.reservations]
+        places = [(reservation.job, reservation.start) for reservation in self._snapshot.reservations]
         places += [(job, claim.start) for job, claim in dates.values()]
         return tuple(
             job.id
@@ -227,11 +237,13 @@ class _WindowPass:
         return NamedTimeline(base, self._search, self._options)
 
     def _base(self, dates: Iterable[tuple[WaitingJob, Claim]], *, besteffort: bool) -> Gantt:
-        jobs = [one.job for one in self._snapshot.reservations if one.job.id in self._windows.of]
+        jobs = [
+            reservation.job for reservation in self._snapshot.reservations if reservation.job.id in self._windows.of
+        ]
         gantt, others = Gantt(replace(self._snapshot, waiting=(*jobs, *self._fresh))), self._others()
         if not besteffort:
             gantt.protect(others, self._snapshot.besteffort_minimum_life)
-        gantt.hold(one for one in others if besteffort or not one.besteffort)
+        gantt.hold(other for other in others if besteffort or not other.besteffort)
         for job, claim in dates:
             gantt.enter(job, claim)
         return gantt
@@ -310,18 +322,20 @@ class _WindowPass:
         return admit(timeline, [*running, *settled], self._queue(new), slots, self._now, terms, gap)
 
     def _change(
-        self, one: Reservation, window: ReservationWindow, dates: Mapping[int, tuple[WaitingJob, Claim]]
+        self, reservation: Reservation, window: ReservationWindow, dates: Mapping[int, tuple[WaitingJob, Claim]]
     ) -> None:
         """Let an accepted reservation have another window, if nobody loses his; else all stay."""
-        number = one.job.id
-        if one.start <= self._now or one.job.held:
+        number = reservation.job.id
+        if reservation.start <= self._now or reservation.job.held:
             self._changed[number] = False
             return
-        if roles_of(one.job).containers or number in self._anteriors:  # others were promised something by its place
-            self._changed[number] = (window.ready or 0) <= one.start and one.end <= window.deadline
+        if (
+            roles_of(reservation.job).containers or number in self._anteriors
+        ):  # others were promised something by its place
+            self._changed[number] = (window.ready or 0) <= reservation.start and reservation.end <= window.deadline
             return
         before = self._movable.pop(number, None)
-        changing = before or self._as_movable(one)
+        changing = before or self._as_movable(reservation)
         window = replace(window, farthest=None)  # that was said of the window that it has
         self._leaving.add(number)
         found = self._answer(changing.asked, window, dates)
@@ -368,16 +382,16 @@ class _WindowPass:
         # the planner looks at the date of a strict one as at any
         return dated if job.id in self._windows.of else job, timeline.claims[job.id]
 
-    def _move(self, one: _Movable) -> WindowMove | None:
+    def _move(self, movable: _Movable) -> WindowMove | None:
         """Return where a reservation goes, None if it stays."""
-        old, slot = one.reservation, one.slot
+        old, slot = movable.reservation, movable.slot
         resources = tuple(self._snapshot.platform.ids_of(slot.bits))
         if slot.start == old.start and set(resources) == set(old.resources):
             return None
         moved = replace(
             old, start=slot.start, resources=resources, job=structs.replace(old.job, reservation=slot.start)
         )
-        return WindowMove(moved, old.start, one.reason)
+        return WindowMove(moved, old.start, movable.reason)
 
 
 def _strict(job: WaitingJob, now: float) -> ReservationWindow:
@@ -396,5 +410,5 @@ def _with_moves(snapshot: Snapshot, moves: Sequence[WindowMove]) -> Snapshot:
     for job in snapshot.holding:
         again = promised(by_job[job.id], snapshot.now) if job.id in by_job else job
         holding.append(again or job)
-    reservations = tuple(by_job.get(one.job.id, one) for one in snapshot.reservations)
+    reservations = tuple(by_job.get(reservation.job.id, reservation) for reservation in snapshot.reservations)
     return replace(snapshot, holding=tuple(holding), reservations=reservations)

@@ -75,8 +75,8 @@ class HistoryReplay:
         self._past: dict[int, PastJob] = {}
         self._waiting: dict[int, WaitingJob] = {}
         self._reasons: dict[int, Reason] = {}
-        self._holding = {one.job.id: one.job for one in occupations}
-        self._succeeded = {one.job.id: one.succeeded for one in occupations}
+        self._holding = {occupation.job.id: occupation.job for occupation in occupations}
+        self._succeeded = {occupation.job.id: occupation.succeeded for occupation in occupations}
         self._ended: dict[int, Literal["ok", "notok"]] = dict(base.outcomes)
         self._spans: dict[int, Span] = {
             **base.spans,
@@ -85,7 +85,7 @@ class HistoryReplay:
         self._reserved: dict[int, Reservation] = {}
         self._leaving: dict[int, float] = {}
         """When jobs are gone that give way."""
-        self._ends = [(one.until, one.job.id) for one in occupations]
+        self._ends = [(occupation.until, occupation.job.id) for occupation in occupations]
         heapq.heapify(self._ends)
         self._wake: float | None = None
         self.outcome = ReplayOutcome()

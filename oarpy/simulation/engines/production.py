@@ -85,16 +85,16 @@ class FullPasses:
         """Return what ``waiting`` will hold according to the planner; jobs without a prediction are missing."""
         outcome = self._plan(replace(self._empty, now=now, holding=holding, waiting=waiting))
         return {
-            one.job: HoldingJob(
-                one.job,
-                self._requests[one.job].user,
-                one.start,
-                self._requests[one.job].alternatives[0].walltime,
-                project=self._requests[one.job].project,
-                bits=one.bits,
+            placement.job: HoldingJob(
+                placement.job,
+                self._requests[placement.job].user,
+                placement.start,
+                self._requests[placement.job].alternatives[0].walltime,
+                project=self._requests[placement.job].project,
+                bits=placement.bits,
             )
-            for one in outcome.placements
-            if one.start is not None
+            for placement in outcome.placements
+            if placement.start is not None
         }
 
     def _plan(self, snapshot: Snapshot) -> Plan:

@@ -178,15 +178,15 @@ def _replay_lines(jobs: Sequence[PastJob], result: HistoryResult) -> list[str]:
     return lines
 
 
-def _user_row(one: UserWaits) -> tuple[str, ...]:
+def _user_row(waits: UserWaits) -> tuple[str, ...]:
     """Return the row of one user in the table."""
-    sign = "-" if one.difference < 0 else "+"
+    sign = "-" if waits.difference < 0 else "+"
     return (
-        one.user,
-        str(one.jobs),
-        format_duration(one.really),
-        format_duration(one.simulated),
-        sign + format_duration(abs(one.difference)),
+        waits.user,
+        str(waits.jobs),
+        format_duration(waits.really),
+        format_duration(waits.simulated),
+        sign + format_duration(abs(waits.difference)),
     )
 
 

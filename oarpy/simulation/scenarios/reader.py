@@ -89,14 +89,14 @@ def read_scenario(text: str, orders: Mapping[str, Order] = ORDERS) -> Snapshot:
         raise _wrong("scenario", "security_time", "it is below 0")
     now, platform = _exact(file.now), _platform(file)
     consumables = tuple(_consumable(entry, rank) for rank, entry in enumerate(file.consumables))
-    names = frozenset(one.name for one in consumables)
+    names = frozenset(consumable.name for consumable in consumables)
     holding = tuple(_running(entry, platform, names) for entry in file.running)
     waiting = tuple(_job(entry, names) for entry in file.jobs)
     reservations = tuple(_reservation(entry, platform, names) for entry in file.reservations)
-    asked = (*waiting, *(one.job for one in reservations))
+    asked = (*waiting, *(reservation.job for reservation in reservations))
     _refuse_repeated("job", "id", (*(job.id for job in holding), *(job.id for job in asked)))
     filters, errors = _filters(file, platform, asked)
-    promises = (promised(one, now) for one in reservations)
+    promises = (promised(reservation, now) for reservation in reservations)
     snapshot = Snapshot(
         now=now,
         platform=platform,
@@ -347,7 +347,7 @@ def _alternative(entry: RequestEntry, owner: str, consumables: frozenset[str]) -
         raise _wrong(owner, "resources", error.message, error.hint) from None
     if request.walltime is not None or not request.groups:
         raise _wrong(owner, "resources", "it has a walltime", hint="the key 'walltime' holds it, in seconds")
-    if unknown := [one for one in request.consumes if one.name not in consumables]:
+    if unknown := [consumption for consumption in request.consumes if consumption.name not in consumables]:
         raise _wrong(owner, "resources", f"unexpected ',{unknown[0]}': it is not a consumable")
     if entry.walltime <= 0:
         raise _wrong(owner, "walltime", f"{entry.walltime} is not above 0")

@@ -189,16 +189,16 @@ def insert(connection: Connection, job: NewGridJob, copies: int = 1) -> list[int
     return ids
 
 
-def _insert_component(connection: Connection, jobs: Sequence[int], number: int, one: NewGridComponent) -> None:
+def _insert_component(connection: Connection, jobs: Sequence[int], number: int, component: NewGridComponent) -> None:
     values: dict[str, Any] = {
         "jobs": list(jobs),
         "number": number,
-        "cluster": one.cluster,
-        "resources": one.resources,
-        "procs": one.procs,
-        "properties": one.properties,
-        "types": list(one.types),
-        "name": one.name,
+        "cluster": component.cluster,
+        "resources": component.resources,
+        "procs": component.procs,
+        "properties": component.properties,
+        "types": list(component.types),
+        "name": component.name,
     }
     connection.execute(_INSERT_COMPONENTS, values)
 

@@ -68,7 +68,7 @@ def add(
     if len(texts[1]) > PACKED_BYTES and size <= _READ_BYTES:
         texts[1] = json.dumps([{_PACKED: b64encode(lzma.compress(texts[1].encode(), preset=1)).decode()}])
     if sum(map(len, texts)) > MOST_BYTES:
-        kinds = [{"now": one["now"], "event": {"is": one["event"]["is"]}} for one in events]
+        kinds = [{"now": event["now"], "event": {"is": event["event"]["is"]}} for event in events]
         texts = [json.dumps({_TOO_LARGE: size}), json.dumps(kinds[:_MOST_KINDS]), "[]"]
     row = connection.execute(_ADD, [module, at, *texts]).fetchone()
     assert row is not None

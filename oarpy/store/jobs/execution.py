@@ -415,7 +415,7 @@ def environments(
     """Return the environment that each submission was made in; it is named as in :class:`Launch`."""
     numbers = [number for number, _ in submissions]
     read: dict[int, dict[str, str]] = dict(connection.execute(_ENVIRONMENTS, [numbers]).fetchall())
-    return {one: read.get(one[0], {}) for one in submissions}
+    return {submission: read.get(submission[0], {}) for submission in submissions}
 
 
 def live(connection: Connection, *, everything: bool) -> list[LiveRow]:
@@ -544,5 +544,5 @@ def signal_elsewhere(connection: Connection, checkpoints: Sequence[tuple[int, fl
 def signals_done(connection: Connection, signals: Sequence[SignalRow]) -> None:
     """Record that these signals were handed to the nodes."""
     if signals:
-        connection.execute(_SIGNALS_DONE, [[one.request for one in signals]])
+        connection.execute(_SIGNALS_DONE, [[signal.request for signal in signals]])
     connection.execute(_SIGNALS_STALE)

@@ -67,7 +67,7 @@ def end(connection: Connection, outcomes: Sequence[ScriptOutcome]) -> None:
     """Record how scripts ended, each once, with its event if it has one."""
     if outcomes:
         names = ("job", "attempt", "kind", "outcome", "detail", "event")
-        connection.execute(_END, [[getattr(one, name) for one in outcomes] for name in names])
+        connection.execute(_END, [[getattr(outcome, name) for outcome in outcomes] for name in names])
 
 
 def forget(connection: Connection, jobs: Sequence[int]) -> None:

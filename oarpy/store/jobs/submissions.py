@@ -388,12 +388,12 @@ def insert(
 
 def insert_all(connection: Connection, new: Sequence[NewSubmission]) -> list[list[int]]:
     """Write several submissions, in as many statements as one takes; return the ids of the jobs of each, ascending."""
-    submissions = [one.submission for one in new]
+    submissions = [submission.submission for submission in new]
     numbers = _drawn(connection, _INSERT_SUBMISSIONS, _submission_parameters(new))
     asked = [(number, one.alternatives) for number, one in zip(numbers, submissions, strict=True)]
     _insert_requests(connection, asked)
     job_ids = _drawn(connection, _INSERT_JOBS, _job_parameters(numbers, new))
-    ends = list(accumulate(one.array_size for one in submissions))
+    ends = list(accumulate(submission.array_size for submission in submissions))
     jobs = [job_ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     required = [
         (job, one) for ids, each in zip(jobs, submissions, strict=True) for one in each.required.values() for job in ids
@@ -520,22 +520,22 @@ def _amount_parameters(alternatives: Sequence[tuple[int, int, ResourceRequest]])
 
 def _submission_parameters(new: Sequence[NewSubmission]) -> dict[str, object]:
     """Return the rows; an environment that several have in common is sent once."""
-    environments = {id(one.submission.environment): one.submission.environment for one in new}
+    environments = {id(submission.submission.environment): submission.submission.environment for submission in new}
     places = {key: place for place, key in enumerate(environments, 1)}
     rows = [
         {
-            "initial_request": one.submission.initial_request,
-            "request": {} if one.asked is None else _recorded(one.asked),
-            "submitted_from": one.submission.submitted_from,
-            "admitted_filters": _filters(one.submission),
-            "kind": one.kind,
+            "initial_request": submission.submission.initial_request,
+            "request": {} if submission.asked is None else _recorded(submission.asked),
+            "submitted_from": submission.submission.submitted_from,
+            "admitted_filters": _filters(submission.submission),
+            "kind": submission.kind,
         }
-        for one in new
+        for submission in new
     ]
     return {
         "rows": Json(rows),
-        "environments": [Jsonb(dict(one)) for one in environments.values()],
-        "places": [places[id(one.submission.environment)] for one in new],
+        "environments": [Jsonb(dict(environment)) for environment in environments.values()],
+        "places": [places[id(submission.submission.environment)] for submission in new],
     }
 
 
@@ -562,7 +562,7 @@ def _job_parameters(numbers: Sequence[int], new: Sequence[NewSubmission]) -> dic
     ]
     return {
         "rows": Json(rows, _json_text),
-        "sizes": [one.submission.array_size for one in new],
+        "sizes": [submission.submission.array_size for submission in new],
         "parameter_places": [place for place, _, _ in parameters],
         "parameter_members": [member for _, member, _ in parameters],
         "parameters": [arguments for _, _, arguments in parameters],

@@ -215,14 +215,14 @@ def accept(connection: Connection, reservations: Sequence[AcceptedRow], security
     """Accept reservations: each goes to toAckReservation and back to Waiting, Scheduled, with what it will hold."""
     if not reservations:
         return
-    connection.execute(_RESERVE_MOVE, [[one.job for one in reservations]])
+    connection.execute(_RESERVE_MOVE, [[reservation.job for reservation in reservations]])
     connection.execute(
         _RESERVE_ACCEPT,
         {
-            "jobs": [one.job for one in reservations],
-            "moldables": [one.moldable for one in reservations],
-            "starts": [float(one.start) for one in reservations],
-            "walltimes": [float(one.walltime) for one in reservations],
+            "jobs": [reservation.job for reservation in reservations],
+            "moldables": [reservation.moldable for reservation in reservations],
+            "starts": [float(reservation.start) for reservation in reservations],
+            "walltimes": [float(reservation.walltime) for reservation in reservations],
             "security": security_time,
             **_assignments(reservations),
         },
@@ -294,21 +294,23 @@ def kill(connection: Connection, jobs: Sequence[int]) -> None:
 def predict(connection: Connection, predictions: Sequence[Prediction]) -> None:
     """Store verdicts and predictions, replacing what was there for these jobs; a new ``never`` leaves an event."""
     withheld = refusals_of(connection).withheld()
-    if aside := [one for one in predictions if one.verdict == "never" and one.job not in withheld]:
+    if aside := [
+        prediction for prediction in predictions if prediction.verdict == "never" and prediction.job not in withheld
+    ]:
         told = [_text(one.reason) for one in aside], [reason_json(one.reason) for one in aside]
         connection.execute(_SET_ASIDE, [[one.job for one in aside], *told])
     if predictions:
         connection.execute(
             _PREDICT,
             {
-                "jobs": [one.job for one in predictions],
-                "verdicts": [one.verdict for one in predictions],
-                "reasons": [_text(one.reason) for one in predictions],
-                "data": [reason_json(one.reason) for one in predictions],
-                "moldables": [one.moldable for one in predictions],
-                "starts": [database_instant(one.start) for one in predictions],
-                "ends": [database_instant(one.end) for one in predictions],
-                "resources": [one.resources for one in predictions],
+                "jobs": [prediction.job for prediction in predictions],
+                "verdicts": [prediction.verdict for prediction in predictions],
+                "reasons": [_text(prediction.reason) for prediction in predictions],
+                "data": [reason_json(prediction.reason) for prediction in predictions],
+                "moldables": [prediction.moldable for prediction in predictions],
+                "starts": [database_instant(prediction.start) for prediction in predictions],
+                "ends": [database_instant(prediction.end) for prediction in predictions],
+                "resources": [prediction.resources for prediction in predictions],
             },
         )
 

@@ -64,16 +64,16 @@ _CAME = """
 def note(connection: Connection, predictions: Sequence[FirstPrediction]) -> None:
     """Keep first predictions; jobs that have one keep theirs."""
     if predictions:
-        intervals = [one.interval or (None, None) for one in predictions]
+        intervals = [prediction.interval or (None, None) for prediction in predictions]
         connection.execute(
             _NOTE,
             {
-                "jobs": [one.job for one in predictions],
-                "made": [float(one.made) for one in predictions],
-                "planned": [database_instant(one.planned) for one in predictions],
+                "jobs": [prediction.job for prediction in predictions],
+                "made": [float(prediction.made) for prediction in predictions],
+                "planned": [database_instant(prediction.planned) for prediction in predictions],
                 "earliest": [database_instant(earliest) for earliest, _ in intervals],
                 "latest": [database_instant(latest) for _, latest in intervals],
-                "starts": [one.starts for one in predictions],
+                "starts": [prediction.starts for prediction in predictions],
             },
         )
 

@@ -67,16 +67,16 @@ def note(connection: Connection, rows: Sequence[VerdictRow]) -> None:
         connection.execute(
             _NOTE,
             {
-                "jobs": [one.job for one in rows],
-                "verdicts": [str(one.verdict) for one in rows],
-                "reasons": [sentence(one.reason, local_instant) for one in rows],
-                "data": [reason_json(one.reason) for one in rows],
-                "starts": [None if one.start is None else min(float(one.start), _LAST_INSTANT) for one in rows],
-                "queues": [one.queue for one in rows],
-                "priorities": [one.priority for one in rows],
-                "orders": [one.order for one in rows],
-                "keys": ["{" + ",".join(repr(float(part)) for part in one.key) + "}" for one in rows],
-                "passed": [one.passed for one in rows],
+                "jobs": [row.job for row in rows],
+                "verdicts": [str(row.verdict) for row in rows],
+                "reasons": [sentence(row.reason, local_instant) for row in rows],
+                "data": [reason_json(row.reason) for row in rows],
+                "starts": [None if row.start is None else min(float(row.start), _LAST_INSTANT) for row in rows],
+                "queues": [row.queue for row in rows],
+                "priorities": [row.priority for row in rows],
+                "orders": [row.order for row in rows],
+                "keys": ["{" + ",".join(repr(float(part)) for part in row.key) + "}" for row in rows],
+                "passed": [row.passed for row in rows],
             },
         )
 

@@ -101,17 +101,17 @@ def move(connection: Connection, moves: Sequence[MoveRow], security_time: float)
     """
     if not moves:
         return
-    waiting = {job for (job,) in connection.execute(_LOCK, [[one.job for one in moves]])}
-    moves = [one for one in moves if one.job in waiting]
-    connection.execute(_CLEAR, [[one.job for one in moves]])
-    connection.execute(_MOVE, {"jobs": [one.job for one in moves], "starts": [float(one.start) for one in moves]})
+    waiting = {job for (job,) in connection.execute(_LOCK, [[row.job for row in moves]])}
+    moves = [row for row in moves if row.job in waiting]
+    connection.execute(_CLEAR, [[row.job for row in moves]])
+    connection.execute(_MOVE, {"jobs": [row.job for row in moves], "starts": [float(row.start) for row in moves]})
     assignments = {
-        "owners": [one.job for one in moves for _ in one.resources],
-        "resources": [resource for one in moves for resource in one.resources],
-        "exclusive": [one.exclusive for one in moves for _ in one.resources],
+        "owners": [row.job for row in moves for _ in row.resources],
+        "resources": [resource for row in moves for resource in row.resources],
+        "exclusive": [row.exclusive for row in moves for _ in row.resources],
     }
     connection.execute(_HOLD, {"security": security_time, **assignments})
-    log_events(connection, (NewEvent("RESERVATION_MOVED", one.text, one.job) for one in moves if one.text))
+    log_events(connection, (NewEvent("RESERVATION_MOVED", row.text, row.job) for row in moves if row.text))
 
 
 @set_wise

@@ -68,7 +68,7 @@ def due(connection: Connection, horizon: datetime, limit: int) -> tuple[DueSubmi
 
 def batches(submissions: Iterable[DueSubmission]) -> Iterator[tuple[date, list[int]]]:
     """Yield what may be moved together: submissions of one month, at most :data:`BATCH`."""
-    for month, some in groupby(submissions, key=lambda one: one.month):
+    for month, some in groupby(submissions, key=lambda submission: submission.month):
         numbers = [one.submission for one in some]
         for begin in range(0, len(numbers), BATCH):
             yield month, numbers[begin : begin + BATCH]

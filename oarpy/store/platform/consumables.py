@@ -173,6 +173,6 @@ def blocks_of(connection: Connection, level: str, resources: Sequence[int]) -> t
 def by_block(found: Iterable[Capacity]) -> dict[str, Mapping[str, int]]:
     """Return capacities by consumable and block."""
     grouped: dict[str, dict[str, int]] = defaultdict(dict)
-    for one in found:
-        grouped[one.consumable][one.block] = one.capacity
+    for capacity in found:
+        grouped[capacity.consumable][capacity.block] = capacity.capacity
     return dict(grouped)

@@ -99,7 +99,7 @@ def late_jobs(connection: Connection, limits: Mapping[str, float], overdue: floa
 
     ``overdue`` is how many seconds after its walltime a job may still be Running.
     """
-    rows = connection.execute(_LATE, [list(limits), [float(one) for one in limits.values()]]).fetchall()
+    rows = connection.execute(_LATE, [list(limits), [float(limit) for limit in limits.values()]]).fetchall()
     return [LateJobs(*row) for row in [*rows, *connection.execute(_OVERDUE, [overdue]).fetchall()]]
 
 

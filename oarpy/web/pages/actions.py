@@ -228,7 +228,7 @@ def _check_window(session: Session, given: Fields) -> list[Line]:
     """Return the nodes, the dates as the reader has them, and who may still be there when the window begins."""
     lines = _check_node(session, given)
     begin, end = maintenance.parse_window(given["period"])
-    names = sorted({one.network_address or "" for one in find_resources(session, (), (given["node"],))})
+    names = sorted({resource.network_address or "" for resource in find_resources(session, (), (given["node"],))})
     jobs = crossed(session.connection, names, (begin, end))
     shown = ", ".join(map(str, jobs[:20])) + (" ..." if len(jobs) > 20 else "")
     dates = (local_date(moment.timestamp()) for moment in (begin, end))

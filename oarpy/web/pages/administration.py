@@ -133,5 +133,5 @@ def _proved(found: AdmissionRuleRow) -> Proven:
         results = run_cases(replace(as_rule(found), enabled=True), parse_cases(shipped.read_text("utf-8")))
     except OarpyError as error:
         return Proven(problem=error.message)
-    passed = sum(one.passed for one in results)
+    passed = sum(result.passed for result in results)
     return Proven(tuple(results), f"{passed} of {len(results)} shipped cases passed")

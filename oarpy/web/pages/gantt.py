@@ -101,8 +101,8 @@ def _drawing(
     now: float,
 ) -> dict[str, Any]:
     base_time, wide = int(period[0].timestamp()), int(period[1].timestamp() - period[0].timestamp())
-    users, queues = _numbers(one.user for one in spans), _numbers(one.queue for one in spans)
-    projects, states = _numbers(one.project for one in spans), _numbers(one.state for one in spans)
+    users, queues = _numbers(span.user for span in spans), _numbers(span.queue for span in spans)
+    projects, states = _numbers(span.project for span in spans), _numbers(span.state for span in spans)
     # unpacked: there are 10,000 of them in a busy week
     bars = [
         (
@@ -121,14 +121,14 @@ def _drawing(
     node_at = _first_places(axis)
     away = [
         [
-            *node_at[one.node],
-            int(one.begin) - base_time,
-            int(one.end or period[1].timestamp()) - base_time,
-            one.state,
-            one.reason,
+            *node_at[outage.node],
+            int(outage.begin) - base_time,
+            int(outage.end or period[1].timestamp()) - base_time,
+            outage.state,
+            outage.reason,
         ]
-        for one in outages
-        if one.node in node_at
+        for outage in outages
+        if outage.node in node_at
     ]
     return {
         "base": base_time,

@@ -185,12 +185,14 @@ def _drawn(course: tuple[PassedState, ...], now: float) -> list[DrawnState]:
     begin, end = course[0].begin, max(now if course[-1].end is None else course[-1].end, course[0].begin + 1)
     scale = _WIDTH / (end - begin)
     drawn = []
-    for one in course:
-        final = one.state in FINAL_STATES
-        until = one.begin if final else (one.end if one.end is not None else now)
-        x, width = (one.begin - begin) * scale, max(3.0 if final else 1.5, (until - one.begin) * scale)
+    for state in course:
+        final = state.state in FINAL_STATES
+        until = state.begin if final else (state.end if state.end is not None else now)
+        x, width = (state.begin - begin) * scale, max(3.0 if final else 1.5, (until - state.begin) * scale)
         place = min(x, _WIDTH - width)
         drawn.append(
-            DrawnState(one.state, one.begin, None if final else until - one.begin, round(place, 2), round(width, 2))
+            DrawnState(
+                state.state, state.begin, None if final else until - state.begin, round(place, 2), round(width, 2)
+            )
         )
     return drawn

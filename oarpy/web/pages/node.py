@@ -87,34 +87,34 @@ def _shared(found: Sequence[ResourceRow]) -> list[tuple[str, str]]:
     """Return the properties that all resources of the node have in common."""
     if not found:
         return []
-    first, *others = (properties_of(one) for one in found)
-    same = {key: value for key, value in first.items() if all(one.get(key) == value for one in others)}
+    first, *others = (properties_of(row) for row in found)
+    same = {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
     return [(key, shown(value)) for key, value in same.items() if key not in _OWN and value not in (None, "")]
 
 
 def _rows(course: Sequence[NodeState], now: float) -> list[dict[str, Any]]:
     return [
         {
-            "state": one.state,
-            "by": one.by,
-            "begin": one.begin,
-            "lasted": (one.end or now) - one.begin,
-            "resources": one.resources,
+            "state": state.state,
+            "by": state.by,
+            "begin": state.begin,
+            "lasted": (state.end or now) - state.begin,
+            "resources": state.resources,
         }
-        for one in reversed(course)
+        for state in reversed(course)
     ][:50]
 
 
 def _drawn(course: Sequence[NodeState], begin: float, end: float, resources_: int) -> list[DrawnSpan]:
     """Return the states as bars as high as their part of the resources, one over the other from the ground."""
     scale, drawn = _WIDTH / (end - begin), []
-    for one in course:
-        first, last = max(one.begin, begin), min(one.end or end, end)
-        height = _HEIGHT * one.resources / max(1, resources_)
-        title = f"{one.state}, {one.resources} resources, {duration(last - first)}"
-        below = 0.0 if one.state == "Alive" else _HEIGHT - height
+    for state in course:
+        first, last = max(state.begin, begin), min(state.end or end, end)
+        height = _HEIGHT * state.resources / max(1, resources_)
+        title = f"{state.state}, {state.resources} resources, {duration(last - first)}"
+        below = 0.0 if state.state == "Alive" else _HEIGHT - height
         width = max(1.0, (last - first) * scale)
         drawn.append(
-            DrawnSpan(one.state, round((first - begin) * scale, 2), round(below, 2), round(width, 2), height, title)
+            DrawnSpan(state.state, round((first - begin) * scale, 2), round(below, 2), round(width, 2), height, title)
         )
     return drawn

@@ -42,5 +42,5 @@ def _described(paths: dict[str, dict[str, dict[str, object]]]) -> Iterator[Opera
                 method.upper(),
                 path,
                 str(told.get("description") or told.get("summary") or "").replace("``", ""),
-                ", ".join(one["name"] for one in parameters) if isinstance(parameters, list) else "",
+                ", ".join(parameter["name"] for parameter in parameters) if isinstance(parameters, list) else "",
             )

@@ -44,24 +44,24 @@ class DependencyGraph:
 
     def __init__(self, jobs: Iterable[ListedJob], relations: Iterable[JobDependency]) -> None:
         self.jobs = {job.job_id: job for job in jobs}
-        self.relations = [one for one in relations if {one.job, one.required} <= self.jobs.keys()]
+        self.relations = [relation for relation in relations if {relation.job, relation.required} <= self.jobs.keys()]
         clusters = self._clustered()
         of_job = {job.job_id: place for place, cluster in enumerate(clusters) for job in cluster.jobs}
         self._clusters = clusters
         self._after: dict[int, dict[int, str]] = defaultdict(dict)
         self._before: dict[int, list[int]] = defaultdict(list)
-        for one in self.relations:
-            early, late = of_job[one.required], of_job[one.job]
+        for relation in self.relations:
+            early, late = of_job[relation.required], of_job[relation.job]
             if late not in self._after[early]:
-                self._after[early][late] = one.outcome
+                self._after[early][late] = relation.outcome
                 self._before[late].append(early)
 
     def _clustered(self) -> list[_Cluster]:
         required: Mapping[int, set[tuple[int, str]]] = defaultdict(set)
         waited: Mapping[int, set[tuple[int, str]]] = defaultdict(set)
-        for one in self.relations:
-            required[one.job].add((one.required, one.outcome))
-            waited[one.required].add((one.job, one.outcome))
+        for relation in self.relations:
+            required[relation.job].add((relation.required, relation.outcome))
+            waited[relation.required].add((relation.job, relation.outcome))
         found: dict[object, list[ListedJob]] = defaultdict(list)
         for number, job in sorted(self.jobs.items()):
             found[job.array_id, job.state, frozenset(required[number]), frozenset(waited[number])].append(job)
@@ -123,7 +123,8 @@ class DependencyGraph:
                 for job in self.jobs.values()
             },
             "dependencies": [
-                {"job_id": one.job, "required": one.required, "outcome": one.outcome or None} for one in self.relations
+                {"job_id": relation.job, "required": relation.required, "outcome": relation.outcome or None}
+                for relation in self.relations
             ],
         }
 

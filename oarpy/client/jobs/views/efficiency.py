@@ -66,10 +66,10 @@ def _job(job: MeasuredJob) -> tuple[str, ...]:
     )
 
 
-def _period(one: MeasuredPeriod) -> tuple[str, ...]:
-    hours = (f"{seconds / 3600:.1f}" for seconds in (one.core_seconds, one.cpu_seconds))
-    parts = _percent(one.cpu_efficiency), _percent(one.memory_efficiency)
-    return (one.day.isoformat(), one.user, one.project, str(one.jobs), *hours, *parts)
+def _period(period: MeasuredPeriod) -> tuple[str, ...]:
+    hours = (f"{seconds / 3600:.1f}" for seconds in (period.core_seconds, period.cpu_seconds))
+    parts = _percent(period.cpu_efficiency), _percent(period.memory_efficiency)
+    return (period.day.isoformat(), period.user, period.project, str(period.jobs), *hours, *parts)
 
 
 def _percent(part: float | None) -> str:

@@ -38,7 +38,7 @@ def failures(session: Session, array_id: int, seen: Look) -> Report[dict[str, Js
         members = job_listing.failed_members(session.connection, array_id)
     if progress is None:
         raise NotFound(f"array {array_id} does not exist", hint="oarstat lists the jobs")
-    may_look = all(session.is_admin or one.user == session.user for one in members)
+    may_look = all(session.is_admin or member.user == session.user for member in members)
     found = grouped(members, last_line if may_look else lambda _: "")
     return TwoForms(lambda: _text(array_id, progress, found, seen), lambda: _document(array_id, progress, found))
 
@@ -76,7 +76,7 @@ def _node(member: FailedMember) -> str:
 
 
 def _text(array_id: int, progress: ArrayProgress, found: Sequence[FailureGroup], seen: Look) -> str:
-    failed = sum(len(one.members) for one in found)
+    failed = sum(len(group.members) for group in found)
     head = f"Array {array_id}: {progress.ended} of {progress.size} ended, {failed} failed.\n"
     if not found:
         return head
@@ -88,8 +88,14 @@ def _text(array_id: int, progress: ArrayProgress, found: Sequence[FailureGroup],
         Column("Last line of stderr", 20),
     )
     rows = tuple(
-        (one.cause, one.node, str(len(one.members)), ids_in_brief([m.array_index for m in one.members]), one.sample)
-        for one in found
+        (
+            group.cause,
+            group.node,
+            str(len(group.members)),
+            ids_in_brief([m.array_index for m in group.members]),
+            group.sample,
+        )
+        for group in found
     )
     again = f"oarsub --resubmit-failed {array_id} submits these again.\n"
     return head + Table(columns, rows).text(seen) + again
@@ -102,12 +108,12 @@ def _document(array_id: int, progress: ArrayProgress, found: Sequence[FailureGro
         "ended": progress.ended,
         "failures": [
             {
-                "cause": one.cause,
-                "node": one.node or None,
-                "jobs": [member.job_id for member in one.members],
-                "indexes": [member.array_index for member in one.members],
-                "last_line": one.sample or None,
+                "cause": group.cause,
+                "node": group.node or None,
+                "jobs": [member.job_id for member in group.members],
+                "indexes": [member.array_index for member in group.members],
+                "last_line": group.sample or None,
             }
-            for one in found
+            for group in found
         ],
     }

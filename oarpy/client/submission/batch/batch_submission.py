@@ -79,7 +79,7 @@ def _drafted(session: Session, batch: Batch, environment: Mapping[str, str]) -> 
 
 
 def _check_size(session: Session, asked: Sequence[Submission]) -> None:
-    jobs, most = sum(one.array_size for one in asked), session.configuration.submission.maximum_array_size
+    jobs, most = sum(submission.array_size for submission in asked), session.configuration.submission.maximum_array_size
     if jobs > most:
         raise UsageError(f"batch of {jobs} jobs", hint=f"at most {most} (maximum_array_size)")
 

@@ -30,7 +30,10 @@ def state_of(
     job: GridJobRow, components: Sequence[GridComponentRow], clusters: Sequence[GridClusterRow], rules: DeadlineRules
 ) -> BrokerState:
     """Return what the core has to know of one job; which of its tries is due is for the caller to add."""
-    known = tuple(GridCluster(one.name, one.procs or 0, one.speed, "evict" in one.abilities) for one in clusters)
+    known = tuple(
+        GridCluster(cluster.name, cluster.procs or 0, cluster.speed, "evict" in cluster.abilities)
+        for cluster in clusters
+    )
     return BrokerState(known, rules, coallocated={job.id: core_job(job, components)})
 
 

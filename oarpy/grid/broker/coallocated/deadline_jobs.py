@@ -176,7 +176,7 @@ class CoallocatedJobs:
         now: float,
     ) -> None:
         """Store what is to be claimed, and begin to do so."""
-        speeds = {one.name: one.speed for one in known}
+        speeds = {row.name: row.speed for row in known}
         walltime = file.job.walltime / min(speeds[name] for name in found.clusters)
         evictions = evictions_of(found, room.due, request_of(file.job, file.components[0], walltime))
 
@@ -246,7 +246,7 @@ def usable(connection: Connection) -> list[GridClusterRow]:
 
 def open_to(rows: Sequence[GridClusterRow], file: GridJobFile) -> list[GridClusterRow]:
     """Return the clusters that are open to the user of a job."""
-    return [one for one in rows if not one.refusal_to(file.job.user)]
+    return [row for row in rows if not row.refusal_to(file.job.user)]
 
 
 def end_parts(connection: Connection, engine: Transactions, file: GridJobFile, reason: str) -> None:

@@ -102,14 +102,14 @@ class NamedJobs:
 
     def _reserved(self, connection: Connection, file: GridJobFile) -> None:
         """Take the job for reserved when all clusters know, or refuse it when one has lost its part before."""
-        lost = next((one for one in file.rows if one.state is GridPartState.ENDED and one.started is None), None)
+        lost = next((row for row in file.rows if row.state is GridPartState.ENDED and row.started is None), None)
         if lost is not None:
             self._refuse(connection, file, f"{lost.cluster}: {lost.message}")
-        elif all(one.state is not GridPartState.COMMITTING for one in file.rows):
+        elif all(row.state is not GridPartState.COMMITTING for row in file.rows):
             broker_jobs.move(connection, [file.job.id], GridJobState.MAPPED, "")
 
     def _started(self, connection: Connection, file: GridJobFile) -> None:
-        starts = [one.started for one in file.rows if one.started is not None]
+        starts = [row.started for row in file.rows if row.started is not None]
         if starts:
             broker_jobs.move(connection, [file.job.id], GridJobState.RUNNING, "", started=min(starts))
         elif after_start(file.parts).act == "over":

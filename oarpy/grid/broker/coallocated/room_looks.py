@@ -94,7 +94,9 @@ class RoomLooks:
         asked = list(dict.fromkeys(jobs.values()))
         patience = _PATIENCE + _PATIENCE_A_REQUEST * len(asked)
         clock, tolerance = self.conversations.clock, self.tolerance
-        open_to = {one.name: [each for each in asked if not one.refusal_to(each.request.user)] for one in clusters}
+        open_to = {
+            cluster.name: [each for each in asked if not cluster.refusal_to(each.request.user)] for cluster in clusters
+        }
         wanted = {name: some for name, some in open_to.items() if some}
         calls = [
             ClusterCall(name, partial(sound, asked=some, clock=clock, tolerance=tolerance), 2 * patience)

@@ -137,7 +137,8 @@ class SlurmCluster:
     def _expected_ends(self, requests: Sequence[PartRequest | str]) -> list[float]:
         listed = self._listed()
         known = [
-            None if isinstance(one, PartRequest) else self._expected(listed.of(one), listed.now) for one in requests
+            None if isinstance(request, PartRequest) else self._expected(listed.of(request), listed.now)
+            for request in requests
         ]
         asked = [
             (scripts.size(one, one.walltime), one.walltime) if isinstance(one, PartRequest) else _alike(listed.of(one))
@@ -199,10 +200,10 @@ class SlurmCluster:
         for one in call.joined:
             plan.place(one.procs, one.walltime, listed.now)
         return [
-            plan.earliest(one.procs, one.walltime, listed.now) + one.walltime
-            if isinstance(one, PartRequest)
-            else self._counted_part(listed.of(one), plan, listed.now)
-            for one in call.requests
+            plan.earliest(request.procs, request.walltime, listed.now) + request.walltime
+            if isinstance(request, PartRequest)
+            else self._counted_part(listed.of(request), plan, listed.now)
+            for request in call.requests
         ]
 
     def _counted_start(self, job: SlurmJob) -> float:

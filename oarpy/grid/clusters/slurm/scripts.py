@@ -78,7 +78,7 @@ def listing(options: str = "--me --states=all") -> str:
 
 def estimates(options: Sequence[Sequence[str]]) -> str:
     """Print for each request what ``sbatch --test-only`` says, on a line that begins with ``=``."""
-    asked = (f"echo = $({join(['sbatch', '--test-only', *one, '--wrap=:'])} 2>&1)" for one in options)
+    asked = (f"echo = $({join(['sbatch', '--test-only', *option, '--wrap=:'])} 2>&1)" for option in options)
     return "\n".join((*asked, ""))
 
 

@@ -246,10 +246,10 @@ class SimulatedCluster:
         for one in call.joined:
             plan.place(one.procs, one.walltime, now)
         return [
-            plan.earliest(one.procs, one.walltime, now) + one.walltime
-            if isinstance(one, PartRequest)
-            else self._end_of(self._parts.get(one), absent, plan)
-            for one in call.requests
+            plan.earliest(request.procs, request.walltime, now) + request.walltime
+            if isinstance(request, PartRequest)
+            else self._end_of(self._parts.get(request), absent, plan)
+            for request in call.requests
         ]
 
     def _estimate_in_turn(self, call: EstimateInTurn) -> list[float]:

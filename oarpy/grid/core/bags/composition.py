@@ -56,7 +56,9 @@ def compose(
     policy: BagPolicy, tasks: int, deadline: Number | None, offers: Sequence[ClusterOffer], strengths: Strengths
 ) -> Composition:
     """Return how many tasks each cluster gets."""
-    earliest = next((end for end in sorted({one.end for one in offers}) if _room(_best(offers, end)) >= tasks), None)
+    earliest = next(
+        (end for end in sorted({offer.end for offer in offers}) if _room(_best(offers, end)) >= tasks), None
+    )
     if earliest is None:
         return Composition(policy, ())
     if policy == "nolb" or (deadline is not None and earliest > deadline):
@@ -100,7 +102,7 @@ def _shares(tasks: int, weights: Sequence[Number]) -> list[Fraction]:
 
 def _by_groups(tasks: int, best: Sequence[ClusterOffer], weights: Sequence[Fraction]) -> list[int]:
     """Share tasks out among groups of offers of one size, then inside each by weight."""
-    sizes = [one.tasks for one in best]
+    sizes = [offer.tasks for offer in best]
     groups = [(size, len(list(group))) for size, group in groupby(sizes)]
     totals = [size * members for size, members in groups]
     counts: list[int] = []
@@ -121,28 +123,28 @@ def _weight(policy: BagPolicy, provider: str, strengths: Strengths) -> Fraction:
 def _best(offers: Iterable[ClusterOffer], by: Number) -> list[ClusterOffer]:
     """Return of each cluster the offer of most tasks among those that end by an instant; the earlier of equal ones."""
     best: dict[str, ClusterOffer] = {}
-    for one in offers:
-        known = best.get(one.provider)
-        if one.end <= by and (known is None or (-one.tasks, one.end) < (-known.tasks, known.end)):
-            best[one.provider] = one
+    for offer in offers:
+        known = best.get(offer.provider)
+        if offer.end <= by and (known is None or (-offer.tasks, offer.end) < (-known.tasks, known.end)):
+            best[offer.provider] = offer
     return list(best.values())
 
 
 def _room(offers: Iterable[ClusterOffer]) -> int:
-    return sum(one.tasks for one in offers)
+    return sum(offer.tasks for offer in offers)
 
 
 def _taken(best: Iterable[ClusterOffer], tasks: int, deadline: Number | None) -> list[ClusterOffer]:
     """Return offers as they are used up: those in time first, the largest of them first; then the others by end."""
 
-    def order(one: ClusterOffer) -> tuple[bool, int, Number, str]:
-        late = deadline is None or one.end > deadline
-        return late, 0 if late else -one.tasks, one.end, one.provider
+    def order(offer: ClusterOffer) -> tuple[bool, int, Number, str]:
+        late = deadline is None or offer.end > deadline
+        return late, 0 if late else -offer.tasks, offer.end, offer.provider
 
     parts = []
-    for one in sorted(best, key=order):
-        here = min(one.tasks, tasks)
+    for offer in sorted(best, key=order):
+        here = min(offer.tasks, tasks)
         tasks -= here
         if here:
-            parts.append(replace(one, tasks=here))
+            parts.append(replace(offer, tasks=here))
     return parts

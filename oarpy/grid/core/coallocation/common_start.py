@@ -65,7 +65,7 @@ def instants_from(providers: Iterable[CoProvider[Hold]], lo: float) -> Iterator[
     """Yield an instant, and those behind it at which a cluster may get more room, rising."""
     yield lo
     last = lo
-    for instant in merge(*(one.timeline.ends(lo) for one in providers)):
+    for instant in merge(*(provider.timeline.ends(lo) for provider in providers)):
         if instant > last:
             yield instant
             last = instant
@@ -79,7 +79,7 @@ def common_place(
     One cluster with room for all comes before several. On several, each gives as much as it has throughout, for as long
     as the slowest of all would take: which ones have a part is not known yet.
     """
-    slowest = request.spread(min(one.speed for one in providers))
+    slowest = request.spread(min(provider.speed for provider in providers))
     for start in instants:
         found = _on_one(providers, request, start) or _on_several(providers, request, start, slowest)
         if found is not None:
@@ -88,11 +88,11 @@ def common_place(
 
 
 def _on_one(providers: Sequence[CoProvider[Hold]], request: ParallelRequest, start: float) -> CommonPlace | None:
-    for one in providers:
-        time = request.alone(one.speed)
-        fits = request.at_most.get(one.name, request.procs) >= request.procs and start + time <= request.end_by
-        if fits and one.timeline.fits(request.procs, start, time):
-            return CommonPlace(start, start + time, {one.name: request.procs})
+    for provider in providers:
+        time = request.alone(provider.speed)
+        fits = request.at_most.get(provider.name, request.procs) >= request.procs and start + time <= request.end_by
+        if fits and provider.timeline.fits(request.procs, start, time):
+            return CommonPlace(start, start + time, {provider.name: request.procs})
     return None
 
 
@@ -100,12 +100,12 @@ def _on_several(
     providers: Sequence[CoProvider[Hold]], request: ParallelRequest, start: float, time: float
 ) -> CommonPlace | None:
     left, parts, speeds = request.procs, {}, []
-    for one in providers:
-        most = min(left, request.at_most.get(one.name, left))
-        here = min(most, one.timeline.free(start, time)) if most else 0
+    for provider in providers:
+        most = min(left, request.at_most.get(provider.name, left))
+        here = min(most, provider.timeline.free(start, time)) if most else 0
         if here:
-            parts[one.name] = here
-            speeds.append(one.speed)
+            parts[provider.name] = here
+            speeds.append(provider.speed)
             left -= here
     if left:
         return None

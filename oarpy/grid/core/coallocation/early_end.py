@@ -50,7 +50,7 @@ class PlannedClusters(Generic[Hold]):
 
     def timeline(self, name: str) -> Processors[Hold]:
         """Return what is free on a cluster."""
-        return next(one.timeline for one in self.providers if one.name == name)
+        return next(provider.timeline for provider in self.providers if provider.name == name)
 
     def hold(self, place: CommonPlace) -> dict[str, Hold]:
         """Hold the parts of a metajob."""
@@ -75,7 +75,9 @@ class PlannedClusters(Generic[Hold]):
                     touched |= old.parts.keys() | metajob.place.parts.keys()
                     moved = True
         if touched:
-            for name in dict.fromkeys([where, *(one.name for one in self.providers if one.name in touched)]):
+            for name in dict.fromkeys(
+                [where, *(provider.name for provider in self.providers if provider.name in touched)]
+            ):
                 self._advance_local(name, now)
 
     def _advance_local(self, name: str, now: float) -> None:
@@ -103,7 +105,7 @@ class PlannedClusters(Generic[Hold]):
 
     def _remapped(self, metajob: Metajob[Hold], lo: float) -> CommonPlace | None:
         """Return the earliest place on all clusters, where it starts before its present end."""
-        by_name = {one.name: one for one in self.providers}
+        by_name = {provider.name: provider for provider in self.providers}
         providers = [by_name[name] for name in in_turn(list(by_name), metajob.first)]
         instants = takewhile(lambda instant: instant < metajob.place.end, instants_from(providers, lo))
         return common_place(providers, metajob.request, instants)

@@ -62,7 +62,7 @@ def _job(context: CallContext, planned: PlannedQueues, request: PartRequest, *, 
 
 def _end_of(planned: PlannedQueues, row: DoorPartRow, ends: dict[int, float]) -> float:
     """Return the end of a part that is not over; an accepted reservation is no job of the queues."""
-    for one in planned.snapshot.reservations:
-        if one.job.id == row.job:
-            return one.end
+    for reservation in planned.snapshot.reservations:
+        if reservation.job.id == row.job:
+            return reservation.end
     return ends[row.job]

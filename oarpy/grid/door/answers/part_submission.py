@@ -84,7 +84,7 @@ def _each(
 ) -> Iterator[tuple[PartRequest, Admitted | OarpyError]]:
     """Take the requests of one user through the submission."""
     site = DatabaseSite(session, datetime.now().astimezone())
-    asked = [_Asked(one, partial(_options, one, _NOTHING), _typed(one, _NOTHING)) for one in requests]
+    asked = [_Asked(request, partial(_options, request, _NOTHING), _typed(request, _NOTHING)) for request in requests]
     return zip(requests, _admitted_each(grant, session, asked, site, counted=False), strict=True)
 
 
@@ -210,8 +210,8 @@ def _submitted(grant: GrantRow, session: Session, parts: Sequence[GridPart]) -> 
                 _check_is_one(one)
         except REFUSALS as error:
             outcomes[place] = error
-    stored = iter(_stored(session, [one for one in outcomes if isinstance(one, Admitted)]))
-    return [next(stored) if isinstance(one, Admitted) else one for one in outcomes]
+    stored = iter(_stored(session, [outcome for outcome in outcomes if isinstance(outcome, Admitted)]))
+    return [next(stored) if isinstance(outcome, Admitted) else outcome for outcome in outcomes]
 
 
 def _stored(session: Session, found: Sequence[Admitted]) -> list[int | OarpyError]:

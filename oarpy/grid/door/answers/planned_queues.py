@@ -81,7 +81,11 @@ def admitted(context: CallContext, request: PartRequest) -> Admitted:
 def admit_all(context: CallContext, requests: Iterable[PartRequest]) -> None:
     """Let the rules look at many requests at once, as far as they have not said anything lately."""
     known, since = _memory(context).admitted, time.monotonic() - _ADMITTED_FOR
-    unknown = [one for one in dict.fromkeys(requests) if one not in known or known[one][0] < since]
+    unknown = [
+        wanted_request
+        for wanted_request in dict.fromkeys(requests)
+        if wanted_request not in known or known[wanted_request][0] < since
+    ]
     if len(unknown) < _TOGETHER:
         return
     if len(known) > _MOST_ADMITTED:

@@ -26,7 +26,7 @@ class BagsWorld(PromisedWorld[EstimatingClusterEntry, BagsJobEntry]):
     """Everybody is placed beside all that is held; an early end lets others come forward, as their bags need it."""
 
     def __init__(self, scenario: PromisedScenario[EstimatingClusterEntry, BagsJobEntry]) -> None:
-        self._profiled = any(one.estimates == "predicted" for one in scenario.clusters)
+        self._profiled = any(cluster.estimates == "predicted" for cluster in scenario.clusters)
         super().__init__(scenario)
         self._rules: BagsRules = scenario.rules
         self._profiles = {name: Profile(one.procs) for name, one in self.clusters.items()}

@@ -57,7 +57,7 @@ class FlexcoWorld(PromisedWorld[ClusterEntry, FlexcoJobEntry]):
         job = self.jobs[number]
         first = self.names[self._turn % len(self.names)]
         self._turn += 1
-        by_name = {one.name: one for one in self._providers}
+        by_name = {provider.name: provider for provider in self._providers}
         providers = [by_name[name] for name in in_turn(self.names, first)]
         ready = -inf if job.ready is UNSET or job.ready is None else job.ready
         request = ParallelRequest(job.size, job.planned, job.overhead or 0, job.at_most or {})
@@ -75,7 +75,7 @@ class FlexcoWorld(PromisedWorld[ClusterEntry, FlexcoJobEntry]):
         if job.cluster is not UNSET:
             self._local[job.cluster][:] = [one for one in self._local[job.cluster] if one.id != number]
         else:
-            self._metajobs[:] = [one for one in self._metajobs if one.id != number]
+            self._metajobs[:] = [metajob for metajob in self._metajobs if metajob.id != number]
         speeds = [self.clusters[name].speed for name in place.parts]
         long = job.length if len(speeds) == 1 else job.length * (1 + (job.overhead or 0))
         self.start(Run(number, place.parts, now, place.end, now + long / min(speeds)))

@@ -66,7 +66,7 @@ class OffersWorld(PromisedWorld[ClusterEntry, OffersJobEntry]):
         self._counts[number] = {name: by_name[name].tasks for name in self.names if name in by_name}
         for name, count in self._counts[number].items():
             end = by_name[name].end
-            offered = max(one.tasks for one in offers if one.provider == name and one.end == end)
+            offered = max(offer.tasks for offer in offers if offer.provider == name and offer.end == end)
             new = DeadlineJob(number, self._tasks(number, name, count), float(end), submitted=job.submit)
             self._take_in(name, new, offered, now)
 

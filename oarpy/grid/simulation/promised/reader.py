@@ -97,7 +97,7 @@ def _check_job(owner: str, job: JobEntry, clusters: Clusters) -> None:
 
 
 def _check_size(owner: str, job: JobEntry, clusters: Sequence[ClusterEntry]) -> None:
-    largest = max(one.procs for one in clusters)
+    largest = max(cluster.procs for cluster in clusters)
     if job.size > largest:
         refuse(owner, "procs", job.size, f"is more than there is where it may run, {largest}", "ask for less")
 
@@ -182,6 +182,6 @@ def _check_bag(owner: str, job: Any, clusters: Clusters, shares: Sequence[int]) 
         refuse(owner, "tasks", None, "is missing", "give a whole number, or a cluster")
     check_count(owner, "tasks", job.tasks, _MOST)
     _check_size(owner, job, list(clusters.values()))
-    able = sum(one.procs >= job.size for one in clusters.values())
+    able = sum(cluster.procs >= job.size for cluster in clusters.values())
     if able * -(-job.tasks * max(shares, default=0) // 100) < job.tasks:
         refuse(owner, "tasks", job.tasks, "are more than shares let clusters offer", "give a share of 100")

@@ -71,7 +71,7 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
 
     def __init__(self, scenario: PromisedScenario[Cluster, Job]) -> None:
         self.scenario = scenario
-        self.jobs, self.clusters = scenario.jobs, {one.name: one for one in scenario.clusters}
+        self.jobs, self.clusters = scenario.jobs, {cluster.name: cluster for cluster in scenario.clusters}
         self.names = list(self.clusters)
         self.agenda: list[Happening] = []
         self.courses = [Course() for _ in self.jobs]

@@ -67,12 +67,12 @@ class Signalling(Part):
         with connection.transaction():
             execution.signals_done(connection, sent)
 
-    def _send(self, one: SignalRow, nodes: Sequence[str], channels: Channels) -> bool:
+    def _send(self, row: SignalRow, nodes: Sequence[str], channels: Channels) -> bool:
         """Send a signal to the nodes that have not got it; return whether all of them have now."""
-        wanted = nodes[1:] if one.elsewhere else nodes
-        sent = self.signalled[one.request]
+        wanted = nodes[1:] if row.elsewhere else nodes
+        sent = self.signalled[row.request]
         for node in wanted:
-            if node not in sent and channels.send(node, Signal((JobKey(one.job, one.attempt),), one.signal)):
+            if node not in sent and channels.send(node, Signal((JobKey(row.job, row.attempt),), row.signal)):
                 sent.add(node)
         return sent.issuperset(wanted)
 

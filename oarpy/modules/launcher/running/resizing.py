@@ -201,7 +201,9 @@ class Resizes(Part):
         )
 
     def _places(self, job: Launch, resources: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
-        nodes = dict.fromkeys(str(one["network_address"]) for one in resources if one["type"] == DEFAULT_TYPE)
+        nodes = dict.fromkeys(
+            str(resource["network_address"]) for resource in resources if resource["type"] == DEFAULT_TYPE
+        )
         return self._hosts.of(job.types, nodes)
 
     def _fails(self, change: _Change) -> bool:
@@ -232,7 +234,7 @@ class Resizes(Part):
                 progress.silent[node] = progress.details.get(node, "no answer")
                 continue
             due = moment - progress.told.get(node, float("-inf")) >= _REPEAT
-            if due and all(channels.send(node, one) for one in self._orders(change, node)):
+            if due and all(channels.send(node, order) for order in self._orders(change, node)):
                 progress.told[node] = moment
         return all(node in progress.silent for node in waiting)
 

@@ -116,13 +116,13 @@ class Programs(Generic[Key]):
             os.close(one.handle)
         self._running.clear()
 
-    def _judge(self, one: _Process, late: bool) -> ProgramEnd:
-        one.said.seek(0, os.SEEK_END)
-        one.said.seek(max(0, one.said.tell() - _KEPT))
-        text = one.said.read(_KEPT).decode(errors="replace").replace("\0", "").strip()
+    def _judge(self, process: _Process, late: bool) -> ProgramEnd:
+        process.said.seek(0, os.SEEK_END)
+        process.said.seek(max(0, process.said.tell() - _KEPT))
+        text = process.said.read(_KEPT).decode(errors="replace").replace("\0", "").strip()
         if late:
             return ProgramEnd(TIMEOUT, f"took more than {self.timeout:g} s: {text}".removesuffix(": "))
-        status = one.process.returncode
+        status = process.process.returncode
         if status == 0:
             return ProgramEnd(OK, "")
         how = f"exit status {status}" if status > 0 else f"signal {-status}"
