@@ -182,6 +182,27 @@ def test_what_is_the_site_s_stays(live_dsn: str) -> None:
     assert (ours, kept, triggers) == ((16, "of the site"), ("red", 7, "ann"), [("jobs",)])
 
 
+@pytest.mark.parametrize("dump", ["cluster_at_0064", "cluster_at_0076"])
+def test_who_could_read_a_view_still_can(empty_dsn: str, dump: str) -> None:
+    """A view that is made anew, once or again, by a revision or after the tables, is read by the same roles."""
+    readers = """
+        SELECT c.oid::regclass::text FROM pg_class c
+        WHERE c.relkind = 'v' AND has_table_privilege('pg_monitor', c.oid, 'SELECT')
+    """
+    with psycopg.connect(empty_dsn) as connection:
+        connection.execute(dumped(dump))
+        # a role that every server has; roles belong to the whole server, which other tests share
+        for name in ("oar_report", "oar_all", "oar_compat"):
+            connection.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {name} TO pg_monitor")
+        before = {row for row in connection.execute(readers).fetchall() if row[0].startswith("oar_")}
+    migrations.upgrade(empty_dsn)
+    with psycopg.connect(empty_dsn) as connection:
+        assert before <= set(connection.execute(readers).fetchall())
+    migrations.downgrade(empty_dsn, BASELINE)
+    with psycopg.connect(empty_dsn) as connection:
+        assert before <= set(connection.execute(readers).fetchall())
+
+
 LIVE = {
     3: ("node1", "Running"),
     4: ("node2", "Suspended"),

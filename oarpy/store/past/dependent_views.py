@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from psycopg.sql import SQL, Identifier, Literal
 
@@ -87,8 +87,13 @@ class DependentViews:
         for view in reversed(views):
             self._connection.execute(SQL("DROP VIEW {}").format(view.identifier()))
         # what is put away since before is not there now, so nothing of this reads it
-        there = {(view.schema, view.name): view for view in views}
+        there = {(view.schema, view.name): self._with_former_readers(view) for view in views}
         self._stored = there | {key: view for key, view in self._stored.items() if key not in there}
+
+    def _with_former_readers(self, view: StoredView) -> StoredView:
+        """Let those read a view that a revision has made anew who could read the one before it."""
+        former = self._stored.get((view.schema, view.name), view)
+        return replace(view, readers=tuple(dict.fromkeys((*former.readers, *view.readers))))
 
     def put_back(self) -> None:
         """Make them again, if what they read is still there; one that a revision has made meanwhile stays as it is."""
