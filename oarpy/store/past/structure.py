@@ -31,6 +31,14 @@ _COLUMNS = """
     WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
 
+# Columns of the past whose comment is not that of the live one, which is as it is.
+_COMMENTS = """
+    SELECT l.attname, col_description(l.attrelid, l.attnum)
+    FROM pg_attribute l JOIN pg_attribute p ON p.attname = l.attname AND p.attrelid = to_regclass(%s)
+    WHERE l.attrelid = to_regclass(%s) AND l.attnum > 0 AND NOT l.attisdropped
+      AND col_description(l.attrelid, l.attnum) IS DISTINCT FROM col_description(p.attrelid, p.attnum)
+"""
+
 # Indexes by which ended jobs are found. Those of live rows are of no use in the past.
 _INDEXES = """
     SELECT i.relname, x.indisunique, (
@@ -116,6 +124,9 @@ def _follow(connection: Connection, table: FiledTable) -> bool:
         connection.execute(SQL("DROP VIEW {} CASCADE").format(Identifier("oar_all", table.name)))
     for step in steps:
         connection.execute(SQL("ALTER TABLE {} {}").format(table.past(), step))
+    for name, comment in connection.execute(_COMMENTS, [_of("oar_past", table), _of("public", table)]).fetchall():
+        column = Identifier("oar_past", table.name, name)
+        connection.execute(SQL("COMMENT ON COLUMN {} IS {}").format(column, Literal(comment)))
     for name, unique, columns in connection.execute(_INDEXES, [_of("public", table)]).fetchall():
         _add_index(connection, table, name, columns, unique=unique)
     if dropped or len(viewed) != len(table.columns) + 1:
