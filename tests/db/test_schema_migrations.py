@@ -20,6 +20,7 @@ from oarpy.model.errors import OarpyError
 from oarpy.model.reasons import words
 from oarpy.modules.accounting import account
 from oarpy.store.passes import verdict_history
+from oarpy.store.past.dependent_views import DependentViews
 from oarpy.store.schema import migrations
 from oarpy.store.schema.checks.catalog import describe
 from oarpy.store.schema.checks.check import check
@@ -201,6 +202,71 @@ def test_who_could_read_a_view_still_can(empty_dsn: str, dump: str) -> None:
     migrations.downgrade(empty_dsn, BASELINE)
     with psycopg.connect(empty_dsn) as connection:
         assert before <= set(connection.execute(readers).fetchall())
+
+
+OF_AN_ANALYST = """
+    CREATE SCHEMA ana;
+    CREATE VIEW ana.v WITH (security_barrier) AS SELECT job_id, user_name FROM oar_report.jobs;
+    GRANT SELECT (job_id) ON ana.v, oar_report.jobs TO pg_monitor;
+    ALTER VIEW ana.v OWNER TO pg_read_all_data
+"""
+RIGHTS = """
+    SELECT reloptions, pg_get_userbyid(relowner), has_column_privilege('pg_monitor', oid, 'job_id', 'SELECT'),
+        has_column_privilege('pg_monitor', oid, 'user_name', 'SELECT'), has_column_privilege('pg_monitor',
+        'oar_report.jobs', 'job_id', 'SELECT'), has_table_privilege('pg_monitor', 'oar_report.jobs', 'SELECT')
+    FROM pg_class WHERE oid = 'ana.v'::regclass
+"""
+
+
+def test_a_view_of_the_site_keeps_owner_options_and_readers_of_columns(live_dsn: str) -> None:
+    with psycopg.connect(live_dsn) as connection:
+        connection.execute(OF_AN_ANALYST)
+    migrations.upgrade(live_dsn)
+    with psycopg.connect(live_dsn) as connection:
+        kept = connection.execute(RIGHTS).fetchone()
+    assert kept == (["security_barrier=true"], "pg_read_all_data", True, False, True, False)
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        ("CREATE MATERIALIZED VIEW mv AS SELECT job_id FROM oar_report.jobs", "materialized view mv depends on"),
+        (
+            "CREATE FUNCTION f() RETURNS SETOF oar_report.jobs LANGUAGE sql AS 'SELECT * FROM oar_report.jobs'",
+            r"function f\(\) depends on type",
+        ),
+        ("CREATE VIEW v AS SELECT during FROM assigned_resources", "view v depends on column"),
+        ("CREATE SCHEMA oarpy_wanted", "schema oarpy_wanted is there"),
+    ],
+)
+def test_what_stands_in_the_way_is_named_and_nothing_changed(older_dsn: str, statement: str, named: str) -> None:
+    with psycopg.connect(older_dsn) as connection:
+        connection.execute(statement)
+    with pytest.raises(OarpyError, match=named) as refused:
+        migrations.upgrade(older_dsn)
+    assert refused.value.hint == "drop it, upgrade, make it again"
+    assert migrations.current(older_dsn) == OLDEST
+
+
+def test_a_view_of_another_role_is_named(dsn: str) -> None:
+    with psycopg.connect(dsn) as connection:
+        connection.execute("CREATE VIEW v AS SELECT * FROM oar_compat.moldable_job_descriptions")
+        connection.execute("CREATE VIEW last AS SELECT * FROM v")
+        connection.execute("ALTER VIEW last OWNER TO pg_read_all_data; SET LOCAL ROLE pg_monitor")
+        with pytest.raises(
+            OarpyError, match=r"view public\.last must be made anew, and belongs to role pg_read_all_data"
+        ):
+            DependentViews(connection).put_away()
+
+
+def test_columns_of_the_past_are_described_as_the_live_ones(live_dsn: str) -> None:
+    migrations.upgrade(live_dsn)
+    with psycopg.connect(live_dsn) as connection:
+        live = {relation.name: relation for relation in describe(connection)}
+        past = {relation.name: relation for relation in describe(connection, "oar_past") if relation.name in live}
+    assert {(table, column.name, column.comment) for table in past for column in live[table].columns} <= {
+        (table, column.name, column.comment) for table in past for column in past[table].columns
+    }
 
 
 LIVE = {

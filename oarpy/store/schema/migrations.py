@@ -12,11 +12,13 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from psycopg.errors import DependentObjectsStillExist, FeatureNotSupported
 from sqlalchemy import Connection, NullPool, create_engine, text
+from sqlalchemy.exc import DBAPIError
 
 from oarpy.model.errors import NotFound, OarpyError
 from oarpy.store.database import connect
-from oarpy.store.past.dependent_views import DependentViews
+from oarpy.store.past.dependent_views import ANEW, DependentViews
 from oarpy.store.schema import older_databases
 from oarpy.store.schema.statements import driver_of
 
@@ -120,7 +122,7 @@ def connected(dsn: str) -> Iterator[Connection]:
 
 @contextmanager
 def _migrating(dsn: str) -> Iterator[tuple[Connection, Config]]:
-    with connected(dsn) as connection:
+    with connected(dsn) as connection, _naming_what_depends():
         _take_turn(connection)
         # until the end of the transaction, rows that are part of a version may change
         connection.execute(text("SELECT set_config('oarpy.migrating', 'yes', true)"))
@@ -129,6 +131,19 @@ def _migrating(dsn: str) -> Iterator[tuple[Connection, Config]]:
         config.attributes["connection"] = connection
         config.attributes["views"] = DependentViews(driver_of(connection))
         yield connection, config
+
+
+@contextmanager
+def _naming_what_depends() -> Iterator[None]:
+    """Say in one line what of the site depends on something that must go or change, which the server then refuses."""
+    try:
+        yield
+    except (psycopg.Error, DBAPIError) as error:
+        refused = error.orig if isinstance(error, DBAPIError) else error
+        # the server has no other name for a column that a view reads and whose type is to change
+        if not isinstance(refused, DependentObjectsStillExist | FeatureNotSupported) or not refused.diag.message_detail:
+            raise
+        raise OarpyError(refused.diag.message_detail.splitlines()[0], hint=ANEW) from error
 
 
 def _take_turn(connection: Connection) -> None:

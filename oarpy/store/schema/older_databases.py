@@ -13,12 +13,14 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TypeAlias
 
+from psycopg.errors import DuplicateSchema
 from psycopg.sql import SQL, Composable, Identifier, Literal
 from sqlalchemy import Connection, delete, tuple_
 from sqlalchemy.dialects.postgresql import insert
 
+from oarpy.model.errors import OarpyError
 from oarpy.store.database import Connection as DriverConnection
-from oarpy.store.past.dependent_views import DependentViews
+from oarpy.store.past.dependent_views import ANEW, DependentViews
 from oarpy.store.schema.checks.catalog import ColumnDescription, Relation, describe
 from oarpy.store.schema.statements import driver_of, follow, make_all, names
 from oarpy.store.schema.tables import LOOKUP_ROWS, TABLES
@@ -70,7 +72,10 @@ def _wanted(connection: Connection) -> Tables:
     """Return what the server makes of the description."""
     driver = driver_of(connection)
     schema = Identifier(_WANTED)
-    driver.execute(SQL("CREATE SCHEMA {0}; SET LOCAL search_path TO {0}, public").format(schema))
+    try:
+        driver.execute(SQL("CREATE SCHEMA {0}; SET LOCAL search_path TO {0}, public").format(schema))
+    except DuplicateSchema:
+        raise OarpyError(f"schema {_WANTED} is there, whose name the upgrade needs for itself", hint=ANEW) from None
     for table in TABLES:
         table.create(connection, checkfirst=False)
     found = {relation.name: relation for relation in describe(driver, _WANTED)}
