@@ -97,7 +97,7 @@ def main(arguments: list[str]) -> int:
     """Run the suite, with extra arguments for pytest; exit status 1 when anything failed."""
     if arguments[:1] == ["--quick"]:
         os.environ["OARPY_QUICK_TESTS"] = "1"
-        title = "tests without a database or a server, with a twentieth of the random examples"
+        title = "tests without a database or a server, with a fiftieth of the random examples"
         total = run(title, *QUICK, *arguments[1:], workers=QUICK_WORKERS)
     else:
         total = run("every test, on the embedded PostgreSQL", *arguments)

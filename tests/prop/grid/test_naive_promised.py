@@ -32,6 +32,7 @@ def different(system: str, seed: int) -> str | None:
     return "\n".join(json.dumps(one) for one in (file, found, expected))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("system", list(NAIVE_WORLDS))
 def test_scenarios_come_out_as_in_the_naive_world(system: str) -> None:
     for seed in range(examples(150)):

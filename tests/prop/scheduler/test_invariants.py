@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import combinations, pairwise
 from math import inf
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -85,6 +86,7 @@ def test_the_order_of_the_lists_changes_nothing(snapshot: Snapshot, draw: object
     assert plan(replace(snapshot, waiting=tuple(shuffled))).by_job() == plan(snapshot).by_job()
 
 
+@pytest.mark.long
 @given(snapshots())
 @settings(max_examples=examples(80), deadline=None)
 def test_shortcuts_change_nothing(snapshot: Snapshot) -> None:

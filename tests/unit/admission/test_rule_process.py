@@ -177,6 +177,7 @@ def test_a_rule_is_told_that_it_took_too_long_when_its_question_did() -> None:
     assert_others_go_on()
 
 
+@pytest.mark.long
 def test_a_rule_cannot_put_off_its_end_by_asking() -> None:
     text = ESCAPED + "signals = system['sys'].modules['signal']\nsignals.signal(14, signals.SIG_IGN)\n"
     assert "it ran longer than 0.2 s" in refusal(text + "while True: site.queue('x')", RuleLimits(seconds=0.2))

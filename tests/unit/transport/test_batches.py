@@ -53,6 +53,7 @@ def test_a_specification_of_nobody_is_malformed(job: object) -> None:
         decode_command(json.dumps(line).encode())
 
 
+@pytest.mark.long
 def test_large_specifications_are_sent_one_after_the_other() -> None:
     jobs = tuple(spec(job, environment={"LARGE": f"{job}" + "x" * 300_000}) for job in range(240))
     assert len(encode_command(Start(jobs))) > MAXIMUM_LINE
@@ -66,6 +67,7 @@ def test_large_specifications_are_sent_one_after_the_other() -> None:
     assert {one.incarnation for one in starts if isinstance(one, Start)} == {"life"}
 
 
+@pytest.mark.long
 def test_a_specification_that_no_line_holds_is_refused_by_name() -> None:
     large = spec(2, environment={"LARGE": "x" * MAXIMUM_LINE})
     lines, refusals = command_lines(Start((spec(1), large, spec(3))))
