@@ -166,7 +166,7 @@ class SnapshotReader:
         """Return what a pass at ``now`` (epoch seconds) has to know. The caller opened a transaction.
 
         With ``only_places`` what has no part in placing jobs is left out: walltimes, what is amended, which nodes rest.
-        ``without`` are runs of ids of waiting jobs that are left out, too.
+        ``without`` are runs of ids of waiting jobs that are left out, too: then nobody has a turn.
         """
         self._forget_others(connection)
         self._refresh_platform(connection, now)
@@ -212,7 +212,7 @@ class SnapshotReader:
             priorities=self._history.read(connection, now, queues, self._platform),
             besteffort_minimum_life=self._configuration.scheduler.besteffort_minimum_life,
             consumables=self._consumables,
-            ration=self._rations.current(jobs) if only_places else self._rations.next(jobs),
+            ration=self._rations.current(jobs) if only_places or without else self._rations.next(jobs),
             show_instant=local_instant,
             rules=self._rules,
             reservations=reservations,

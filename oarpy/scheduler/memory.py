@@ -24,6 +24,8 @@ PERIOD = 1.0
 """Least seconds between two passes over the whole of a longer queue."""
 SHARE = 4
 """Such passes are also so many times their own duration apart, with what they read and write."""
+LONGEST = 15.0
+"""Seconds of reading and writing that count at most."""
 
 
 class Memory:
@@ -115,9 +117,14 @@ class Memory:
         self._due, self._puts_off = now + max(PERIOD, SHARE * seconds), True
 
     def lasted(self, seconds: float) -> None:
-        """Note that the last pass took ``seconds``, with what it read and wrote: of a long queue that is most of it."""
+        """Note that the last pass took ``seconds``, with what it read and wrote: of a long queue that is most of it.
+
+        A pass that stood still, for a lock or a machine that did not answer, does not put off the next plan for long.
+        """
         if self._puts_off:
-            self._put_off(self._clock(), seconds)
+            due = self._due
+            self._put_off(self._clock(), min(seconds, LONGEST))
+            self._due = max(due, self._due)
 
     def owed(self, made: Plan) -> float | None:
         """Return in how many seconds the jobs that ``made`` leaves out are to be planned, None when there are none."""

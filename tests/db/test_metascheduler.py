@@ -532,6 +532,18 @@ def test_passes_between_two_plans_of_the_whole_queue_read_the_heads_of_large_arr
     assert cluster.states(jobs[24:30]) == ["Hold", "Waiting", "toLaunch", "toLaunch", "toLaunch", "Waiting"]
 
 
+def test_heads_of_large_arrays_that_do_not_fit_into_a_pass_take_nobodys_turn(connection: Connection) -> None:
+    cluster = SmallCluster(connection, with_settings(scheduler={"jobs_per_user": 4}))
+    cluster.add_nodes("n1", "n2")
+    cluster.submit("/core=4")
+    cluster.plan()
+    jobs = cluster.submit_array(array_tails.LEAST + 100)
+    cluster.scheduler._memory = Memory(lambda: 0.0)  # the whole queue is planned once
+    for turn in (1, 2, 3):
+        cluster.plan()
+        assert cluster.scheduler._reader._rations._last == jobs[2 * turn - 1]
+
+
 def test_a_small_job_behind_a_large_array_starts_where_the_array_cannot(cluster: SmallCluster) -> None:
     cluster.submit("/core=1,walltime=10:0:0")
     cluster.submit_array(array_tails.LEAST + 100, "/core=2,walltime=0:10:0")

@@ -366,6 +366,10 @@ def test_a_script_is_here_or_in_the_path_or_on_the_nodes(
         assert "Warning" not in oarsub(*words).out
     assert "Warning: 'a.sh' is here, but not in PATH: the job needs ./a.sh" in oarsub("a.sh").out
     assert oarsub("./b.sh").status == oarsub("c.sh").status == 2
+    assert oarsub.job_id("./b.sh || true")
+    assert "Warning: there is no file '/none/c.sh' on this host" in oarsub("/none/c.sh 1").out
+    monkeypatch.setenv("PATH", f".:{os.environ['PATH']}")
+    assert "Warning" not in oarsub("a.sh").out
 
 
 def test_options_behind_the_only_word_are_those_of_oarsub(connection: Connection, oarsub: Submitter) -> None:

@@ -171,6 +171,17 @@ def test_an_offer_to_a_reservation_that_stands_moves_it_and_makes_no_other(
     assert (again.status, f"was accepted as job {job}" in again.err) == (1, True)
 
 
+def test_an_offer_that_is_refused_can_be_taken_again(answered: Submitter) -> None:
+    job = str(answered.job_id("-r", in_hours(2), "--slack", "1h", "-l", ALL, "date"))
+    other = in_hours(6)
+    answered.job_id("-r", other, "-l", ALL, "date")
+    refused = answered(job, "--from", other, "--until", in_hours(7.1), command="oarwindow")
+    (number, start, *_), *_ = offers(refused.out)
+    answered.job_id("-r", start.replace("_", " "), "-l", ALL, "date")
+    assert answered("--accept", number).status == 3
+    assert (answered("--accept", number).status, window(answered, job)["state"]) == (3, "movable")
+
+
 def test_a_refused_change_neither_fixes_a_reservation_nor_lets_a_strict_one_move(answered: Submitter) -> None:
     begin, other = in_hours(2), in_hours(6)
     movable = str(answered.job_id("-r", begin, "--slack", "1h", "-l", ALL, "date"))

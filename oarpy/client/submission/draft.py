@@ -122,15 +122,17 @@ def _check_script(options: Options, caller: Submitter) -> list[str]:
     """Refuse a command that looks like a script and is none; return the warning about one that is not found as it is.
 
     A name without a slash is looked for in the folders of PATH, as the shell on the node does. With ``-d`` the
-    directory may be one of the nodes alone.
+    directory may be one of the nodes alone, an absolute path may be there alone too, and ``||`` expects a failure.
     """
     name = next(iter(options.command.split(None, 1)), "")
-    if "directory" in options.texts or not _SCRIPT_NAME.fullmatch(name):
+    if "directory" in options.texts or "||" in options.command or not _SCRIPT_NAME.fullmatch(name):
         return []
     if "/" not in name:
         folders = caller.environment.get("PATH", "").split(":")
-        if any(_is_there(f"{folder}/{name}") for folder in folders if folder.startswith("/")):
+        if any(_is_there(os.path.join(folder, name)) for folder in folders):  # an empty one is the directory
             return []
+    if name.startswith("/"):
+        return [] if _is_there(name) else [f"Warning: there is no file '{short(name)}' on this host"]
     if not _is_there(name):
         raise UsageError(
             f"there is no file '{short(name)}' here",

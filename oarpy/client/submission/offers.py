@@ -8,7 +8,7 @@ from oarpy.client.jobs.running.windows import WindowChange, change
 from oarpy.client.session import Session
 from oarpy.client.submission import job_keys
 from oarpy.client.submission.submission import Submitted, as_submitted, message, readmitted, store, unscheduled
-from oarpy.model.errors import NotAllowed, NotFound, OarpyError
+from oarpy.model.errors import NotAllowed, NotFound, OarpyError, Unreachable
 from oarpy.model.request import ResourceRequest
 from oarpy.model.submission import Submission
 from oarpy.store.jobs import windows
@@ -27,7 +27,9 @@ def accept(session: Session, number: int, timeout: float) -> Submitted:
     """
     with session.connection.transaction():
         offer = _claimed(session, number)
-        if not offer.stands:
+        if offer.stands:
+            windows.take_offer(session.connection, number, offer.job)
+        else:
             found = readmitted(session, {**offer.request, "queue": offer.queue}, _changes(session, offer))
             pairs = job_keys.key_pairs(found.submission, offer.environment)
             job_ids = store(session, found, message(found))
@@ -36,10 +38,22 @@ def accept(session: Session, number: int, timeout: float) -> Submitted:
     if not offer.stands:
         job_keys.hand_out(session, found.submission, job_ids, pairs)
         return as_submitted(found, job_ids, unscheduled(session))
-    place = WindowChange(offer.start.timestamp(), offer.end.timestamp())
-    change(session, offer.job, place, timeout)
-    windows.take_offer(session.connection, number, offer.job)
+    _move(session, number, offer, timeout)
     return Submitted((offer.job,), is_array=False, reservation=offer.start)
+
+
+def _move(session: Session, number: int, offer: OfferedPlace, timeout: float) -> None:
+    """Ask for the offered start of a reservation that stands; an offer that is refused can be taken again.
+
+    Without an answer, the reservation may still move there: then the offer stays taken.
+    """
+    try:
+        change(session, offer.job, WindowChange(offer.start.timestamp(), offer.end.timestamp()), timeout)
+    except Unreachable:
+        raise
+    except OarpyError:
+        windows.take_offer(session.connection, number, None)
+        raise
 
 
 def _claimed(session: Session, number: int) -> OfferedPlace:

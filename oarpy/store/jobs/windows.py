@@ -120,8 +120,8 @@ def claim_offer(connection: Connection, number: int) -> OfferedPlace | None:
     return None if row is None else OfferedPlace(*row)
 
 
-def take_offer(connection: Connection, number: int, job: int) -> None:
-    """Note which job came of an offer."""
+def take_offer(connection: Connection, number: int, job: int | None) -> None:
+    """Note which job came of an offer; None: none did, and it can be taken again."""
     connection.execute(_TAKEN, [job, number])
 
 

@@ -63,6 +63,15 @@ def test_a_best_effort_job_does_not_go_on_where_another_starts() -> None:
     assert ([one.job for one in made.starts], made.resumed) == ([], (9,))
 
 
+def test_a_best_effort_job_does_not_go_on_in_a_block_that_another_gets() -> None:
+    cheap = structs.replace(suspended(9, "2", 50, types="besteffort"), resuming=True, levels=("network_address",))
+    other = job(1, "/network_address=1/core=1", 10)
+    made = decide(snapshot_of((cheap, other), exclusive_levels=("network_address",)))
+    assert ([one.job for one in made.starts], made.resumed) == ([1], ())
+    made = decide(snapshot_of((cheap, other)))
+    assert ([one.job for one in made.starts], made.resumed) == ([1], (9,))
+
+
 def test_an_inner_job_goes_on_inside_its_container_or_not_at_all() -> None:
     inner = suspended(9, "1", 50, types="inner=c")
     assert resumptions(inner, running(8, "1-2", 0, 60, types="container=c")) == (Resumption(9, 0),)
