@@ -130,8 +130,8 @@ MUTANTS = (
         "a start that a killed agent only claimed is not sent again",
         "e64ffb46",
         _LAUNCHER + "recording.py",
-        "if one.state != CLAIMED and _is_current(one.key, current)]",
-        "if _is_current(one.key, current)]",
+        "if job.state != CLAIMED and _is_current(job.key, current)]",
+        "if _is_current(job.key, current)]",
     ),
     Mutant(
         "a node that lost its memory starts a job a second time",
