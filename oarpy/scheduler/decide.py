@@ -17,13 +17,10 @@ Best-effort jobs give way in steps 1, 3 and 4, by one rule (:mod:`~oarpy.schedul
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from operator import or_
 
 from oarpy.model.reasons import Reason, Why
-from oarpy.scheduler.gantt.exclusive_levels import Blocks
 from oarpy.scheduler.memory import Memory, next_start
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.placing import PlacingOutcome
@@ -33,9 +30,9 @@ from oarpy.scheduler.rules.amendments import NOTHING_AMENDED, Amended, amended
 from oarpy.scheduler.rules.dates import next_lapse, next_start_asked
 from oarpy.scheduler.rules.energy import PowerOrders, once_awake, power_for
 from oarpy.scheduler.rules.reservations import Due, JobStart, due_reservations, whole_again
-from oarpy.scheduler.rules.suspended_jobs import Resumption, resumed
+from oarpy.scheduler.rules.suspended_jobs import Resumption, going_on, resumed
 from oarpy.scheduler.rules.walltime_changes import WalltimeAnswers, answered
-from oarpy.scheduler.snapshot import HoldingJob, PartId, Reservation, Snapshot
+from oarpy.scheduler.snapshot import PartId, Reservation, Snapshot
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.scheduler.windows.window_pass import NO_ANSWERS, WindowAnswers, within_windows
 
@@ -139,7 +136,7 @@ def decide(
             *sorted_out.lapsed,
         ),
         tuple(job for job in victims if not isinstance(job, PartId)),
-        _resumed(snapshot, kept.resumptions, (*starts, *grown)),
+        going_on(snapshot, kept.resumptions, (start.bits for start in (*starts, *grown))),
         dict(due.waiting),
         tuple(due.events),
         walltimes,
@@ -184,26 +181,6 @@ def keep_promises(snapshot: Snapshot) -> Kept:
 def _victims(made: Plan, due: Due, resumptions: tuple[Resumption, ...]) -> tuple[int, ...]:
     """Return the best-effort jobs that any of the steps cancels, ascending."""
     return tuple(sorted({*made.kill, *due.kill, *(victim for resumption in resumptions for victim in resumption.kill)}))
-
-
-def _resumed(snapshot: Snapshot, resumptions: tuple[Resumption, ...], starts: Iterable[JobStart]) -> tuple[int, ...]:
-    """Return the suspended jobs that go on now: best-effort ones, which others do not see, not where another starts."""
-    taken = reduce(or_, (start.bits for start in starts), 0)
-    blocks = Blocks(snapshot.platform, snapshot.exclusive_levels)
-    late = {one.id for one in snapshot.holding if one.besteffort and _has_again(blocks, one) & taken}
-    return tuple(
-        resumption.job
-        for resumption in resumptions
-        if resumption.start == snapshot.now and not resumption.kill and resumption.job not in late
-    )
-
-
-def _has_again(blocks: Blocks, job: HoldingJob) -> int:
-    """Return what a suspended job gave back, with the rest of the blocks that it has alone."""
-    if not job.given_back:
-        return 0
-    whole = (blocks.touched(level, job.given_back) for level in blocks.known(job.levels))
-    return reduce(or_, whole, job.given_back)
 
 
 def _reclaimed(snapshot: Snapshot, victims: tuple[int, ...]) -> tuple[tuple[int, float], ...]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 
 from msgspec import structs
 
@@ -45,6 +47,22 @@ def resumed(snapshot: Snapshot, wanting: Collection[int]) -> tuple[Snapshot, tup
         snapshot = replace(snapshot, holding=tuple(again if one.id == job.id else one for one in snapshot.holding))
         found.append(Resumption(job.id, start, _victims(snapshot, job) if start == snapshot.now else ()))
     return snapshot, tuple(found)
+
+
+def going_on(snapshot: Snapshot, resumptions: Iterable[Resumption], starting: Iterable[int]) -> tuple[int, ...]:
+    """Return the jobs that go on now: best-effort ones, which others do not see, not where another is ``starting``."""
+    due = [resumption.job for resumption in resumptions if resumption.start == snapshot.now and not resumption.kill]
+    if not due:
+        return ()
+    taken, blocks = reduce(or_, starting, 0), Blocks(snapshot.platform, snapshot.exclusive_levels)
+    late = {job.id for job in snapshot.holding if job.id in due and job.besteffort and _has_again(blocks, job) & taken}
+    return tuple(job for job in due if job not in late)
+
+
+def _has_again(blocks: Blocks, job: HoldingJob) -> int:
+    """Return what a suspended job gave back, with the rest of the blocks that it has alone."""
+    whole = (blocks.touched(level, job.given_back) for level in blocks.known(job.levels))
+    return reduce(or_, whole, job.given_back)
 
 
 def held_up_by(snapshot: Snapshot, resumption: Resumption) -> list[int]:
