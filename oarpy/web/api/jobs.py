@@ -216,7 +216,7 @@ def checkpoint(request: Request, identity: Submitting, job_id: JobId) -> ActedDo
 def walltime(request: Request, identity: Reader, job_id: JobId) -> WalltimeDocument:
     """Return how the walltime of a job stands, as ``oarwalltime``."""
     with seats_of(request).session(identity) as session:
-        return walltime_changes.show(session, job_id).data()
+        return walltime_changes.show(session, job_id)
 
 
 @router.post("/jobs/{job_id}/walltime")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypedDict
+from dataclasses import asdict, dataclass
 
+from oarpy.client.rendering import JsonValue
 from oarpy.client.session import Session
 from oarpy.configuration import Walltime
 from oarpy.model.durations import format_duration, parse_duration
@@ -30,30 +30,17 @@ class WalltimeQuestion:
     timeout: int | None = None
 
 
-class WalltimeDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class WalltimeDocument:
     """How the walltime of a job stands; durations in seconds, null for no limit."""
 
     job: int
     state: str
     walltime: int | None
     possible_increase: int | None
+    """How much more may be asked."""
     why_not: str
-    granted: int
-    pending: int
-    forced: bool
-    whole: bool
-    delay_next_jobs: bool
-
-
-@dataclass(frozen=True, slots=True)
-class WalltimeStanding:
-    """Seconds; ``possible_increase`` is how much more may be asked, None without a limit; ``why_not`` says why 0."""
-
-    job: int
-    state: str
-    walltime: int | None
-    possible_increase: int | None
-    why_not: str
+    """Why that is 0."""
     granted: int
     pending: int
     forced: bool
@@ -80,28 +67,17 @@ class WalltimeStanding:
             f"  Pending/unsatisfied:  {signed(self.pending):>9}{told}\n"
         )
 
-    def data(self) -> WalltimeDocument:
+    def data(self) -> dict[str, JsonValue]:
         """Return the same for programs."""
-        return {
-            "job": self.job,
-            "state": self.state,
-            "walltime": self.walltime,
-            "possible_increase": self.possible_increase,
-            "why_not": self.why_not,
-            "granted": self.granted,
-            "pending": self.pending,
-            "forced": self.forced,
-            "whole": self.whole,
-            "delay_next_jobs": self.delay_next_jobs,
-        }
+        return asdict(self)
 
 
-def show(session: Session, job_id: int) -> WalltimeStanding:
+def show(session: Session, job_id: int) -> WalltimeDocument:
     """Return how the walltime of a job stands. Raises :class:`NotFound`, :class:`NotAllowed`."""
     with session.connection.transaction():
         job = _job(session, job_id, locked=False)
     possible, why_not = _possible(job, session.configuration.walltime, exempt=session.is_admin)
-    return WalltimeStanding(
+    return WalltimeDocument(
         job.job,
         job.state,
         job.walltime,
