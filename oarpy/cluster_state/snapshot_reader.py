@@ -140,7 +140,7 @@ class SnapshotReader:
         self._begun: dict[int, int] = {}
         self._history = PriorityHistory(configuration)
         self._quotas = QuotaRules(configuration)
-        self._rations = PassLimits(configuration.scheduler)
+        self._limits = PassLimits(configuration.scheduler)
         self.matchers = Matchers(self._platform)
         """Compiled requests of the platform that was read last."""
 
@@ -212,7 +212,7 @@ class SnapshotReader:
             priorities=self._history.read(connection, now, queues, self._platform),
             besteffort_minimum_life=self._configuration.scheduler.besteffort_minimum_life,
             consumables=self._consumables,
-            ration=self._rations.current(jobs) if only_places or without else self._rations.next(jobs),
+            ration=self._limits.current(jobs) if only_places or without else self._limits.next(jobs),
             show_instant=local_instant,
             rules=self._rules,
             reservations=reservations,

@@ -541,7 +541,7 @@ def test_heads_of_large_arrays_that_do_not_fit_into_a_pass_take_nobodys_turn(con
     cluster.scheduler._memory = Memory(lambda: 0.0)  # the whole queue is planned once
     for turn in (1, 2, 3):
         cluster.plan()
-        assert cluster.scheduler._reader._rations._last == jobs[2 * turn - 1]
+        assert cluster.scheduler._reader._limits._last == jobs[2 * turn - 1]
 
 
 def test_a_small_job_behind_a_large_array_starts_where_the_array_cannot(cluster: SmallCluster) -> None:
