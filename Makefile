@@ -40,7 +40,7 @@ test: $(VENV)/.installed-dev ## set up, then check everything and run every test
 	$(BIN)/python packaging/run_tests.py </dev/null
 
 .PHONY: test-quick
-test-quick: $(VENV)/.installed-dev ## the tests that need no database and no server, with a fiftieth of the random examples
+test-quick: $(VENV)/.installed-dev ## the tests that need no database and no server, with a twentieth of the random examples
 	@$(BIN)/python packaging/run_tests.py --quick </dev/null
 
 .PHONY: test-clients

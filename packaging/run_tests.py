@@ -96,8 +96,8 @@ def run_on_oldest(*arguments: str) -> Count:
 def main(arguments: list[str]) -> int:
     """Run the suite, with extra arguments for pytest; exit status 1 when anything failed."""
     if arguments[:1] == ["--quick"]:
-        os.environ["OARPY_QUICK_TESTS"] = "1"
-        title = "tests without a database or a server, with a fiftieth of the random examples"
+        os.environ["OARPY_TEST_QUICK"] = "1"
+        title = "tests without a database or a server, with a twentieth of the random examples"
         total = run(title, *QUICK, *arguments[1:], workers=QUICK_WORKERS)
     else:
         total = run("every test, on the embedded PostgreSQL", *arguments)

@@ -10,6 +10,7 @@ import pytest
 from oarpy import configuration
 from oarpy.frontend import discovery
 from tests.harness.bare_environment import KEPT_PREFIXES, NO_GATEWAY, bare_environment
+from tests.harness.examples import AT_RANDOM, QUICKLY
 
 FOREIGN = {
     "PGHOST": "127.0.0.1",
@@ -47,3 +48,9 @@ def test_this_process_finds_no_gateway_and_no_configuration(monkeypatch: pytest.
     for name, value in NO_GATEWAY.items():
         monkeypatch.setenv(name, value)
     assert discovery.socket_path() == ""
+
+
+@pytest.mark.parametrize("name", [QUICKLY, AT_RANDOM])
+def test_workers_know_how_many_examples_to_try(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "1")
+    assert name in bare_environment()
