@@ -114,3 +114,22 @@ def test_nobody_gives_way_unless_the_owner_says_so(connection: Connection, dsn: 
         door.cluster.settle()
         assert door.ask("evictable", request=door.request()) == []
         assert door.ask("evict", transaction="t1", request=door.request(), procs=1) == []
+
+
+def test_free_processors_over_time_are_those_that_the_last_pass_leaves(door: BrokersDoor) -> None:
+    now = int(time.time())
+    door.cluster.submit("/core=1,walltime=1:0:0")
+    door.cluster.submit("/core=4,walltime=1:0:0")
+    door.cluster.submit("/core=2,walltime=9:0:0", queue="besteffort", types=("besteffort",))
+    door.cluster.settle()
+    date = now + 6 * 3600
+    assert "job" in door.prepare("t1", door.part("r1", "reserved", 3, begin=date))
+    asked: dict[str, Any] = {"begin": now, "end": now + 86_400}
+    told = door.ask("slots", request=door.request(), **asked)
+    found = [(round((one["begin"] - now) / 3600), one["procs"]) for one in told]
+    assert found == [(0, 3), (1, 0), (2, 4), (6, 1), (7, 4)]
+    without = door.ask("slots", request=door.request(), without=["r1"], **asked)
+    assert [one["procs"] for one in without] == [3, 0, 4]
+    on_a_node = door.request(properties="network_address = 'n1'")
+    assert max(one["procs"] for one in door.ask("slots", request=on_a_node, **asked)) == 2
+    assert door.ask("slots", request=door.request(queue="nowhere"), **asked) == [{"begin": now, "procs": 0}]

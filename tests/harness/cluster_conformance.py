@@ -6,7 +6,7 @@ The programs of parts are ``sleep SECONDS``. Local jobs are those of a stage: th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
 from math import inf
@@ -31,6 +31,7 @@ from oarpy.grid.calls.table import (
     Idle,
     Prepare,
     PrepareAll,
+    Slots,
     Waiting,
 )
 from tests.harness.waiting import until
@@ -154,6 +155,13 @@ class ClusterStage(ABC):
         """Return how many processors idle."""
         return self.cluster.ask(Idle(self.request(1)))
 
+    def free(self, begin: float, *instants: float, without: Sequence[str] = ()) -> list[int]:
+        """Return how many processors are free at instants, by what is asked once, from ``begin`` on."""
+        told = self.cluster.ask(Slots(self.request(1), begin, begin + 36_000, without))
+        assert [slot.begin for slot in told] == sorted(slot.begin for slot in told)
+        assert told[0].begin == begin
+        return [[slot.procs for slot in told if slot.begin <= instant][-1] for instant in instants]
+
     def busy(self) -> str:
         """Let a local job hold all processors; return its name."""
         return self.occupy(self.procs)
@@ -208,6 +216,15 @@ class ClusterConformance:
         assert stage.cluster.ask(Idle(short)) == stage.procs
         assert stage.cluster.ask(Idle(short, date)) == stage.procs - 2
         stage.abort(transaction)
+
+    def test_free_processors_are_told_as_steps_over_time(self, stage: ClusterStage) -> None:
+        self._skip_unless_able(stage, "foreseen")
+        now = float(int(stage.cluster.ask(Describe()).clock) + 1)
+        date = now + 600
+        name = stage.reserved(2, date, 300)
+        ways = (now + 60, date, date + 299, date + 600)
+        assert stage.free(now, *ways) == [stage.procs, stage.procs - 2, stage.procs - 2, stage.procs]
+        assert stage.free(now, *ways, without=[name, "unknown"]) == [stage.procs] * 4
 
     def test_what_nobody_commits_lapses(self, stage: ClusterStage) -> None:
         begin = stage.cluster.ask(Describe()).clock + 600
@@ -499,5 +516,11 @@ class ClusterConformance:
 
     def _skip_unless_able(self, stage: ClusterStage, kind: str) -> None:
         abilities = stage.cluster.ask(Describe()).abilities
-        if not {"claim": abilities.claim, "reserved": abilities.reserve, "amended": abilities.amend}.get(kind, True):
+        able = {
+            "claim": abilities.claim,
+            "reserved": abilities.reserve,
+            "amended": abilities.amend,
+            "foreseen": abilities.foresee,
+        }
+        if not able.get(kind, True):
             pytest.skip(f"this kind of cluster has no parts of kind {kind!r}")

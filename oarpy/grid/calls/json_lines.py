@@ -18,6 +18,7 @@ from oarpy.grid.calls.parts import (
     ClusterDescription,
     ClusterEvent,
     EvictableJob,
+    FreeSlot,
     KnownPart,
     PreparedPart,
 )
@@ -35,6 +36,7 @@ from oarpy.grid.calls.table import (
     Idle,
     Prepare,
     PrepareAll,
+    Slots,
     Waiting,
 )
 from oarpy.model.errors import UsageError
@@ -67,6 +69,7 @@ class PartAnswer(Struct, frozen=True, omit_defaults=True):
 ANSWERS: dict[type[Call[Any]], Any] = {
     Describe: ClusterDescription,
     Idle: int,
+    Slots: list[FreeSlot],
     Waiting: list[KnownPart],
     Estimate: list[float | None],
     EstimateInTurn: list[float | None],

@@ -30,7 +30,7 @@ Words = Annotated[tuple[Line, ...], Meta(max_length=64)]
 Names = Annotated[Sequence[Name], Meta(max_length=20_000)]
 Hosts = Annotated[Sequence[Name], Meta(max_length=200_000)]
 
-Ability = Literal["claim", "reserve", "withdraw", "evict", "amend"]
+Ability = Literal["claim", "reserve", "withdraw", "evict", "amend", "foresee"]
 
 PartKind = Literal["claim", "queued", "reserved", "withdrawn"]
 """What stands for a component on a cluster.
@@ -89,7 +89,8 @@ class PartOfTransaction(Struct, frozen=True, forbid_unknown_fields=True):
 class ClusterAbilities:
     """What a cluster can do besides holding queued jobs. ``evict``: its owner lets some local jobs give way.
 
-    ``amend``: give a reservation another place, keeping the old one meanwhile. Older clusters do not say, and cannot.
+    ``amend``: give a reservation another place, keeping the old one meanwhile; ``foresee``: say when how many
+    processors are free. Older clusters do not say, and cannot.
     """
 
     claim: bool = True
@@ -97,6 +98,7 @@ class ClusterAbilities:
     withdraw: bool = True
     evict: bool = False
     amend: bool = False
+    foresee: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,14 @@ class ClusterDescription:
     speed: float
     clock: float
     abilities: ClusterAbilities
+
+
+@dataclass(frozen=True, slots=True)
+class FreeSlot:
+    """``procs`` processors are free from ``begin`` on, until the next slot begins."""
+
+    begin: float
+    procs: int
 
 
 @dataclass(frozen=True, slots=True)

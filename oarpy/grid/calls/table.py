@@ -2,7 +2,8 @@
 
 A call says what it asks for (its fields), what it is answered, which ability a cluster needs for it, and its effect::
 
-    question   looks: the cluster changes nothing   describe, idle, waiting, estimate, estimate_in_turn, evictable
+    question   looks: the cluster changes nothing   describe, idle, slots, waiting, estimate, estimate_in_turn,
+                                                    evictable
                numbers events, else nothing         events
     change     done once for its key                prepare, prepare_all, amend, commit, abort, cancel, evict
 
@@ -25,6 +26,7 @@ from oarpy.grid.calls.parts import (
     Copies,
     Count,
     EvictableJob,
+    FreeSlot,
     GridPart,
     Hosts,
     Instant,
@@ -104,6 +106,20 @@ class Idle(Question[int], frozen=True, tag="idle"):
 
     request: PartRequest
     begin: Instant | None = None
+
+
+class Slots(Question[Sequence[FreeSlot]], frozen=True, tag="slots"):
+    """How many processors that fit the request are free from ``begin`` until ``end``, as steps over time.
+
+    What runs, is reserved, or has its place in the plan of the last pass, is not free; parts in ``without`` are. Parts
+    that fit by number may be refused where they need the same processors throughout.
+    """
+
+    ability = "foresee"
+    request: PartRequest
+    begin: Instant
+    end: Instant
+    without: Names = ()
 
 
 class Waiting(Question[Sequence[KnownPart]], frozen=True, tag="waiting"):
@@ -217,6 +233,7 @@ class Evict(Change[Sequence[str]], frozen=True, tag="evict"):
 AnyCall = (
     Describe
     | Idle
+    | Slots
     | Waiting
     | Estimate
     | EstimateInTurn

@@ -12,4 +12,5 @@ def describe(context: CallContext, call: Describe) -> ClusterDescription:
     """Answer ``describe``: processors that are not dead, by the clock of the database."""
     procs, clock = cluster_facts.processors(context.connection)
     door = context.configuration.door
-    return ClusterDescription(procs, door.speed, clock, ClusterAbilities(evict=door.evict != "none", amend=True))
+    abilities = ClusterAbilities(evict=door.evict != "none", amend=True, foresee=True)
+    return ClusterDescription(procs, door.speed, clock, abilities)

@@ -36,9 +36,10 @@ from oarpy.grid.calls.table import (
     Idle,
     Prepare,
     PrepareAll,
+    Slots,
     Waiting,
 )
-from oarpy.grid.door.answers import estimates, evictions, idle_processors, part_batches, part_events, parts
+from oarpy.grid.door.answers import estimates, evictions, free_slots, idle_processors, part_batches, part_events, parts
 from oarpy.grid.door.call_context import CallContext
 from oarpy.grid.door.description import describe
 from oarpy.grid.door.lines import Pace, lines_of
@@ -53,6 +54,7 @@ _LONGEST_MESSAGE = 400
 _ANSWERS: dict[type[Call[Any]], Callable[[CallContext, Any], Any]] = {
     Describe: describe,
     Idle: idle_processors.idle,
+    Slots: free_slots.slots,
     Waiting: part_events.waiting,
     Estimate: estimates.estimate,
     EstimateInTurn: estimates.estimate_in_turn,

@@ -26,6 +26,7 @@ from oarpy.grid.calls.table import (
     Idle,
     Prepare,
     PrepareAll,
+    Slots,
     Waiting,
 )
 from oarpy.grid.door import session
@@ -91,6 +92,7 @@ HELD_LINE = (
 LINES: list[tuple[AnyCall, str]] = [
     (Describe(key="k"), '"describe"'),
     (Idle(ASKED, 3.0, key="k"), f'"idle","request":{ASKED_LINE},"begin":3.0'),
+    (Slots(ASKED, 3.0, 9.0, ["p"], key="k"), f'"slots","request":{ASKED_LINE},"begin":3.0,"end":9.0,"without":["p"]'),
     (Waiting(key="k"), '"waiting"'),
     (
         Estimate([ASKED, "g1"], ["g2"], [ASKED], 2.0, key="k"),

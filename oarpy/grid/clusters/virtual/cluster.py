@@ -26,6 +26,7 @@ from oarpy.grid.calls.parts import (
     ClusterAbilities,
     ClusterDescription,
     EvictableJob,
+    FreeSlot,
     GridPart,
     KnownPart,
     PartEvent,
@@ -51,6 +52,7 @@ from oarpy.grid.calls.table import (
     Idle,
     Prepare,
     PrepareAll,
+    Slots,
     Waiting,
     prepare_each,
     unable,
@@ -164,7 +166,7 @@ class SimulatedCluster:
         self._clock = clock
         self._sleep = sleep
         self._runs = runs
-        self._facts = (procs, speed, abilities or ClusterAbilities(evict=True, amend=True))
+        self._facts = (procs, speed, abilities or ClusterAbilities(evict=True, amend=True, foresee=True))
         self._lock = RLock()
         self._machine = CountedMachine(procs, policy, clock())
         self._machine.on_start = self._started
@@ -230,6 +232,12 @@ class SimulatedCluster:
     def _idle(self, call: Idle) -> int:
         now = self._now()
         return self._machine.idle(now, max(now, call.begin or 0) + call.request.walltime)
+
+    def _slots(self, call: Slots) -> list[FreeSlot]:
+        own = {self._parts[name].number for name in call.without if name in self._parts}
+        profile = self._machine.plan(own, fresh=True).free
+        bounds = [call.begin, *(end for end in profile.ends(call.begin) if end < call.end)]
+        return [FreeSlot(bound, profile.free(bound)) for bound in bounds]
 
     def _waiting(self, call: Waiting) -> list[KnownPart]:
         """Return the committed parts that wait, the frozen ones too."""
@@ -494,6 +502,7 @@ class SimulatedCluster:
 _HANDLERS: dict[type[Call[Any]], Callable[[SimulatedCluster, Any], Any]] = {
     Describe: SimulatedCluster._describe,
     Idle: SimulatedCluster._idle,
+    Slots: SimulatedCluster._slots,
     Waiting: SimulatedCluster._waiting,
     Estimate: SimulatedCluster._estimate,
     EstimateInTurn: SimulatedCluster._estimate_in_turn,

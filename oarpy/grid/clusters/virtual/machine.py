@@ -88,23 +88,23 @@ class QueuePlan:
         self, procs: int, policy: MachinePolicy, held: Iterable[MachineJob], waiting: Iterable[MachineJob], now: float
     ) -> None:
         self._policy = policy
-        self._free = Profile(procs, now)
+        self.free = Profile(procs, now)
         self._floor = now
         for job in held:
             for begin, end, count in job.holds():
                 if end > now:
-                    self._free.take(max(begin, now), end, count)
+                    self.free.take(max(begin, now), end, count)
         self.starts = {job.number: self.place(job.procs, job.walltime, now) for job in waiting}
 
     def earliest(self, procs: int, walltime: float, now: float) -> float:
         """Return when a job behind all others would start; infinite if it never can."""
-        return self._free.earliest(procs, walltime, max(now, self._floor) if self._policy == "fcfs" else now)
+        return self.free.earliest(procs, walltime, max(now, self._floor) if self._policy == "fcfs" else now)
 
     def place(self, procs: int, walltime: float, now: float) -> float:
         """Return the start of a job that joins behind all others."""
         start = self.earliest(procs, walltime, now)
         if start < inf:
-            self._free.take(start, start + walltime, procs)
+            self.free.take(start, start + walltime, procs)
             self._floor = start
         return start
 

@@ -2,7 +2,7 @@
 
 - ``parts`` makes, freezes, commits, aborts and cancels parts; ``part_submission`` submits the jobs that they are.
 - ``part_events`` tells what waits and what happened. ``evictions`` ends local jobs, as far as their owner lets them.
-- ``estimates`` and ``idle_processors`` come from ``planned_queues``, the plan of a session.
+- ``estimates``, ``idle_processors`` and ``free_slots`` come from ``planned_queues``, the plan of a session.
 
 A function runs in a transaction that its caller has begun. May import what ``oarpy.grid.door`` may.
 """

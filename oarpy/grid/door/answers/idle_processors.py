@@ -23,10 +23,10 @@ def idle(context: CallContext, call: Idle) -> int:
         return 0
     free = _free(planned, request, call.begin or 0)
     ways = CompiledRequests(planned.snapshot, context.reader.get().matchers).alive(job)
-    return max((_fitting_processors(way.matcher, free, request.procs) for way in ways), default=0)
+    return max((fitting_processors(way.matcher, free, request.procs) for way in ways), default=0)
 
 
-def _fitting_processors(matcher: RequestMatcher, free: int, procs: int) -> int:
+def fitting_processors(matcher: RequestMatcher, free: int, procs: int) -> int:
     """Return how many free processors jobs can have that ask for ``procs`` each, in the shape that they ask for."""
     if matcher.enough is not None:
         return (free & matcher.usable).bit_count()
