@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -22,6 +22,9 @@ from oarpy.client.submission.reservation_answer import ReservationAnswer, wait_f
 from oarpy.client.submission.submission import Submitted, submit
 from oarpy.model.errors import AdmissionRefused, Unreachable, UsageError
 from oarpy.model.submission import OPTIONS
+
+if TYPE_CHECKING:
+    from oarpy.client.submission.dry_run import PredictedStart
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -103,6 +106,14 @@ def oarsub(
         bool,
         typer.Option("--dry-run", help="Say what would be submitted, where and when it would run, and why; -v: rules."),
     ] = False,
+    question: Annotated[
+        str | None,
+        typer.Option(
+            "--question",
+            metavar="FILE",
+            help="With --dry-run of a reservation: write the question, counted, for oarpy decide FILE.",
+        ),
+    ] = None,
     wait: Annotated[
         bool,
         typer.Option(
@@ -164,12 +175,13 @@ def oarsub(
     new = {"--batch": batch is not None, "--dry-run": dry_run, "--launcher": launcher is not None}
     _check_offer(accept, options, {**new, "--resubmit": again is not None})
     _check_new(new, again=again is not None)
+    _check_question(question, dry_run=dry_run)
     if batch is not None:
         _submit_batch(batch, options, given={"--wait": wait, "-v": verbose}, as_json=as_json)
         return
     with open_session("oarsub") as session:
         if dry_run:
-            _rehearse(session, options, as_json=as_json, verbose=verbose)
+            _rehearse(session, options, question, as_json=as_json, verbose=verbose)
             return
         if accept is not None:
             submitted = _accept(session, accept, answer_timeout)
@@ -255,6 +267,12 @@ def _check_new(given: Mapping[str, bool], *, again: bool) -> None:
         raise UsageError(f"{words[0]} with {words[1]}", hint=hint)
 
 
+def _check_question(path: str | None, *, dry_run: bool) -> None:
+    """Refuse to write the question of what is submitted: the cluster answers that itself."""
+    if path is not None and not dry_run:
+        raise UsageError("--question without --dry-run", hint="oarsub --dry-run --question FILE -r START ...")
+
+
 def _submit_again(session: Session, options: Options, named: str, *, failed: bool) -> Submitted:
     """Submit a job, or the failed members of an array, again."""
     if options != Options():
@@ -330,7 +348,7 @@ def _submit(session: Session, options: Options, launcher: str | None, *, verbose
         raise
 
 
-def _rehearse(session: Session, options: Options, *, as_json: bool, verbose: bool) -> None:
+def _rehearse(session: Session, options: Options, question: str | None, *, as_json: bool, verbose: bool) -> None:
     """Say what would come of the submission; exit status 3 when it would be refused."""
     # imported here: the scheduler, with the numpy under it, is needed by dry runs alone
     from oarpy.client.submission import dry_run_report
@@ -338,10 +356,27 @@ def _rehearse(session: Session, options: Options, *, as_json: bool, verbose: boo
 
     caller = current()
     rehearsed = dry_run(session, options, caller.arguments, caller.environment)
+    if question is not None and rehearsed.prediction is not None:
+        _write_question(question, rehearsed.prediction)
     shown = json_text(dry_run_report.record(rehearsed)) if as_json else dry_run_report.text(rehearsed, verbose=verbose)
     write(shown)
     if rehearsed.refused:
         raise typer.Exit(AdmissionRefused.exit_status)
+
+
+def _write_question(path: str, found: PredictedStart) -> None:
+    """Write what a reservation asks the cluster, for ``oarpy decide``."""
+    from oarpy.questions.counted_cluster import question_text
+
+    if found.reservation is None:
+        raise UsageError("--question without a reservation", hint="-r START, --until END, or both")
+    if found.size > 1:
+        raise UsageError("--question of an array", hint="each member is a question: leave --array out")
+    asked = found.rehearsed
+    try:
+        current().write_private(path, path, question_text(asked.snapshot, asked.job, asked.matchers))
+    except OSError as error:
+        raise UsageError(f"'{path}' cannot be written: {error.strerror}", hint="name another file") from None
 
 
 class Form(Enum):

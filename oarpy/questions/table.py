@@ -49,7 +49,7 @@ def answer(text: str) -> Answer:
         found: Answer = question.answer(file)
     except Misfit as misfit:
         raise misfit.error("file") from None
-    return {key: _plain(value) for key, value in found.items()}
+    return {key: plain(value) for key, value in found.items()}
 
 
 def _row(rows: Mapping[str, Any], document: Mapping[str, Any], key: str) -> Any:
@@ -60,13 +60,13 @@ def _row(rows: Mapping[str, Any], document: Mapping[str, Any], key: str) -> Any:
     return rows[name]
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return numbers as JSON has them: whole ones as such, others in double precision."""
     match value:
         case dict():
-            return {key: _plain(one) for key, one in value.items()}
-        case list():
-            return [_plain(one) for one in value]
+            return {key: plain(one) for key, one in value.items()}
+        case list() | tuple():
+            return [plain(one) for one in value]
         case None | bool() | str():
             return value
         case _:

@@ -16,6 +16,7 @@ import pytest
 
 from oarpy.configuration import load
 from oarpy.modules.metascheduler.metascheduler import Metascheduler
+from oarpy.questions.table import answer
 from tests.harness.oarsub_cluster import Connection, Submitter, process
 
 pytestmark = pytest.mark.db
@@ -258,6 +259,39 @@ def test_a_dry_run_shows_window_place_and_offers(answered: Submitter) -> None:
     document = json.loads(answered("-J", *asked).out)["reservation"]
     assert [round(one["phi"], 1) for one in document["offers"]] == [0.5, 1.0]
     assert document["window"]["deadline"] - document["window"]["ready"] == 5400
+
+
+def test_a_dry_run_writes_the_question_that_decide_answers_as_the_cluster(
+    answered: Submitter, connection: Connection, tmp_path: Path
+) -> None:
+    """All take all nodes: names do not bind."""
+    begin = in_hours(2)
+    first = answered.job_id("-r", begin, "--slack", "3h", "-l", ALL, "date")
+    answered.job_id("-r", in_hours(6), "-l", ALL, "date")
+    for length in ("1:0:0", "5:0:0"):
+        file = tmp_path / f"{length}.json"
+        asked = ("-r", begin, "--slack", "30%", "-l", f"/nodes=4,walltime={length}", "date")
+        shown = json.loads(answered("--dry-run", "--question", str(file), "-J", *asked).out)
+        counted = answer(file.read_text())
+        assert counted["accepted"] == shown["reservation"]["accepted"] == (length == "1:0:0")
+        assert counted["start"] == shown["start"]
+        offers = [one["start"] for one in shown["reservation"].get("offers", ())]
+        assert [one["start"] for one in counted["offers"]] == offers
+        assert (counted["schedule"][str(first)] > shown["reservation"]["date"]) == counted["accepted"]
+    assert connection.execute("SELECT count(*) FROM jobs").fetchone() == (2,)
+
+
+def test_what_has_no_question_is_refused_and_nothing_written(oarsub: Submitter, tmp_path: Path) -> None:
+    file, reserved = tmp_path / "q.json", ("-r", in_hours(2), "-l", ALL)
+    for asked, words in (
+        (("--question", str(file), *reserved, "date"), "--question without --dry-run"),
+        (("--dry-run", "--question", str(file), "date"), "--question without a reservation"),
+        (("--dry-run", "--question", str(file), *reserved, "--array", "2", "date"), "--question of an array"),
+        (("--dry-run", "--question", str(file / "q"), *reserved, "date"), "cannot be written: No such file"),
+    ):
+        found = oarsub(*asked)
+        assert (found.status, found.out, found.err.count("\n"), words in found.err) == (2, "", 1, True), found
+    assert not file.exists()
 
 
 def test_the_nearest_start_is_taken_at_once(answered: Submitter, connection: Connection) -> None:

@@ -21,6 +21,7 @@ from oarpy.model.windows import AskedWindow
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.passes.probe import Probe
 from oarpy.scheduler.plan import Placement
+from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.resources.platform import NETWORK_ADDRESS, Platform
 from oarpy.scheduler.rules.energy import Waking, waking_of
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
@@ -61,6 +62,15 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """What was decided on: the cluster of this moment with the new ``job`` waiting."""
+
+    snapshot: Snapshot
+    job: WaitingJob
+    matchers: Matchers
+
+
+@dataclass(frozen=True, slots=True)
 class PredictedStart:
     """``last`` is the last member of an array of ``size``, of those that were planned; equal to ``first`` for one job.
 
@@ -75,6 +85,7 @@ class PredictedStart:
     ways: tuple[Way, ...]
     size: int
     planned: int
+    rehearsed: Rehearsed
     reservation: float | None = None
     next_date: float | None = None
     asleep: tuple[str, ...] = ()
@@ -148,6 +159,7 @@ def _predict(session: Session, admitted: Admitted) -> PredictedStart:
         ways=_ways(admitted, first, probe, forecast, waking),
         size=admitted.submission.array_size,
         planned=planned,
+        rehearsed=Rehearsed(snapshot, first, reader.matchers),
         reservation=first.reservation,
         next_date=probe.next_date(first, first.reservation or 0) if refused else None,
         cancelled=placements[first.id].victims,

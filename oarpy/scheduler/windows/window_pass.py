@@ -104,6 +104,25 @@ def within_windows(
     return _WindowPass(snapshot, snapshot.windows, matchers or Matchers(snapshot.platform)).answers(refused)
 
 
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A new reservation at the moment when it asks, with its first alternative.
+
+    ``movable`` are those that may make room for it, each with its place; ``others`` hold what they have.
+    """
+
+    new: WindowJob[Asked]
+    movable: Sequence[tuple[WindowJob[Asked], Claim]]
+    others: Sequence[HoldingJob]
+    terms: Terms
+
+
+def arrival(snapshot: Snapshot, job: WaitingJob, matchers: Matchers | None = None) -> Arrival | str:
+    """Return what a new reservation meets, or why nothing in its window can be looked at."""
+    windows = snapshot.windows or Windows({})
+    return _WindowPass(snapshot, windows, matchers or Matchers(snapshot.platform)).arrival(job)
+
+
 @dataclass(slots=True)
 class _Movable:
     """An accepted reservation that may move, and where it is by now."""
@@ -168,6 +187,18 @@ class _WindowPass:
         waiting = tuple(again.get(job.id, job) for job in changed.waiting)
         answers = WindowAnswers(moves, self._dated, self._strict, self._offers, self._newly_fixed(dates), self._changed)
         return replace(changed, waiting=waiting), answers
+
+    def arrival(self, job: WaitingJob) -> Arrival | str:
+        """Return what a new reservation meets, or why nothing in its window can be looked at."""
+        if fault := self._fault(job):
+            return fault
+        window = self._windows.of.get(job.id) or _strict(job, self._now)
+        new = self._window_job(Asked(structs.replace(job, alternatives=job.alternatives[:1])), window)
+        lo, last = new.window(self._now)
+        if last < lo:
+            return f"its window ends at {self._snapshot.show_instant(window.deadline)}, too early for its walltime"
+        movable = [(self._window_job(one.asked, one.window), one.slot) for one in self._movable.values()]
+        return Arrival(new, movable, self._seen_by(job), self._terms(window))
 
     def _may_move(self, reservation: Reservation) -> bool:
         window, job = self._windows.of.get(reservation.job.id), reservation.job
@@ -252,6 +283,9 @@ class _WindowPass:
         gone = self._movable.keys() | self._leaving
         return [job for job in self._snapshot.holding if job.id not in gone]
 
+    def _seen_by(self, job: WaitingJob) -> list[HoldingJob]:
+        return [other for other in self._others() if job.besteffort or not other.besteffort]
+
     def _queue(self, *new: WindowJob[Asked]) -> list[WindowJob[Asked]]:
         jobs = [self._window_job(one.asked, one.window) for one in self._movable.values()]
         return in_order([*jobs, *new], self._windows.order, self._now, Random(int(self._now)).random)
@@ -309,17 +343,20 @@ class _WindowPass:
         if last < lo:
             return None
         settled = [(claim.start, claim.end) for _, claim in dates.values()]
-        running = [(job.start, job.end) for job in self._others() if asked.job.besteffort or not job.besteffort]
+        running = [(job.start, job.end) for job in self._seen_by(asked.job)]
         slots: dict[JobId, float] = {number: one.slot.start for number, one in self._movable.items()}
-        terms = Terms(
+        terms = self._terms(window)
+        timeline = self._timeline(asked.job, dates)
+        gap = self._snapshot.security_time
+        return admit(timeline, [*running, *settled], self._queue(new), slots, self._now, terms, gap)
+
+    def _terms(self, window: ReservationWindow) -> Terms:
+        return Terms(
             accept=-1.0 if window.farthest is None else window.farthest,
             farther=True,
             tries=self._windows.tries,
             offers=self._windows.offers,
         )
-        timeline = self._timeline(asked.job, dates)
-        gap = self._snapshot.security_time
-        return admit(timeline, [*running, *settled], self._queue(new), slots, self._now, terms, gap)
 
     def _change(
         self, reservation: Reservation, window: ReservationWindow, dates: Mapping[int, tuple[WaitingJob, Claim]]

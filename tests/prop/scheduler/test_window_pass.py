@@ -10,7 +10,10 @@ from msgspec import structs
 
 from oarpy.model.request import parse_request
 from oarpy.profiles.profile import Profile
+from oarpy.questions.counted_cluster import question_text
+from oarpy.questions.table import answer
 from oarpy.scheduler.decide import Decisions, decide
+from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.rules.reservations import promised
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, Reservation, Snapshot, WaitingJob
@@ -39,17 +42,17 @@ def batch(number: int, cores: int, walltime: int) -> WaitingJob:
     return structs.replace(asking(number, cores, walltime, 0), reservation=None)
 
 
-def random_snapshot(rng: Random, *, whole: bool) -> Snapshot:
+def random_snapshot(rng: Random, *, whole: bool, flexible: float = 0.6, security: int = 0) -> Snapshot:
     """Return a cluster with a running job, accepted reservations, most of them with windows, and a new one.
 
-    With ``whole`` each of them takes all cores, so that names do not bind.
+    With ``whole`` each of them takes all cores, so that names do not bind. A share of the reservations is ``flexible``.
     """
-    snapshot = Snapshot(0, PLATFORM, windows=Windows({}, notice=0))
+    snapshot = Snapshot(0, PLATFORM, security_time=security, windows=Windows({}, notice=0))
     if rng.random() < 0.5:
         bits = tuple(range(1, (CORES if whole else rng.randint(1, CORES)) + 1))
         snapshot = replace(snapshot, holding=(HoldingJob(99, "eve", -5, 5 + rng.randint(1, 20), bits),))
     for number in range(1, rng.randint(2, 7)):
-        snapshot = accept(snapshot, rng, number, CORES if whole else rng.randint(1, CORES))
+        snapshot = accept(snapshot, rng, number, CORES if whole else rng.randint(1, CORES), flexible)
     if not whole:
         waiting = tuple(batch(number, rng.randint(1, CORES), rng.randint(1, 20)) for number in range(50, 53))
         snapshot = replace(snapshot, waiting=waiting)
@@ -57,22 +60,22 @@ def random_snapshot(rng: Random, *, whole: bool) -> Snapshot:
     return asked(snapshot, rng, new)
 
 
-def asked(snapshot: Snapshot, rng: Random, new: WaitingJob) -> Snapshot:
+def asked(snapshot: Snapshot, rng: Random, new: WaitingJob, flexible: float = 0.6) -> Snapshot:
     """Return the snapshot with a new reservation, which may have a window."""
     assert new.reservation is not None
     assert snapshot.windows is not None
     windows = dict(snapshot.windows.of)
-    if rng.random() < 0.6:
+    if rng.random() < flexible:
         deadline = new.reservation + new.alternatives[0].walltime + rng.randint(0, 30)
         windows[new.id] = ReservationWindow(deadline, new.reservation)
     waiting = (*snapshot.waiting, new)
     return replace(snapshot, waiting=waiting, windows=replace(snapshot.windows, of=windows))
 
 
-def accept(snapshot: Snapshot, rng: Random, number: int, cores: int) -> Snapshot:
+def accept(snapshot: Snapshot, rng: Random, number: int, cores: int, flexible: float = 0.6) -> Snapshot:
     """Return the snapshot with one more accepted reservation, if there is room for it."""
     new = asking(number, cores, rng.randint(1, 12), rng.randint(1, 40))
-    trial = asked(snapshot, rng, new)
+    trial = asked(snapshot, rng, new, flexible)
     decided = decide(replace(trial, waiting=tuple(job for job in trial.waiting if job.id == number)))
     placement = decided.plan.by_job()[number]
     if number not in {one.job for one in decided.accepted} or placement.start is None:
@@ -181,3 +184,31 @@ def test_counted_places_are_the_same_where_names_do_not_bind(seed: int) -> None:
         assert starts(decided) | {new.id: counted.start} == dict(counted.starts) | {
             one.job.id: one.start for one in snapshot.reservations if one.job.id not in windows
         }
+
+
+@pytest.mark.parametrize(("flexible", "security"), [(1, 0), (0.6, 0), (0.6, 3)])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_asked_on_file_is_answered_as_the_cluster_does(seed: int, flexible: float, security: int) -> None:
+    snapshot = random_snapshot(Random(seed), whole=True, flexible=flexible, security=security)
+    (new,) = snapshot.waiting
+    found = answer(question_text(snapshot, new, Matchers(PLATFORM)))
+    decided = decide(snapshot)
+    accepted = {one.job: one.start for one in (*decided.accepted, *decided.plan.placements) if one.job == new.id}
+    if found["accepted"]:
+        now = {str(job): start for job, start in (starts(decided) | {new.id: accepted[new.id]}).items()}
+        assert found["start"] == accepted[new.id]
+        assert found["schedule"] == now
+    else:
+        offers = decided.windows.offers[new.id]
+        assert sorted(one["start"] for one in found["offers"]) == sorted(one.start for one in offers)
+        assert security or [one["phi"] for one in found["offers"]] == [one.phi for one in offers]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_any_moment_can_be_asked_about_on_file(seed: int) -> None:
+    snapshot = random_snapshot(Random(seed), whole=False)
+    asking_one = next(job for job in snapshot.waiting if job.reservation is not None)
+    found = answer(question_text(snapshot, asking_one, Matchers(PLATFORM)))
+    assert snapshot.windows is not None
+    strict = {one.job.id: one.start for one in snapshot.reservations if one.job.id not in snapshot.windows.of}
+    assert found["schedule"].items() >= {str(job): start for job, start in strict.items()}.items()
