@@ -260,9 +260,12 @@ def config_check(as_json: Json = False) -> None:
         write("programs that run read it when they started: after a change, start oarpy server and oarpy web again\n")
 
 
+_REPORTED = "A month YYYY-MM, a day such as yesterday, -7d, or 'DATE, DATE'; days are of UTC."
+
+
 @app.command(cls=PastDateCommand)
 def report(
-    period: Annotated[str, typer.Argument(metavar="PERIOD", help="A month YYYY-MM, or 'DATE, DATE'; days are of UTC.")],
+    period: Annotated[str, typer.Argument(metavar="PERIOD", help=_REPORTED)],
     to: Annotated[Path | None, typer.Option("--to", metavar="FILE.html", help="Write a page with plots.")] = None,
     folder: Annotated[
         Path | None, typer.Option("--csv", metavar="DIR", help="Write a CSV file for each table.")

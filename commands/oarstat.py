@@ -100,7 +100,8 @@ def oarstat(
         bool, typer.Option("-p", "--properties", help="Show the properties of the resources of the jobs.")
     ] = False,
     accounting: Annotated[
-        str | None, typer.Option("--accounting", metavar="'D1, D2'", help="Show consumption between two dates.")
+        str | None,
+        typer.Option("--accounting", metavar="'D1, D2'", help="Show consumption between dates, or of a day."),
     ] = None,
     top: Annotated[
         bool, typer.Option("--top", help="Show the list and renew it as things happen, until q or ctrl-C.")

@@ -100,6 +100,19 @@ def read_date(text: str, now: datetime, base: datetime | None = None) -> datetim
         raise UsageError(f"'{text.strip()[:80]}' is not a date", hint=f"write {FORMS}") from None
 
 
+def read_span(text: str, now: datetime) -> tuple[datetime, datetime]:
+    """Read the period that one date means: a day without a time that whole day, all else the time between it and now.
+
+    Raises :class:`UsageError` when it is no date.
+    """
+    date = read_date(text, now)
+    word = text.strip().lower()
+    found = _DATE.fullmatch(text.strip()) or (None if word == "now" else _DAY.fullmatch(word))
+    if found and found[2] is None:
+        return date, (date.astimezone().replace(tzinfo=None) + timedelta(days=1)).astimezone()
+    return min(date, now), max(date, now)
+
+
 def read_end(text: str, now: datetime, begin: datetime) -> datetime:
     """Read the end of a period that begins at ``begin``: a duration counts from there, a time of day comes after it.
 

@@ -92,7 +92,22 @@ def describe(document: dict[str, Any], operations: Sequence[Operation]) -> None:
     for name, schema in components.items():
         if "properties" in schema:
             schema["additionalProperties"] = _PROPERTY if name in _SITES_ADD else False
+        _leave_out_no_items(schema)
         known[name] = schema
+
+
+def _leave_out_no_items(schema: Any) -> None:
+    """Leave the most items that an array has to say that nothing follows them: generators of clients read no ``false``.
+
+    OpenAPI 3.1 allows it, ``openapi-python-client`` does not take the document with it.
+    """
+    if isinstance(schema, dict):
+        if schema.get("items") is False and "maxItems" in schema:
+            del schema["items"]
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for part in schema:
+            _leave_out_no_items(part)
 
 
 def _json(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -137,7 +137,9 @@ def test_a_report_as_page_and_files(connection: Connection, shell: Shell, jobs: 
     assert found["causes_of_failures"] == [{"cause": "BESTEFFORT_KILL", "jobs": 1}, {"cause": "exit status", "jobs": 1}]
     assert found["nodes_of_failures"] == [{"network_address": "n1", "jobs": 2}]
     assert len(json.loads(shell.done("oarpy", "report", "-1d, +1d", "-J"))["days"]) in (2, 3)
-    assert "two dates: 'yesterday, tomorrow'" in shell("oarpy", "report", "lastweek").err
+    assert len(json.loads(shell.done("oarpy", "report", "today", "-J"))["days"]) == 1
+    assert [len(json.loads(shell.done("oarpy", "report", age, "-J"))["days"]) for age in ("7d", "-7d")] == [8, 8]
+    assert "'lastweek' is not a date (write " in shell("oarpy", "report", "lastweek").err
     refused = shell("oarpy", "report", "2026-03")
     assert (refused.status, "nothing to write (--to FILE.html, --csv DIR, or -J)" in refused.err) == (2, True)
 

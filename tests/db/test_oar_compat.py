@@ -190,6 +190,28 @@ def test_properties_of_the_site_come_and_go(connection: Connection, shell: Shell
         connection.execute("SELECT switch FROM oar_compat.resources")
 
 
+def test_what_the_site_made_of_the_view_of_resources_stays(connection: Connection, shell: Shell) -> None:
+    """Its rights and the views that read it, when a property comes or goes; one that needs the property is named."""
+    connection.execute(
+        "GRANT SELECT ON oar_compat.resources TO pg_monitor WITH GRANT OPTION;"
+        " CREATE VIEW hosts AS SELECT DISTINCT network_address FROM oar_compat.resources;"
+        " GRANT SELECT ON hosts TO pg_monitor"
+    )
+    rights = (
+        "SELECT has_table_privilege('pg_monitor', 'oar_compat.resources', 'SELECT WITH GRANT OPTION'),"
+        " has_table_privilege('pg_monitor', 'hosts', 'SELECT')"
+    )
+    for words in (("-a", "switch"), ("-r", "switch,swtch"), ("-d", "swtch")):
+        shell.done("oarproperty", *words)
+        assert row(connection, rights) == (True, True)
+    shell.done("oarproperty", "-a", "switch")
+    connection.execute("CREATE VIEW switches AS SELECT DISTINCT switch FROM oar_compat.resources")
+    refused = shell("oarproperty", "-d", "switch")
+    assert (refused.status, refused.out) == (1, "")
+    assert refused.err.startswith("oarproperty: view public.switches cannot be made again: column"), refused.err
+    assert row(connection, "SELECT count(*) FROM switches") == (0,)
+
+
 def test_predictions_and_the_date_of_the_last_pass(connection: Connection) -> None:
     resources = add_nodes(connection, "n1", cores=3)
     running = add_job(connection, "Running", resources=resources[:1], started=NOON)

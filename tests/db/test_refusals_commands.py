@@ -28,7 +28,7 @@ REFUSALS: list[tuple[str, int, str]] = [
     ("oarstat --sql state=pg_sleep(9)", 2, "filter"),
     ("oarstat --sql job_id|IN|(SELECT|1)", 2, "subselect"),
     ("oarstat --sql ", 2, "empty filter"),
-    ("oarstat -g yesterday", 2, "is not a period (write two dates: 'now, +30m'"),
+    ("oarstat -g a,b,c", 2, "is not a period (write two dates: 'now, +30m'"),
     ("oarstat -g 2026-05-02,2026-05-01", 2, "is empty"),
     ("oarstat --accounting 2026-13-01,2026-05-01", 2, "'2026-13-01' is not a date"),
     ("oarstat -g 2026-05-01,2026-05-02 --accounting 2026-05-01,2026-05-02", 2, "exclude each other"),

@@ -21,6 +21,7 @@ from oarpy.model.reasons import words
 from oarpy.modules.accounting import account
 from oarpy.store.passes import verdict_history
 from oarpy.store.past.dependent_views import DependentViews
+from oarpy.store.past.structure import follow as follow_past
 from oarpy.store.schema import migrations
 from oarpy.store.schema.checks.catalog import describe
 from oarpy.store.schema.checks.check import check
@@ -227,6 +228,77 @@ def test_a_view_of_the_site_keeps_owner_options_and_readers_of_columns(live_dsn:
     assert kept == (["security_barrier=true"], "pg_read_all_data", True, False, True, False)
 
 
+HANGING = """
+    CREATE SCHEMA ana;
+    CREATE TABLE ana.wishes (job bigint, wish text);
+    CREATE VIEW ana.v AS SELECT job_id, user_name, project AS "Project %" FROM oar_report.jobs;
+    CREATE VIEW ana.counted AS SELECT user_name, count(*) AS jobs FROM ana.v GROUP BY user_name;
+    CREATE FUNCTION ana.wished() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN INSERT INTO ana.wishes VALUES (NEW.job_id, NEW."Project %"); RETURN NEW; END $$;
+    CREATE TRIGGER wished INSTEAD OF INSERT ON ana.v FOR EACH ROW EXECUTE FUNCTION ana.wished();
+    COMMENT ON TRIGGER wished ON ana.v IS 'wishes, 100 %';
+    ALTER VIEW ana.v ALTER COLUMN "Project %" SET DEFAULT 'of nobody, 7 %';
+    CREATE RULE forgotten AS ON DELETE TO ana.v DO INSTEAD
+        DELETE FROM ana.wishes USING ana.counted WHERE job = OLD.job_id AND counted.user_name = OLD.user_name;
+    COMMENT ON RULE forgotten ON ana.v IS 'wishes go';
+    GRANT SELECT, INSERT, DELETE ON ana.v, oar_report.jobs TO pg_monitor;
+    GRANT SELECT, UPDATE (user_name) ON ana.v, oar_report.jobs TO pg_signal_backend WITH GRANT OPTION;
+    GRANT UPDATE (job_id) ON ana.v TO PUBLIC;
+    ALTER DEFAULT PRIVILEGES IN SCHEMA ana GRANT TRUNCATE ON TABLES TO pg_checkpoint;
+    REVOKE TRIGGER ON ana.v FROM CURRENT_USER
+"""
+HUNG = """
+    SELECT array(SELECT unnest(relacl)::text ORDER BY 1), (
+               SELECT array_agg(row(attname, array(SELECT unnest(attacl)::text ORDER BY 1))::text ORDER BY attname)
+               FROM pg_attribute WHERE attrelid = c.oid AND attacl IS NOT NULL), (
+               SELECT array_agg(row(pg_get_triggerdef(t.oid), obj_description(t.oid, 'pg_trigger'))::text)
+               FROM pg_trigger t WHERE tgrelid = c.oid), (
+               SELECT array_agg(row(pg_get_ruledef(r.oid), obj_description(r.oid, 'pg_rewrite'))::text)
+               FROM pg_rewrite r WHERE ev_class = c.oid AND rulename <> '_RETURN'),
+           (SELECT array_agg(pg_get_expr(adbin, adrelid)) FROM pg_attrdef WHERE adrelid = c.oid)
+    FROM pg_class c WHERE c.oid IN ('ana.v'::regclass, 'oar_report.jobs'::regclass) ORDER BY relname
+"""
+
+
+def hung(dsn: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(dsn) as connection:
+        return connection.execute(HUNG).fetchall()
+
+
+@pytest.mark.oldest
+@pytest.mark.parametrize("dump", ["cluster_at_0064", "cluster_at_0076"])
+def test_what_hangs_on_a_view_of_the_site_stays(empty_dsn: str, dump: str) -> None:
+    """Triggers, rules, defaults, comments, and all rights, on the way up and on the way back."""
+    with psycopg.connect(empty_dsn) as connection:
+        connection.execute(dumped(dump))
+        connection.execute(HANGING)
+    before = hung(empty_dsn)
+    assert all(before[1])
+    migrations.upgrade(empty_dsn)
+    assert hung(empty_dsn) == before
+    migrations.downgrade(empty_dsn, BASELINE)
+    assert hung(empty_dsn) == before
+    with psycopg.connect(empty_dsn) as connection:
+        connection.execute("INSERT INTO ana.v (job_id) VALUES (3)")
+        assert connection.execute("SELECT * FROM ana.wishes").fetchall() == [(3, "of nobody, 7 %")]
+        connection.execute("DELETE FROM ana.v WHERE job_id = 3")
+        assert connection.execute("SELECT * FROM ana.wishes").fetchall() == []
+
+
+@pytest.mark.oldest
+def test_a_view_of_the_site_that_would_be_lost_is_named(dsn: str) -> None:
+    """It reads what a revision takes away; the trigger on it, or it as a whole, would go without a word."""
+    with psycopg.connect(dsn) as connection:
+        connection.execute("ALTER TABLE jobs ADD COLUMN mood text")
+        follow_past(connection)
+        connection.execute("CREATE VIEW v AS SELECT mood FROM oar_all.jobs")
+        views = DependentViews(connection)
+        views.put_away()
+        connection.execute("ALTER TABLE jobs DROP COLUMN mood")
+        with pytest.raises(OarpyError, match=r'view public\.v cannot be made again: column .*mood"? does not exist'):
+            views.put_back()
+
+
 @pytest.mark.parametrize(
     ("statement", "named"),
     [
@@ -244,7 +316,7 @@ def test_what_stands_in_the_way_is_named_and_nothing_changed(older_dsn: str, sta
         connection.execute(statement)
     with pytest.raises(OarpyError, match=named) as refused:
         migrations.upgrade(older_dsn)
-    assert refused.value.hint == "drop it, upgrade, make it again"
+    assert refused.value.hint == "drop it first, and make it again afterwards"
     assert migrations.current(older_dsn) == OLDEST
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -19,6 +20,7 @@ from oarpy.model.errors import OarpyError, UsageError
 from oarpy.store.analytics.report_rows import ReportTable, report_tables
 from oarpy.store.database import Connection
 
+_MONTH = re.compile(r"\d{4}-\d\d?", re.ASCII)
 _TITLES = {
     "days": "Days",
     "users": "Users",
@@ -78,12 +80,12 @@ class DayPlot:
 
 
 def period(text: str) -> tuple[date, date]:
-    """Return the first day, and the day after the last: of a month ``YYYY-MM``, or between two dates.
+    """Return the first day, and the day after the last: of a month ``YYYY-MM``, or of another period.
 
     Raises :class:`UsageError`.
     """
-    if "," not in text:
-        month = parse_month(text, "a month such as 2026-03, or two dates: 'yesterday, tomorrow'")
+    if _MONTH.fullmatch(text):
+        month = parse_month(text)
         return month, (month.replace(day=28) + timedelta(days=4)).replace(day=1)
     begin, end = (moment.astimezone(UTC) for moment in parse_period(text))
     last = end.date() if end.time() == datetime.min.time() else end.date() + timedelta(days=1)

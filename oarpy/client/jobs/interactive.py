@@ -33,6 +33,9 @@ _LOOK_PERIOD = 15.0
 _UNHEARD = 60.0
 """Seconds after which ends are looked for though none was heard of."""
 
+_LEAST_CHANGE, _LEAST_SHARE = 60.0, 0.1
+"""How many seconds a prediction changes at least before its user is told anew, and which share of the wait."""
+
 _ENDS = frozenset(f"job {state}" for state in FINAL_STATES)
 """What is announced when jobs end."""
 
@@ -186,12 +189,22 @@ class _StartWait:
         found = requests.progress(connection, self._job_id)
         if found is None or found.state in _OVER:
             raise OarpyError(f"job {self._job_id} ended before its shell could start: {_why(found)}")
-        # The date of a job that could start now moves with the clock; a minute is what a user can tell apart.
-        at, shown = found.predicted, self._shown
-        if found.state != JobState.RUNNING and at is not None and (shown is None or abs(at - shown) >= 1):
+        at, now = found.predicted, time.time()
+        if found.state != JobState.RUNNING and at is not None and tells_more(at, self._shown, now):
             self._shown = at
-            self._say(f"# [{local_date(time.time())}] Start prediction: {local_date(at)} ({found.message})")
+            self._say(f"# [{local_date(now)}] Start prediction: {local_date(at)} ({found.message})")
         return found.state == JobState.RUNNING
+
+
+def tells_more(at: float, shown: float | None, now: float) -> bool:
+    """Tell whether a prediction says more than the one that is shown: by a minute, and by a tenth of the time left.
+
+    >>> tells_more(90, None, 0), tells_more(90, 60, 0), tells_more(120, 60, 0), tells_more(7500, 7200, 0)
+    (True, False, True, False)
+    """
+    if shown is None:
+        return True
+    return abs(at - shown) >= max(_LEAST_CHANGE, _LEAST_SHARE * (max(at, shown) - now))
 
 
 def _why(found: Progress | None) -> str:

@@ -1,11 +1,11 @@
-"""Periods as users write them: ``2026-05-01, 2026-05-02`` or ``yesterday, now``; dates that reports take."""
+"""Periods as users write them: ``2026-05-01, 2026-05-02``, ``yesterday, now`` or ``today``; dates that reports take."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
 
-from oarpy.model.dates import FORMS, read_date, read_end
+from oarpy.model.dates import FORMS, read_date, read_end, read_span
 from oarpy.model.errors import UsageError
 
 _AGE = re.compile(r"[0-9]+[smhdw]")
@@ -28,15 +28,21 @@ def parse_past_date(text: str) -> datetime:
 
 
 def parse_period(text: str) -> tuple[datetime, datetime]:
-    """Return the two moments of ``d1, d2``; raise :class:`UsageError` unless the first is before the second."""
+    """Return the two moments of ``d1, d2``, or those that one date or age means.
+
+    Raises :class:`UsageError` unless the first is before the second.
+    """
     parts = text.split(",")
-    if len(parts) != 2:
+    if len(parts) > 2:
         raise UsageError(
-            f"'{text[:60]}' is not a period", hint="write two dates: 'now, +30m' or 'YYYY-MM-DD, YYYY-MM-DD'"
+            f"'{text[:60]}' is not a period", hint="write two dates: 'now, +30m', or one: yesterday, -7d, YYYY-MM-DD"
         )
     now = _now()
-    begin = _in_range(read_date(parts[0], now), parts[0])
-    end = _in_range(read_end(parts[1], now, begin), parts[1])
+    if len(parts) == 1:
+        begin, end = (_in_range(moment, text) for moment in read_span(_shift(text), now))
+    else:
+        begin = _in_range(read_date(parts[0], now), parts[0])
+        end = _in_range(read_end(parts[1], now, begin), parts[1])
     if begin >= end:
         raise UsageError(f"period '{text[:60]}' is empty", hint="the first date must be before the second")
     return begin, end
@@ -44,7 +50,7 @@ def parse_period(text: str) -> tuple[datetime, datetime]:
 
 def parse_since(text: str) -> datetime:
     """Return the moment meant by a date, or by an age such as ``2h`` or ``7d``."""
-    return parse_date(f"-{text}" if _AGE.fullmatch(text) else text)
+    return parse_date(_shift(text))
 
 
 def parse_date_or_age(text: str) -> datetime:
@@ -55,6 +61,11 @@ def parse_date_or_age(text: str) -> datetime:
         except (OverflowError, ValueError):
             raise UsageError(f"{text[:20]} seconds ago is out of range", hint=f"or {FORMS}") from None
     return parse_date(text)
+
+
+def _shift(text: str) -> str:
+    """Return an age as the date that it means."""
+    return f"-{text.strip()}" if _AGE.fullmatch(text.strip()) else text
 
 
 def _now() -> datetime:

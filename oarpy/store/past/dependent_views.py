@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+import psycopg
 from psycopg.errors import InsufficientPrivilege
-from psycopg.sql import SQL, Identifier, Literal
+from psycopg.sql import SQL, Composable, Identifier, Literal
 
 from oarpy.model.errors import OarpyError
 from oarpy.store.database import Connection
@@ -16,10 +17,20 @@ from oarpy.store.past import structure
 
 
 @dataclass(frozen=True, slots=True)
-class StoredView:
-    """A view with its text, its comments by column (empty: its own), owner, options, and who may read it.
+class Right:
+    """What a role may do with a view, or with one of its columns, and whether it may pass that on."""
 
-    Options are as in ``WITH (...)``. Readers have the column that they may read, empty for all of them.
+    role: str
+    privilege: str
+    passed_on: bool
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredView:
+    """A view with its text, its comments by column (empty: its own), owner, options, and who may do what with it.
+
+    Options are as in ``WITH (...)``. What hangs on it are the statements that make its rules, triggers and defaults.
     """
 
     schema: str
@@ -28,7 +39,13 @@ class StoredView:
     comments: dict[str, str]
     owner: str
     options: str
-    readers: tuple[tuple[str, str], ...]
+    rights: tuple[Right, ...]
+    rules: tuple[str, ...]
+    hanging: tuple[str, ...]
+
+    def is_ours(self) -> bool:
+        """Tell whether a revision may take it away."""
+        return self.schema in _OURS
 
     def reads_past(self) -> bool:
         """Tell whether it is one of the views of both, or reads one."""
@@ -45,33 +62,61 @@ class StoredView:
         return Identifier(self.schema, self.name)
 
 
+_OURS = ("oar_all", "oar_compat", "oar_report")
+
 # Those of oar_all and oar_compat, depth 0, then what reads them, and what reads that.
 _VIEWS = """
     WITH RECURSIVE found (oid, depth) AS (
         SELECT c.oid, 0 FROM pg_class c
         WHERE c.relnamespace IN (to_regnamespace('oar_all'), to_regnamespace('oar_compat'))
+          AND c.oid = coalesce(to_regclass(%(only)s), c.oid)
         UNION
         SELECT r.ev_class, f.depth + 1
         FROM found f JOIN pg_depend d ON d.refobjid = f.oid AND d.refclassid = 'pg_class'::regclass
             JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass
-        WHERE r.ev_class <> f.oid
+        WHERE r.ev_class <> f.oid AND r.rulename = '_RETURN'
     )
-    SELECT CASE WHEN c.relkind <> 'v' THEN pg_describe_object('pg_class'::regclass, c.oid, 0) END,
+    SELECT CASE WHEN c.relkind <> 'v' THEN pg_describe_object('pg_class'::regclass, c.oid, 0) END, c.oid,
            n.nspname, c.relname, pg_get_viewdef(c.oid), coalesce((
                SELECT jsonb_object_agg(coalesce(a.attname, ''), d.description)
                FROM pg_description d LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.objsubid
                    AND d.objsubid > 0
                WHERE d.objoid = c.oid AND d.classoid = 'pg_class'::regclass), '{}'),
-           pg_get_userbyid(c.relowner), coalesce(array_to_string(c.reloptions, ', '), ''), coalesce((
-               SELECT jsonb_agg(DISTINCT jsonb_build_array(
-                   CASE g.grantee WHEN 0 THEN 'public' ELSE pg_get_userbyid(g.grantee) END, r.attname))
-               FROM (SELECT '' AS attname, c.relacl AS acl UNION ALL
-                     SELECT attname, attacl FROM pg_attribute WHERE attrelid = c.oid AND NOT attisdropped) r,
-                   aclexplode(r.acl) g
-               WHERE g.privilege_type = 'SELECT' AND g.grantee <> c.relowner), '[]')
+           pg_get_userbyid(c.relowner), coalesce(array_to_string(c.reloptions, ', '), '')
     FROM (SELECT oid, max(depth) AS depth FROM found GROUP BY oid) f JOIN pg_class c USING (oid)
         JOIN pg_namespace n ON n.oid = c.relnamespace
     ORDER BY f.depth, c.oid
+"""
+_RIGHTS = """
+    SELECT CASE g.grantee WHEN 0 THEN 'public' ELSE pg_get_userbyid(g.grantee) END, g.privilege_type,
+           bool_or(g.is_grantable), r.attname
+    FROM (SELECT '' AS attname, coalesce(relacl, acldefault('r', relowner)) AS acl FROM pg_class WHERE oid = %(view)s
+          UNION ALL
+          SELECT attname, attacl FROM pg_attribute WHERE attrelid = %(view)s AND NOT attisdropped) r,
+        aclexplode(r.acl) g
+    GROUP BY g.grantee, g.privilege_type, r.attname ORDER BY 1, 2, 4
+"""
+_ROLES = """
+    SELECT DISTINCT CASE g.grantee WHEN 0 THEN 'public' ELSE pg_get_userbyid(g.grantee) END
+    FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) g WHERE c.oid = to_regclass(%s)
+"""
+_RULES = "SELECT rulename FROM pg_rewrite WHERE ev_class = %s AND rulename <> '_RETURN'"
+# Their comments come after them.
+_HANGING = """
+    SELECT statement FROM (
+        SELECT 1, pg_get_ruledef(oid) FROM pg_rewrite WHERE ev_class = %(view)s AND rulename <> '_RETURN'
+        UNION ALL SELECT 2, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = %(view)s AND NOT tgisinternal
+        UNION ALL SELECT 3, format('ALTER VIEW %%s ALTER COLUMN %%I SET DEFAULT %%s', a.attrelid::regclass, a.attname,
+                                   pg_get_expr(d.adbin, d.adrelid))
+            FROM pg_attrdef d JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+            WHERE d.adrelid = %(view)s
+        UNION ALL SELECT 4, format('COMMENT ON RULE %%I ON %%s IS %%L', r.rulename, r.ev_class::regclass, d.description)
+            FROM pg_rewrite r JOIN pg_description d ON d.objoid = r.oid AND d.classoid = 'pg_rewrite'::regclass
+            WHERE r.ev_class = %(view)s
+        UNION ALL SELECT 5, format('COMMENT ON TRIGGER %%I ON %%s IS %%L', t.tgname, t.tgrelid::regclass, d.description)
+            FROM pg_trigger t JOIN pg_description d ON d.objoid = t.oid AND d.classoid = 'pg_trigger'::regclass
+            WHERE t.tgrelid = %(view)s
+    ) hanging (place, statement) ORDER BY place, statement
 """
 _COLUMNS = """
     SELECT a.attname FROM pg_attribute a
@@ -82,7 +127,7 @@ _DESCRIBED = """
     FROM pg_description d LEFT JOIN pg_attribute a ON a.attrelid = d.objoid AND a.attnum = d.objsubid AND d.objsubid > 0
     WHERE d.objoid = to_regclass(%s) AND d.classoid = 'pg_class'::regclass
 """
-ANEW = "drop it, upgrade, make it again"
+ANEW = "drop it first, and make it again afterwards"
 """What to do with what stands in the way of a change of tables."""
 
 _GONE = "SELECT name FROM unnest(%s::text[]) AS name WHERE to_regclass(format('public.%%I', name)) IS NULL"
@@ -91,19 +136,22 @@ _GONE = "SELECT name FROM unnest(%s::text[]) AS name WHERE to_regclass(format('p
 class DependentViews:
     """Remembers what it put away, the newest text of each view."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, only: str | None = None) -> None:
+        """``only`` names a view in SQL, which alone is put away, with what reads it."""
         self._connection = connection
+        self._only = only
         self._stored: dict[tuple[str, str], StoredView] = {}
 
     def put_away(self) -> None:
         """Drop the views of ``oar_all`` and those that read them. Raises when something else depends on one."""
-        rows = self._connection.execute(_VIEWS).fetchall()
+        rows = self._connection.execute(_VIEWS, {"only": self._only}).fetchall()
         for other in filter(None, (row[0] for row in rows)):
             raise OarpyError(f"{other} depends on views that must be made anew", hint=ANEW)
-        views = [
-            StoredView(schema, name, text, comments, owner, options, tuple((role, column) for role, column in readers))
-            for _, schema, name, text, comments, owner, options, readers in rows
-        ]
+        views = [self._stored_view(oid, *about) for _, oid, *about in rows]
+        for view in views:
+            for rule in view.rules:
+                with _permitted(view):
+                    self._connection.execute(SQL("DROP RULE {} ON {}").format(Identifier(rule), view.identifier()))
         for view in reversed(views):
             with _permitted(view):
                 self._connection.execute(SQL("DROP VIEW {}").format(view.identifier()))
@@ -111,24 +159,47 @@ class DependentViews:
         there = {(view.schema, view.name): self._as_before(view) for view in views}
         self._stored = there | {key: view for key, view in self._stored.items() if key not in there}
 
+    def _stored_view(
+        self, oid: int, schema: str, name: str, text: str, comments: dict[str, str], owner: str, options: str
+    ) -> StoredView:
+        rights = tuple(Right(*row) for row in self._connection.execute(_RIGHTS, {"view": oid}).fetchall())
+        rules = tuple(rule for (rule,) in self._connection.execute(_RULES, [oid]).fetchall())
+        hanging = tuple(statement for (statement,) in self._connection.execute(_HANGING, {"view": oid}).fetchall())
+        return StoredView(schema, name, text, comments, owner, options, rights, rules, hanging)
+
     def _as_before(self, view: StoredView) -> StoredView:
-        """Give a view that a revision has made anew the owner, options and readers of the one before it."""
-        former = self._stored.get((view.schema, view.name), view)
-        readers = tuple(dict.fromkeys((*former.readers, *view.readers)))
-        return replace(view, owner=former.owner, options=former.options, readers=readers)
+        """Give a view that a revision has made anew what hung on the one before it, its owner, options and rights."""
+        former = self._stored.get((view.schema, view.name))
+        if former is None:
+            return view
+        of_others = (right for right in view.rights if right.role != view.owner)
+        rights = tuple(dict.fromkeys((*former.rights, *of_others)))
+        hanging = tuple(dict.fromkeys((*former.hanging, *view.hanging)))
+        return replace(view, owner=former.owner, options=former.options, rights=rights, hanging=hanging)
 
     def put_back(self) -> None:
-        """Make them again, if what they read is still there; one that a revision has made meanwhile stays as it is."""
+        """Make them again, if what they read is still there; one that a revision has made meanwhile stays as it is.
+
+        Raises when a view of the site cannot be made as it was.
+        """
         has_past = bool(self._connection.execute("SELECT FROM pg_namespace WHERE nspname = 'oar_past'").fetchall())
-        if has_past:
+        if has_past and self._only is None:
             structure.follow(self._connection)
         gone = self._gone()
         for view in self._stored.values():
-            if not self._columns(view) and not view.reads(gone) and (has_past or not view.reads_past()):
+            if self._columns(view) or (view.is_ours() and (view.reads(gone) or (view.reads_past() and not has_past))):
+                continue
+            with _as_it_was(view):
                 text = SQL(view.text)
                 self._connection.execute(SQL("CREATE VIEW {} AS {}").format(view.identifier(), text))
+                self._forget_rights(view)
+        # a rule may name any of them
+        for view in self._stored.values():
             columns = self._columns(view)
             if columns:
+                with _as_it_was(view):
+                    for statement in view.hanging:
+                        self._connection.execute(SQL(statement))
                 self._describe(view, columns)
                 self._entitle(view, columns)
 
@@ -149,14 +220,27 @@ class DependentViews:
                     what = SQL("COLUMN {}").format(Identifier(view.schema, view.name, column))
                 self._connection.execute(SQL("COMMENT ON {} IS {}").format(what, Literal(comment)))
 
+    def _forget_rights(self, view: StoredView) -> None:
+        """Take back what a new view allows by itself: its owner everything, others what the defaults say."""
+        roles = self._connection.execute(_ROLES, [view.identifier().as_string(self._connection)]).fetchall()
+        for (role,) in roles:
+            statement = SQL("REVOKE ALL ON {} FROM {}").format(view.identifier(), _named(role))
+            self._connection.execute(statement)
+
     def _entitle(self, view: StoredView, columns: frozenset[str]) -> None:
-        """Give a view the readers, options and owner that it had."""
+        """Give a view the rights, options and owner that it had."""
         name = view.identifier()
-        for reader, column in view.readers:
-            if column in {"", *columns}:
-                what = SQL("({})").format(Identifier(column)) if column else SQL("")
-                who = SQL("PUBLIC") if reader == "public" else Identifier(reader)
-                self._connection.execute(SQL("GRANT SELECT {} ON {} TO {}").format(what, name, who))
+        for right in view.rights:
+            if right.column in {"", *columns}:
+                self._connection.execute(
+                    SQL("GRANT {} {} ON {} TO {} {}").format(
+                        SQL(right.privilege),
+                        SQL("({})").format(Identifier(right.column)) if right.column else SQL(""),
+                        name,
+                        _named(right.role),
+                        SQL("WITH GRANT OPTION" if right.passed_on else ""),
+                    )
+                )
         if view.options:
             self._connection.execute(SQL("ALTER VIEW {} SET ({})").format(name, SQL(view.options)))
         with _permitted(view):
@@ -165,6 +249,10 @@ class DependentViews:
     def _columns(self, view: StoredView) -> frozenset[str]:
         rows = self._connection.execute(_COLUMNS, [view.identifier().as_string(self._connection)])
         return frozenset(name for (name,) in rows)
+
+
+def _named(role: str) -> Composable:
+    return SQL("PUBLIC") if role == "public" else Identifier(role)
 
 
 @contextmanager
@@ -176,3 +264,13 @@ def _permitted(view: StoredView) -> Iterator[None]:
         raise OarpyError(
             f"view {view.schema}.{view.name} must be made anew, and belongs to role {view.owner}", hint=ANEW
         ) from error
+
+
+@contextmanager
+def _as_it_was(view: StoredView) -> Iterator[None]:
+    """Name a view that does not fit what it reads any more, or with which something that hung on it would be lost."""
+    try:
+        yield
+    except psycopg.ProgrammingError as error:
+        reason = str(error).splitlines()[0]
+        raise OarpyError(f"view {view.schema}.{view.name} cannot be made again: {reason}", hint=ANEW) from error

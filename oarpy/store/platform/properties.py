@@ -9,6 +9,7 @@ from psycopg.sql import SQL, Composed, Identifier
 
 from oarpy.model.errors import OarpyError
 from oarpy.store.database import Connection
+from oarpy.store.past.dependent_views import DependentViews
 
 KINDS = ("integer", "text", "boolean", "timestamptz")
 
@@ -83,21 +84,29 @@ def add(connection: Connection, name: str, kind: str) -> None:
     if kind == "timestamptz":
         _alter(connection, SQL(_BOUND).format(Identifier(name)))
     connection.execute(_ADD_ROW, (name, kind))
-    connection.execute(_SHOW)
+    _show(connection)
 
 
 def delete(connection: Connection, name: str) -> None:
     """Drop the column with all its values."""
     _alter(connection, SQL(_DROP_COLUMN).format(Identifier(name)))
     connection.execute(_DROP_ROW, (name,))
-    connection.execute(_SHOW)
+    _show(connection)
 
 
 def rename(connection: Connection, old: str, new: str) -> None:
     """Give the column another name."""
     _alter(connection, SQL(_RENAME_COLUMN).format(Identifier(old), Identifier(new)))
     connection.execute(_RENAME_ROW, (new, old))
+    _show(connection)
+
+
+def _show(connection: Connection) -> None:
+    """Make the view for programs that know OAR 2.5 anew. What the site has made of it or on it stays, or is named."""
+    views = DependentViews(connection, "oar_compat.resources")
+    views.put_away()
     connection.execute(_SHOW)
+    views.put_back()
 
 
 def _alter(connection: Connection, statement: Composed) -> None:

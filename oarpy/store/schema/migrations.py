@@ -140,10 +140,15 @@ def _naming_what_depends() -> Iterator[None]:
         yield
     except (psycopg.Error, DBAPIError) as error:
         refused = error.orig if isinstance(error, DBAPIError) else error
+        named = refused.diag.message_detail if isinstance(refused, psycopg.Error) else None
+        if isinstance(refused, DependentObjectsStillExist):
+            named = named or refused.diag.message_primary
         # the server has no other name for a column that a view reads and whose type is to change
-        if not isinstance(refused, DependentObjectsStillExist | FeatureNotSupported) or not refused.diag.message_detail:
+        elif not isinstance(refused, FeatureNotSupported):
             raise
-        raise OarpyError(refused.diag.message_detail.splitlines()[0], hint=ANEW) from error
+        if not named:
+            raise
+        raise OarpyError(named.splitlines()[0], hint=ANEW) from error
 
 
 def _take_turn(connection: Connection) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oarpy.model.dates import read_date, read_end, read_instant
+from oarpy.model.dates import read_date, read_end, read_instant, read_span
 from oarpy.model.errors import UsageError
 from oarpy.model.job_types import read_types, with_offsets
 
@@ -60,6 +60,22 @@ def test_an_end_counts_from_the_beginning() -> None:
     assert read_end("+2h", NOW, begin) == begin + timedelta(hours=2)
     assert read_end("02:00", NOW, begin) == local("2026-05-07 02:00:00")
     assert read_end("tomorrow", NOW, begin) == local("2026-05-07 00:00:00")
+
+
+@pytest.mark.parametrize(
+    ("text", "begin", "end"),
+    [
+        ("today", "2026-05-06 00:00:00", "2026-05-07 00:00:00"),
+        ("Yesterday", "2026-05-05 00:00:00", "2026-05-06 00:00:00"),
+        ("2026-02-28", "2026-02-28 00:00:00", "2026-03-01 00:00:00"),
+        ("-7d", "2026-04-29 12:30:00", "2026-05-06 12:30:00"),
+        ("yesterday 18:00", "2026-05-05 18:00:00", "2026-05-06 12:30:00"),
+        ("+1h", "2026-05-06 12:30:00", "2026-05-06 13:30:00"),
+        ("now", "2026-05-06 12:30:00", "2026-05-06 12:30:00"),
+    ],
+)
+def test_one_date_is_a_day_or_reaches_until_now(text: str, begin: str, end: str) -> None:
+    assert read_span(text, NOW) == (local(begin), local(end))
 
 
 @given(st.text(max_size=24))
