@@ -60,6 +60,23 @@ def oargridsub(
         typer.Option("--wait", metavar="SECONDS", help="X of Wait-X: the first try comes so long before; or inf."),
     ] = None,
     array: Annotated[str | None, typer.Option("--array", metavar="N", help="Submit N equal jobs.")] = None,
+    parts: Annotated[
+        str | None,
+        typer.Option("--parts", metavar="any", help="One program, on one cluster or several together."),
+    ] = None,
+    overhead: Annotated[
+        str | None,
+        typer.Option("--overhead", metavar="PERCENT", help="So much longer it takes on several clusters: 20%."),
+    ] = None,
+    operation: Annotated[
+        str | None,
+        typer.Option("--operation", metavar="NAME", help="After an early end: rigid, shift or remap."),
+    ] = None,
+    at_most: Annotated[
+        list[str] | None,
+        typer.Option("--at-most", metavar="CLUSTER=N", help="So many at most from a cluster; repeatable."),
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="DATE", help="It is to be over then.")] = None,
     start: Annotated[
         str | None, typer.Option("-s", "--start", metavar="DATE", help="When parts on named clusters begin; now.")
     ] = None,
@@ -112,6 +129,11 @@ def oargridsub(
         tries=tries,
         wait=wait,
         array=array,
+        parts=parts,
+        overhead=overhead,
+        operation=operation,
+        at_most=tuple(at_most or ()),
+        until=until,
         queue=queue,
         types=tuple(types or ()),
         directory=directory,

@@ -338,6 +338,9 @@ class GridSettings:
     place_ttl: PositiveSeconds = 120.0
     waiting_per_user: NotNegative = 10_000
     keep_decisions: PositiveSeconds = 2_592_000.0
+    operation: Literal["rigid", "shift", "remap"] = "shift"
+    commit_lead: PositiveSeconds = 15.0
+    hint_interval: PositiveSeconds = 10.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,7 @@ REACTIONS: dict[str, tuple[str, ...]] = {
     "grid part changed": ("claimer",),
     "grid part placed": ("watcher",),
     "grid part to end": ("watcher",),
+    "grid processors idle": ("claimer",),
     "grid clusters changed": ("mapper", "claimer", "mover", "watcher"),
     "grid cluster heard": ("mapper", "claimer", "mover"),
     "grid pass asked": ("mover",),

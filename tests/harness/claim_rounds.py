@@ -16,9 +16,10 @@ from oarpy.grid.broker.watcher import Watcher
 from oarpy.grid.calls.parts import PartEvent
 from oarpy.grid.clusters.virtual.cluster import SimulatedCluster, VirtualClock
 from oarpy.grid.core.broker_state import DeadlineRules
-from oarpy.store.grid import broker_jobs, broker_parts, clusters
+from oarpy.store.grid import broker_jobs, broker_parts, clusters, metajobs
 from oarpy.store.grid.broker_jobs import GridJobRow, NewGridComponent, NewGridJob
 from oarpy.store.grid.broker_parts import GridPartRow
+from oarpy.store.grid.metajobs import NewMetajob, Operation
 from tests.harness.inline_calls import InlineConnections
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
@@ -63,6 +64,13 @@ class ClaimRounds:
         begin = self.clock() + date
         job = NewGridJob("alice", "named", "date", walltime, asked, deadline=begin, notify=notify)
         return self._inserted(job)
+
+    def spread(self, procs: int, walltime: float = 100, operation: Operation = "shift", **asked: Any) -> int:
+        """Submit a job of one program over clusters that the broker chooses; return its id."""
+        component = NewGridComponent(f"/core={procs}", procs)
+        number = self._inserted(NewGridJob("alice", "metajob", "date", walltime, (component,)))
+        metajobs.add(self.connection, number, NewMetajob("/core", procs, operation, **asked))
+        return number
 
     def _inserted(self, job: NewGridJob) -> int:
         (number,) = broker_jobs.insert(self.connection, job)

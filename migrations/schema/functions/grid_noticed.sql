@@ -32,3 +32,5 @@ CREATE OR REPLACE TRIGGER grid_cluster_heard AFTER UPDATE ON grid_clusters FOR E
     EXECUTE FUNCTION grid_noticed('grid cluster heard');
 CREATE OR REPLACE TRIGGER grid_pass_asked AFTER INSERT ON grid_passes FOR EACH ROW
     WHEN (NEW.began_at IS NULL) EXECUTE FUNCTION grid_noticed('grid pass asked');
+CREATE OR REPLACE TRIGGER grid_metajob_idle AFTER UPDATE ON grid_metajobs FOR EACH ROW
+    WHEN (OLD.idle_on = '' AND NEW.idle_on <> '') EXECUTE FUNCTION grid_noticed('grid processors idle');

@@ -19,7 +19,8 @@ from oarpy.grid.broker.acts import Prepared
 from oarpy.grid.broker.broker_module import BrokerModule
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
 from oarpy.grid.broker.coallocated.deadline_jobs import MODULE, CoallocatedJobs, usable
-from oarpy.grid.broker.coallocated.job_files import live_file, live_files
+from oarpy.grid.broker.coallocated.job_files import GridJobFile, live_file, live_files
+from oarpy.grid.broker.coallocated.metajobs import MetajobRules, Metajobs, SlotsFound
 from oarpy.grid.broker.coallocated.named_jobs import NamedJobs
 from oarpy.grid.broker.coallocated.room_looks import RoomLooks, RoomsFound
 from oarpy.grid.broker.connections import ClusterConnections
@@ -49,15 +50,18 @@ class Claimer(BrokerModule):
         tolerance: float,
         connections: ClusterConnections,
         clock: Callable[[], float] = time.time,
+        metajobs: MetajobRules | None = None,
     ) -> None:
         super().__init__(connections, clock)
         self._looks = RoomLooks(self._conversations, tolerance)
         self._transactions = Transactions(MODULE, self._conversations, clock, times.margin)
         self._coallocated = CoallocatedJobs(self._transactions, rules, times, self._looks, clock)
         self._named = NamedJobs(self._transactions, tolerance)
+        self._metajobs = Metajobs(self._transactions, self._conversations, metajobs or MetajobRules(), tolerance)
 
     def _begin_anew(self, connection: Connection) -> None:
         self._looks.clear()
+        self._metajobs.forget()
 
     def _round(self, connection: Connection, rows: Sequence[GridClusterRow]) -> Outcome:
         wake_at, heard = self._tend(connection), 0
@@ -74,17 +78,24 @@ class Claimer(BrokerModule):
         """Do what is due for all jobs; return when there is more to do (epoch seconds), or infinity."""
         now, wake_at = self._clock(), inf
         for file in live_files(connection, MODULE):
-            tended = self._coallocated if file.job.kind == "coallocated" else self._named
             with _one_job(connection, file.job.id):
-                wake_at = min(wake_at, tended.tend(connection, file, now))
+                wake_at = min(wake_at, self._kind(file).tend(connection, file, now))
         self._looks.begin(usable(connection))
         return min(wake_at, self._transactions.spread(connection))
+
+    def _kind(self, file: GridJobFile) -> CoallocatedJobs | NamedJobs | Metajobs:
+        """Return what is done for jobs of its kind."""
+        if file.job.kind == "coallocated":
+            return self._coallocated
+        return self._named if file.job.kind == "named" else self._metajobs
 
     def _hear(self, connection: Connection, name: Hashable, result: object) -> None:
         """Take in what came out of a conversation."""
         match name, result:
             case ("room", _), RoomsFound():
                 self._rooms_found(connection, result)
+            case ("slots", int(job)), SlotsFound():
+                self._slots_found(connection, job, result)
             case ("prepare", int(transaction)), Prepared():
                 self._held(connection, transaction, result)
             case ("outcome", *_), str():
@@ -99,16 +110,18 @@ class Claimer(BrokerModule):
                 with _one_job(connection, job):
                     self._coallocated.room_found(connection, file, rooms, self._clock())
 
+    def _slots_found(self, connection: Connection, job: int, found: SlotsFound) -> None:
+        if file := live_file(connection, job):
+            with _one_job(connection, job):
+                self._metajobs.slots_found(connection, file, found, self._clock())
+
     def _held(self, connection: Connection, transaction: int, result: Prepared) -> None:
         row = transactions.read(connection, transaction)
         file = live_file(connection, row.job) if row is not None and row.job is not None else None
         if file is None:
             return
         with _one_job(connection, file.job.id):
-            if file.job.kind == "coallocated":
-                self._coallocated.held(connection, file, transaction, result, self._clock())
-            else:
-                self._named.held(connection, file, transaction, result)
+            self._kind(file).held(connection, file, transaction, result, self._clock())
 
 
 @contextmanager

@@ -24,6 +24,7 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
     "number": (0, 2**62),
     "clock": (0, _LATEST),
     "at": (0, _LATEST),
+    "begin": (0, _LATEST),
     "submitted": (0, _LATEST),
 }
 """Bounds by name of a field; other whole numbers have those of an ``integer``."""

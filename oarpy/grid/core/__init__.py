@@ -7,6 +7,7 @@ and ``oarpy.profiles``.
   ``followers`` has the withdrawn jobs that need not be looked at yet.
 - Jobs whose components start together (``deadlines``): ``placing_policy`` says when to look for room,
   ``worst_fit`` where.
+- Parallel jobs over clusters: ``metajobs``.
 - ``coallocation``: parallel jobs over several clusters that start together, and earlier. ``bags``: bags from offers.
 """
 

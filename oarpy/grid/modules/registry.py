@@ -34,10 +34,13 @@ def _watcher(configuration: Configuration) -> Module:
 def _claimer(configuration: Configuration) -> Module:
     from oarpy.grid.broker.claimer import Claimer
     from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
+    from oarpy.grid.broker.coallocated.metajobs import MetajobRules
 
     settings = configuration.grid
     times = ClaimTimes(kill_grace=settings.kill_grace)
-    return Claimer(deadline_rules(settings), times, settings.clock_tolerance, _connections(settings))
+    rules = MetajobRules(settings.commit_lead, settings.threshold)
+    tolerance = settings.clock_tolerance
+    return Claimer(deadline_rules(settings), times, tolerance, _connections(settings), metajobs=rules)
 
 
 def _mover(configuration: Configuration) -> Module:

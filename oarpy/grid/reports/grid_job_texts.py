@@ -9,6 +9,7 @@ from oarpy.grid.reports.grid_job_views import GridJobView
 from oarpy.model.durations import format_duration
 from oarpy.store.grid.broker_jobs import GridComponentRow
 from oarpy.store.grid.broker_parts import GridPartRow
+from oarpy.store.grid.metajobs import MetajobRow
 
 
 def listing(shown: Iterable[GridJobView]) -> str:
@@ -34,6 +35,7 @@ def description(view: GridJobView) -> str:
         "queue": job.queue,
         "project": job.project,
         "array": "" if job.array_id is None else f"{job.array_id}, {job.array_index}",
+        **_promises(view.metajob),
     }
     lines = [_heading(view), *(f"  {name} : {value}" for name, value in facts.items() if value)]
     lines += [f"  component {component.number} : {_asked(component)}" for component in view.components]
@@ -76,7 +78,37 @@ def record(view: GridJobView) -> dict[str, JsonValue]:
         "lp": job.lp,
         "tries": job.tries,
         "wait": job.wait,
+        "metajob": None if view.metajob is None else _metajob(view.metajob),
         "components": [_component(one, part) for one, part in zip(view.components, view.parts, strict=True)],
+    }
+
+
+def _promises(row: MetajobRow | None) -> dict[str, str]:
+    """Return the facts of a job over clusters that the broker chooses; none of another one."""
+    if row is None:
+        return {}
+    at_most = ", ".join(f"{cluster}={procs}" for cluster, procs in row.at_most.items())
+    return {
+        "promised start": local_date(row.promised_start) or "not known yet",
+        "promised end": local_date(row.promised_end),
+        "expected end": local_date(row.end),
+        "operation": row.operation,
+        "overhead": f"{row.overhead:.0%}",
+        "at most": at_most,
+        "until": local_date(row.end_by),
+    }
+
+
+def _metajob(row: MetajobRow) -> JsonValue:
+    return {
+        "promised_start": row.promised_start,
+        "promised_end": row.promised_end,
+        "end": row.end,
+        "operation": row.operation,
+        "overhead": row.overhead,
+        "at_most": dict(row.at_most),
+        "end_by": row.end_by,
+        "told": dict(row.told),
     }
 
 

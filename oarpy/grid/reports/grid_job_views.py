@@ -9,9 +9,10 @@ from oarpy.client.session import Session
 from oarpy.model.errors import NotFound
 from oarpy.model.states import GridPartState
 from oarpy.store.database import Connection
-from oarpy.store.grid import broker_jobs, broker_parts
+from oarpy.store.grid import broker_jobs, broker_parts, metajobs
 from oarpy.store.grid.broker_jobs import GridComponentRow, GridJobRow
 from oarpy.store.grid.broker_parts import GridPartRow
+from oarpy.store.grid.metajobs import MetajobRow
 
 _NOT_SHOWN = frozenset({GridPartState.ABORTING, GridPartState.GONE, GridPartState.DELETING})
 
@@ -23,6 +24,8 @@ class GridJobView:
     job: GridJobRow
     components: tuple[GridComponentRow, ...]
     parts: tuple[GridPartRow | None, ...]
+    metajob: MetajobRow | None = None
+    """What a job of this kind asks for besides, and what was promised for it."""
 
     @property
     def clusters(self) -> tuple[str, ...]:
@@ -44,12 +47,18 @@ def views(connection: Connection, jobs: Sequence[GridJobRow]) -> list[GridJobVie
     """Return jobs with what belongs to them."""
     ids = [job.id for job in jobs]
     asked = broker_jobs.components(connection, ids)
+    asking = metajobs.of_jobs(connection, [job.id for job in jobs if job.kind == "metajob"])
     shown: dict[tuple[int, int], GridPartRow] = {}
     for part in broker_parts.of_jobs(connection, ids):
         if part.state not in _NOT_SHOWN:
             shown[part.job, part.component] = part  # the last one made counts
     return [
-        GridJobView(job, tuple(asked[job.id]), tuple(shown.get((job.id, one.number)) for one in asked[job.id]))
+        GridJobView(
+            job,
+            tuple(asked[job.id]),
+            tuple(shown.get((job.id, one.number)) for one in asked[job.id]),
+            asking.get(job.id),
+        )
         for job in jobs
     ]
 

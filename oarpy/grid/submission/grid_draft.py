@@ -7,9 +7,19 @@ import shlex
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from math import prod
+from typing import cast, get_args
 
 from oarpy.configuration import SubmissionSettings
-from oarpy.grid.submission.grid_options import GridOptions, read_deadline, read_share, read_start, read_wait
+from oarpy.grid.submission.grid_options import (
+    GridOptions,
+    read_at_most,
+    read_deadline,
+    read_overhead,
+    read_share,
+    read_start,
+    read_until,
+    read_wait,
+)
 from oarpy.grid.submission.named_parts import MOST_PARTS, NamedPart, read_parts
 from oarpy.model.durations import parse_duration
 from oarpy.model.errors import UsageError
@@ -28,6 +38,7 @@ from oarpy.model.submission_checks import (
     short,
 )
 from oarpy.store.grid.broker_jobs import NewGridComponent, NewGridJob
+from oarpy.store.grid.metajobs import NewMetajob, Operation
 
 _UNTIL_THE_END = "exec sleep infinity"
 """What runs in parts on named clusters without a program: their user connects to them, until their end."""
@@ -44,24 +55,38 @@ _SPELLED = {
     "tries": "--tries",
     "wait": "--wait",
     "array": "--array",
+    "parts": "--parts",
+    "overhead": "--overhead",
+    "operation": "--operation",
+    "at_most": "--at-most",
+    "until": "--until",
     "properties": "--properties",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class GridDraft:
-    """A grid job and how many of it: more than one are an array."""
+    """A grid job and how many of it, more than one an array; ``metajob``: what one of that kind asks for besides."""
 
     job: NewGridJob
     copies: int = 1
+    metajob: NewMetajob | None = None
 
 
-def draft(options: GridOptions, user: str, settings: SubmissionSettings, now: datetime) -> GridDraft:
-    """Return what ``options`` ask for. Raises :class:`UsageError` for whatever is wrong without asking a cluster."""
+def draft(
+    options: GridOptions, user: str, settings: SubmissionSettings, now: datetime, operation: Operation = "shift"
+) -> GridDraft:
+    """Return what ``options`` ask for; ``operation`` is that of metajobs that do not say.
+
+    Raises :class:`UsageError` for whatever is wrong without asking a cluster.
+    """
     for field in fields(options):
         value = getattr(options, field.name)
         for text in value if isinstance(value, tuple) else filter(None, [value]):
             check_text("an argument", text, 2**17 - 1)
+    if options.parts is not None:
+        return _spread(options, user, settings, now, operation)
+    _refuse(options, ("overhead", "operation", "at_most", "until"), "without --parts any")
     if options.resources:
         return _anywhere(options, user, settings, now)
     _refuse(options, ("components", "deadline", "lp", "tries", "wait", "array", "properties"), "without -l")
@@ -117,6 +142,45 @@ def _anywhere(options: GridOptions, user: str, settings: SubmissionSettings, now
     return GridDraft(_with_common(job, options), copies)
 
 
+def _spread(
+    options: GridOptions, user: str, settings: SubmissionSettings, now: datetime, operation: Operation
+) -> GridDraft:
+    """Return a job whose parts go to clusters that the broker chooses."""
+    if options.parts != "any":
+        raise UsageError(f"--parts '{short(options.parts or '')}' is not known", hint="--parts any")
+    _refuse(options, ("start", "program", "array", "components", "deadline", "lp", "tries", "wait"), "with --parts any")
+    if len(options.resources) != 1:
+        raise UsageError("--parts any takes one -l", hint="oargridsub --parts any -l core=6 PROG")
+    if not options.words:
+        raise UsageError("no program", hint="oargridsub --parts any -l core=6 PROG")
+    request = parse_request(options.resources[0])
+    if request.walltime is not None and options.walltime is not None:
+        raise UsageError("a walltime in -l and in -w", hint="give one of them")
+    if len(request.groups) != 1 or len(request.groups[0].levels) != 1 or request.consumes:
+        hint = "a number of one resource, such as core=6: clusters get parts of it"
+        raise UsageError(f"'{short(str(request))}' cannot be shared out", hint=hint)
+    procs, walltime = processors(request), request.walltime or _walltime(options, settings)
+    if options.operation is not None and options.operation not in get_args(Operation):
+        raise UsageError(f"--operation '{short(options.operation)}' is not known", hint="rigid, shift or remap")
+    filter_ = "" if options.properties is None else condition(options.properties)
+    metajob = NewMetajob(
+        _unit(request),
+        procs,
+        operation if options.operation is None else cast(Operation, options.operation),
+        0 if options.overhead is None else read_overhead(options.overhead),
+        read_at_most(options.at_most),
+        None if options.until is None else read_until(options.until, now, walltime),
+    )
+    job = NewGridJob(
+        user=user,
+        kind="metajob",
+        program=_program(options.words[0] if len(options.words) == 1 else shlex.join(options.words)),
+        walltime=walltime,
+        components=(NewGridComponent(f"{metajob.unit}={procs}", procs, None, filter_, _types(options)),),
+    )
+    return GridDraft(_with_common(job, options), metajob=metajob)
+
+
 def _named(options: GridOptions, user: str, settings: SubmissionSettings, now: datetime) -> NewGridJob:
     """Return a job with parts on named clusters, which begin at a date; as soon as may be, if none is given."""
     parts = read_parts(" ".join(options.words))
@@ -140,6 +204,11 @@ def _component(part: NamedPart, types: tuple[str, ...]) -> NewGridComponent:
     own = different((*types, *filter(None, [part.type])))
     check_types(own)
     return NewGridComponent(str(request), processors(request), part.cluster, part.prop, own, part.name)
+
+
+def _unit(request: ResourceRequest) -> str:
+    """Return what a request for a number of one resource asks for, without the number."""
+    return str(request.groups[0]).rpartition("=")[0]
 
 
 def _with_common(job: NewGridJob, options: GridOptions) -> NewGridJob:
@@ -188,5 +257,5 @@ def _refuse(options: GridOptions, names: tuple[str, ...], where: str) -> None:
     """Raise :class:`UsageError` for an option of another form."""
     for name in names:
         if getattr(options, name) not in (None, ()):
-            hint = "-l REQUEST PROG is for any cluster, a:rdef=REQUEST with -s, -w and -p for named ones"
+            hint = "-l REQUEST PROG is for any cluster, or several with --parts any; a:rdef=REQUEST with -s, -w, -p"
             raise UsageError(f"{_SPELLED[name]} {where}", hint=hint)

@@ -36,6 +36,11 @@ class GridOptions:
     tries: str | None = None
     wait: str | None = None
     array: str | None = None
+    parts: str | None = None
+    overhead: str | None = None
+    operation: str | None = None
+    at_most: tuple[str, ...] = ()
+    until: str | None = None
     queue: str | None = None
     types: tuple[str, ...] = ()
     directory: str | None = None
@@ -67,6 +72,38 @@ def _near(what: str, text: str, date: datetime, now: datetime) -> float:
     if date > now + FARTHEST:
         raise UsageError(f"{what} '{short(text.strip())}' is too far away", hint="at most 10 years")
     return date.timestamp()
+
+
+def read_overhead(text: str) -> float:
+    """Return the share of ``--overhead``: nothing to all of the time."""
+    digits = text.strip().removesuffix("%")
+    if not text.strip().endswith("%") or not _SECONDS.fullmatch(digits) or float(digits) > 100:
+        raise UsageError(f"--overhead '{short(text)}' is out of range", hint="0% to 100% of the walltime, such as 20%")
+    return float(digits) / 100
+
+
+def read_at_most(texts: tuple[str, ...]) -> dict[str, int]:
+    """Return processors by cluster, as ``--at-most a=4`` has them."""
+    found: dict[str, int] = {}
+    for word in ",".join(texts).split(",") if texts else ():
+        name, sign, count = word.strip().partition("=")
+        if not name or not sign or not count.isascii() or not count.isdigit() or len(count) > 9:
+            raise UsageError(f"--at-most '{short(word)}' is no limit of a cluster", hint="CLUSTER=NUMBER, such as a=4")
+        if name in found:
+            raise UsageError(f"--at-most names '{short(name)}' twice", hint="give one limit for each cluster")
+        found[name] = int(count)
+    return found
+
+
+def read_until(text: str, now: datetime, walltime: float) -> float:
+    """Return the date of ``--until`` in epoch seconds, from which on the job is over."""
+    date = read_date(text, now)
+    if date < now + timedelta(seconds=walltime):
+        raise UsageError(
+            f"--until '{short(text.strip())}' is before its walltime could be over",
+            hint="a later date, or a shorter -l",
+        )
+    return _near("--until", text, date, now)
 
 
 def read_share(text: str) -> float:

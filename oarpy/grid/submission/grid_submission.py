@@ -11,12 +11,13 @@ from oarpy.client.caller import current
 from oarpy.client.session import Session
 from oarpy.grid.submission.grid_draft import GridDraft, draft
 from oarpy.grid.submission.grid_options import GridOptions
-from oarpy.model.errors import AdmissionRefused, NotFound, Unreachable
+from oarpy.model.errors import AdmissionRefused, NotFound, Unreachable, UsageError
 from oarpy.model.states import GridJobState
 from oarpy.store.database import Connection
-from oarpy.store.grid import broker_jobs, clusters
+from oarpy.store.grid import broker_jobs, clusters, metajobs
 from oarpy.store.grid.broker_jobs import GridJobRow, NewGridJob
 from oarpy.store.grid.clusters import GridClusterRow
+from oarpy.store.grid.metajobs import NewMetajob
 from oarpy.store.notifications import is_led
 
 _POLL = 1.0
@@ -40,8 +41,23 @@ def read_draft(session: Session, options: GridOptions) -> tuple[GridDraft, list[
     that takes no jobs, or none of this user, or if there is none. A job that names none has all: also those that are
     not open to its user.
     """
-    drafted = draft(options, session.user, session.configuration.submission, datetime.now().astimezone())
-    return drafted, usable(drafted.job, clusters.every(session.connection))
+    configuration, now = session.configuration, datetime.now().astimezone()
+    drafted = draft(options, session.user, configuration.submission, now, configuration.grid.operation)
+    rows = usable(drafted.job, clusters.every(session.connection))
+    if drafted.metajob is not None:
+        _check_limits(drafted.metajob, rows)
+    return drafted, rows
+
+
+def _check_limits(asked: NewMetajob, rows: list[GridClusterRow]) -> None:
+    """Raise an error for limits of clusters that are not there, or that leave too little for the job."""
+    limits = asked.at_most or {}
+    for name in limits:
+        if name not in {row.name for row in rows}:
+            raise NotFound(f"--at-most names no cluster '{name[:64]}'", hint="oargridctl clusters list has them")
+    most = [limits.get(row.name, asked.procs) for row in rows]
+    if sum(most) < asked.procs:
+        raise UsageError(f"--at-most leaves {sum(most)} of {asked.procs} processors", hint="raise the limits")
 
 
 def usable(job: NewGridJob, known: list[GridClusterRow]) -> list[GridClusterRow]:
@@ -71,7 +87,9 @@ def submit(session: Session, options: GridOptions) -> SubmittedGridJobs:
     with session.connection.transaction():
         _check_waiting(session, drafted.copies)
         ids = broker_jobs.insert(session.connection, drafted.job, drafted.copies)
-    return SubmittedGridJobs(tuple(ids), waits=drafted.job.kind == "named")
+        if drafted.metajob is not None:
+            metajobs.add(session.connection, ids[0], drafted.metajob)
+    return SubmittedGridJobs(tuple(ids), waits=drafted.job.kind in ("named", "metajob"))
 
 
 def absent_broker(session: Session) -> str:

@@ -111,7 +111,8 @@ _TO_DELETE = f"""{_JOB}
 """
 _COMPONENTS = """
     SELECT job, number, cluster, resources, procs, properties, types, component_name
-    FROM grid_components WHERE job = ANY(%s) ORDER BY job, number
+    FROM grid_components c WHERE job = ANY(%s) AND number < (SELECT j.components FROM grid_jobs j WHERE j.id = c.job)
+    ORDER BY job, number
 """
 # The numbers of an array follow each other unless others submit at the same instant; array_id is the first one.
 _INSERT = """

@@ -55,7 +55,7 @@ class NamedJobs:
             end(connection, file)
         return inf
 
-    def held(self, connection: Connection, file: GridJobFile, transaction: int, result: Prepared) -> None:
+    def held(self, connection: Connection, file: GridJobFile, transaction: int, result: Prepared, now: float) -> None:
         """Decide for a job whose parts are all reserved; refuse it otherwise."""
         if file.job.state is not GridJobState.SUBMITTED or not file.rows or file.rows[0].transaction != transaction:
             return

@@ -237,7 +237,7 @@ class SimulatedCluster:
         own = {self._parts[name].number for name in call.without if name in self._parts}
         profile = self._machine.plan(own, fresh=True).free
         bounds = [call.begin, *(end for end in profile.ends(call.begin) if end < call.end)]
-        return [FreeSlot(bound, profile.free(bound)) for bound in bounds]
+        return [FreeSlot(bound, profile.free(max(bound, self._machine.now))) for bound in bounds]
 
     def _waiting(self, call: Waiting) -> list[KnownPart]:
         """Return the committed parts that wait, the frozen ones too."""

@@ -79,8 +79,9 @@ grid_jobs = table(
     column(
         "kind",
         Text,
-        "mapped: on one cluster; coallocated: components that start together; named: parts on named clusters",
-        check="kind IN ('mapped', 'coallocated', 'named')",
+        "mapped: on one cluster; coallocated: components that start together; named: parts on named clusters;"
+        " metajob: one program over clusters that the broker chooses",
+        check="kind IN ('mapped', 'coallocated', 'named', 'metajob')",
     ),
     column("state", Text, "present state; grid_transitions says what may follow", default="Submitted"),
     column("submitted_at", INSTANT, "when", default=CLOCK),
@@ -110,6 +111,38 @@ grid_jobs = table(
     Index("grid_jobs_live", "state", "id", postgresql_where=text("state NOT IN ('Terminated', 'Error', 'Missed')")),
     Index("grid_jobs_user", "user_name", "id"),
     Index("grid_jobs_array", "array_id", postgresql_where=text("array_id IS NOT NULL")),
+)
+
+grid_metajobs = table(
+    "grid_metajobs",
+    "what jobs of kind metajob ask for, and their place",
+    column("job", BigInteger, "the job", ForeignKey(grid_jobs.c.id, ondelete="CASCADE"), key=True),
+    column("unit", Text, "what it asks for, without their number: /core", check="unit <> ''"),
+    column("procs", Integer, "how many of them, over all clusters", check="procs > 0"),
+    column(
+        "overhead",
+        Double,
+        "by which share it takes longer on several clusters",
+        default=0,
+        check="overhead BETWEEN 0 AND 1",
+    ),
+    column(
+        "operation",
+        Text,
+        "what may be done with it after an early end",
+        check="operation IN ('rigid', 'shift', 'remap')",
+    ),
+    column("at_most", JSONB, "most of them by cluster; others may give all", default="{}"),
+    column("end_by", INSTANT, "when it is over at the latest; NULL: whenever", optional=True),
+    column("first", Text, "cluster that is asked first; empty: not placed yet", default=""),
+    column("placings", Integer, "how often its parts were reserved", default=0, check="placings >= 0"),
+    column("refusals", Integer, "how often clusters refused it since", default=0, check="refusals >= 0"),
+    column("told", JSONB, "by cluster what it had when the job was placed, or why it was left out", default="{}"),
+    column("promised_start", INSTANT, "the start that was promised first", optional=True),
+    column("promised_end", INSTANT, "the end that was promised first", optional=True),
+    column("end_at", INSTANT, "when it is over in its present place", optional=True),
+    column("idle_on", Text, "cluster where others ended early, to be looked at; empty: none", default=""),
+    rule("grid_metajobs_promise", "(promised_start IS NULL) = (promised_end IS NULL)"),
 )
 
 grid_components = table(
@@ -261,6 +294,32 @@ grid_moves = table(
     ),
     column("message", Text, "why it was given up", default=""),
     Index("grid_moves_job", "job"),
+)
+
+grid_shifts = table(
+    "grid_shifts",
+    "where jobs of kind metajob were moved after early ends",
+    column("id", BigInteger, "number of the move", Identity(), key=True, check="id > 0"),
+    column("at", INSTANT, "when it was decided to be tried", default=CLOCK),
+    column("job", BigInteger, "the job", ForeignKey(grid_jobs.c.id, ondelete="CASCADE")),
+    column("operation", Text, "shift or remap", check="operation IN ('shift', 'remap')"),
+    column("idle_on", Text, "the cluster where a job ended early", check="idle_on <> ''"),
+    column("old_start", INSTANT, "its start before"),
+    column("old_end", INSTANT, "its end before"),
+    column("old_parts", JSONB, "its parts before, by cluster"),
+    column("new_start", INSTANT, "its start in the new place"),
+    column("new_end", INSTANT, "its end in the new place"),
+    column("new_parts", JSONB, "its parts in the new place, by cluster"),
+    column("transaction", BigInteger, "the transaction", ForeignKey(grid_transactions.c.id)),
+    column(
+        "outcome",
+        Text,
+        "moved, given up, or open",
+        default="open",
+        check="outcome IN ('open', 'moved', 'given up')",
+    ),
+    column("message", Text, "why it was given up", default=""),
+    Index("grid_shifts_job", "job"),
 )
 
 grid_decisions = table(

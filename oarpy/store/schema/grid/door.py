@@ -123,7 +123,7 @@ door_events = table(
         "kind",
         Text,
         "what happened",
-        check="kind IN ('started', 'ended', 'failed', 'lost', 'evicted', 'lapsed')",
+        check="kind IN ('started', 'ended', 'failed', 'lost', 'evicted', 'lapsed', 'idle')",
     ),
     column("at", INSTANT, "when", default=CLOCK),
     of_job("its job"),

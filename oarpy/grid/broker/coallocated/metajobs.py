@@ -1,0 +1,340 @@
+"""Jobs of one program over clusters that the broker chooses: placed by what clusters say is free, and reserved.
+
+::
+
+    Submitted --clusters are asked--> placed, reserved on all --> Mapped --its date, all parts run--> Running --> over
+        ^                                                |          |
+        '--- a cluster refuses, or a part is lost -------'----------'
+
+The program runs in the first part; the others hold their hosts for it, until it ends. What is to be done follows from
+the rows alone, but for places that are being prepared: these are given up when the broker is killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil, floor, inf
+from random import Random
+
+from oarpy.grid.broker.acts import Hold, Prepared, Terms
+from oarpy.grid.broker.coallocated.common_starts import ClaimTimes, at_start
+from oarpy.grid.broker.coallocated.deadline_jobs import ANEW, MODULE, end_parts, usable
+from oarpy.grid.broker.coallocated.job_files import GridJobFile
+from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation, Conversations
+from oarpy.grid.broker.decisions import DrivenCore
+from oarpy.grid.broker.transactions import Transactions, note_prepared, part_name
+from oarpy.grid.calls.parts import FreeSlot, GridPart, PartRequest
+from oarpy.grid.calls.table import ClusterSilent, Slots
+from oarpy.grid.core.broker_state import BrokerState, GridCluster
+from oarpy.grid.core.coallocation.common_start import CommonPlace, ParallelRequest
+from oarpy.grid.core.exchanges import Action, Event
+from oarpy.grid.core.metajobs import ParallelJob, ReserveParts, SlotsTold, Steps
+from oarpy.model.states import GridJobState, GridPartState, GridTransactionState
+from oarpy.store.database import Connection
+from oarpy.store.grid import broker_jobs, broker_parts, decisions, metajobs, transactions
+from oarpy.store.grid.broker_parts import GridPartRow
+from oarpy.store.grid.clusters import GridClusterRow
+from oarpy.store.grid.metajobs import MetajobRow
+
+_TTL = 60.0
+"""Seconds after which a cluster drops a reservation that was not committed."""
+_HORIZON = 366 * 86_400.0
+"""Seconds for which clusters are asked what is free."""
+_PATIENCE = 10.0
+"""Seconds that a cluster has for its answer."""
+_FAR = 60.0
+"""Seconds before its date from which on clusters are asked to reserve one after the other."""
+_REFUSALS, _PLACINGS = 3, 2
+"""How often a job is placed anew when a cluster refuses, and how often when its parts did not come together."""
+_PAUSE = (0.2, 1.0)
+"""Seconds, by chance between these, after which clusters are asked anew."""
+_AGAIN = 10.0
+"""Seconds after which clusters that did not answer are asked again."""
+_HOSTS_ONLY = "exec sleep infinity"
+"""What runs in parts that hold hosts for the program of the first one."""
+_GONE = (GridPartState.ABORTING, GridPartState.GONE, GridPartState.DELETING)
+_NEEDED = {"reserve": "it reserves nothing", "foresee": "it does not say when processors are free"}
+_TIMES = ClaimTimes(start_bound=60.0)
+
+
+@dataclass(frozen=True, slots=True)
+class SlotsFound:
+    """What clusters told: free processors, and words about it, or why there are none; ``silent``: some said nothing."""
+
+    free: Mapping[str, Steps]
+    words: Mapping[str, str]
+    silent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MetajobRules:
+    """``lead``: seconds to the earliest start that is given; ``threshold``: seconds that a move must gain."""
+
+    lead: float = 15.0
+    threshold: float = 60.0
+
+
+@dataclass(slots=True)
+class Metajobs:
+    """What is done for them. ``tolerance``: seconds by which clocks of clusters may be off."""
+
+    transactions: Transactions
+    conversations: Conversations[object]
+    rules: MetajobRules
+    tolerance: float
+    chance: Random = field(default_factory=Random)
+    _places: dict[int, CommonPlace] = field(default_factory=dict)
+    """Where the parts of transactions that are being prepared are to be."""
+    _next_look: dict[int, float] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """Begin anew: what was being prepared is given up by :meth:`tend`."""
+        self._places.clear()
+        self._next_look.clear()
+
+    # What is due
+
+    def tend(self, connection: Connection, file: GridJobFile, now: float) -> float:
+        """Do what is due for a job; return when there is more to do (epoch seconds), or infinity."""
+        job = file.job
+        if job.delete_asked is not None:
+            self._end(connection, file, f"deleted by {job.delete_by}")
+            return inf
+        if file.is_in(GridTransactionState.PREPARING) and not self.transactions.is_preparing(file.rows[0].transaction):
+            self.transactions.give_up(connection, file.rows[0].transaction, ANEW)
+            return now
+        match job.state:
+            case GridJobState.SUBMITTED:
+                return self._submitted(connection, file, now)
+            case GridJobState.MAPPED:
+                return self._starts(connection, file, now)
+            case GridJobState.RUNNING:
+                self._ends(connection, file)
+        return inf
+
+    def _submitted(self, connection: Connection, file: GridJobFile, now: float) -> float:
+        """Have it placed, or take it for reserved when all clusters know."""
+        rows = _present(file)
+        if any(row.state is not GridPartState.ENDED for row in rows):
+            if all(row.state is not GridPartState.PREPARED for row in rows) and not file.is_in(
+                GridTransactionState.PREPARING
+            ):
+                self._reserved(connection, file, rows)
+            return inf
+        if ("slots", file.job.id) in self.conversations:
+            return inf
+        due = self._next_look.get(file.job.id, now)
+        if due <= now:
+            self._next_look[file.job.id] = now + _AGAIN
+            self.conversations.begin(("slots", file.job.id), self._look(connection, file, now))
+            return inf
+        return due
+
+    def _reserved(self, connection: Connection, file: GridJobFile, rows: Sequence[GridPartRow]) -> None:
+        if any(row.end_asked is not None for row in rows):
+            return
+        lost = next((row for row in rows if row.state is GridPartState.ENDED and row.started is None), None)
+        if lost is not None:
+            self._release(connection, file, f"{lost.cluster}: {lost.message}")
+        elif all(row.state is not GridPartState.COMMITTING for row in rows):
+            broker_jobs.move(connection, [file.job.id], GridJobState.MAPPED, "")
+
+    def _starts(self, connection: Connection, file: GridJobFile, now: float) -> float:
+        """See to it that all parts run soon after its date, or none of them."""
+        rows = _present(file)
+        following = at_start(replace(file, rows=rows).parts, file.deadline, now, _TIMES)
+        if following.act == "running":
+            started = min(row.started for row in rows if row.started is not None)
+            broker_jobs.move(connection, [file.job.id], GridJobState.RUNNING, "", started=started)
+            return now  # short ones have ended already
+        if following.act == "end all":
+            self._release(connection, file, following.reason)
+        return following.at
+
+    def _ends(self, connection: Connection, file: GridJobFile) -> None:
+        """End the other parts with the program, and all of them with one that dies."""
+        rows = _present(file)
+        program, job = rows[0], [file.job.id]
+        over = [row for row in rows if row.state is GridPartState.ENDED]
+        if over and len(over) < len(rows):
+            reason = "its program has ended" if program in over else f"its part on cluster {over[0].cluster} has ended"
+            broker_parts.ask_end(connection, [row.name for row in rows], reason)
+        elif len(over) == len(rows):
+            ended = max((row.ended for row in rows if row.ended is not None), default=None)
+            if program.exit_status is not None:
+                broker_jobs.move(connection, job, GridJobState.TERMINATED, ended=ended, status=program.exit_status)
+                return
+            dead = min(rows, key=lambda row: row.ended or inf)
+            reason = f"its part on cluster {dead.cluster} failed" + (f": {dead.message}" if dead.message else "")
+            broker_jobs.move(connection, job, GridJobState.ERROR, reason, ended=ended)
+
+    def _release(self, connection: Connection, file: GridJobFile, reason: str) -> None:
+        """Give up all parts, and have the job placed once more, or end it."""
+        (row,) = metajobs.of_jobs(connection, [file.job.id]).values()
+        if row.placings >= _PLACINGS:
+            self._end(connection, file, reason)
+            return
+        end_parts(connection, self.transactions, file, reason)
+        broker_jobs.move(connection, [file.job.id], GridJobState.SUBMITTED, reason)
+
+    def _end(self, connection: Connection, file: GridJobFile, reason: str) -> None:
+        """End a job and all that it has on clusters."""
+        self.conversations.drop(("slots", file.job.id))
+        end_parts(connection, self.transactions, file, reason)
+        broker_jobs.move(connection, [file.job.id], GridJobState.ERROR, reason)
+
+    # Where it goes
+
+    def _look(self, connection: Connection, file: GridJobFile, now: float) -> Conversation[object]:
+        """Have clusters told what is free there for its parts."""
+        (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
+        rows = usable(connection)
+        left_out = {row.name: reason for row in rows if (reason := self._objection(row, file.job.user))}
+        slowest = min((row.speed for row in rows if row.name not in left_out), default=1)
+        request = _request(file, asked, 1, parallel_request(file, asked).spread(slowest))
+        return _slots({row.name: (request, ()) for row in rows if row.name not in left_out}, left_out, floor(now))
+
+    def _objection(self, row: GridClusterRow, user: str) -> str:
+        """Say why a cluster gets no part; nothing if it may."""
+        if closed := row.refusal_to(user):
+            return closed
+        if row.procs is None:
+            return "it was not heard yet"
+        if missing := next((words for ability, words in _NEEDED.items() if ability not in row.abilities), ""):
+            return missing
+        offset = row.clock_offset or 0.0
+        return f"its clock is {offset:+.1f} s off" if abs(offset) > self.tolerance else ""
+
+    def slots_found(self, connection: Connection, file: GridJobFile, found: SlotsFound, now: float) -> None:
+        """Place a job by what clusters told."""
+        if file.job.state is not GridJobState.SUBMITTED or file.job.delete_asked is not None:
+            return
+        (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
+        known = usable(connection)
+        job = parallel_job(connection, file, asked, known)
+        (action,) = decide(connection, known, SlotsTold(job, found.free, ceil(now + self.rules.lead)), now)
+        metajobs.note_look(connection, file.job.id, job.first, found.words)
+        if isinstance(action, ReserveParts):
+            self._reserve(connection, file, asked, action.place, now)
+            return
+        told = "; ".join(f"{name} {words}" for name, words in found.words.items()) or "no cluster is in use"
+        if found.silent:
+            broker_jobs.note(connection, [file.job.id], f"no room yet: {told}"[:1000])
+        else:
+            self._end(connection, file, f"no room for {asked.procs} processors: {told}"[:1000])
+
+    def _reserve(
+        self, connection: Connection, file: GridJobFile, asked: MetajobRow, place: CommonPlace, now: float
+    ) -> None:
+        """Begin to reserve its parts."""
+        metajobs.make_room(connection, file.job.id, len(place.parts))
+
+        def plan(transaction: str) -> list[Hold]:
+            parts = parts_of(file, asked, place, transaction)
+            return [Hold(file.job.id, number, cluster, part) for number, (cluster, part) in enumerate(parts)]
+
+        terms = Terms(lambda: _TTL, place.start, rounds=2 if place.start - now >= _FAR else 1)
+        number = self.transactions.begin(connection, "reserve", file.job.id, terms, plan)
+        self._places[number] = place
+
+    def held(self, connection: Connection, file: GridJobFile, transaction: int, result: Prepared, now: float) -> None:
+        """Decide for a job whose parts are all reserved; have it placed anew otherwise, a few times."""
+        place = self._places.pop(transaction, None)
+        if place is None or not file.rows or file.rows[0].transaction != transaction:
+            return
+        (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
+        note_prepared(connection, transaction, result)
+        if not result.failure and transactions.decide(connection, transaction, place.start):
+            broker_jobs.set_deadline(connection, file.job.id, place.start)
+            metajobs.note_place(connection, file.job.id, place.start, place.end)
+            metajobs.note_parts(connection, asked, list(place.parts.values()))
+            return
+        reason = result.failure or "a part was lost"
+        if asked.refusals + 1 < _REFUSALS:
+            self.transactions.give_up(connection, transaction, reason)
+            metajobs.note_refusal(connection, file.job.id)
+            broker_jobs.note(connection, [file.job.id], reason[:1000])
+            self._next_look[file.job.id] = now + self.chance.uniform(*_PAUSE)
+        else:
+            self._end(connection, file, reason)
+
+
+def _present(file: GridJobFile) -> list[GridPartRow]:
+    """Return the parts of its place, the one of the program first."""
+    return [row for row in file.rows if row.state not in _GONE]
+
+
+def parallel_request(file: GridJobFile, asked: MetajobRow) -> ParallelRequest:
+    """Return what a job asks for as the core knows it."""
+    end_by = inf if asked.end_by is None else asked.end_by
+    return ParallelRequest(asked.procs, file.job.walltime, asked.overhead, asked.at_most, end_by)
+
+
+def parallel_job(
+    connection: Connection, file: GridJobFile, asked: MetajobRow, known: Sequence[GridClusterRow]
+) -> ParallelJob:
+    """Return a job as the core knows it: clusters take turns in being asked first, and a job keeps its first one."""
+    names = [row.name for row in known]
+    first = asked.first
+    if names and first not in names:
+        first = names[metajobs.count_before(connection, file.job.id) % len(names)]
+    return ParallelJob(file.job.id, parallel_request(file, asked), first)
+
+
+def decide(connection: Connection, known: Sequence[GridClusterRow], event: Event, now: float) -> Sequence[Action]:
+    """Have the core decide, and keep from what."""
+    core = DrivenCore(BrokerState(tuple(GridCluster(row.name, row.procs or 0, row.speed) for row in known)))
+    actions = core.tell(event, now)
+    taken = core.taken()
+    decisions.add(connection, MODULE, now, taken.state, taken.events, taken.actions)
+    return actions
+
+
+def parts_of(file: GridJobFile, asked: MetajobRow, place: CommonPlace, transaction: str) -> list[tuple[str, GridPart]]:
+    """Return the parts of a job by cluster, in order: the first one has the program."""
+    found = []
+    for number, (cluster, procs) in enumerate(place.parts.items()):
+        part = GridPart(
+            part_name(file.job.id, number, transaction),
+            "reserved",
+            _request(file, asked, procs, place.end - place.start),
+            _HOSTS_ONLY if number else file.job.program,
+            file.job.directory,
+            file.job.job_name,
+            place.start,
+            {"OAR_GRID_JOB_ID": str(file.job.id), "OAR_GRID_COMPONENT": str(number)},
+        )
+        found.append((cluster, part))
+    return found
+
+
+def _request(file: GridJobFile, asked: MetajobRow, procs: int, walltime: float) -> PartRequest:
+    job, component = file.job, file.components[0]
+    resources = f"{asked.unit}={procs}"
+    return PartRequest(
+        job.user, resources, procs, walltime, job.queue, component.properties, job.project, component.types
+    )
+
+
+def _slots(
+    wanted: Mapping[str, tuple[PartRequest, Sequence[str]]], left_out: Mapping[str, str], begin: float
+) -> Conversation[object]:
+    """Ask clusters what is free, all at the same time; parts that are named count as free."""
+    calls = [
+        ClusterCall(name, Slots(request, begin, begin + _HORIZON, without), 2 * _PATIENCE)
+        for name, (request, without) in wanted.items()
+    ]
+    answers = yield CallBatch(calls, _PATIENCE)
+    free: dict[str, Steps] = {}
+    words = dict(left_out)
+    silent = any(words == "it was not heard yet" for words in left_out.values())
+    for name, answer in zip(wanted, answers, strict=True):
+        if isinstance(answer, Sequence) and answer:
+            steps = [(slot.begin, slot.procs) for slot in answer if isinstance(slot, FreeSlot)]
+            free[name] = steps
+            words[name] = f"{steps[0][1]} free now, {max(procs for _, procs in steps)} at most"
+        else:
+            words[name] = str(answer)
+            silent = silent or isinstance(answer, ClusterSilent)
+    return SlotsFound(free, words, silent)

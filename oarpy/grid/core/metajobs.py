@@ -1,0 +1,123 @@
+"""Parallel jobs over clusters: their place by what clusters say is free, and earlier ones after an early end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from oarpy.grid.core.broker_state import BrokerState, GridCluster, JobId
+from oarpy.grid.core.coallocation.common_start import (
+    CommonPlace,
+    CoProvider,
+    ParallelRequest,
+    common_place,
+    in_turn,
+    instants_from,
+)
+from oarpy.grid.core.coallocation.early_end import Metajob, Operation, PlannedClusters
+from oarpy.grid.core.exchanges import Action, Event, System
+from oarpy.profiles.profile import CountedHold, Profile
+
+Steps = Sequence[tuple[float, int]]
+"""Processors that are free from each instant until the next one, rising."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelJob:
+    """What a parallel job asks for, and the cluster that is asked first when it is placed."""
+
+    id: JobId
+    request: ParallelRequest
+    first: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlotsTold(Event):
+    """What is free on clusters, for a job that has no place yet and may start at ``ready`` at the earliest."""
+
+    job: ParallelJob
+    free: Mapping[str, Steps]
+    ready: float
+
+
+@dataclass(frozen=True, slots=True)
+class EndedEarly(Event):
+    """A job ended early on the cluster ``where``, and what is free then: what ``job``, at ``place``, has is free, too.
+
+    It may start at ``ready`` at the earliest, and moves only if it ends ``threshold`` seconds earlier.
+    """
+
+    where: str
+    job: ParallelJob
+    place: CommonPlace
+    operation: Operation
+    free: Mapping[str, Steps]
+    ready: float
+    threshold: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReserveParts(Action):
+    """Hold a job's parts on all its clusters."""
+
+    job: JobId
+    place: CommonPlace
+
+
+@dataclass(frozen=True, slots=True)
+class AmendParts(Action):
+    """Hold a job's parts in another place, and give up the old one."""
+
+    job: JobId
+    place: CommonPlace
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseJob(Action):
+    """A job can be placed nowhere, as things stand."""
+
+    job: JobId
+
+
+def place(state: BrokerState, told: SlotsTold, now: float) -> list[Action]:
+    """Give a job its earliest place on clusters that told what is free there."""
+    job, clusters = told.job, [one for one in state.clusters if one.name in told.free]
+    if not clusters:
+        return [RefuseJob(job.id)]
+    providers = {one.name: _provider(one, told.free[one.name]) for one in clusters}
+    turn = [providers[name] for name in in_turn(state.names, job.first) if name in providers]
+    found = common_place(turn, job.request, instants_from(turn, max(told.ready, now)))
+    return [RefuseJob(job.id) if found is None else ReserveParts(job.id, found)]
+
+
+def bring_forward(state: BrokerState, told: EndedEarly, now: float) -> list[Action]:
+    """Give a job an earlier end, if there is one that is worth it."""
+    clusters = [one for one in state.clusters if one.name in told.free]
+    providers = [_provider(one, told.free[one.name]) for one in clusters]
+    first = next(name for name in in_turn(state.names, told.job.first) if name in told.free)
+    waiting: list[Metajob[CountedHold]] = []
+    planned = PlannedClusters(providers, {one.name: () for one in providers}, waiting)
+    held = planned.hold(told.place)
+    waiting.append(Metajob(told.job.id, told.job.request, told.ready, first, told.place, held))
+    planned.after_early_end(told.where, told.operation, now)
+    found = waiting[0].place
+    worth = found != told.place and found.end + told.threshold <= told.place.end
+    return [AmendParts(told.job.id, found)] if worth else []
+
+
+def _provider(cluster: GridCluster, steps: Steps) -> CoProvider[CountedHold]:
+    """Return a cluster with what is free on it; what it told last holds for ever."""
+    profile = Profile(steps[-1][1], steps[0][0])
+    for (begin, free), (end, _) in pairwise(steps):
+        if free != profile.procs:
+            profile.take(begin, end, profile.procs - free)
+    return CoProvider(cluster.name, cluster.speed, profile)
+
+
+SYSTEM = System(
+    "metajobs",
+    {SlotsTold: place, EndedEarly: bring_forward},
+    (ReserveParts, AmendParts, RefuseJob),
+    values=(ParallelJob, ParallelRequest, CommonPlace),
+)

@@ -1,0 +1,191 @@
+"""Parallel jobs over clusters: what they ask for, their place, and where they were moved after early ends."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from psycopg.types.json import Jsonb
+
+from oarpy.store.database import Connection
+
+Operation = Literal["rigid", "shift", "remap"]
+
+
+@dataclass(frozen=True, slots=True)
+class NewMetajob:
+    """What is asked for: ``procs`` of ``unit`` (``/core``). ``end_by`` in epoch seconds; ``at_most`` is by cluster."""
+
+    unit: str
+    procs: int
+    operation: Operation
+    overhead: float = 0
+    at_most: Mapping[str, int] | None = None
+    end_by: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MetajobRow:
+    """A job and its place; instants in epoch seconds. ``told`` has by cluster what it had, or why it was left out."""
+
+    job: int
+    unit: str
+    procs: int
+    overhead: float
+    operation: Operation
+    at_most: Mapping[str, int]
+    end_by: float | None
+    first: str
+    placings: int
+    refusals: int
+    told: Mapping[str, str]
+    promised_start: float | None
+    promised_end: float | None
+    end: float | None
+    idle_on: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewShift:
+    """A move that is tried; instants in epoch seconds, parts by cluster."""
+
+    job: int
+    operation: Operation
+    idle_on: str
+    old_start: float
+    old_end: float
+    old_parts: Mapping[str, int]
+    new_start: float
+    new_end: float
+    new_parts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftRow(NewShift):
+    """A move, as it was tried ``at`` an instant, and what came of it."""
+
+    id: int
+    at: float
+    transaction: int
+    outcome: str
+    message: str
+
+
+_ADD = """
+    INSERT INTO grid_metajobs (job, unit, procs, operation, overhead, at_most, end_by)
+    VALUES (%s, %s, %s, %s, %s, %s, to_timestamp(%s))
+"""
+_OF_JOBS = """
+    SELECT job, unit, procs, overhead, operation, at_most, extract(epoch FROM end_by)::float8, first, placings,
+           refusals, told, extract(epoch FROM promised_start)::float8, extract(epoch FROM promised_end)::float8,
+           extract(epoch FROM end_at)::float8, idle_on
+    FROM grid_metajobs WHERE job = ANY(%s)
+"""
+_EARLIER = "SELECT count(*) FROM grid_metajobs WHERE job < %s"
+_LOOKED = "UPDATE grid_metajobs SET first = %s, told = %s WHERE job = %s"
+_REFUSED = "UPDATE grid_metajobs SET refusals = refusals + 1 WHERE job = %s"
+_PLACED = """
+    UPDATE grid_metajobs SET placings = placings + 1, refusals = 0, end_at = to_timestamp(%(end)s),
+        promised_start = coalesce(promised_start, to_timestamp(%(start)s)),
+        promised_end = coalesce(promised_end, to_timestamp(%(end)s))
+    WHERE job = %(job)s
+"""
+_MOVED = "UPDATE grid_metajobs SET end_at = to_timestamp(%s) WHERE job = %s"
+_IDLE = "UPDATE grid_metajobs SET idle_on = %s WHERE job = ANY(%s) AND idle_on <> %s"
+# Components stand for parts: as many as there are now count, in their order.
+_COMPONENTS = """
+    INSERT INTO grid_components (job, number, resources, procs, properties, types)
+    SELECT %(job)s, s.number - 1, s.resources, s.procs, c.properties, c.types
+    FROM unnest(%(resources)s::text[], %(procs)s::int[]) WITH ORDINALITY AS s(resources, procs, number)
+         JOIN grid_components c ON (c.job, c.number) = (%(job)s, 0)
+    ON CONFLICT (job, number) DO UPDATE SET resources = excluded.resources, procs = excluded.procs
+"""
+_ROOM = """
+    INSERT INTO grid_components (job, number, resources, procs, properties, types)
+    SELECT c.job, s.number, c.resources, c.procs, c.properties, c.types
+    FROM grid_components c, generate_series(1, %s) AS s(number) WHERE (c.job, c.number) = (%s, 0)
+    ON CONFLICT (job, number) DO NOTHING
+"""
+_COUNT = "UPDATE grid_jobs SET components = %s WHERE id = %s"
+_TRY_SHIFT = """
+    INSERT INTO grid_shifts (job, operation, idle_on, old_start, old_end, old_parts, new_start, new_end, new_parts,
+                             transaction)
+    VALUES (%s, %s, %s, to_timestamp(%s), to_timestamp(%s), %s, to_timestamp(%s), to_timestamp(%s), %s, %s)
+"""
+_SETTLE_SHIFT = "UPDATE grid_shifts SET outcome = %s, message = %s WHERE transaction = %s AND outcome = 'open'"
+_SHIFTS = """
+    SELECT job, operation, idle_on, extract(epoch FROM old_start)::float8, extract(epoch FROM old_end)::float8,
+           old_parts, extract(epoch FROM new_start)::float8, extract(epoch FROM new_end)::float8, new_parts, id,
+           extract(epoch FROM at)::float8, transaction, outcome, message
+    FROM grid_shifts WHERE job = ANY(%s) ORDER BY id
+"""
+
+
+def add(connection: Connection, job: int, asked: NewMetajob) -> None:
+    """Store what a job asks for."""
+    values = [job, asked.unit, asked.procs, asked.operation, asked.overhead, Jsonb(dict(asked.at_most or {}))]
+    connection.execute(_ADD, [*values, asked.end_by])
+
+
+def of_jobs(connection: Connection, jobs: Sequence[int]) -> dict[int, MetajobRow]:
+    """Return what these jobs ask for, and their places, as far as they are of this kind."""
+    return {row[0]: MetajobRow(*row) for row in connection.execute(_OF_JOBS, [list(jobs)]).fetchall()}
+
+
+def count_before(connection: Connection, job: int) -> int:
+    """Return how many jobs of this kind came before one."""
+    row = connection.execute(_EARLIER, [job]).fetchone()
+    return row[0] if row else 0
+
+
+def note_look(connection: Connection, job: int, first: str, told: Mapping[str, str]) -> None:
+    """Note which cluster was asked first for a job, and what each of them had."""
+    connection.execute(_LOOKED, [first, Jsonb(dict(told)), job])
+
+
+def note_refusal(connection: Connection, job: int) -> None:
+    """Note that clusters refused the place of a job."""
+    connection.execute(_REFUSED, [job])
+
+
+def make_room(connection: Connection, job: int, parts: int) -> None:
+    """See to it that a job has a component for each of so many parts."""
+    connection.execute(_ROOM, [parts - 1, job])
+
+
+def note_place(connection: Connection, job: int, start: float, end: float, *, moved: bool = False) -> None:
+    """Note from when to when a job has its place; its first one is what was promised. ``moved``: it had another one."""
+    if moved:
+        connection.execute(_MOVED, [end, job])
+    else:
+        connection.execute(_PLACED, {"job": job, "start": start, "end": end})
+
+
+def note_parts(connection: Connection, row: MetajobRow, procs: Sequence[int]) -> None:
+    """Let the components of a job be its parts, of so many processors each."""
+    resources = [f"{row.unit}={count}" for count in procs]
+    connection.execute(_COMPONENTS, {"job": row.job, "resources": resources, "procs": list(procs)})
+    connection.execute(_COUNT, [len(procs), row.job])
+
+
+def note_idle(connection: Connection, jobs: Collection[int], cluster: str) -> None:
+    """Note that processors of a cluster became idle where jobs have parts; empty: that was looked at."""
+    connection.execute(_IDLE, [cluster, list(jobs), cluster])
+
+
+def begin_shift(connection: Connection, shift: NewShift, transaction: int) -> None:
+    """Note a move that is tried."""
+    old = [shift.old_start, shift.old_end, Jsonb(dict(shift.old_parts))]
+    new = [shift.new_start, shift.new_end, Jsonb(dict(shift.new_parts))]
+    connection.execute(_TRY_SHIFT, [shift.job, shift.operation, shift.idle_on, *old, *new, transaction])
+
+
+def settle_shift(connection: Connection, transaction: int, outcome: str, message: str = "") -> None:
+    """Note what came of a move, unless that is known already."""
+    connection.execute(_SETTLE_SHIFT, [outcome, message[:1000], transaction])
+
+
+def shifts_of(connection: Connection, jobs: Sequence[int]) -> list[ShiftRow]:
+    """Return the moves of jobs, the oldest first."""
+    return [ShiftRow(*row) for row in connection.execute(_SHIFTS, [list(jobs)]).fetchall()]

@@ -1,0 +1,180 @@
+"""One program over clusters that the broker chooses: placed, reserved on all of them, begun and ended together."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import psycopg
+import pytest
+
+from oarpy.grid.broker.replay import differing
+from oarpy.grid.calls.table import Cancel
+from oarpy.grid.clusters.virtual.cluster import OrderedFault
+from oarpy.model.states import GridJobState, GridPartState
+from oarpy.store.grid import broker_jobs, clusters, decisions, metajobs
+from tests.harness.claim_rounds import BrokerKilled, ClaimRounds
+
+pytestmark = pytest.mark.db
+Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
+NOTHING: dict[str, dict[str, str]] = {"north": {}, "south": {}}
+LEAD = 15
+"""Seconds to the earliest start."""
+
+
+@pytest.fixture
+def rounds(connection: Connection) -> ClaimRounds:
+    return ClaimRounds(connection)
+
+
+def places(rounds: ClaimRounds, job: int) -> tuple[float, float, dict[str, int]]:
+    """Return start, end and parts of a job, in seconds from the beginning."""
+    row, asked = rounds.job(job), metajobs.of_jobs(rounds.connection, [job])[job]
+    assert row.deadline is not None
+    assert asked.end is not None
+    components = broker_jobs.components(rounds.connection, [job])[job]
+    there = {part.component: part for part in rounds.parts(job) if part.state not in (GridPartState.GONE,)}
+    parts = {there[one.number].cluster: one.procs for one in components}
+    return row.deadline - rounds.began, asked.end - rounds.began, parts
+
+
+def test_it_gets_the_earliest_start_on_several_clusters_and_ends_with_its_program(rounds: ClaimRounds) -> None:
+    rounds.clusters["south"].submit("local", 4, 1000)
+    job = rounds.spread(12, overhead=0.2)
+    rounds.until(1)
+    assert rounds.job(job).state is GridJobState.MAPPED
+    assert places(rounds, job) == (LEAD, LEAD + 120, {"north": 8, "south": 4})
+    rounds.until(LEAD + 1)
+    assert rounds.job(job).state is GridJobState.RUNNING
+    assert [event.at - rounds.began for event in rounds.events("started")] == [LEAD, LEAD]
+    rounds.clusters["north"].finish(rounds.parts(job)[0].name, 7)
+    rounds.until(LEAD + 40)
+    row = rounds.job(job)
+    assert (row.state, row.exit_status) == (GridJobState.TERMINATED, 7)
+    assert rounds.there() == {"north": {}, "south": {"local": "running"}}
+
+
+def test_one_cluster_with_room_comes_before_several_and_the_first_one_turns(rounds: ClaimRounds) -> None:
+    jobs = [rounds.spread(4, overhead=0.5) for _ in range(3)]
+    rounds.until(3)
+    assert [places(rounds, job) for job in jobs] == [
+        (LEAD, LEAD + 100, {"north": 4}),
+        (LEAD, LEAD + 100, {"south": 4}),
+        (LEAD, LEAD + 100, {"north": 4}),
+    ]
+
+
+def test_a_cluster_gives_no_more_than_it_may(rounds: ClaimRounds) -> None:
+    job = rounds.spread(10, at_most={"north": 3})
+    rounds.until(1)
+    assert places(rounds, job)[2] == {"north": 3, "south": 7}
+
+
+def test_a_slow_cluster_makes_all_walltimes_longer(rounds: ClaimRounds) -> None:
+    clusters.put(rounds.connection, "south", "oarpy", ["oargriddoor", "campus"], speed=0.5, place=1)
+    job = rounds.spread(16, walltime=100, overhead=0.1)
+    rounds.until(1)
+    assert [round(part.walltime) for part in rounds.parts(job)] == [220, 220]
+
+
+def test_who_finds_no_room_is_told_what_each_cluster_had(rounds: ClaimRounds) -> None:
+    clusters.put(rounds.connection, "south", "oarpy", ["oargriddoor", "campus"], users=["bob"], place=1)
+    job = rounds.spread(12)
+    rounds.until(1)
+    row = rounds.job(job)
+    assert row.state is GridJobState.ERROR
+    assert row.message == (
+        "no room for 12 processors: south cluster 'south' is not open to 'alice'; north 8 free now, 8 at most"
+    )
+    assert rounds.there() == NOTHING
+
+
+def test_a_job_that_is_to_be_over_too_early_finds_no_room(rounds: ClaimRounds) -> None:
+    rounds.clusters["south"].submit("local", 8, 1000)
+    late = rounds.spread(12, end_by=rounds.began + 1000)
+    early = rounds.spread(4, end_by=rounds.began + 200)
+    rounds.until(1)
+    assert rounds.job(late).state is GridJobState.ERROR
+    assert rounds.job(early).state is GridJobState.MAPPED
+
+
+def test_a_refusal_asks_anew_three_times(rounds: ClaimRounds) -> None:
+    for _ in range(2):
+        rounds.clusters["south"].faults.refuse("prepare", "too late")
+    job = rounds.spread(12)
+    rounds.until(3)
+    assert rounds.job(job).state is GridJobState.MAPPED
+    for _ in range(6):  # each time a cluster is asked twice, as there is time
+        rounds.clusters["south"].faults.refuse("prepare", "too late")
+    refused = rounds.spread(12)
+    rounds.until(10)
+    row = rounds.job(refused)
+    assert (row.state, row.message) == (GridJobState.ERROR, "south: cluster 'south' refuses: too late")
+
+
+def test_who_does_not_answer_is_asked_again(rounds: ClaimRounds) -> None:
+    rounds.clusters["south"].faults.silent("slots")
+    job = rounds.spread(12)
+    rounds.until(1)
+    assert rounds.job(job).state is GridJobState.SUBMITTED
+    assert "south" in rounds.job(job).message
+    rounds.until(12)
+    assert rounds.job(job).state is GridJobState.MAPPED
+
+
+@pytest.mark.parametrize("call", ["slots", "prepare", "commit"])
+@pytest.mark.parametrize("done", [False, True])
+def test_a_broker_killed_at_any_call_goes_on(rounds: ClaimRounds, call: str, done: bool) -> None:
+    rounds.clusters["south"].faults.strike(OrderedFault(call, BrokerKilled(), done))
+    job = rounds.spread(12)
+    rounds.until(LEAD + 10)
+    assert rounds.job(job).state is GridJobState.RUNNING
+    assert len(rounds.events("started")) == 2
+    assert [sum(state == "running" for state in states.values()) for states in rounds.there().values()] == [1, 1]
+
+
+def test_a_part_that_dies_ends_the_others(rounds: ClaimRounds) -> None:
+    job = rounds.spread(12, walltime=1000)
+    rounds.until(LEAD + 1)
+    hosts = next(part for part in rounds.parts(job) if part.component == 1)
+    rounds.clusters[hosts.cluster].finish(hosts.name, 1)
+    rounds.until(LEAD + 40)
+    row = rounds.job(job)
+    assert row.state is GridJobState.ERROR
+    assert row.message.startswith(f"its part on cluster {hosts.cluster} failed")
+    assert rounds.there() == NOTHING
+
+
+def test_parts_that_do_not_come_together_are_placed_once_more(rounds: ClaimRounds) -> None:
+    job = rounds.spread(12, walltime=1000)
+    for _ in range(2):
+        rounds.until(rounds.clock() - rounds.began + 5)
+        while rounds.job(job).state is not GridJobState.MAPPED:
+            rounds.until(rounds.clock() - rounds.began + 1)
+        lost = next(part for part in rounds.parts(job) if part.state is GridPartState.WAITING)
+        rounds.clusters[lost.cluster].ask(Cancel(lost.name, "its node died", key=lost.name))
+        rounds.until(rounds.clock() - rounds.began + 3)
+    rounds.until(rounds.clock() - rounds.began + 40)
+    row = rounds.job(job)
+    assert row.state is GridJobState.ERROR
+    assert "its node died" in row.message
+    assert rounds.there() == NOTHING
+    assert metajobs.of_jobs(rounds.connection, [job])[job].placings == 2
+
+
+@pytest.mark.parametrize("at", [0, 5, LEAD + 2])
+def test_a_job_is_deleted_in_every_state(rounds: ClaimRounds, at: float) -> None:
+    job = rounds.spread(12)
+    if at:
+        rounds.until(at)
+    assert broker_jobs.ask_deletion(rounds.connection, [job], "alice") == [job]
+    rounds.until(at + 3)
+    row = rounds.job(job)
+    assert (row.state, row.message) == (GridJobState.ERROR, "deleted by alice")
+    assert rounds.there() == NOTHING
+
+
+def test_its_places_are_decided_again_alike(rounds: ClaimRounds) -> None:
+    rounds.spread(12)
+    rounds.spread(30)
+    rounds.until(2)
+    assert list(differing(decisions.every(rounds.connection))) == [None, None]
