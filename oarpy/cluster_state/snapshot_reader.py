@@ -275,6 +275,10 @@ class SnapshotReader:
         rested = power.rested(connection, idle_nodes(snapshot), self._configuration.energy.idle_time)
         return replace(snapshot, power=asked, rested=frozenset(rested))
 
+    def begin_passes(self) -> None:
+        """Note that what is read next is decided on: by the first pass of a server, which may have been away."""
+        self._windows.begin()
+
     def note_begun(self, jobs: Iterable[int], now: int) -> None:
         """Note that a pass at ``now`` started these jobs: they hold from then on, however long their launch takes.
 

@@ -18,11 +18,17 @@ class WindowLine:
     """Reads the windows, and remembers who held resources in the last pass.
 
     Who is gone before the end that was expected of him has left room, and so has, or takes, any change of the platform.
+    Where passes ``begin``, nobody knows what went before the first of them.
     """
 
     def __init__(self, settings: SchedulerSettings) -> None:
         self._settings = settings
         self._last: Snapshot | None = None
+        self._begins = False
+
+    def begin(self) -> None:
+        """Note that the next reading is that of the first pass of a server."""
+        self._begins = True
 
     def read(self, connection: Connection, snapshot: Snapshot) -> Windows | None:
         """Return the windows, None where no reservation has one or waits for its answer."""
@@ -50,7 +56,7 @@ class WindowLine:
                 return True
         last = self._last
         if last is None:
-            return False
+            return self._begins
         if last.platform is not snapshot.platform:
             return True
         ends = {job.id: job.end for job in snapshot.holding}

@@ -75,6 +75,18 @@ def test_a_reservation_moves_forward_when_another_is_deleted(cluster: SmallClust
     assert start(cluster, flexible) == 2
 
 
+def test_what_went_while_no_server_ran_leaves_room(cluster: SmallCluster, connection: Connection) -> None:
+    first = reserve(cluster, 2)
+    flexible = reserve(cluster, 2, 6)
+    cluster.settle()
+    cluster.delete(first)
+    cluster.sql("UPDATE jobs SET state = 'toError' WHERE job_id = %s", first)
+    cluster.sql("UPDATE jobs SET state = 'Error', ended_at = now() WHERE job_id = %s", first)
+    again = SmallCluster(connection, with_settings(scheduler={"security_time": 0}))
+    again.settle()
+    assert start(again, flexible) == 2
+
+
 def test_a_window_that_is_changed_by_hand_is_acted_on(cluster: SmallCluster) -> None:
     job = reserve(cluster, 2, 6)
     cluster.settle()

@@ -223,6 +223,34 @@ def test_the_gantt_draws_zooms_and_opens_a_part(site: Site, page: Page) -> None:
     assert "job" in page.locator("[data-gantt] [aria-live]").inner_text()
 
 
+_NOTE_OUTLINES = """
+    window.outlines = [];
+    const strokeRect = CanvasRenderingContext2D.prototype.strokeRect;
+    CanvasRenderingContext2D.prototype.strokeRect = function (...place) {
+        if (!this.getLineDash().length) window.outlines.push(place);
+        return strokeRect.call(this, ...place);
+    };
+"""
+
+
+def test_the_gantt_outlines_where_a_reservation_may_move(site: Site, page: Page) -> None:
+    (job,) = site.cluster.job_ids("-r", "now + 2h", "--slack", "2h", "-l", "/nodes=2,walltime=1:0:0", "true")
+    page.add_init_script(_NOTE_OUTLINES)
+    page.goto(f"{site.address}/gantt?job={job}")
+    page.locator("[data-gantt][data-drawn]").wait_for()
+    # three hours of the window and a margin of 0.3 of these at both sides, behind the names
+    (outline,) = page.evaluate("[...new Map(window.outlines.map((one) => [String(one), one])).values()]")
+    room = page.evaluate("document.querySelector('[data-gantt]').clientWidth - 124")
+    assert abs(outline[2] - room / 1.6) < 5
+    page.locator("[data-gantt] canvas").focus()
+    page.keyboard.press("ArrowDown")
+    told = page.locator("[data-gantt] [aria-live]").inner_text()
+    assert (f"job {job} " in told, "may move between" in told) == (True, True)
+    page.goto(f"{site.address}/jobs/{job}")
+    page.get_by_text("it may move inside").wait_for()
+    site.cluster.run("oardel", str(job))
+
+
 _NOTE_TEXTS = """
     window.drawn = [];
     const fillText = CanvasRenderingContext2D.prototype.fillText;

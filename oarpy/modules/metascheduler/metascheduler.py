@@ -69,6 +69,7 @@ class Metascheduler:
         self.period = configuration.modules.metascheduler
         self._settings, self._priority = configuration.scheduler, configuration.priority
         self._reader = SnapshotReader(configuration)
+        self._reader.begin_passes()
         self._orders = SiteOrders()
         self._memory = Memory(time.monotonic, compression=configuration.scheduler.compression)
         self._told = ToldPredictions()

@@ -2,8 +2,9 @@
 
 1. Where resources became free, or were lost, other than was expected, all that may move get their earliest places; if
    one has none, all stay.
-2. Each new reservation is admitted, where it has a window or there are some that may move. Its date is decided here;
-   what it holds then is found by the planner, among the jobs of its queue as for any other reservation.
+2. Each new reservation is admitted, where it has a window or there are some that may move. One that is admitted may
+   make room for the next. Its date is decided here; what it holds then is found by the planner, among the jobs of its
+   queue as for any other reservation.
 3. If the planner has no place for it, it is refused, and nobody has moved for it.
 4. Accepted ones whose users ask for another window are admitted into it as new ones, with their own places free; those
    that stay where they are get it if their place is in it.
@@ -159,6 +160,8 @@ class _WindowPass:
         self._strict: dict[int, tuple[float, float]] = {}
         self._offers: dict[int, Sequence[Offer]] = {}
         self._changed: dict[int, bool] = {}
+        self._new: dict[int, WaitingJob] = {}
+        """New reservations that may move, with the alternative that they take."""
         self._leaving: set[int] = set()
         """Those whose own places are free while another window is looked at."""
         self._fresh = tuple(job for job in snapshot.waiting if job.reservation is not None and self._is_asked(job))
@@ -175,13 +178,14 @@ class _WindowPass:
             if fault := self._fault(job):
                 over[job.id] = structs.replace(job, fault=fault)
             elif (found := self._admit(job, dates, take=job.id not in refused)) is not None:
-                dates[job.id] = found
-                for base in self._bases.values():
-                    base.enter(*found)
+                self._keep(*found, dates)
         for reservation in self._snapshot.reservations:
             if (window := self._windows.of.get(reservation.job.id)) is not None and window.asked is not None:
                 self._change(reservation, replace(window, ready=window.asked[0], deadline=window.asked[1]), dates)
-        moves = tuple(move for one in self._movable.values() if (move := self._move(one)))
+        for number, dated in self._new.items():
+            slot = self._movable[number].slot
+            dates[number] = structs.replace(dated, reservation=slot.start), slot
+        moves = tuple(move for job, one in self._movable.items() if job not in self._new and (move := self._move(one)))
         changed = _with_moves(self._snapshot, moves)
         again = {job: found[0] for job, found in dates.items()} | over
         waiting = tuple(again.get(job.id, job) for job in changed.waiting)
@@ -200,17 +204,34 @@ class _WindowPass:
         movable = [(self._window_job(one.asked, one.window), one.slot) for one in self._movable.values()]
         return Arrival(new, movable, self._seen_by(job), self._terms(window))
 
+    def _keep(self, dated: WaitingJob, claim: Claim, dates: dict[int, tuple[WaitingJob, Claim]]) -> None:
+        """Let a new reservation hold its place, or have it until others need that, if it may move."""
+        soon = claim.start - self._now <= self._windows.notice
+        if dated.id in self._strict or soon or not self._is_loose(dated, claim.start):
+            dates[dated.id] = dated, claim
+            for base in self._bases.values():
+                base.enter(dated, claim)
+            return
+        resources = tuple(self._snapshot.platform.ids_of(claim.bits))
+        reservation = Reservation(dated, claim.start, dated.alternatives[0].walltime, resources)
+        self._movable[dated.id] = _Movable(reservation, self._windows.of[dated.id], Asked(dated, claim))
+        self._new[dated.id] = dated
+
     def _may_move(self, reservation: Reservation) -> bool:
-        window, job = self._windows.of.get(reservation.job.id), reservation.job
-        if window is None or reservation.start <= self._now or job.held or job.besteffort or job.id in self._anteriors:
-            return False
-        if roles_of(job).containers or self._dependencies.readiness(job).waits_for:
-            return False
-        if window.is_fixed(job.submitted, reservation.start, self._now):
+        if not self._is_loose(reservation.job, reservation.start):
             return False
         return reservation.start - self._now > self._windows.notice or (
             self._windows.replan and is_broken(reservation, self._snapshot)
         )
+
+    def _is_loose(self, job: WaitingJob, start: float) -> bool:
+        """Tell whether an accepted reservation may move, were there enough time to tell its user."""
+        window = self._windows.of.get(job.id)
+        if window is None or start <= self._now or job.held or job.besteffort or job.id in self._anteriors:
+            return False
+        if roles_of(job).containers or self._dependencies.readiness(job).waits_for:
+            return False
+        return not window.is_fixed(job.submitted, start, self._now)
 
     def _as_movable(self, reservation: Reservation) -> _Movable:
         way = replace(reservation.job.alternatives[0], walltime=int(reservation.walltime))

@@ -27,7 +27,7 @@ _OF_JOBS = """
 _FIX = "UPDATE reservation_windows SET fixed_at = now() WHERE job_id = ANY(%s) AND fixed_at IS NULL"
 _OFFERS = """
     SELECT offer_id, job_id, extract(epoch FROM start_time)::float8, extract(epoch FROM end_time)::float8, phi,
-           extract(epoch FROM valid_until)::float8
+           extract(epoch FROM valid_until)::float8, accepted_job
     FROM reservation_offers WHERE job_id = ANY(%s) ORDER BY job_id, phi, start_time
 """
 
@@ -50,7 +50,7 @@ class JobWindow:
 
 @dataclass(frozen=True, slots=True)
 class OfferRow:
-    """A start that a refused reservation could have; instants in epoch seconds."""
+    """A start that a refused reservation could have, and the job that came of it; instants in epoch seconds."""
 
     id: int
     job: int
@@ -58,6 +58,7 @@ class OfferRow:
     end: float
     phi: float
     valid_until: float
+    accepted_job: int | None = None
 
 
 def insert(connection: Connection, windows: Sequence[tuple[int, AskedWindow]]) -> None:

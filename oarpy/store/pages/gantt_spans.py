@@ -57,6 +57,15 @@ _PLANNED = """
     WHERE g.job_id = ANY(%s)
 """
 
+# Accepted reservations that may still move, by the plan of the last pass.
+_WINDOWS = """
+    SELECT job_id, extract(epoch FROM greatest(w.ready, now()))::float8, extract(epoch FROM w.deadline)::float8
+    FROM reservation_windows w JOIN public.jobs j USING (job_id) JOIN gantt_predictions USING (job_id)
+    WHERE j.state IN ('Waiting', 'Hold') AND j.reservation_state = 'Scheduled' AND w.fixed_at IS NULL
+      AND w.deadline > %(begin)s AND greatest(w.ready, now()) < %(end)s
+    ORDER BY w.deadline, job_id LIMIT %(limit)s
+"""
+
 _OVER = ("Terminated", "Error")
 _MOST_KEPT = 200_000
 
@@ -74,6 +83,15 @@ class Span(NamedTuple):
     queue: str
     project: str
     state: str
+    places: Places
+
+
+class WindowSpan(NamedTuple):
+    """A reservation that may move from ``ready`` to ``deadline`` (epoch seconds), and the cells that it has now."""
+
+    job_id: int
+    ready: float
+    deadline: float
     places: Places
 
 
@@ -128,6 +146,13 @@ def spans(connection: Connection, begin: datetime, end: datetime, cells: Axis, l
             if begun_at < over_at:
                 found.append(Span(*(job, begun_at, over_at, *row[3:], places)))
     return tuple(found)
+
+
+def windows(connection: Connection, begin: datetime, end: datetime, cells: Axis, limit: int) -> list[WindowSpan]:
+    """Return the windows that meet the period, the first ``limit`` by their deadlines."""
+    rows = connection.execute(_WINDOWS, {"begin": begin, "end": end, "limit": limit}).fetchall()
+    places = _planned(connection, [row[0] for row in rows], cells)
+    return [WindowSpan(*(*row, places[row[0]])) for row in rows if row[0] in places]
 
 
 def _keep(cells: Axis, over: dict[int, Places]) -> None:

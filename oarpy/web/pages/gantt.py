@@ -14,7 +14,7 @@ from oarpy.client.session import Session
 from oarpy.model.errors import UsageError
 from oarpy.store.jobs.job_listing import database_time
 from oarpy.store.pages import gantt_spans, node_course
-from oarpy.store.pages.gantt_spans import Axis, Span
+from oarpy.store.pages.gantt_spans import Axis, Span, WindowSpan
 from oarpy.store.passes.snapshot_rows import platform_version
 from oarpy.store.platform.properties import properties
 from oarpy.web.identity import Reader
@@ -33,6 +33,7 @@ SPANS = {"6 h": 6 * 3600, "day": 86400, "3 days": 3 * 86400, "week": 7 * 86400, 
 
 _LONGEST = timedelta(days=800)
 _MOST_BARS = 20_000
+_MOST_WINDOWS = 1_000
 
 
 class SharedAxis:
@@ -71,9 +72,10 @@ def drawn_gantt(request: Request, identity: Reader) -> Response:
     with seats_of(request).session(identity) as session:
         axis = request.app.state.gantt_axis.get(session)
         spans = gantt_spans.spans(session.connection, *period, axis, _MOST_BARS)
+        windows = gantt_spans.windows(session.connection, *period, axis, _MOST_WINDOWS)
         outages = node_course.outages(session.connection, *period)
         now = database_time(session.connection)
-    return data(request, encoded(_drawing(axis, spans, outages, period, now)))
+    return data(request, encoded(_drawing(axis, spans, windows, outages, period, now)))
 
 
 def _period(request: Request, session: Session, now: float) -> tuple[float, float, str]:
@@ -82,9 +84,12 @@ def _period(request: Request, session: Session, now: float) -> tuple[float, floa
         return period[0].timestamp(), period[1].timestamp(), ""
     job = asked.number(request, "job")
     if job is not None:
-        row = find(session, job).row
+        details = find(session, job)
+        row, window = details.row, details.window
         first = row.started or row.predicted or now
         last = row.ended or first + (row.walltime or 3600)
+        if window is not None and not window.fixed:
+            first, last = min(first, window.ready or now), max(last, window.deadline)
         margin = max(600.0, (last - first) * 0.3)
         return first - margin, last + margin, ""
     span = asked.text(request, "span", "day")
@@ -96,6 +101,7 @@ def _period(request: Request, session: Session, now: float) -> tuple[float, floa
 def _drawing(
     axis: Axis,
     spans: Sequence[Span],
+    windows: Iterable[WindowSpan],
     outages: Sequence[node_course.NodeOutage],
     period: tuple[datetime, datetime],
     now: float,
@@ -137,6 +143,10 @@ def _drawing(
         "cells": len(axis.resource_ids),
         "levels": [[name, _runs(axis, name)] for name in axis.levels],
         "bars": bars,
+        "windows": [
+            [one.job_id, int(one.ready) - base_time, int(one.deadline) - base_time, one.places.tolist()]
+            for one in windows
+        ],
         "outages": away,
         "truncated": len(bars) >= _MOST_BARS,
         "users": list(users),

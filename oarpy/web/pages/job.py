@@ -15,7 +15,7 @@ from oarpy.client.session import Session
 from oarpy.model.errors import NotAllowed, NotFound, OarpyError
 from oarpy.model.states import FINAL_STATES, JobState
 from oarpy.store.analytics import efficiency_rows
-from oarpy.store.jobs import details, scope
+from oarpy.store.jobs import details, scope, windows
 from oarpy.store.jobs.details import JobDetails, JobRow
 from oarpy.store.jobs.job_listing import database_time
 from oarpy.store.jobs.scope import JobScope
@@ -62,6 +62,7 @@ def job(request: Request, identity: Reader, job_id: int) -> Response:
         now = database_time(session.connection)
         course = job_course.states(session.connection, job_id)
         private = may_see(session, found)
+        offers = windows.offers(session.connection, [job_id])
         used = _used(session, job_id) if found.row.ended is not None else ()
     row = found.row
     walltime = description.walltime(found)
@@ -82,6 +83,9 @@ def job(request: Request, identity: Reader, job_id: int) -> Response:
         now=now,
         ran=None if row.started is None else (row.ended or now) - row.started,
         walltime=walltime,
+        window=found.window,
+        moves=[one for one in found.events if one.type == "RESERVATION_MOVED"],
+        offers=offers,
         dependencies=found.dependencies,
         hosts=found.hosts,
         resources=len(found.resource_ids),

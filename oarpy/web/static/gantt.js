@@ -68,6 +68,7 @@ function draw() {
   context.clip();
   drawOutages(context, width, height, colours);
   drawBars(context, width, height, colours);
+  drawWindows(context, width, height, colours);
   drawDrained(context, width, height, colours);
   context.restore();
   drawTime(context, width, height, colours);
@@ -154,6 +155,21 @@ function drawBars(context, width, height, colours) {
     }
   }
   context.globalAlpha = 1;
+}
+
+// where reservations may still move: an outline on the cells that they have now
+function drawWindows(context, width, height, colours) {
+  const bars = new Map(data.bars.filter((bar) => bar[3]).map((bar) => [bar[0], bar]));
+  context.lineWidth = 1.5;
+  for (const [job, ready, deadline, runs] of data.windows) {
+    const begin = toX(data.base + ready, width), end = toX(data.base + deadline, width), bar = bars.get(job);
+    context.strokeStyle = by.value === "state" ? colours.wait : colour(bar ? keyOf(bar) : job, colours);
+    for (let at = 0; at < runs.length; at += 2) {
+      const y = toY(runs[at], height), high = toY(runs[at] + runs[at + 1], height) - y;
+      context.strokeRect(begin + 0.75, y + 0.75, Math.max(1, end - begin - 1.5), Math.max(1, high - 2.5));
+    }
+  }
+  context.lineWidth = 1;
 }
 
 // moments of the axis in the reader's time zone, where days may have 23 or 25 hours
@@ -312,10 +328,10 @@ function place(x, y) {
 }
 
 function told(place) {
-  const bar = data.bars[place];
+  const bar = data.bars[place], room = bar[3] && data.windows.find((one) => one[0] === bar[0]);
   const cells = bar[8].reduce((sum, count, at) => sum + (at % 2 ? count : 0), 0);
   const begin = data.base + bar[1], end = data.base + bar[2];
-  return `job ${bar[0]} of ${data.users[bar[4]]}, ${data.states[bar[7]]}${bar[3] ? " (planned)" : ""}\n${shortDate(begin)} to ${shortDate(end)} (${length(end - begin)})\n${cells} resources, queue ${data.queues[bar[5]]}`;
+  return `job ${bar[0]} of ${data.users[bar[4]]}, ${data.states[bar[7]]}${bar[3] ? " (planned)" : ""}\n${shortDate(begin)} to ${shortDate(end)} (${length(end - begin)})\n${cells} resources, queue ${data.queues[bar[5]]}${room ? `\nmay move between ${shortDate(data.base + room[1])} and ${shortDate(data.base + room[2])}` : ""}`;
 }
 
 let drag = null;

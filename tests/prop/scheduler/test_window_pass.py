@@ -116,6 +116,11 @@ def test_nobody_loses_a_window_or_a_strict_date(seed: int) -> None:
             assert one == before[one.job.id]
         else:
             assert (window.ready or 0) <= one.start <= window.deadline - one.walltime
+    check_that_none_meet(decided)
+
+
+def check_that_none_meet(decided: Decisions) -> None:
+    """Check that no two hold one core at one time."""
     held = [(job.start, job.end, set(job.resources)) for job in decided.kept.snapshot.holding]
     held += [
         (one.start, one.end, set(one.resources))
@@ -125,6 +130,29 @@ def test_nobody_loses_a_window_or_a_strict_date(seed: int) -> None:
     for place, (begin, end, some) in enumerate(held):
         for other_begin, other_end, others in held[:place]:
             assert begin >= other_end or other_begin >= end or not some & others
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_several_new_ones_of_one_pass_run_inside_their_windows(seed: int) -> None:
+    rng = Random(seed)
+    snapshot = random_snapshot(rng, whole=False)
+    for number in (21, 22):
+        snapshot = asked(snapshot, rng, asking(number, rng.randint(1, CORES), rng.randint(1, 12), rng.randint(0, 40)))
+    decided = decide(snapshot)
+    assert snapshot.windows is not None
+    refused, placed = {one.job for one in decided.refused}, decided.plan.by_job()
+    for job in snapshot.waiting:
+        if job.reservation is not None and job.id not in refused:
+            begin, end = placed[job.id].start, placed[job.id].end
+            window = snapshot.windows.of.get(job.id)
+            assert begin is not None
+            assert end is not None
+            if window is None:
+                assert begin == job.reservation
+            else:
+                assert (window.ready or 0) <= begin <= end <= window.deadline
+    assert (decided.windows.moves == ()) or len(refused) < 3
+    check_that_none_meet(decided)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

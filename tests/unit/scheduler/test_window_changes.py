@@ -87,6 +87,28 @@ def test_one_that_others_were_promised_something_by_stays_where_it_is(
     assert starts(decided) == {1: 10, 2: 40}
 
 
+def test_a_new_one_makes_room_for_the_next_of_the_same_pass() -> None:
+    new = asking(1, 10), asking(2, 10), asking(3, 10)
+    windows = {1: ReservationWindow(200, 10), 3: ReservationWindow(35, 10)}
+    snapshot = replace(accepted({}, {}), waiting=new, windows=Windows(windows, notice=0))
+    decided = decide(snapshot)
+    assert {one.job: one.start for one in decided.plan.placements} == {1: 30, 2: 10, 3: 20}
+    assert (decided.refused, decided.windows.moves) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        Windows({1: ReservationWindow(200, 10, fix_after=0)}, notice=0),
+        Windows({1: ReservationWindow(200, 10)}, notice=10),
+    ],
+)
+def test_a_new_one_that_is_fixed_or_begins_soon_stays_where_it_is(windows: Windows) -> None:
+    decided = decide(replace(accepted({}, {}), waiting=(asking(1, 10), asking(2, 10)), windows=windows))
+    assert [one.job for one in decided.refused] == [2]
+    assert {one.job: one.start for one in decided.plan.placements if one.start is not None} == {1: 10}
+
+
 def test_no_more_starts_are_offered_than_may_be() -> None:
     snapshot = replace(accepted({1: 10}, {}), waiting=(asking(2, 10),), windows=Windows({}, notice=0, offers=1))
     assert [one.start for one in decide(snapshot).windows.offers[2]] == [0]
