@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -16,7 +16,7 @@ from oarpy.client.caller import current
 from oarpy.client.rendering import json_text, look, remark, say, warn, write
 from oarpy.client.session import Session, open_session
 from oarpy.client.submission import report, submission
-from oarpy.client.submission.command_line import OarsubCommand
+from oarpy.client.submission.command_line import OarsubCommand, given_options, with_options
 from oarpy.client.submission.options import Options
 from oarpy.client.submission.reservation_answer import ReservationAnswer, wait_for_answers
 from oarpy.client.submission.submission import Submitted, submit
@@ -36,36 +36,10 @@ def main() -> None:
 
 _LONGEST_NUMBER = 19
 """Digits that a number of the database may have."""
-_FIRST = ("interactive", "alternatives", "properties", "queue", "types", "name")
-"""What is used most stands first in the help."""
-
-
-def _with_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Give ``function``, which takes them as ``asked``, an option for each that a submission has."""
-    signature = inspect.signature(function, eval_str=True)
-    *own, _ = signature.parameters.values()
-    function.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[*own[:1], *map(_parameter, dict.fromkeys((*_FIRST, *OPTIONS))), *own[1:]]
-    )
-    return function
-
-
-def _sentence(text: str) -> str:
-    """Return the meaning of an option as help has it: a capital first, a full stop last."""
-    return f"{text[0].upper()}{text[1:]}."
-
-
-def _parameter(name: str) -> inspect.Parameter:
-    """Return what stands for an option of the submission among the parameters of a command."""
-    option = OPTIONS[name]
-    kind: Any = list[str] if option.repeated else str
-    kind, default = (kind | None, None) if option.metavar else (bool, False)
-    shown = typer.Option(*option.words, metavar=option.metavar or None, help=_sentence(option.help))
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, shown])
 
 
 @app.command(cls=OarsubCommand)
-@_with_options
+@with_options(OPTIONS)
 def oarsub(
     command: Annotated[
         list[str] | None, typer.Argument(metavar="COMMAND", help="Command or script, with its arguments.")
@@ -153,11 +127,9 @@ def oarsub(
     **asked: Any,
 ) -> None:
     """Submit a job, an array of jobs with --array, or a finished job again with --resubmit."""
-    options = Options(
+    options = replace(
+        given_options(asked),
         words=tuple(command or ()),
-        texts={name: value for name, value in asked.items() if isinstance(value, str)},
-        lists={name: tuple(value) for name, value in asked.items() if isinstance(value, list | tuple) and value},
-        flags=frozenset(name for name, value in asked.items() if value is True),
         scan_script=scanscript,
         ignore_directives=ignore_directives,
     )

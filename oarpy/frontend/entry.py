@@ -47,6 +47,7 @@ def _entry(name: str, *, by_gateway: bool = True) -> Callable[[], NoReturn]:
 
 oaraccounting = _entry("oaraccounting")
 oaradmissionrules = _entry("oaradmissionrules")
+oaralter = _entry("oaralter")
 oarconnect = _entry("oarconnect")
 oarcp = _entry("oarcp", by_gateway=False)  # scp, which starts oarsh
 oardel = _entry("oardel")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 NAMES = (
+    "oaralter",
     "oarconnect",
     "oarcp",
     "oardel",

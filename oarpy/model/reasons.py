@@ -152,6 +152,9 @@ class Why(StrEnum):
     RESERVATION_SHORT = "reservation_short"
     """A reservation whose date has come waits for ``count`` of its ``wanted`` resources."""
 
+    ALTERED = "altered"
+    """``subject``, its user or an administrator, changed what it asks for: ``changes``."""
+
 
 class QuotaLimit(Struct, frozen=True, omit_defaults=True, gc=False):
     """The ``rule`` of a quota that binds, and its limits; -1 is none.
@@ -220,6 +223,20 @@ class ShortAmount(Struct, frozen=True, omit_defaults=True, gc=False):
         return f"{self.name}: {format_amount(self.asked)} asked on each {self.level}, {named}{others}"
 
 
+class Change(Struct, frozen=True, omit_defaults=True, gc=False):
+    """A field of a job, or its message, ``before`` and ``after``; both are empty where the values are its user's."""
+
+    what: str
+    before: str = ""
+    after: str = ""
+
+    def text(self) -> str:
+        """Say what became what."""
+        if not (self.before or self.after):
+            return self.what
+        return f"{self.what} {self.before or 'none'} -> {self.after or 'none'}"
+
+
 class Reason(Struct, frozen=True, omit_defaults=True, gc=False):
     """Why a job waits, or became what it is. Which fields have a value, and what they mean, the kind says.
 
@@ -254,6 +271,7 @@ class Reason(Struct, frozen=True, omit_defaults=True, gc=False):
     outages: tuple[NamedOutage, ...] = ()
     more_outages: int = 0
     amounts: tuple[ShortAmount, ...] = ()
+    changes: tuple[Change, ...] = ()
     because: Reason | None = None
 
     def __str__(self) -> str:
@@ -327,6 +345,14 @@ class ShortAmountDocument(TypedDict):
     more: NotRequired[int]
 
 
+class ChangeDocument(TypedDict):
+    """A field of a job, or its message; what is missing was empty, or is for its user alone."""
+
+    what: str
+    before: NotRequired[str]
+    after: NotRequired[str]
+
+
 class ReasonDocument(TypedDict):
     """Why a job waits, for programs (epoch seconds); ``kind`` says which other keys are there, and what they mean."""
 
@@ -349,6 +375,7 @@ class ReasonDocument(TypedDict):
     outages: NotRequired[Sequence[NamedOutageDocument]]
     more_outages: NotRequired[int]
     amounts: NotRequired[Sequence[ShortAmountDocument]]
+    changes: NotRequired[Sequence[ChangeDocument]]
     because: NotRequired[ReasonDocument]
 
 
@@ -460,6 +487,12 @@ def _ended(reason: Reason) -> str:
     return f"ended {'without' if reason.subject == 'ok' else 'with'} success"
 
 
+def _altered(reason: Reason, _: Show) -> str:
+    """Say what was changed; the message follows from the rest."""
+    changes = ", ".join(change.text() for change in reason.changes if change.what != "message")
+    return f"changed by {reason.subject}: {changes}"
+
+
 def _not_looked_at(what: str) -> Callable[[Reason, Show], str]:
     return lambda reason, show: f"not looked at in this pass, which {what.format(reason.count)}"
 
@@ -552,4 +585,5 @@ _SENTENCES: Mapping[Why, Callable[[Reason, Show], str]] = {
     Why.RESERVATION_SHORT: lambda reason, show: (
         f"reservation waits for {reason.count} of its {reason.wanted} resources"
     ),
+    Why.ALTERED: _altered,
 }

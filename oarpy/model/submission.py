@@ -65,7 +65,7 @@ class Field:
     ``stored(value)``; a job submitted ``again`` gets the same. A rule cannot change what is ``read_only``. What is not
     ``recorded`` is left out of the record kept with the submission. ``seen`` makes the value that a scheduling pass
     looks at, under the same name; without it passes do not look at the field. In SQL that value is the column, or the
-    epoch seconds of one that is an ``instant``.
+    epoch seconds of one that is an ``instant``. ``oaralter`` may change what is ``alterable`` while the job waits.
     """
 
     form: Callable[[object], object]
@@ -78,6 +78,7 @@ class Field:
     recorded: bool = True
     seen: Callable[[Any], object] | None = None
     instant: bool = False
+    alterable: bool = False
 
 
 def _field(form: Callable[[object], object], default: object, option: Option | None = None, **more: Any) -> Any:
@@ -107,6 +108,7 @@ class Submission:
         Option(("-q", "--queue"), "queue", "QUEUE", read=str),
         column="queue_name",
         seen=lambda name: name or "",
+        alterable=True,
     )
     project: str = _field(
         checks.word,
@@ -115,6 +117,7 @@ class Submission:
         check=checks.check_project,
         column="project",
         seen=_as_it_is,
+        alterable=True,
     )
     name: str = _field(
         checks.text,
@@ -123,6 +126,7 @@ class Submission:
         check=checks.check_name,
         column="job_name",
         seen=_as_it_is,
+        alterable=True,
     )
     types: tuple[str, ...] = _field(
         checks.words,
@@ -152,6 +156,7 @@ class Submission:
         ),
         column="properties",
         seen=_as_it_is,
+        alterable=True,
     )
     alternatives: tuple[ResourceRequest, ...] = _field(
         checks.alternatives,
@@ -164,6 +169,7 @@ class Submission:
             verbatim=True,
             read=checks.requests,
         ),
+        alterable=True,
     )
     reservation: datetime | None = _field(  # noqa: RUF009
         checks.date,
@@ -225,6 +231,7 @@ class Submission:
         "/",
         Option(("-d", "--directory"), "working directory", "DIRECTORY", read=str),
         column="launching_directory",
+        alterable=True,
     )
     stdout: str = _field(
         checks.text,
@@ -232,6 +239,7 @@ class Submission:
         Option(("-O", "--stdout"), "file for output (%jobid%, %jobname%)", "FILE", read=str),
         check=checks.check_output("-O"),
         column="stdout_path",
+        alterable=True,
     )
     stderr: str = _field(
         checks.text,
@@ -239,6 +247,7 @@ class Submission:
         Option(("-E", "--stderr"), "file for errors (%jobid%, %jobname%)", "FILE", read=str),
         check=checks.check_output("-E"),
         column="stderr_path",
+        alterable=True,
     )
     array_size: int = _field(
         checks.integer(1, 2**31 - 1), 1, Option(("--array",), "submit N jobs", "N"), read_only=True
@@ -274,6 +283,7 @@ class Submission:
         ),
         check=lambda value: parse_notice(value) if value else None,
         column="notify",
+        alterable=True,
     )
     checkpoint: int = _field(
         checks.integer(0, _LONGEST_CHECKPOINT),
@@ -286,12 +296,14 @@ class Submission:
         ),
         column="checkpoint",
         stored=lambda value: timedelta(seconds=value),
+        alterable=True,
     )
     checkpoint_signal: int = _field(
         checks.integer(1, checks.HIGHEST_SIGNAL),
         12,
         Option(("--signal",), "checkpoint signal (USR1, 10; default 12)", "SIGNAL", read=checks.read_signal),
         column="checkpoint_signal",
+        alterable=True,
     )
     nice: int = _field(
         checks.integer(0, NICEST),
@@ -304,6 +316,7 @@ class Submission:
         ),
         column="nice",
         seen=_as_it_is,
+        alterable=True,
     )
     use_key: bool = _field(
         checks.boolean, False, Option(("-k", "--use-job-key"), "give the job an SSH key"), read_only=True
@@ -438,6 +451,9 @@ OPTIONS: Final[Mapping[str, Option]] = MappingProxyType(
     {name: field.option for name, field in FIELDS.items() if field.option is not None}
 )
 """The options of ``oarsub`` that say what is asked for, by the field that each fills."""
+
+ALTERABLE: Final = tuple(name for name, field in FIELDS.items() if field.alterable)
+"""The fields that ``oaralter`` may change."""
 
 COLUMNS: Final = tuple(field.column for field in FIELDS.values() if field.column)
 """The columns of jobs that hold a field as it is."""

@@ -6,11 +6,11 @@ Statements that change rows log by themselves what they changed; what is known b
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from oarpy.model.reasons import ReasonDocument
+from oarpy.model.reasons import Reason, ReasonDocument, local_instant, reason_json, sentence
 from oarpy.store.database import Connection
 from oarpy.store.past.reading import has_past_since, with_past
 
@@ -26,7 +26,7 @@ class Event:
     hosts: tuple[str, ...]
     description: str
     reason_data: ReasonDocument | None = None
-    """The description for programs, of what a pass decided about a job."""
+    """The description for programs, of what a pass decided about a job, or of what was changed of one that waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,18 @@ def log(connection: Connection, new: Iterable[NewEvent]) -> None:
 def log_request(connection: Connection, job_ids: Iterable[int], by: str, event: str) -> None:
     """Log for each job that ``by`` asked for ``event``."""
     log(connection, (NewEvent(event, f"asked by {by}", job) for job in job_ids))
+
+
+_LOG_REASON = """
+    INSERT INTO event_logs (type, job_id, description, reason_data)
+    SELECT %s, e.job, e.words, e.data::jsonb FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS e(job, words, data)
+"""
+
+
+def log_reasons(connection: Connection, event: str, reasons: Mapping[int, Reason]) -> None:
+    """Log an event of each job, described for people and for programs."""
+    described = [sentence(reason, local_instant) for reason in reasons.values()]
+    connection.execute(_LOG_REASON, [event, list(reasons), described, list(map(reason_json, reasons.values()))])
 
 
 def job_events(connection: Connection, job_ids: Sequence[int]) -> dict[int, tuple[Event, ...]]:

@@ -69,6 +69,7 @@ FORBIDDEN = [
     ("oardel", "-c", "1"),
     ("oardel", "--array", "1"),
     ("oardel", "--sql", "job_user = 'games'"),
+    ("oaralter", "1", "-n", "mine"),
     ("oarhold", "1"),
     ("oarresume", "1"),
     ("oarsub", "--resubmit", "1"),

@@ -33,6 +33,7 @@ USES = [
     ("oarwalltime", str(RUNNING)),
     ("oarresize", "--help"),
     ("oarwindow", "--help"),
+    ("oaralter", str(WAITING), "-l", "/nodes=1", "--nice", "3"),
     ("oarhold", str(WAITING)),
     ("oarresume", str(WAITING)),
     ("oardel", str(RUNNING)),

@@ -160,6 +160,8 @@ def submit_and_act(client: CheckingClient, cluster: SmallCluster) -> None:
         for more in ({}, {"reservation": f"{date:%Y-%m-%d %H:%M:%S}"}, {"alternatives": ["/nodes=4000"]}):
             submit(**more, dry_run=True)
         client.get(f"/api/v1/jobs/{job}/output")
+        for body in ({"name": "x"}, {"alternatives": ["/core=2"], "dry_run": True}, {"alternatives": ["/nodes=4000"]}):
+            client.patch(f"/api/v1/jobs/{job}", json=body)
         for action in ("hold", "resume", "checkpoint", "signal", "walltime"):
             client.post(f"/api/v1/jobs/{job}/{action}", json={"signal": "USR1", "walltime": "+0:10:0"})
         cluster.sql("UPDATE quotas SET max_resources = -1")

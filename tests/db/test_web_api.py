@@ -59,6 +59,15 @@ def test_a_job_is_submitted_seen_held_resumed_and_deleted(site: Site) -> None:
     assert site.client.get(f"{where}/why", headers=site.ann).json()["job_id"] == waiting
     assert site.client.post(f"{where}/hold", headers=site.ann).json() == {"action": "hold", "jobs": [waiting]}
     assert site.client.get(where, headers=site.ann).json()["state"] == "Hold"
+    body = {"alternatives": ["/nodes=1"], "name": "later"}
+    assert site.client.patch(where, json=body, headers=site.bob).status_code == 403
+    trial = site.client.patch(where, json={**body, "dry_run": True}, headers=site.ann).json()
+    assert site.client.get(where, headers=site.ann).json()["name"] is None
+    changed = site.client.patch(where, json=body, headers=site.ann).json()
+    assert changed == trial
+    assert [change["what"] for change in changed["changes"][str(waiting)]] == ["name", "resources", "message"]
+    assert site.client.get(where, headers=site.ann).json()["name"] == "later"
+    assert site.client.patch(where, json={"command": "date"}, headers=site.ann).status_code == 422
     assert site.client.post(f"{where}/resume", headers=site.ann).status_code == 200
     assert site.client.delete(where, headers=site.bob).status_code == 403
     assert site.client.delete(where, headers=site.ann).json() == {"action": "delete", "jobs": [waiting]}
@@ -177,6 +186,7 @@ def test_a_token_for_reading_changes_nothing(site: Site) -> None:
         ("POST", "/api/v1/jobs", JOB),
         ("DELETE", f"/api/v1/jobs/{job}", None),
         ("POST", f"/api/v1/jobs/{job}/hold", None),
+        ("PATCH", f"/api/v1/jobs/{job}", {"name": "x"}),
     ):
         answer = site.client.request(method, path, json=body, headers=reading)
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "not_allowed")

@@ -61,7 +61,7 @@ def delete(session: Session, selection: JobSelection) -> Deletion:
     """
     with session.connection.transaction():
         if selection.array_ids or selection.last or selection.searches:
-            deletion = Deletion(_ids(_checked(session, selection, lambda job: None)))
+            deletion = Deletion(_ids(checked(session, selection, lambda job: None)))
         else:
             deletion = _deletable(session, selection)
         kill_requests.ask(session.connection, deletion.job_ids, session.user, f"oardel by {session.user}")
@@ -87,7 +87,7 @@ def _deletable(session: Session, selection: JobSelection) -> Deletion:
 def send_signal(session: Session, selection: JobSelection, number: int) -> tuple[int, ...]:
     """Ask for signal ``number`` to be sent to the selected jobs, which must run; return their ids."""
     with session.connection.transaction():
-        job_ids = _ids(_checked(session, selection, _in_state({JobState.RUNNING}, "cannot get a signal")))
+        job_ids = _ids(checked(session, selection, in_state({JobState.RUNNING}, "cannot get a signal")))
         kill_requests.signal(session.connection, [(job, number) for job in job_ids], session.user, f"SIGNAL_{number}")
     return job_ids
 
@@ -95,7 +95,7 @@ def send_signal(session: Session, selection: JobSelection, number: int) -> tuple
 def checkpoint(session: Session, selection: JobSelection) -> tuple[int, ...]:
     """Ask for each selected job, which must run, to get its own checkpoint signal; return their ids."""
     with session.connection.transaction():
-        jobs = _checked(session, selection, _in_state({JobState.RUNNING}, "cannot be checkpointed"))
+        jobs = checked(session, selection, in_state({JobState.RUNNING}, "cannot be checkpointed"))
         signals = [(job.job_id, job.checkpoint_signal) for job in jobs]
         kill_requests.signal(session.connection, signals, session.user, "CHECKPOINT")
     return _ids(jobs)
@@ -108,7 +108,7 @@ def toggle_besteffort(session: Session, selection: JobSelection) -> dict[int, bo
     """
     session.require_admin("turn running jobs into best-effort ones or back")
     with session.connection.transaction():
-        jobs = _checked(session, selection, _in_state({JobState.RUNNING}, "cannot become best-effort or cease to be"))
+        jobs = checked(session, selection, in_state({JobState.RUNNING}, "cannot become best-effort or cease to be"))
         usual = session.configuration.submission.default_queue
         toggled = requests.toggle_besteffort(session.connection, _ids(jobs), usual)
         for wanted, event in ((True, "ADD_BESTEFFORT_TYPE"), (False, "REMOVE_BESTEFFORT_TYPE")):
@@ -126,7 +126,7 @@ def force_termination(session: Session, selection: JobSelection) -> tuple[int, .
     session.require_admin("end jobs without their nodes")
     connection, patience = session.connection, _end_patience(session)
     with connection.transaction():
-        jobs = _ids(_checked(session, selection, _in_state({JobState.FINISHING}, "not Finishing")))
+        jobs = _ids(checked(session, selection, in_state({JobState.FINISHING}, "not Finishing")))
         found = kill_requests.finishing(connection, jobs)
         for job, seconds, _ in found:
             if seconds < patience:
@@ -151,13 +151,13 @@ def hold(session: Session, selection: JobSelection, *, running: bool = False) ->
     With ``running``, jobs that run are suspended: who may do that is a matter of ``jobs.users_may_suspend``.
     """
     if not running:
-        allowed = _in_state(
+        allowed = in_state(
             {JobState.WAITING, JobState.HOLD},
             "cannot be held: only a waiting job can; oarhold -r suspends one that runs",
         )
         return _move(session, selection, allowed, JobState.WAITING, JobState.HOLD, "HOLD_WAITING_JOB")
     with session.connection.transaction():
-        jobs = _checked(session, selection, lambda job: _why_not_suspended(session, job))
+        jobs = checked(session, selection, lambda job: _why_not_suspended(session, job))
         waiting, active, resuming = (
             [job.job_id for job in jobs if job.state == state]
             for state in (JobState.WAITING, JobState.RUNNING, JobState.RESUMING)
@@ -174,7 +174,7 @@ def resume(session: Session, selection: JobSelection) -> tuple[int, ...]:
     """Let the selected jobs go on, which must be held or suspended; return their ids."""
     with session.connection.transaction():
         undecided = cache(lambda: door_parts.undecided_jobs(session.connection))  # read when the jobs are locked
-        jobs = _checked(session, selection, lambda job: _why_not_resumed(session, job, undecided))
+        jobs = checked(session, selection, lambda job: _why_not_resumed(session, job, undecided))
         held, suspended = (
             [job.job_id for job in jobs if job.state == state] for state in (JobState.HOLD, JobState.SUSPENDED)
         )
@@ -217,7 +217,8 @@ Check = Callable[[JobHandle], "str | None"]
 """Says why a job cannot be acted on, None if it can."""
 
 
-def _in_state(allowed: Collection[JobState], complaint: str) -> Check:
+def in_state(allowed: Collection[JobState], complaint: str) -> Check:
+    """Return the check that a job is in one of these states; the complaint follows its state and ``and``."""
     return lambda job: None if job.state in allowed else f"job {job.job_id} is {job.state} and {complaint}"
 
 
@@ -225,17 +226,20 @@ def _move(
     session: Session, selection: JobSelection, check: Check, source: JobState, target: JobState, event: str
 ) -> tuple[int, ...]:
     with session.connection.transaction():
-        jobs = _checked(session, selection, check)
+        jobs = checked(session, selection, check)
         moving = [job.job_id for job in jobs if job.state == source]
         requests.move(session.connection, moving, source, target)
         events.log_request(session.connection, moving, session.user, event)
     return _ids(jobs)
 
 
-def _checked(session: Session, selection: JobSelection, check: Check) -> tuple[JobHandle, ...]:
+def checked(
+    session: Session, selection: JobSelection, check: Check, *, arrays_in_part: bool = False
+) -> tuple[JobHandle, ...]:
     """Lock the selected jobs and return them, or raise what is wrong with the first that cannot be acted on.
 
-    Named jobs must all be there and live; of arrays and conditions the live jobs are meant.
+    Named jobs must all be there and live; of arrays and conditions the live jobs are meant. With ``arrays_in_part``
+    those of arrays are meant that can be acted on.
     """
     selected = _own(session, selection.resolved(session))
     jobs = requests.lock(session.connection, selected.scope(live=selected.searches))
@@ -251,7 +255,8 @@ def _checked(session: Session, selection: JobSelection, check: Check) -> tuple[J
         ended = f"job {jobs[0].job_id} has" if selection.last and len(jobs) == 1 else "every job of the array has"
         raise OarpyError(f"{ended} already ended", hint="nothing was done")
     fit = tuple(job for job in live if check(job) is None)
-    if not fit or (len(fit) < len(live) and not _is_search(selected)):
+    needed = [job for job in live if job.job_id in named] if arrays_in_part and selected.array_ids else live
+    if not fit or (not set(needed) <= set(fit) and not _is_search(selected)):
         complaints = (complaint for job in live if (complaint := check(job)))
         raise OarpyError(next(complaints), hint="nothing was done")
     if selection.last or _is_search(selected):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from typing import Annotated, Any, Final
 
 import typer
 from typer import Context
 
 from oarpy.client.options.documents import DocumentCommand
+from oarpy.client.submission.options import Options
 from oarpy.model.errors import UsageError
 from oarpy.model.job_types import TYPES, Usable
+from oarpy.model.submission import OPTIONS
 
 _WALLTIME = "the walltime is a part of -l: -l nodes=1,walltime=1:0:0"
 
@@ -41,6 +45,47 @@ ELSEWHERE: Final = {
     "--wrap": "give the command itself",
 }
 """What other schedulers call an option, and how it is said here."""
+
+_FIRST = ("interactive", "alternatives", "properties", "queue", "types", "name")
+"""What is used most stands first in the help."""
+
+
+def with_options(names: Collection[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a function, which takes them as ``asked``, the options that fill these fields of a submission."""
+    ordered = [*(name for name in _FIRST if name in names), *(name for name in names if name not in _FIRST)]
+
+    def give(function: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(function, eval_str=True)
+        *own, _ = signature.parameters.values()
+        function.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[*own[:1], *map(_parameter, ordered), *own[1:]]
+        )
+        return function
+
+    return give
+
+
+def given_options(asked: Mapping[str, Any]) -> Options:
+    """Return what a command with such options was given."""
+    return Options(
+        texts={name: value for name, value in asked.items() if isinstance(value, str)},
+        lists={name: tuple(value) for name, value in asked.items() if isinstance(value, list | tuple) and value},
+        flags=frozenset(name for name, value in asked.items() if value is True),
+    )
+
+
+def _sentence(text: str) -> str:
+    """Return the meaning of an option as help has it: a capital first, a full stop last."""
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _parameter(name: str) -> inspect.Parameter:
+    """Return what stands for an option of the submission among the parameters of a command."""
+    option = OPTIONS[name]
+    kind: Any = list[str] if option.repeated else str
+    kind, default = (kind | None, None) if option.metavar else (bool, False)
+    shown = typer.Option(*option.words, metavar=option.metavar or None, help=_sentence(option.help))
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, shown])
 
 
 class OarsubCommand(DocumentCommand):

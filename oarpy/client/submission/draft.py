@@ -85,7 +85,7 @@ def draft(options: Options, caller: Submitter, limits: settings.SubmissionSettin
             "environment": _environment(caller.environment, warnings),
             **_outputs(options),
             **_with_ids(options, caller).values(),
-            "directory": _directory(options),
+            "directory": directory(options),
             **_array(options, limits),
         }
     )
@@ -204,7 +204,8 @@ def _command(options: Options) -> str:
     raise UsageError("no command", hint="oarsub [OPTIONS] COMMAND")
 
 
-def _directory(options: Options) -> str:
+def directory(options: Options) -> str:
+    """Return the working directory that is asked for: that of the caller, or one beside it."""
     if "directory" in options.texts:
         named = options.texts["directory"]
         if os.path.isabs(named) or not named:

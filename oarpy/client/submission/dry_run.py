@@ -150,12 +150,12 @@ def _predict(session: Session, admitted: Admitted) -> PredictedStart:
     decided = decide(snapshot, None, policies, reader.matchers)
     placements, waking = decided.plan.by_job(), waking_of(snapshot)
     probe = Probe(decided.kept.snapshot, first, policies, reader.matchers)
-    forecast = _forecast(placements[first.id])
+    forecast = forecast_of(placements[first.id])
     interval, past_starts = _told(session, first.queue, forecast, snapshot.now)
     refused = first.reservation is not None and forecast.verdict not in (Verdict.RESERVED, Verdict.STARTS)
     return PredictedStart(
         first=forecast,
-        last=_forecast(placements[members[-1].id]),
+        last=forecast_of(placements[members[-1].id]),
         ways=_ways(admitted, first, probe, forecast, waking),
         size=admitted.submission.array_size,
         planned=planned,
@@ -202,7 +202,8 @@ def _ways(admitted: Admitted, job: WaitingJob, probe: Probe, forecast: Forecast,
     return tuple(ways)
 
 
-def _forecast(placement: Placement) -> Forecast:
+def forecast_of(placement: Placement) -> Forecast:
+    """Return what a pass says of the job that it placed, or did not."""
     if placement.start is None or placement.end is None:
         return Forecast(placement.verdict, placement.reason)
     place = _place(placement.platform, placement.start, placement.end, placement.bits)

@@ -181,7 +181,7 @@ def record(run: DryRun) -> DryRunDocument:
         "project": asked.project,
         "types": list(asked.types),
         "properties": asked.properties,
-        **_forecast_record(found.first),
+        **forecast_record(found.first),
         "expected_start": _expected_record(found),
         "alternatives": [
             {"request": way.request, "walltime": way.walltime, **_place_record(way.place)} for way in found.ways
@@ -192,8 +192,8 @@ def record(run: DryRun) -> DryRunDocument:
         "array": {
             "size": found.size,
             "planned": found.planned,
-            "first": _forecast_record(found.first),
-            "last": _forecast_record(found.last),
+            "first": forecast_record(found.first),
+            "last": forecast_record(found.last),
         },
         "reservation": None if found.reservation is None else _reservation_record(found, found.reservation),
     }
@@ -218,9 +218,9 @@ def _four_lines(asked: Submission, found: PredictedStart) -> list[str]:
     place = found.first.place
     return [
         f"What: {_what(asked, found)}",
-        f"Where: {'nowhere yet' if place is None else _where(place)}{_asleep(found)}",
+        f"Where: {'nowhere yet' if place is None else where_text(place)}{_asleep(found)}",
         f"When: {_period(found)}",
-        f"Why: {_reason(found.first)}{_consequences(found)}",
+        f"Why: {reason_text(found.first)}{_consequences(found)}",
         *_window(found),
     ]
 
@@ -237,7 +237,7 @@ def _window(found: PredictedStart) -> list[str]:
     return lines
 
 
-def _reason(forecast: Forecast) -> str:
+def reason_text(forecast: Forecast) -> str:
     """Return the verdict and its reason, which alone is enough where it begins with the verdict."""
     reason = sentence(forecast.reason, local_date)
     return reason if reason.startswith(str(forecast.verdict)) else f"{forecast.verdict}: {reason}"
@@ -265,7 +265,7 @@ def _period(found: PredictedStart) -> str:
     place = found.first.place
     when = "no start is predicted" if place is None else f"{local_date(place.start)} to {local_date(place.end)}"
     when += _expected(found)
-    return f"{when}; member {found.planned} {_when(found.last)}" if found.size > 1 else when
+    return f"{when}; member {found.planned} {when_text(found.last)}" if found.size > 1 else when
 
 
 def _expected(found: PredictedStart) -> str:
@@ -298,12 +298,13 @@ def _alternatives(found: PredictedStart) -> list[str]:
     lines = []
     for rank, way in enumerate(found.ways):
         chosen = " (chosen)" if rank == found.first.alternative and len(found.ways) > 1 else ""
-        where = "no predicted start" if way.place is None else f"{local_date(way.place.start)}, {_where(way.place)}"
+        where = "no predicted start" if way.place is None else f"{local_date(way.place.start)}, {where_text(way.place)}"
         lines.append(f"Alternative {rank + 1}{chosen}: {_shown(way)},walltime={format_duration(way.walltime)}: {where}")
     return lines
 
 
-def _where(place: Place) -> str:
+def where_text(place: Place) -> str:
+    """Return how many resources, and on which nodes."""
     nodes = f" on {_named(place.nodes)}" if place.nodes else ""
     plural = "" if len(place.resources) == 1 else "s"
     return f"{len(place.resources)} resource{plural}{nodes}"
@@ -314,13 +315,15 @@ def _named(nodes: Sequence[str]) -> str:
     return ", ".join(nodes[:_MOST_NODES]) + more
 
 
-def _when(forecast: Forecast) -> str:
+def when_text(forecast: Forecast) -> str:
+    """Return when the job starts, behind a word for it."""
     if forecast.place is None:
         return f"has no predicted start ({forecast.verdict})"
     return f"starts {local_date(forecast.place.start)}"
 
 
-def _forecast_record(forecast: Forecast) -> ForecastDocument:
+def forecast_record(forecast: Forecast) -> ForecastDocument:
+    """Return the object of JSON that tells of one job."""
     place = _place_record(forecast.place)
     return {
         "verdict": str(forecast.verdict),

@@ -145,7 +145,7 @@ def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
     required: dict[int, list[Dependency]] = defaultdict(list)
     for job, *dependency in connection.execute(_DEPENDENCIES, [ids]):
         required[job].append(stored_dependency(*dependency))
-    requests = _requests(connection, {row.submission_id for row in rows})
+    requests = requests_of(connection, {row.submission_id for row in rows})
     events = job_events(connection, ids)
     amounts = of_jobs(connection, ids)
     asked: dict[int, list[ExtensionRow]] = defaultdict(list)
@@ -169,7 +169,8 @@ def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
     )
 
 
-def _requests(connection: Connection, submissions: Iterable[int]) -> dict[int, tuple[ResourceRequest, ...]]:
+def requests_of(connection: Connection, submissions: Iterable[int]) -> dict[int, tuple[ResourceRequest, ...]]:
+    """Return the alternatives of each of these submissions."""
     found: dict[int, dict[int, ResourceRequest]] = defaultdict(dict)
     for row in stored_requests(connection, submissions):
         group = Group(tuple(Level(*level) for level in row.levels), row.filter)

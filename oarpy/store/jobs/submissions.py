@@ -391,7 +391,7 @@ def insert_all(connection: Connection, new: Sequence[NewSubmission]) -> list[lis
     submissions = [submission.submission for submission in new]
     numbers = _drawn(connection, _INSERT_SUBMISSIONS, _submission_parameters(new))
     asked = [(number, one.alternatives) for number, one in zip(numbers, submissions, strict=True)]
-    _insert_requests(connection, asked)
+    insert_requests(connection, asked)
     job_ids = _drawn(connection, _INSERT_JOBS, _job_parameters(numbers, new))
     ends = list(accumulate(submission.array_size for submission in submissions))
     jobs = [job_ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
@@ -418,7 +418,7 @@ def _drawn(connection: Connection, statement: str, parameters: Mapping[str, obje
     return sorted(number for (number,) in connection.execute(statement, parameters))
 
 
-def _insert_requests(connection: Connection, asked: Sequence[tuple[int, Sequence[ResourceRequest]]]) -> None:
+def insert_requests(connection: Connection, asked: Sequence[tuple[int, Sequence[ResourceRequest]]]) -> None:
     """Write what each of these submissions, by its id, asks for."""
     alternatives = [(number, place, request) for number, requests in asked for place, request in enumerate(requests)]
     # of many the plan of a statement that was prepared for one would compare each with each
@@ -450,12 +450,12 @@ def replace_request(connection: Connection, job_id: int, submission: Submission,
     row = connection.execute(_NEW_MESSAGE, [message, job_id]).fetchone()
     if row is None:
         return False
-    connection.execute(_NEW_FILTERS, [_filters(submission), row[0]])
-    _insert_requests(connection, [(row[0], submission.alternatives)])
+    connection.execute(_NEW_FILTERS, [filters_of(submission), row[0]])
+    insert_requests(connection, [(row[0], submission.alternatives)])
     return True
 
 
-def _filters(submission: Submission) -> list[str]:
+def filters_of(submission: Submission) -> list[str]:
     """Return the job's own filter, and the different ones of groups."""
     groups = (group.filter for request in submission.alternatives for group in request.groups)
     return [submission.properties, *dict.fromkeys(groups)]
@@ -525,9 +525,9 @@ def _submission_parameters(new: Sequence[NewSubmission]) -> dict[str, object]:
     rows = [
         {
             "initial_request": submission.submission.initial_request,
-            "request": {} if submission.asked is None else _recorded(submission.asked),
+            "request": {} if submission.asked is None else recorded(submission.asked),
             "submitted_from": submission.submission.submitted_from,
-            "admitted_filters": _filters(submission.submission),
+            "admitted_filters": filters_of(submission.submission),
             "kind": submission.kind,
         }
         for submission in new
@@ -539,7 +539,8 @@ def _submission_parameters(new: Sequence[NewSubmission]) -> dict[str, object]:
     }
 
 
-def _recorded(asked: Submission) -> dict[str, object]:
+def recorded(asked: Submission) -> dict[str, object]:
+    """Return what is kept of a submission to run rules again on it."""
     return {name: value for name, value in asked.to_record().items() if FIELDS[name].recorded}
 
 
@@ -561,7 +562,7 @@ def _job_parameters(numbers: Sequence[int], new: Sequence[NewSubmission]) -> dic
         for member, arguments in enumerate(one.submission.array_parameters, 1)
     ]
     return {
-        "rows": Json(rows, _json_text),
+        "rows": Json(rows, row_text),
         "sizes": [submission.submission.array_size for submission in new],
         "parameter_places": [place for place, _, _ in parameters],
         "parameter_members": [member for _, member, _ in parameters],
@@ -569,7 +570,7 @@ def _job_parameters(numbers: Sequence[int], new: Sequence[NewSubmission]) -> dic
     }
 
 
-def _json_text(rows: object) -> str:
+def row_text(rows: object) -> str:
     """Return JSON in which dates and durations are texts that the database reads as such."""
     return json.dumps(rows, default=lambda value: value.isoformat() if isinstance(value, datetime) else str(value))
 

@@ -88,7 +88,8 @@ _START = """
             AS s(job_id, moldable_id, walltime, summary)
         WHERE j.job_id = s.job_id AND j.state = 'Waiting'
           AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id AND k.state <> 'done')
-          AND EXISTS (SELECT FROM moldable_descriptions m WHERE m.moldable_id = s.moldable_id)
+          AND EXISTS (SELECT FROM moldable_descriptions m
+                      WHERE m.moldable_id = s.moldable_id AND m.submission_id = j.submission_id)
         RETURNING j.job_id
     ), given AS (
         INSERT INTO assigned_resources (job_id, resource_id, during, exclusive, guest)

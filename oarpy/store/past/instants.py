@@ -15,13 +15,17 @@ from oarpy.store.jobs.scope import JobScope
 from oarpy.store.passes.gantt import GanttBar
 from oarpy.store.past.reading import has_past_since, with_past
 
-# Jobs as they were, with the verdict of then for those that waited. Who ended before is looked at only when asked for.
+# Jobs as they were, with the verdict of then for those that waited. The first change of a field after the instant says
+# what it was before. Who ended before is looked at only when asked for.
 # What was asked for stands in front of a message; the rest may be of a later state.
 _JOBS = f"""
     WITH instant AS (SELECT %s::timestamptz AS at),
     past AS (
-        SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, j.queue_name, l.state,
-               CASE WHEN upper_inf(l.during) THEN j.message
+        SELECT j.job_id, j.array_id, j.array_index, coalesce(was.it->>'name', j.job_name) AS job_name, j.user_name,
+               coalesce(was.it->>'project', j.project) AS project,
+               coalesce(was.it->>'queue', j.queue_name) AS queue_name, l.state,
+               CASE WHEN was.it ? 'message' THEN was.it->>'message'
+                    WHEN upper_inf(l.during) THEN j.message
                     ELSE coalesce(substring(j.message FROM '^R=[0-9]+,W=[^;]*'), '') END AS message,
                j.submitted_at, CASE WHEN j.started_at <= i.at THEN j.started_at END AS started_at,
                CASE WHEN j.ended_at <= i.at THEN j.ended_at END AS ended_at,
@@ -32,6 +36,12 @@ _JOBS = f"""
             LEFT JOIN LATERAL (
                 SELECT * FROM verdict_changes v WHERE v.job_id = j.job_id AND v.at <= i.at
                 ORDER BY v.at DESC LIMIT 1) v ON l.state IN ('Hold', 'Waiting', 'toAckReservation')
+            CROSS JOIN LATERAL (
+                SELECT jsonb_object_agg(first.what, first.before) AS it FROM (
+                    SELECT DISTINCT ON (c->>'what') c->>'what' AS what, coalesce(c->>'before', '') AS before
+                    FROM event_logs e CROSS JOIN LATERAL jsonb_array_elements(e.reason_data->'changes') AS c
+                    WHERE e.job_id = j.job_id AND e.type = 'ALTER_JOB' AND e.at > i.at
+                    ORDER BY c->>'what', e.event_id) AS first) AS was
             LEFT JOIN first_predictions f ON f.job_id = v.job_id AND f.made_at <= i.at AND v.start_time IS NOT NULL
         WHERE j.submitted_at <= i.at AND (%s OR j.ended_at IS NULL OR j.ended_at > i.at)
     )
@@ -88,7 +98,7 @@ def jobs_at(
 ) -> tuple[ListedJob, ...]:
     """Return the jobs of ``scope`` as they were; a scope of live jobs is of those that were not over then.
 
-    Name, queue and project are those of now, and of a message what was asked for: nothing remembers others.
+    Name, queue and project are those that ``oaralter`` had left it; of a message what was asked for is told.
     ``everywhere`` finds jobs that had ended long before, too.
     """
     where, values = scope.where()

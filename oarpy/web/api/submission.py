@@ -7,14 +7,17 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from oarpy.client.jobs.selection import parse_ids
+from oarpy.client.jobs.selection import JobSelection, parse_ids
 from oarpy.client.submission import report, submission
+from oarpy.client.submission.alteration_report import AlteredDocument
+from oarpy.client.submission.command_line import given_options
 from oarpy.client.submission.dry_run_report import DryRunDocument
 from oarpy.client.submission.options import Options
 from oarpy.client.submission.report import SubmittedDocument
 from oarpy.model.errors import UsageError
-from oarpy.model.submission import OPTIONS
+from oarpy.model.submission import ALTERABLE, OPTIONS
 from oarpy.web.answers import Route
+from oarpy.web.api.jobs import JobId
 from oarpy.web.identity import Submitting
 from oarpy.web.seats import seats_of
 
@@ -68,6 +71,20 @@ class _Asked(BaseModel):
         return list(self.options().arguments())
 
 
+class _Changes(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    dry_run: bool = Field(False, description="say what would be changed; change nothing")
+
+    def options(self) -> Options:
+        """Return the same as oaralter reads it."""
+        return given_options({name: getattr(self, name) for name in ALTERABLE})
+
+
+_ALTERABLE: dict[str, Any] = {name: _field(name) for name in ALTERABLE}
+AlterWish: Any = create_model("AlterWish", __base__=_Changes, **_ALTERABLE)
+"""What a body may say of a job that waits."""
+
 _FIELDS: dict[str, Any] = {name: _field(name) for name in OPTIONS if name not in _LEFT_OUT}
 JobWish: Any = create_model("JobWish", __base__=_Asked, **_FIELDS)
 """What a body may say."""
@@ -82,6 +99,17 @@ def submit(request: Request, identity: Submitting, wish: JobWish) -> SubmittedDo
     if wish.dry_run and wish.resubmit is None:
         return _foretold(request, identity, wish)
     return submitted(request, identity, wish)
+
+
+@router.patch("/jobs/{job_id}")
+def alter(request: Request, identity: Submitting, job_id: JobId, wish: AlterWish) -> AlteredDocument:
+    """Change what a job that waits asks for, as ``oaralter -J``; what is not given stays."""
+    from oarpy.client.submission import alteration_report
+    from oarpy.client.submission.alteration import alter_and_predict
+
+    with seats_of(request).session(identity, changes=True) as session:  # a dry run is undone
+        changed = alter_and_predict(session, JobSelection((job_id,)), wish.options(), dry_run=wish.dry_run)
+    return alteration_report.record(*changed)
 
 
 def _foretold(request: Request, identity: Submitting, wish: Any) -> DryRunDocument:

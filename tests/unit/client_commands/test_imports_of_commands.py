@@ -23,6 +23,7 @@ HEAVY = {
 @pytest.mark.parametrize(
     "command",
     [
+        "oaralter",
         "oarstat",
         "oardel",
         "oarhold",

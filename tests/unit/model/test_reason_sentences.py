@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 
 from oarpy.model.reasons import (
     NO_REASON,
+    Change,
     NamedOutage,
     NamedOutageDocument,
     QuotaLimit,
@@ -33,6 +34,9 @@ _ALWAYS = QuotaLimit("*,*,*,ann", jobs=2, resource_hours=4.5)
 _MORE = "job 7, which it depends on,"
 SENTENCES = {
     Reason(Why.UNEXPLAINED): "",
+    Reason(
+        Why.ALTERED, "ann", changes=(Change("queue", "a", "b"), Change("notify"), Change("message", "R=1", "R=2"))
+    ): ("changed by ann: queue a -> b, notify"),
     Reason(Why.WORDS, "as somebody said"): "as somebody said",
     Reason(Why.STARTS): "starts now",
     Reason(Why.ITS_DATE): "its reservation",

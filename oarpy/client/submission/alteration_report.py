@@ -1,0 +1,76 @@
+"""What ``oaralter`` prints: what was changed, and what a pass would say of it now."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+import msgspec
+
+from oarpy.client.jobs.selection import ids_in_brief
+from oarpy.client.rendering import local_date, one_line
+from oarpy.client.submission.alteration import Altered
+from oarpy.client.submission.dry_run import Forecast
+from oarpy.client.submission.dry_run_report import (
+    ForecastDocument,
+    forecast_record,
+    reason_text,
+    when_text,
+    where_text,
+)
+from oarpy.model.reasons import Change, ChangeDocument
+
+
+class AlteredDocument(TypedDict):
+    """The jobs that were meant, and what was changed of those that asked for something else, by their numbers.
+
+    ``first`` and ``last`` say what a pass finds for the first and the last job; null for one that waits no more.
+    """
+
+    action: str
+    jobs: Sequence[int]
+    changes: Mapping[str, Sequence[ChangeDocument]]
+    notes: Sequence[str]
+    warnings: Sequence[str]
+    first: ForecastDocument | None
+    last: ForecastDocument | None
+
+
+def text(altered: Altered, forecasts: Mapping[int, Forecast]) -> str:
+    """Return the notes of the rules, a line for jobs of which the same was changed, and where, when and why of both."""
+    lines = [*altered.notes, *(f"# {line}" for line in altered.warnings)]
+    alike = defaultdict[tuple[Change, ...], list[int]](list)
+    for job in altered.job_ids:
+        alike[altered.changes.get(job, ())].append(job)
+    for changes, jobs in alike.items():
+        told = ", ".join(change.text() for change in changes if change.what != "message")
+        lines.append(f"[{ids_in_brief(jobs)}] {told or 'as asked for already: nothing was changed'}")
+    first, last = altered.job_ids[0], altered.job_ids[-1]
+    if first in forecasts:
+        lines += _forecast_lines(forecasts[first], last, forecasts.get(last) if last != first else None)
+    return "".join(f"{one_line(line)}\n" for line in lines)
+
+
+def record(altered: Altered, forecasts: Mapping[int, Forecast]) -> AlteredDocument:
+    """Return the JSON object of ``oaralter -J``."""
+    first, last = (forecasts.get(job) for job in (altered.job_ids[0], altered.job_ids[-1]))
+    return {
+        "action": "alter",
+        "jobs": altered.job_ids,
+        "changes": {str(job): msgspec.to_builtins(changes) for job, changes in altered.changes.items()},
+        "notes": altered.notes,
+        "warnings": altered.warnings,
+        "first": None if first is None else forecast_record(first),
+        "last": None if last is None else forecast_record(last),
+    }
+
+
+def _forecast_lines(forecast: Forecast, last: int, of_last: Forecast | None) -> list[str]:
+    place = forecast.place
+    when = "no start is predicted" if place is None else f"{local_date(place.start)} to {local_date(place.end)}"
+    return [
+        f"Where: {'nowhere yet' if place is None else where_text(place)}",
+        f"When: {when}" + ("" if of_last is None else f"; job {last} {when_text(of_last)}"),
+        f"Why: {reason_text(forecast)}",
+    ]

@@ -1,0 +1,106 @@
+"""Changing what jobs that wait ask for (``oaralter``): what they ask for now, and storing something else.
+
+Jobs share their submission. One that all its jobs leave together is changed as it is. Where others stay, those that are
+altered get a submission of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from psycopg.types.json import Json, Jsonb
+
+from oarpy.model.reasons import Reason
+from oarpy.model.submission import FIELDS
+from oarpy.store.database import Connection
+from oarpy.store.events import log_reasons
+from oarpy.store.jobs import submissions
+from oarpy.store.rows import read
+
+ALTERED = "ALTER_JOB"
+"""Type of the events that tell what was changed; time travel reads them."""
+
+_FIXED = frozenset({"user", "interactive", "reservation"})
+_COLUMNS = {field.column: name for name, field in FIELDS.items() if field.column and name not in _FIXED}
+"""The columns of jobs that may change, with their fields of the submission."""
+
+# In order of id, as every other writer locks them. A submission that is locked is left by nobody else meanwhile.
+_LOCK = "SELECT FROM submissions WHERE submission_id = ANY(%s) ORDER BY submission_id FOR NO KEY UPDATE"
+_ROWS = f"""
+    SELECT j.job_id AS job, j.submission_id AS submission, s.request AS record, j.message,
+           j.reservation_start IS NOT NULL AS reservation, p.broker,
+           jsonb_build_object({", ".join(f"'{name}', j.{column}" for column, name in _COLUMNS.items())}) AS fields
+    FROM jobs j JOIN submissions s USING (submission_id) LEFT JOIN door_parts p USING (job_id)
+    WHERE j.job_id = ANY(%s) ORDER BY j.job_id
+"""  # noqa: S608 - columns of the source
+_SHARED = "SELECT EXISTS (SELECT FROM jobs WHERE submission_id = %s AND NOT job_id = ANY(%s))"
+_SPLIT = """
+    INSERT INTO submissions (initial_request, environment, submitted_from)
+    SELECT initial_request, environment, submitted_from FROM submissions WHERE submission_id = %s
+    RETURNING submission_id
+"""
+# a pass that has decided about the former alternatives finds them gone
+_FORGET = "DELETE FROM moldable_descriptions WHERE submission_id = %s"
+_RECORD = "UPDATE submissions SET request = %s, admitted_filters = %s, kind = %s WHERE submission_id = %s"
+_ALTER = f"""
+    UPDATE jobs j SET submission_id = %(submission)s, message = %(message)s,
+        {", ".join(f"{column} = asked.{column}" for column in _COLUMNS)}
+    FROM json_populate_record(NULL::jobs, %(row)s::json) AS asked
+    WHERE j.job_id = ANY(%(jobs)s) AND j.state IN ('Waiting', 'Hold')
+"""  # noqa: S608
+# They were about other requests: the next pass foresees starts of these.
+_UNPREDICTED = """
+    WITH told AS (DELETE FROM first_predictions WHERE job_id = ANY(%(jobs)s))
+    DELETE FROM gantt_predictions WHERE job_id = ANY(%(jobs)s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRow:
+    """What a job asks for: the ``record`` of its submission before the rules, and ``fields`` of it by their names.
+
+    ``broker`` is the one whose part it is, if it is one.
+    """
+
+    job: int
+    submission: int
+    record: Mapping[str, object]
+    message: str
+    reservation: bool
+    broker: str | None
+    fields: Mapping[str, object]
+
+
+def asked(connection: Connection, jobs: Sequence[int]) -> list[AskedRow]:
+    """Return what these jobs ask for, in order of id."""
+    return read(connection, _ROWS, AskedRow, [list(jobs)])
+
+
+def lock(connection: Connection, rows: Sequence[AskedRow]) -> None:
+    """Keep others from leaving the submissions of these rows until the end of the transaction."""
+    connection.execute(_LOCK, [list({row.submission for row in rows})])
+
+
+def store(connection: Connection, jobs: Sequence[int], submission: int, new: submissions.NewSubmission) -> None:
+    """Let these jobs, which wait and are of one ``submission``, ask for what is ``new``."""
+    row = connection.execute(_SHARED, [submission, list(jobs)]).fetchone()
+    assert row is not None
+    if row[0]:
+        row = connection.execute(_SPLIT, [submission]).fetchone()
+        assert row is not None
+        (submission,) = row
+    else:
+        connection.execute(_FORGET, [submission])
+    record = {} if new.asked is None else submissions.recorded(new.asked)
+    filters = submissions.filters_of(new.submission)
+    connection.execute(_RECORD, [Jsonb(record), filters, new.kind, submission])
+    submissions.insert_requests(connection, [(submission, new.submission.alternatives)])
+    values = {"submission": submission, "message": new.message, "jobs": list(jobs)}
+    connection.execute(_ALTER, {**values, "row": Json(new.submission.columns(), submissions.row_text)})
+    connection.execute(_UNPREDICTED, {"jobs": list(jobs)})
+
+
+def log(connection: Connection, reasons: Mapping[int, Reason]) -> None:
+    """Log what was changed of each job."""
+    log_reasons(connection, ALTERED, reasons)
