@@ -91,6 +91,9 @@ class Caller(Protocol):
     def has_directory(self, path: str) -> bool:
         """Tell whether the caller sees a directory there."""
 
+    def has_program(self, name: str) -> bool:
+        """Tell whether the caller has a file of this name in a folder of PATH, or may have it."""
+
     def read_file(self, path: str, largest: int, *, plain: bool = True, executable: bool = False) -> bytes:
         """Return at most ``largest`` + 1 bytes of a file that the caller may read; raise :class:`OSError`.
 
@@ -231,6 +234,10 @@ class ProcessCaller:
     def has_directory(self, path: str) -> bool:
         """Look in the file system."""
         return os.path.isdir(path)
+
+    def has_program(self, name: str) -> bool:
+        """Look in the file system."""
+        return local_files.has_program(name)
 
     def read_file(self, path: str, largest: int, *, plain: bool = True, executable: bool = False) -> bytes:
         """Read the file."""

@@ -109,6 +109,8 @@ class _Talk:
     def _answer(self, question: Mapping[str, object]) -> None:
         if "has_directory" in question:
             self._channel.send_message({"answer": os.path.isdir(_word(question["has_directory"]))})
+        elif "has_program" in question:
+            self._look_for_program(_word(question["has_program"]))
         elif "file" in question:
             self._send_file(_word(question["file"]), _number(question.get("largest")), question)
         elif "write" in question:
@@ -121,6 +123,13 @@ class _Talk:
             self._send_edited(_word(question["edit"]), _word(question.get("text")))
         else:
             raise Malformed("a question that is not understood")
+
+    def _look_for_program(self, name: str) -> None:
+        from oarpy.frontend.local_files import has_program
+
+        if "/" in name or not self._was_named(name):
+            raise Malformed("a program was looked for that was not named")
+        self._channel.send_message({"answer": has_program(name)})
 
     def _send_file(self, path: str, largest: int, question: Mapping[str, object]) -> None:
         from oarpy.frontend.local_files import read_file

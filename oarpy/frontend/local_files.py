@@ -27,6 +27,12 @@ def read_file(path: str, largest: int, *, plain: bool, executable: bool = False)
         raise OSError(errno.EINVAL, str(error), path) from None
 
 
+def has_program(name: str) -> bool:
+    """Tell whether there is a file of this name in a folder of PATH, as a shell looks for a program."""
+    # an empty folder is the directory
+    return any(os.path.isfile(os.path.join(folder, name)) for folder in os.environ.get("PATH", "").split(":"))
+
+
 def last_line(path: str) -> str:
     """Return the last line that is not blank of a plain file's last 4 KiB; empty when none can be read."""
     try:

@@ -100,6 +100,10 @@ class RemoteCaller:
             self._directories[path] = self._answer({"has_directory": path}).get("answer") is True
         return self._directories[path]
 
+    def has_program(self, name: str) -> bool:
+        """Have the caller's process look for it."""
+        return self._answer({"has_program": name}).get("answer") is True
+
     def read_file(self, path: str, largest: int, *, plain: bool = True, executable: bool = False) -> bytes:
         """Have the file read by the caller's process."""
         question = {"file": path, "largest": largest, "plain": plain, "executable": executable}

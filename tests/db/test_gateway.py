@@ -60,6 +60,8 @@ SAME = [
     ("oarsub", "-d", "/nowhere", "date"),
     ("oarsub", "--version"),
     ("oarsub", "--help"),
+    ("oarsub", "none.sh"),
+    ("oarsub", "./none.sh"),
     ("oarsub", "-S", "./none.sh"),
     ("oarsub", "-S", "./broken.sh"),
     ("oarsub", "-S", "./text"),

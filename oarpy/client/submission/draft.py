@@ -72,7 +72,7 @@ def draft(options: Options, caller: Submitter, limits: settings.SubmissionSettin
         options = in_directory(options)
         options, script_lines, warnings = _scanned(options, read_script(options.command), caller)
     else:
-        warnings = _check_script(options, caller)
+        warnings = _check_script(options)
     if "interactive" in options.flags:
         warnings += _check_interactive(options)
     submission = Submission(
@@ -118,7 +118,7 @@ def _without_key(typed: str, options: Options) -> str:
     return typed.replace(key, "...") if key else typed
 
 
-def _check_script(options: Options, caller: Submitter) -> list[str]:
+def _check_script(options: Options) -> list[str]:
     """Refuse a command that looks like a script and is none; return the warning about one that is not found as it is.
 
     A name without a slash is looked for in the folders of PATH, as the shell on the node does. With ``-d`` the
@@ -127,10 +127,8 @@ def _check_script(options: Options, caller: Submitter) -> list[str]:
     name = next(iter(options.command.split(None, 1)), "")
     if "directory" in options.texts or "||" in options.command or not _SCRIPT_NAME.fullmatch(name):
         return []
-    if "/" not in name:
-        folders = caller.environment.get("PATH", "").split(":")
-        if any(_is_there(os.path.join(folder, name)) for folder in folders):  # an empty one is the directory
-            return []
+    if "/" not in name and current().has_program(name):
+        return []
     if name.startswith("/"):
         return [] if _is_there(name) else [f"Warning: there is no file '{short(name)}' on this host"]
     if not _is_there(name):
