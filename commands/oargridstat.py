@@ -74,10 +74,15 @@ def _report(
     from oarpy.grid.reports import grid_job_texts, grid_job_views, grid_moves, job_explanation
 
     if moves:
+        from oarpy.store.grid.metajobs import shifts_of
         from oarpy.store.grid.reallocation_passes import moves_of_jobs
 
-        made = moves_of_jobs(session.connection, [job.id for job in jobs])
-        return TwoForms(lambda: grid_moves.text(made), lambda: list(map(grid_moves.record, made)))
+        ids = [job.id for job in jobs]
+        made, shifts = moves_of_jobs(session.connection, ids), shifts_of(session.connection, ids)
+        return TwoForms(
+            lambda: grid_moves.text(made, shifts),
+            lambda: [*map(grid_moves.record, made), *map(grid_moves.shift_record, shifts)],
+        )
     views = grid_job_views.views(session.connection, jobs)
     if hosts:
         return TwoForms(lambda: grid_job_texts.hosts(views[0]), lambda: list(views[0].hosts))

@@ -262,3 +262,17 @@ def test_told_events_are_forgotten_but_for_the_last(door: BrokersDoor) -> None:
     door.queued("p3")
     door.cluster.settle()
     assert door.events(2) == [("p3", "started")]
+
+
+def test_a_reservation_hears_that_a_job_ended_early_after_the_pass_that_knows_it(door: BrokersDoor) -> None:
+    on_time, early = (door.cluster.submit("/core=1,walltime=2:0:0") for _ in range(2))
+    door.cluster.settle()
+    assert "job" in door.prepare("t1", door.part("r1", "reserved", 4, begin=time.time() + 7300))
+    assert door.ask("commit", transaction="t1") is None
+    door.cluster.sql("UPDATE jobs SET walltime = interval '1 second' WHERE job_id = %s", on_time)
+    for job, told in ((on_time, []), (early, [("r1", "idle")])):
+        door.cluster.end(job)
+        door.cluster.settle()
+        door.cluster.plan()
+        assert door.events() == told
+        assert door.events() == told, "each end is told once"

@@ -26,6 +26,7 @@ from oarpy.store.grid import (
     broker_parts,
     clusters,
     door_sessions,
+    metajobs,
     placing_tries,
     reallocation_passes,
     transactions,
@@ -235,6 +236,31 @@ def test_why_and_moves(connection: Connection, oarsub: Submitter) -> None:
     (told,) = answer(oarsub, "--moves")
     assert (told["job"], told["from"], told["to"], told["old"], told["new"]) == (mapped, "a", "b_2", 1.8e9, 1799999000)
     assert f"job {mapped}: a -> b_2" in oarsub("--moves", str(mapped), command="oargridstat").out
+
+
+def test_a_job_over_clusters_says_what_was_promised_and_how_it_moved(connection: Connection, oarsub: Submitter) -> None:
+    words = ("--answer-timeout", "0", "--parts", "any", "-l", "core=6,walltime=1:0:0", "--overhead", "20%")
+    assert oarsub(*words, "--at-most", "a=4", "date", command="oargridsub").status == 6
+    (job,) = (row.id for row in broker_jobs.of_everybody(connection))
+    shown = oarsub(str(job), command="oargridstat").out
+    assert "  promised start : not known yet\n" in shown
+    assert "  operation : shift\n  overhead : 20%\n  at most : a=4\n" in shown
+    metajobs.note_look(connection, job, "a", {"a": "4 free now, 8 at most", "b_2": "it reserves nothing"})
+    metajobs.note_place(connection, job, 1_800_000_000, 1_800_004_320)
+    made = transactions.begin(connection, "amend", "claimer", job, 60)
+    old, new = (1_800_000_000, 1_800_004_320, {"a": 4, "b_2": 2}), (1_799_999_000, 1_800_002_600, {"b_2": 6})
+    metajobs.begin_shift(connection, metajobs.NewShift(job, "remap", "b_2", *old, *new), made)
+    metajobs.settle_shift(connection, made, "given up", "b_2: no room")
+    why = oarsub("--why", str(job), command="oargridstat").out
+    assert "  when it was placed, a : 4 free now, 8 at most\n" in why
+    moves = oarsub("--moves", str(job), command="oargridstat").out
+    assert re.search(
+        r"remap a 4, b_2 2 at .* -> b_2 6 at .*, a job ended early on b_2, .*: given up \(b_2: no room\)", moves
+    )
+    (told,) = answer(oarsub, "--moves", str(job))
+    assert (told["operation"], told["old"]["start"], told["new"]["parts"]) == ("remap", 1_800_000_000, {"b_2": 6})
+    (shown,) = answer(oarsub, str(job))
+    assert shown["metajob"]["promised_end"] == 1_800_004_320
 
 
 def test_users_see_and_delete_their_own_jobs(

@@ -412,6 +412,27 @@ class ClusterConformance:
         assert stage.events(old) == []
         stage.commit(stage.amended(old, 1, begin, 300)[1])
 
+    @pytest.mark.parametrize("how", ["abort", "lapse", "commit"])
+    def test_a_withdrawn_reservation_keeps_its_place_until_that_is_committed(
+        self, stage: ClusterStage, how: str
+    ) -> None:
+        self._skip_unless_able(stage, "amended")
+        begin = float(int(stage.cluster.ask(Describe()).clock) + 600)
+        name = stage.reserved(stage.procs, begin, 300)
+        transaction = stage.freeze(name, ttl=stage.lapse if how == "lapse" else LONG)
+        assert not stage.has_room(1, begin, 60)
+        if how == "commit":
+            stage.commit(transaction)
+            assert stage.has_room(stage.procs, begin, 60)
+        else:
+            if how == "abort":
+                stage.abort(transaction)
+            else:
+                self._wait_for_the_lapse(stage, transaction)
+            assert not stage.has_room(1, begin, 60)
+            stage.commit(stage.freeze(name))
+        assert stage.events(name) == []
+
     def test_what_cannot_be_amended_stays(self, stage: ClusterStage) -> None:
         self._skip_unless_able(stage, "amended")
         begin = float(int(stage.cluster.ask(Describe()).clock) + 600)

@@ -81,6 +81,7 @@ class Claimer(BrokerModule):
             with _one_job(connection, file.job.id):
                 wake_at = min(wake_at, self._kind(file).tend(connection, file, now))
         self._looks.begin(usable(connection))
+        self._metajobs.begin_moves(connection, now)
         return min(wake_at, self._transactions.spread(connection))
 
     def _kind(self, file: GridJobFile) -> CoallocatedJobs | NamedJobs | Metajobs:

@@ -24,6 +24,7 @@ from oarpy.grid.calls.parts import (
     ClusterEvent,
     PartEnded,
     PartEvent,
+    PartIdle,
     PartLapsed,
     PartLost,
     PartOver,
@@ -34,7 +35,15 @@ from oarpy.model.errors import OarpyError
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
-from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, reallocation_passes, transactions
+from oarpy.store.grid import (
+    broker_jobs,
+    broker_parts,
+    clusters,
+    decisions,
+    metajobs,
+    reallocation_passes,
+    transactions,
+)
 from oarpy.store.grid.broker_jobs import GridJobRow
 from oarpy.store.grid.broker_parts import GridPartRow
 from oarpy.store.grid.clusters import GridClusterRow
@@ -203,6 +212,10 @@ def _change_parts(connection: Connection, cluster: str, events: Sequence[PartEve
 
 def change_part(connection: Connection, part: GridPartRow, job: GridJobRow, event: PartEvent) -> None:
     """Make of a part, and of its job, what an event says. Called within a transaction, the part locked."""
+    if isinstance(event, PartIdle):
+        if job.kind == "metajob" and part.state in _LIVE:
+            metajobs.note_idle(connection, [job.id], part.cluster)
+        return
     if isinstance(event, PartLapsed) or (part.state is GridPartState.PREPARED and isinstance(event, PartOver)):
         # undecided, it can be given up; decided, the cluster will refuse to commit it
         transactions.give_up(connection, part.transaction, f"cluster '{part.cluster}': {event.reason or 'it lapsed'}")

@@ -36,10 +36,11 @@ PartKind = Literal["claim", "queued", "reserved", "withdrawn"]
 """What stands for a component on a cluster.
 
 ``claim``: idle processors held at once, for a program that begins later. ``queued``: a job that waits in its queue once
-it is committed. ``reserved``: processors from a date on. ``withdrawn``: a waiting job, frozen in its rank.
+it is committed. ``reserved``: processors from a date on. ``withdrawn``: a waiting job, frozen in its rank, or a
+reservation, which keeps its place meanwhile.
 """
 
-PartEventKind = Literal["started", "ended", "failed", "lost", "evicted", "lapsed"]
+PartEventKind = Literal["started", "ended", "failed", "lost", "evicted", "lapsed", "idle"]
 
 ABILITY_FOR: dict[PartKind, Ability] = {"claim": "claim", "reserved": "reserve", "withdrawn": "withdraw"}
 """What a cluster must be able to do to prepare a part of a kind; every cluster has queued ones."""
@@ -197,7 +198,11 @@ class PartLapsed(PartEvent, frozen=True, tag="lapsed"):
     """It was prepared, and not committed in time."""
 
 
-AnyEvent = PartStarted | PartEnded | PartFailed | PartLost | PartEvicted | PartLapsed
+class PartIdle(PartEvent, frozen=True, tag="idle"):
+    """It waits for its date, and a job ended early on the cluster: it may have an earlier one."""
+
+
+AnyEvent = PartStarted | PartEnded | PartFailed | PartLost | PartEvicted | PartLapsed | PartIdle
 
 PART_EVENTS: dict[PartEventKind, type[PartEvent]] = {
     "started": PartStarted,
@@ -206,4 +211,5 @@ PART_EVENTS: dict[PartEventKind, type[PartEvent]] = {
     "lost": PartLost,
     "evicted": PartEvicted,
     "lapsed": PartLapsed,
+    "idle": PartIdle,
 }

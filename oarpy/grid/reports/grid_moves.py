@@ -1,16 +1,17 @@
-"""Where waiting jobs were moved, and what that was to gain."""
+"""Where waiting jobs were moved, and what that was to gain. A move over several clusters is a shift or a remap."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from oarpy.client.rendering import JsonValue, local_date, one_line
+from oarpy.store.grid.metajobs import ShiftRow
 from oarpy.store.grid.reallocation_passes import GridMoveRow
 
 
-def text(moves: Iterable[GridMoveRow]) -> str:
+def text(moves: Iterable[GridMoveRow], shifts: Iterable[ShiftRow]) -> str:
     """Return a line for each move."""
-    return "".join(f"{line(move)}\n" for move in moves)
+    return "".join(f"{one}\n" for one in (*map(line, moves), *map(shift_line, shifts)))
 
 
 def line(move: GridMoveRow) -> str:
@@ -33,6 +34,34 @@ def record(move: GridMoveRow) -> dict[str, JsonValue]:
         "message": move.message,
         "pass": move.pass_id,
     }
+
+
+def shift_line(shift: ShiftRow) -> str:
+    """Return a move of a job over several clusters for people."""
+    message = f" ({one_line(shift.message)})" if shift.message else ""
+    old = f"{_parts(shift.old_parts)} at {local_date(shift.old_start)}"
+    new = f"{_parts(shift.new_parts)} at {local_date(shift.new_start)}"
+    why = f"a job ended early on {shift.idle_on}, expected end {local_date(shift.new_end)}"
+    moved = f"{shift.operation} {old} -> {new}, {why}: {shift.outcome}{message}"
+    return f"{local_date(shift.at)} job {shift.job}: {moved}"
+
+
+def shift_record(shift: ShiftRow) -> dict[str, JsonValue]:
+    """Return a move of a job over several clusters for programs; dates are epoch seconds, parts are by cluster."""
+    return {
+        "at": shift.at,
+        "job": shift.job,
+        "operation": shift.operation,
+        "idle_on": shift.idle_on,
+        "old": {"start": shift.old_start, "end": shift.old_end, "parts": dict(shift.old_parts)},
+        "new": {"start": shift.new_start, "end": shift.new_end, "parts": dict(shift.new_parts)},
+        "outcome": shift.outcome,
+        "message": shift.message,
+    }
+
+
+def _parts(parts: Mapping[str, int]) -> str:
+    return ", ".join(f"{cluster} {procs}" for cluster, procs in sorted(parts.items()))
 
 
 def _end(seconds: float | None) -> str:

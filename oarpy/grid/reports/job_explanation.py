@@ -10,8 +10,9 @@ from oarpy.grid.reports.grid_job_views import GridJobView
 from oarpy.grid.submission.expected_ends import ExpectedEnd
 from oarpy.model.states import GridPartState
 from oarpy.store.database import Connection
-from oarpy.store.grid import placing_tries, reallocation_passes
+from oarpy.store.grid import metajobs, placing_tries, reallocation_passes
 from oarpy.store.grid.broker_parts import GridPartRow
+from oarpy.store.grid.metajobs import ShiftRow
 from oarpy.store.grid.placing_tries import GridTryRow
 from oarpy.store.grid.reallocation_passes import GridMoveRow
 
@@ -20,12 +21,16 @@ _WAITS = frozenset({GridPartState.WAITING, GridPartState.FREEZING, GridPartState
 
 @dataclass(frozen=True, slots=True)
 class GridJobExplanation:
-    """A job with its tries, its moves, and when it would end on each cluster, if it was asked."""
+    """A job with its tries, its moves, and when it would end on each cluster, if it was asked.
+
+    ``shifts`` are its moves over several clusters.
+    """
 
     view: GridJobView
     tries: tuple[GridTryRow, ...]
     moves: tuple[GridMoveRow, ...]
     ends: tuple[ExpectedEnd, ...] = ()
+    shifts: tuple[ShiftRow, ...] = ()
 
     def text(self) -> str:
         """Return it for people."""
@@ -42,6 +47,7 @@ class GridJobExplanation:
         lines += [f"  {_end_line(end)}" for end in self.ends]
         lines += [f"  {_try_line(one)}" for one in self.tries]
         lines += [f"  moved: {grid_moves.line(move)}" for move in self.moves]
+        lines += [f"  moved: {grid_moves.shift_line(shift)}" for shift in self.shifts]
         if job.delete_asked is not None:
             lines.append(f"  {job.delete_by} asked for its deletion at {local_date(job.delete_asked)}")
         return "\n".join(lines) + "\n"
@@ -52,7 +58,10 @@ class GridJobExplanation:
             **grid_job_texts.record(self.view),
             "ends": [end_record(end) for end in self.ends],
             "all_tries": [_try_record(one) for one in self.tries],
-            "moves": [grid_moves.record(move) for move in self.moves],
+            "moves": [
+                *map(grid_moves.record, self.moves),
+                *map(grid_moves.shift_record, self.shifts),
+            ],
         }
 
 
@@ -60,7 +69,8 @@ def standing(connection: Connection, view: GridJobView, ends: tuple[ExpectedEnd,
     """Return what explains a job."""
     made = placing_tries.of_jobs(connection, [view.job.id])
     moves = reallocation_passes.moves_of_jobs(connection, [view.job.id])
-    return GridJobExplanation(view, tuple(made), tuple(moves), ends)
+    shifts = metajobs.shifts_of(connection, [view.job.id])
+    return GridJobExplanation(view, tuple(made), tuple(moves), ends, tuple(shifts))
 
 
 def end_record(end: ExpectedEnd) -> dict[str, JsonValue]:

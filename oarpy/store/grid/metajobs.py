@@ -108,6 +108,12 @@ _ROOM = """
     ON CONFLICT (job, number) DO NOTHING
 """
 _COUNT = "UPDATE grid_jobs SET components = %s WHERE id = %s"
+_WAIT_ON = """
+    UPDATE grid_metajobs m SET idle_on = %(cluster)s FROM grid_jobs j
+    WHERE j.id = m.job AND j.state = 'Mapped' AND m.idle_on = '' AND m.operation <> 'rigid'
+      AND EXISTS (SELECT FROM grid_parts p WHERE p.job = j.id AND p.cluster = %(cluster)s
+                    AND p.state IN ('Committing', 'Waiting'))
+"""
 _TRY_SHIFT = """
     INSERT INTO grid_shifts (job, operation, idle_on, old_start, old_end, old_parts, new_start, new_end, new_parts,
                              transaction)
@@ -172,6 +178,11 @@ def note_parts(connection: Connection, row: MetajobRow, procs: Sequence[int]) ->
 def note_idle(connection: Connection, jobs: Collection[int], cluster: str) -> None:
     """Note that processors of a cluster became idle where jobs have parts; empty: that was looked at."""
     connection.execute(_IDLE, [cluster, list(jobs), cluster])
+
+
+def note_room(connection: Connection, cluster: str) -> None:
+    """Have all jobs that wait for their date on a cluster looked at: one of them has moved."""
+    connection.execute(_WAIT_ON, {"cluster": cluster})
 
 
 def begin_shift(connection: Connection, shift: NewShift, transaction: int) -> None:

@@ -27,6 +27,20 @@ _EVENTS = """
     FROM door_events WHERE broker = %s AND number > %s ORDER BY number LIMIT %s
 """
 
+# A part that waits for its date is told that a job ended early, after the pass that gave its place to others; rarely.
+_IDLE = """
+    INSERT INTO door_events (broker, part, kind, job_id)
+    SELECT p.broker, p.part, 'idle', p.job_id
+    FROM door_parts p JOIN jobs j USING (job_id) CROSS JOIN scheduling_passes s
+         CROSS JOIN LATERAL (SELECT max(e.at) AS at FROM door_events e
+                             WHERE e.job_id = p.job_id AND e.kind = 'idle') last
+    WHERE p.broker = %s AND p.kind = 'reserved' AND p.state = 'Committed' AND j.state = 'Waiting'
+      AND p.begin_at > clock_timestamp()
+      AND (last.at IS NULL OR last.at < clock_timestamp() - %s * interval '1 second')
+      AND EXISTS (SELECT FROM jobs o
+                  WHERE o.ended_at > coalesce(last.at, p.made_at) AND o.ended_at < s.at
+                    AND o.started_at + o.walltime > o.ended_at + interval '1 second')
+"""
 _PRUNE = """
     DELETE FROM door_events e WHERE at < %s AND number IS NOT NULL AND number < (
         SELECT max(number) FROM door_events o WHERE o.broker = e.broker)
@@ -56,6 +70,11 @@ def events(connection: Connection, broker: str, after: int) -> list[PartEventRow
         PartEventRow(number, name, kind, at, job, tuple(hosts), status, reason)
         for number, name, kind, at, job, hosts, status, reason in rows
     ]
+
+
+def note_idle(connection: Connection, broker: str, interval: float) -> None:
+    """Note for parts that wait for their date that jobs ended early: for each every ``interval`` seconds at most."""
+    connection.execute(_IDLE, [broker, interval])
 
 
 def prune(connection: Connection, before: datetime) -> None:

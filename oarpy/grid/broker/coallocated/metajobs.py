@@ -3,8 +3,8 @@
 ::
 
     Submitted --clusters are asked--> placed, reserved on all --> Mapped --its date, all parts run--> Running --> over
-        ^                                                |          |
-        '--- a cluster refuses, or a part is lost -------'----------'
+        ^                                                |        |  ^ |
+        '--- a cluster refuses, or a part is lost -------'--------'  '-' a job ended early: amended, if it ends sooner
 
 The program runs in the first part; the others hold their hosts for it, until it ends. What is to be done follows from
 the rows alone, but for places that are being prepared: these are given up when the broker is killed.
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil, floor, inf
 from random import Random
 
-from oarpy.grid.broker.acts import Hold, Prepared, Terms
+from oarpy.grid.broker.acts import Act, Amend, Freeze, Hold, Prepared, Terms
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes, at_start
 from oarpy.grid.broker.coallocated.deadline_jobs import ANEW, MODULE, end_parts, usable
 from oarpy.grid.broker.coallocated.job_files import GridJobFile
@@ -29,13 +29,13 @@ from oarpy.grid.calls.table import ClusterSilent, Slots
 from oarpy.grid.core.broker_state import BrokerState, GridCluster
 from oarpy.grid.core.coallocation.common_start import CommonPlace, ParallelRequest
 from oarpy.grid.core.exchanges import Action, Event
-from oarpy.grid.core.metajobs import ParallelJob, ReserveParts, SlotsTold, Steps
+from oarpy.grid.core.metajobs import AmendParts, EndedEarly, ParallelJob, ReserveParts, SlotsTold, Steps
 from oarpy.model.states import GridJobState, GridPartState, GridTransactionState
 from oarpy.store.database import Connection
 from oarpy.store.grid import broker_jobs, broker_parts, decisions, metajobs, transactions
 from oarpy.store.grid.broker_parts import GridPartRow
 from oarpy.store.grid.clusters import GridClusterRow
-from oarpy.store.grid.metajobs import MetajobRow
+from oarpy.store.grid.metajobs import MetajobRow, NewShift
 
 _TTL = 60.0
 """Seconds after which a cluster drops a reservation that was not committed."""
@@ -87,11 +87,17 @@ class Metajobs:
     _places: dict[int, CommonPlace] = field(default_factory=dict)
     """Where the parts of transactions that are being prepared are to be."""
     _next_look: dict[int, float] = field(default_factory=dict)
+    _hinted: dict[int, GridJobFile] = field(default_factory=dict)
+    """Jobs that may have an earlier place, as far as they were tended in this round."""
+    _moving: int | None = None
+    """The one that is looked at, or amended: one after the other, by what the one before left."""
 
     def forget(self) -> None:
         """Begin anew: what was being prepared is given up by :meth:`tend`."""
         self._places.clear()
         self._next_look.clear()
+        self._hinted.clear()
+        self._moving = None
 
     # What is due
 
@@ -103,15 +109,33 @@ class Metajobs:
             return inf
         if file.is_in(GridTransactionState.PREPARING) and not self.transactions.is_preparing(file.rows[0].transaction):
             self.transactions.give_up(connection, file.rows[0].transaction, ANEW)
+            metajobs.settle_shift(connection, file.rows[0].transaction, "given up", ANEW)
             return now
         match job.state:
             case GridJobState.SUBMITTED:
                 return self._submitted(connection, file, now)
+            case GridJobState.MAPPED if self._is_changing(file):
+                return inf
             case GridJobState.MAPPED:
+                self._note_hint(connection, file, now)
                 return self._starts(connection, file, now)
             case GridJobState.RUNNING:
                 self._ends(connection, file)
         return inf
+
+    def _is_changing(self, file: GridJobFile) -> bool:
+        """Tell whether its parts are being amended: until that is decided it has its old place."""
+        return file.transaction is not None and file.transaction.kind == "amend" and file.transaction.committed is None
+
+    def _note_hint(self, connection: Connection, file: GridJobFile, now: float) -> None:
+        """Note that a job may have an earlier place, if nothing is done with it now."""
+        (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
+        if not asked.idle_on:
+            return
+        if asked.operation == "rigid" or file.deadline <= now + self.rules.lead:
+            metajobs.note_idle(connection, [file.job.id], "")
+        elif file.transaction is None and all(row.state is GridPartState.WAITING for row in _present(file)):
+            self._hinted[file.job.id] = file
 
     def _submitted(self, connection: Connection, file: GridJobFile, now: float) -> float:
         """Have it placed, or take it for reserved when all clusters know."""
@@ -175,14 +199,21 @@ class Metajobs:
         if row.placings >= _PLACINGS:
             self._end(connection, file, reason)
             return
-        end_parts(connection, self.transactions, file, reason)
+        self._let_go(connection, file, reason)
         broker_jobs.move(connection, [file.job.id], GridJobState.SUBMITTED, reason)
 
     def _end(self, connection: Connection, file: GridJobFile, reason: str) -> None:
         """End a job and all that it has on clusters."""
-        self.conversations.drop(("slots", file.job.id))
-        end_parts(connection, self.transactions, file, reason)
+        self._let_go(connection, file, reason)
         broker_jobs.move(connection, [file.job.id], GridJobState.ERROR, reason)
+
+    def _let_go(self, connection: Connection, file: GridJobFile, reason: str) -> None:
+        """Give up what is being done for it, and all that it has on clusters."""
+        self.conversations.drop(("slots", file.job.id))
+        self._let_others_move(file.job.id)
+        if file.transaction is not None:
+            metajobs.settle_shift(connection, file.transaction.id, "given up", reason)
+        end_parts(connection, self.transactions, file, reason)
 
     # Where it goes
 
@@ -207,8 +238,12 @@ class Metajobs:
         return f"its clock is {offset:+.1f} s off" if abs(offset) > self.tolerance else ""
 
     def slots_found(self, connection: Connection, file: GridJobFile, found: SlotsFound, now: float) -> None:
-        """Place a job by what clusters told."""
+        """Place a job by what clusters told, or move it."""
+        if file.job.state is GridJobState.MAPPED:
+            self._moved_by(connection, file, found, now)
+            return
         if file.job.state is not GridJobState.SUBMITTED or file.job.delete_asked is not None:
+            self._let_others_move(file.job.id)
             return
         (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
         known = usable(connection)
@@ -240,6 +275,9 @@ class Metajobs:
 
     def held(self, connection: Connection, file: GridJobFile, transaction: int, result: Prepared, now: float) -> None:
         """Decide for a job whose parts are all reserved; have it placed anew otherwise, a few times."""
+        if file.job.state is GridJobState.MAPPED:
+            self._amended(connection, file, transaction, result)
+            return
         place = self._places.pop(transaction, None)
         if place is None or not file.rows or file.rows[0].transaction != transaction:
             return
@@ -258,6 +296,119 @@ class Metajobs:
             self._next_look[file.job.id] = now + self.chance.uniform(*_PAUSE)
         else:
             self._end(connection, file, reason)
+
+    # Earlier places
+
+    def begin_moves(self, connection: Connection, now: float) -> None:
+        """Have the first of the jobs that may have an earlier place looked at, by their starts.
+
+        Clusters know by then what became of the one before.
+        """
+        hinted, self._hinted = self._hinted, {}
+        if self._moving is not None or not hinted:
+            return
+        if any(one.kind == "amend" for one in transactions.open_of(connection, MODULE)):
+            return
+        file = min(hinted.values(), key=lambda one: (one.deadline, one.job.id))
+        self._moving = file.job.id
+        self.conversations.begin(("slots", file.job.id), self._second_look(connection, file, now))
+
+    def _let_others_move(self, job: int) -> None:
+        if self._moving == job:
+            self._moving = None
+
+    def _second_look(self, connection: Connection, file: GridJobFile, now: float) -> Conversation[object]:
+        """Have clusters told what is free there, its own parts too: those where it is, or all if it may be remapped."""
+        (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
+        own: dict[str, Sequence[str]] = {row.cluster: [row.name] for row in _present(file)}
+        rows = [row for row in usable(connection) if row.name in own or asked.operation == "remap"]
+        left_out = {row.name: reason for row in rows if (reason := self._objection(row, file.job.user))}
+        slowest = min((row.speed for row in rows), default=1)
+        request = _request(file, asked, 1, parallel_request(file, asked).spread(slowest))
+        wanted = {row.name: (request, own.get(row.name, ())) for row in rows if row.name not in left_out}
+        return _slots(wanted, left_out, floor(now))
+
+    def _moved_by(self, connection: Connection, file: GridJobFile, found: SlotsFound, now: float) -> None:
+        """Move a job by what clusters told, if it ends enough earlier; all of them where it is must have said so."""
+        (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
+        where, rows = asked.idle_on, _present(file)
+        metajobs.note_idle(connection, [file.job.id], "")
+        waits = file.transaction is None and all(row.state is GridPartState.WAITING for row in rows)
+        locked = broker_parts.lock(connection, [row.name for row in rows])
+        waits = waits and all(row.state is GridPartState.WAITING and row.end_asked is None for row in locked)
+        known = usable(connection)
+        if not (waits and where in found.free and {row.cluster for row in rows} <= found.free.keys() and asked.end):
+            self._let_others_move(file.job.id)
+            return
+        parts = {row.cluster: one.procs for row, one in zip(rows, file.components, strict=True)}
+        place = CommonPlace(file.deadline, asked.end, parts)
+        job = parallel_job(connection, file, asked, known)
+        ready = ceil(now + self.rules.lead)
+        event = EndedEarly(where, job, place, asked.operation, found.free, ready, self.rules.threshold)
+        actions = decide(connection, known, event, now)
+        if actions and isinstance(actions[0], AmendParts):
+            self._amend(
+                connection,
+                file,
+                asked,
+                actions[0].place,
+                NewShift(
+                    file.job.id,
+                    asked.operation,
+                    where,
+                    place.start,
+                    place.end,
+                    parts,
+                    actions[0].place.start,
+                    actions[0].place.end,
+                    actions[0].place.parts,
+                ),
+            )
+        else:
+            self._let_others_move(file.job.id)
+
+    def _amend(
+        self, connection: Connection, file: GridJobFile, asked: MetajobRow, place: CommonPlace, shift: NewShift
+    ) -> None:
+        """Begin to give its parts their new places: what goes elsewhere keeps its old one until that is decided."""
+        metajobs.make_room(connection, file.job.id, len(place.parts))
+        old = {row.cluster: row.name for row in _present(file)}
+
+        def plan(transaction: str) -> list[Act]:
+            parts = parts_of(file, asked, place, transaction)
+            acts: list[Act] = [
+                Amend(file.job.id, number, cluster, old[cluster], part)
+                if cluster in old
+                else Hold(file.job.id, number, cluster, part)
+                for number, (cluster, part) in enumerate(parts)
+            ]
+            left = [cluster for cluster in old if cluster not in place.parts]
+            request = parts[0][1].request
+            return [*acts, *(Freeze(cluster, old[cluster], request) for cluster in left)]
+
+        number = self.transactions.begin(connection, "amend", file.job.id, Terms(lambda: _TTL, place.start), plan)
+        metajobs.begin_shift(connection, shift, number)
+        self._places[number] = place
+
+    def _amended(self, connection: Connection, file: GridJobFile, transaction: int, result: Prepared) -> None:
+        """Decide for a job whose new place is held by all its clusters; it stays where it is otherwise."""
+        place = self._places.pop(transaction, None)
+        self._let_others_move(file.job.id)
+        if place is None:
+            return
+        (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
+        shift = next(one for one in metajobs.shifts_of(connection, [file.job.id]) if one.transaction == transaction)
+        note_prepared(connection, transaction, result)
+        if result.failure or not transactions.decide(connection, transaction, place.start):
+            reason = result.failure or "a part did not wait any more"
+            self.transactions.give_up(connection, transaction, reason)
+            metajobs.settle_shift(connection, transaction, "given up", reason)
+            return
+        broker_jobs.set_deadline(connection, file.job.id, place.start)
+        metajobs.note_place(connection, file.job.id, place.start, place.end, moved=True)
+        metajobs.note_parts(connection, asked, list(place.parts.values()))
+        metajobs.settle_shift(connection, transaction, "moved")
+        metajobs.note_room(connection, shift.idle_on)
 
 
 def _present(file: GridJobFile) -> list[GridPartRow]:

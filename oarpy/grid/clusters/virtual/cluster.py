@@ -59,6 +59,8 @@ from oarpy.grid.calls.table import (
 )
 from oarpy.grid.clusters.virtual.machine import CountedMachine, MachineJob, MachinePolicy, QueuePlan
 
+_HINT_INTERVAL = 10.0
+"""Seconds between two hints to a part that processors are idle."""
 _CLEARED = 60.0
 """Seconds for which processors of evicted jobs are kept for a part."""
 
@@ -177,6 +179,8 @@ class SimulatedCluster:
         self._transactions: dict[str, _Transaction] = {}
         self._answers: dict[str, object] = {}
         self._events: list[PartEvent] = []
+        self._hinted: dict[str, float] = {}
+        self._early_end = -inf
 
     # what a test does on the cluster
 
@@ -276,6 +280,14 @@ class SimulatedCluster:
         return job is not None or any(event.part == call.part for event in self._events)
 
     def _events_after(self, call: Events) -> list[PartEvent]:
+        """Return events; parts that wait for their date hear now and then that a job ended early."""
+        now = self._machine.now
+        for name, job in self._parts.items():
+            told = self._hinted.get(name, -inf)
+            waits, since = job.state == "reserved" and job.may_begin, max(told, job.submitted)
+            if waits and self._early_end > since and now >= told + _HINT_INTERVAL:
+                self._hinted[name] = now
+                self._tell(job, "idle")
         return self._events[call.after :]
 
     # how it is done
@@ -324,6 +336,8 @@ class SimulatedCluster:
             self._tell(job, "started")
 
     def _ended(self, job: MachineJob) -> None:
+        if self._machine.now < job.started + job.walltime:
+            self._early_end = self._machine.now
         if not job.local:
             self._forget(job.name)
             self._tell(job, "ended", job.status)
@@ -350,7 +364,7 @@ class SimulatedCluster:
             self._forget(name)
         for name in transaction.frozen:
             job = self._parts[name]
-            job.state, job.lapses_at = "waiting", inf
+            job.state, job.lapses_at = "waiting" if job.state == "frozen" else job.state, inf
         transaction.frozen.clear()
         self._machine.changed()
 
@@ -396,10 +410,12 @@ class SimulatedCluster:
         return transaction
 
     def _frozen(self, part: str) -> MachineJob:
+        """Freeze a part that waits in the queue; one that waits for its date keeps its place."""
         job = self._parts.get(part)
-        if job is None or job.state != "waiting":
+        if job is None or job.state not in ("waiting", "reserved") or (job.state == "reserved" and not job.may_begin):
             raise CallRefused(f"part {part!r} does not wait")
-        job.state = "frozen"
+        if job.state == "waiting":
+            job.state = "frozen"
         return job
 
     def _made(self, part: GridPart, without: MachineJob | None = None) -> MachineJob:
@@ -441,7 +457,8 @@ class SimulatedCluster:
         if transaction.state == "committed":
             return
         amended = [old for part in transaction.made if (old := self._parts[part].instead_of)]
-        if begun := next((old for old in amended if old.state != "reserved"), None):
+        ending = [*amended, *(self._parts[part] for part in transaction.frozen)]
+        if begun := next((old for old in ending if old.state not in ("reserved", "frozen")), None):
             raise CallRefused(f"part {begun.name!r} has begun on cluster {self.name!r}, or is over")
         transaction.state = "committed"
         for part in [*transaction.frozen, *(old.name for old in amended)]:

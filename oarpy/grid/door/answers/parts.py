@@ -112,9 +112,9 @@ def commit(context: CallContext, call: Commit) -> None:
             raise CallRefused(f"part '{row.name}' cannot begin: {what}", hint="abort the transaction")
     door_parts.release(connection, [row.job for row in made if row.kind == "queued"])
     launch_gates.open_gates(connection, [row.job for row in made if row.kind != "queued"], call.begin)
-    if places := [row.instead_of for row in made if row.instead_of is not None]:
-        if not door_parts.stop(connection, places):
-            raise CallRefused("what it is to take the place of starts at this moment", hint="abort the transaction")
+    if dated := [row.job for row in rows if row.state == "Frozen" and row.kind == "reserved"]:
+        if not door_parts.stop(connection, dated):
+            raise CallRefused("a reservation that is to end starts at this moment", hint="abort the transaction")
         door_parts.take_places(connection, broker, transaction)
     heirs = {row.instead_of: f"amended: it goes on as job {row.job}" for row in made}
     gone = [(row.job, heirs.get(row.job, "withdrawn: it goes on elsewhere")) for row in rows if row.state == "Frozen"]
@@ -142,9 +142,14 @@ def cancel(context: CallContext, call: Cancel) -> bool | None:
 
 def _freeze(context: CallContext, call: Prepare, row: DoorPartRow | None) -> PreparedPart:
     connection, broker = context.connection, context.broker
-    if row is None or row.kind != "queued" or row.state != "Committed":
+    if row is None or row.kind == "claim" or row.state != "Committed":
         raise CallRefused(f"part '{call.part.name}' does not wait here", hint="there is nothing to be withdrawn")
-    if not door_parts.freeze(connection, broker, call.transaction, row, call.ttl):
+    if row.kind == "reserved" and row.job_state == JobState.WAITING:
+        # it holds its place, and begins at its date unless that is committed before
+        frozen = door_parts.keep(connection, broker, call.transaction, row, call.ttl)
+    else:
+        frozen = row.kind == "queued" and door_parts.freeze(connection, broker, call.transaction, row, call.ttl)
+    if not frozen:
         raise CallRefused(f"part '{row.name}' does not wait: it is {row.job_state}", hint="it stays")
     return PreparedPart(str(row.job))
 

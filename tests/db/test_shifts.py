@@ -1,0 +1,191 @@
+"""Parallel jobs over clusters begin earlier after early ends, on all their clusters or on none, whatever fails."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import psycopg
+import pytest
+
+from oarpy.grid.broker.replay import differing
+from oarpy.grid.calls.parts import PartRequest
+from oarpy.grid.calls.table import Slots
+from oarpy.grid.clusters.virtual.cluster import OrderedFault
+from oarpy.model.states import GridJobState, GridPartState
+from oarpy.store.grid import broker_jobs, decisions, metajobs, transactions
+from tests.harness.claim_rounds import BrokerKilled, ClaimRounds
+
+pytestmark = pytest.mark.db
+Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
+LEAD, OVER = 15, 1000
+"""Seconds to the earliest start, and until the local jobs are over by their walltime."""
+
+
+@pytest.fixture
+def rounds(connection: Connection) -> ClaimRounds:
+    """Clusters full of local jobs; who needs both begins when these are over."""
+    made = ClaimRounds(connection)
+    for name in ("north", "south"):
+        made.clusters[name].submit(f"half of {name}", 4, OVER)
+        made.clusters[name].submit(f"rest of {name}", 4, OVER)
+    return made
+
+
+def place(rounds: ClaimRounds, job: int) -> tuple[float, float, dict[str, int]]:
+    """Return start, end and parts of a job, in seconds from the beginning."""
+    row, asked = rounds.job(job), metajobs.of_jobs(rounds.connection, [job])[job]
+    assert row.deadline is not None
+    assert asked.end is not None
+    gone = (GridPartState.GONE, GridPartState.ABORTING, GridPartState.DELETING, GridPartState.ENDED)
+    parts = [part for part in rounds.parts(job) if part.state not in gone]
+    components = broker_jobs.components(rounds.connection, [job])[job]
+    procs = {part.cluster: one.procs for part, one in zip(parts, components, strict=True)}
+    return row.deadline - rounds.began, asked.end - rounds.began, procs
+
+
+def end_early(rounds: ClaimRounds, *names: str, at: float = 100) -> None:
+    """End local jobs early, and let the broker hear of it."""
+    rounds.until(at)
+    for name in names:
+        rounds.clusters[name.split()[-1]].finish(name)
+    rounds.until(at + 5)
+
+
+def outcomes(rounds: ClaimRounds, job: int) -> list[tuple[str, str]]:
+    """Return what was tried with a job, and what came of it."""
+    return [(shift.operation, shift.outcome) for shift in metajobs.shifts_of(rounds.connection, [job])]
+
+
+def test_a_shift_starts_all_parts_earlier(rounds: ClaimRounds) -> None:
+    job = rounds.spread(8, at_most={"north": 4, "south": 4})
+    rounds.until(5)
+    assert place(rounds, job) == (OVER, OVER + 100, {"north": 4, "south": 4})
+    end_early(rounds, "half of north")
+    assert place(rounds, job)[0] == OVER, "one cluster alone is not enough"
+    end_early(rounds, "half of south", at=200)
+    start, end, parts = place(rounds, job)
+    assert (end - start, parts) == (100, {"north": 4, "south": 4})
+    assert 200 + LEAD <= start <= 205 + LEAD
+    assert rounds.job(job).state is GridJobState.MAPPED
+    assert outcomes(rounds, job) == [("shift", "moved")]
+    asked = metajobs.of_jobs(rounds.connection, [job])[job]
+    assert asked.promised_start == rounds.began + OVER
+    rounds.until(start + 1)
+    assert rounds.job(job).state is GridJobState.RUNNING
+    rounds.until(start + 140)
+    assert rounds.job(job).state is GridJobState.TERMINATED
+    assert [len(states) for states in rounds.there().values()] == [1, 1]
+
+
+def test_a_remap_brings_it_to_one_cluster_and_loses_the_overhead(rounds: ClaimRounds) -> None:
+    job = rounds.spread(8, operation="remap", overhead=0.5, at_most={"north": 5})
+    rounds.until(5)
+    assert place(rounds, job) == (OVER, OVER + 100, {"south": 8})
+    end_early(rounds, "half of south", "rest of south")
+    start, end, parts = place(rounds, job)
+    assert (end - start, parts) == (100, {"south": 8})
+    assert 100 + LEAD <= start <= 105 + LEAD
+
+
+def test_a_remap_leaves_a_cluster(rounds: ClaimRounds) -> None:
+    rounds.clusters["north"].submit("later on north", 4, 3000)
+    rounds.clusters["south"].submit("later on south", 4, 300)
+    job = rounds.spread(8, operation="remap", overhead=0.5)
+    rounds.until(5)
+    assert place(rounds, job) == (OVER, OVER + 150, {"north": 4, "south": 4})
+    end_early(rounds, "half of south", "rest of south")
+    assert place(rounds, job) == (400, 500, {"south": 8})
+    assert outcomes(rounds, job) == [("remap", "moved")]
+    assert rounds.there()["north"].keys() == {"half of north", "rest of north", "later on north"}
+    rounds.until(401)
+    assert rounds.job(job).state is GridJobState.RUNNING
+
+
+def test_a_remap_joins_a_cluster(rounds: ClaimRounds) -> None:
+    job = rounds.spread(8, operation="remap", overhead=0.5, at_most={"north": 5})
+    rounds.until(5)
+    end_early(rounds, "half of north", "half of south")
+    start, end, parts = place(rounds, job)
+    assert (end - start, parts) == (150, {"north": 4, "south": 4})
+    rounds.until(start + 1)
+    assert rounds.job(job).state is GridJobState.RUNNING
+    assert [event.at - rounds.began for event in rounds.events("started")] == [start, start]
+
+
+def test_a_rigid_job_and_one_that_gains_too_little_stay(rounds: ClaimRounds) -> None:
+    rigid = rounds.spread(16, operation="rigid")
+    rounds.until(5)
+    end_early(rounds, *(f"{half} of {name}" for half in ("half", "rest") for name in ("north", "south")), at=100)
+    assert place(rounds, rigid)[0] == OVER
+    assert outcomes(rounds, rigid) == []
+
+
+def test_a_job_that_would_gain_less_than_it_must_stays(rounds: ClaimRounds) -> None:
+    job = rounds.spread(16)
+    rounds.until(5)
+    end_early(rounds, *(f"{half} of {name}" for half in ("half", "rest") for name in ("north", "south")), at=940)
+    assert place(rounds, job)[0] == OVER
+    assert outcomes(rounds, job) == []
+
+
+def test_local_jobs_come_first(rounds: ClaimRounds) -> None:
+    job = rounds.spread(16)
+    rounds.until(5)
+    for name in ("north", "south"):
+        rounds.clusters[name].submit(f"waiting on {name}", 8, 800)
+    end_early(rounds, *(f"{half} of {name}" for half in ("half", "rest") for name in ("north", "south")), at=100)
+    assert place(rounds, job)[0] == OVER
+    assert [states[f"waiting on {name}"] for name, states in rounds.there().items()] == ["running", "running"]
+
+
+def test_jobs_move_one_after_the_other_by_their_starts(rounds: ClaimRounds) -> None:
+    first, second = rounds.spread(16), rounds.spread(16)
+    rounds.until(8)
+    assert [place(rounds, job)[0] for job in (first, second)] == [OVER, OVER + 100]
+    end_early(rounds, *(f"{half} of {name}" for half in ("half", "rest") for name in ("north", "south")), at=100)
+    rounds.until(140)
+    starts = [place(rounds, job)[0] for job in (first, second)]
+    assert starts[0] <= 105 + LEAD
+    assert starts[1] == starts[0] + 100
+
+
+@pytest.mark.parametrize("call", ["slots", "amend", "commit", "abort"])
+@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize("fault", ["silent", "killed"])
+def test_whatever_fails_all_parts_have_one_place(rounds: ClaimRounds, call: str, done: bool, fault: str) -> None:
+    job = rounds.spread(8, at_most={"north": 4, "south": 4})
+    rounds.until(30)
+    seen: list[int] = []
+    south = rounds.clusters["south"]
+    if call == "abort":
+        south.faults.refuse("amend", "not now")
+    if fault == "silent":
+        south.faults.silent(call, done=done)
+    else:
+        south.faults.strike(OrderedFault(call, BrokerKilled(), done))
+    end_early(rounds, "half of north", "half of south")
+    for seconds in range(106, 180):
+        rounds.until(seconds)
+        asked = PartRequest("bob", "/core=1", 1, 10)
+        for cluster in rounds.clusters.values():
+            told = cluster.ask(Slots(asked, rounds.clock(), rounds.clock() + 5000))
+            seen.append(min(slot.procs for slot in told))
+    assert min(seen) >= 0
+    states = [part.state for part in rounds.parts(job) if part.state not in (GridPartState.GONE, GridPartState.ENDED)]
+    assert len(states) == 2
+    rounds.until(OVER + 20)
+    assert rounds.job(job).state in (GridJobState.RUNNING, GridJobState.TERMINATED)
+    assert len(rounds.events("started")) == 2
+    starts = {event.at for event in rounds.events("started")}
+    assert len(starts) == 1
+    assert transactions.open_of(rounds.connection, "claimer") == []
+    assert all(outcome != "open" for _, outcome in outcomes(rounds, job))
+
+
+def test_its_moves_are_decided_again_alike(rounds: ClaimRounds) -> None:
+    rounds.spread(8, at_most={"north": 4, "south": 4})
+    rounds.until(5)
+    end_early(rounds, "half of north", "half of south")
+    found = list(differing(decisions.every(rounds.connection)))
+    assert len(found) > 1
+    assert set(found) == {None}
