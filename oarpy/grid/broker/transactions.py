@@ -36,6 +36,8 @@ from oarpy.store.grid.transactions import GridTransactionRow, NewGridPart
 
 _REPLACING = ("move", "amend")
 """Kinds of transactions in which new parts come in the place of old ones."""
+_LEFT = (GridPartState.DELETING, GridPartState.GONE)
+"""States of parts in whose place others come: their hosts are not those of the job."""
 _TOO_LATE = "it was not told in time to start"
 
 
@@ -173,7 +175,7 @@ class Transactions:
         going = {part.cluster for part in parts if part.state is GridPartState.DELETING}
         if row.kind in _REPLACING and not going and not any(part.state is GridPartState.COMMITTING for part in parts):
             verb = "abort"
-        hosts = [host for part in parts for host in part.hosts]
+        hosts = [host for part in parts if part.state not in _LEFT for host in part.hosts]
         for cluster in untold:
             told = ("outcome", row.id, cluster)
             if (going and cluster not in going) or (*told, verb) in self._conversations:

@@ -186,10 +186,10 @@ class Metajobs:
             broker_parts.ask_end(connection, [row.name for row in rows], reason)
         elif len(over) == len(rows):
             ended = max((row.ended for row in rows if row.ended is not None), default=None)
-            if program.exit_status is not None:
+            dead = next((row for row in rows if row.end_asked is None), program)
+            if dead is program and program.exit_status is not None and not program.message:
                 broker_jobs.move(connection, job, GridJobState.TERMINATED, ended=ended, status=program.exit_status)
                 return
-            dead = min(rows, key=lambda row: row.ended or inf)
             reason = f"its part on cluster {dead.cluster} failed" + (f": {dead.message}" if dead.message else "")
             broker_jobs.move(connection, job, GridJobState.ERROR, reason, ended=ended)
 
