@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from oarpy.store.jobs import extensions, resizes
-from oarpy.store.schema.checks.check import check
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
+from tests.harness.wrong_rows import wrong_rows
 
 pytestmark = pytest.mark.db
 
@@ -47,7 +47,7 @@ def test_a_host_that_is_released_gives_back_its_amount(cluster: SmallCluster, ds
     others = [cluster.submit("/nodes=1,memory=8") for _ in range(2)]
     cluster.settle()
     assert cluster.states([job, *others]) == ["Running"] * 3
-    assert check(dsn) == ()
+    assert wrong_rows(dsn) == ()
 
 
 def test_a_host_that_comes_again_has_its_amount_again(cluster: SmallCluster, dsn: str) -> None:
@@ -63,7 +63,7 @@ def test_a_host_that_comes_again_has_its_amount_again(cluster: SmallCluster, dsn
     cluster.end(job)
     cluster.settle()
     assert memory(cluster) == {"n1": 0, "n2": 0, "n3": 0}
-    assert check(dsn) == ()
+    assert wrong_rows(dsn) == ()
 
 
 def test_an_amount_is_waited_for_that_a_revocable_host_has(cluster: SmallCluster, dsn: str) -> None:
@@ -81,4 +81,4 @@ def test_an_amount_is_waited_for_that_a_revocable_host_has(cluster: SmallCluster
     cluster.settle()
     assert cluster.states([job, other]) == ["Running", "Running"]
     assert sorted(memory(cluster).values()) == [4, 5, 5]
-    assert check(dsn) == ()
+    assert wrong_rows(dsn) == ()

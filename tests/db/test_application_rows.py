@@ -12,6 +12,7 @@ from oarpy.negotiation.store import applications
 from oarpy.store.schema.checks.check import check
 from tests.harness.hand_written import Connection
 from tests.harness.small_cluster import SmallCluster
+from tests.harness.wrong_rows import wrong_rows
 
 pytestmark = pytest.mark.db
 
@@ -139,17 +140,17 @@ def contradict(cluster: SmallCluster, wrong: str) -> None:
 def test_what_contradicts_itself_is_named_and_mended_by_the_statement_given(cluster: SmallCluster, dsn: str) -> None:
     for wrong, found in MENDED:
         contradict(cluster, wrong)
-        (problem,) = check(dsn)
+        (problem,) = wrong_rows(dsn)
         assert problem.startswith(found)
         cluster.connection.execute(problem.rsplit(": ", 1)[1].encode())
-        assert check(dsn) == ()
+        assert wrong_rows(dsn) == ()
 
 
 def test_what_nobody_can_mend_is_named_and_goes_with_its_job(cluster: SmallCluster, dsn: str) -> None:
     kept = [row for (row,) in cluster.sql("SELECT to_jsonb(a) FROM applications a")]
     for wrong, found in DELETED:
         contradict(cluster, wrong)
-        (problem,) = check(dsn)
+        (problem,) = wrong_rows(dsn)
         assert problem.startswith(found)
         job = found.split()[1]
         assert problem.endswith(f": oardel {job}")
@@ -164,4 +165,4 @@ def test_what_nobody_can_mend_is_named_and_goes_with_its_job(cluster: SmallClust
         contradict(cluster, wrong)
     cluster.delete(1, 2, 3)
     cluster.settle()
-    assert check(dsn) == ()
+    assert wrong_rows(dsn) == ()

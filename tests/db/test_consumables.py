@@ -11,10 +11,10 @@ import psycopg
 import pytest
 from psycopg.errors import CheckViolation, RaiseException
 
-from oarpy.store.schema.checks.check import check
 from oarpy.wire.messages import Start
 from tests.harness.small_cluster import Connection, SmallCluster
 from tests.harness.waiting import until
+from tests.harness.wrong_rows import wrong_rows
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
@@ -50,7 +50,7 @@ def test_job_holds_its_amount_from_start_to_end(cluster: SmallCluster, dsn: str)
     cluster.settle()
     assert amounts(cluster, job) == [("n1", 5, False), ("n2", 5, False)]
     assert held(cluster) == {"n1": 0, "n2": 0}
-    assert check(dsn) == ()
+    assert wrong_rows(dsn) == ()
 
 
 def test_jobs_wait_for_what_is_left_of_it(cluster: SmallCluster) -> None:
@@ -262,11 +262,11 @@ def test_wrong_sums_are_found(cluster: SmallCluster, dsn: str) -> None:
     cluster.sql("ALTER TABLE consumable_capacities DISABLE TRIGGER held_is_counted")
     cluster.sql("UPDATE consumable_capacities SET held = 6 WHERE block = 'n1'")
     cluster.sql("ALTER TABLE consumable_capacities ENABLE TRIGGER held_is_counted")
-    (wrong,) = check(dsn)
+    (wrong,) = wrong_rows(dsn)
     said, _, mended = wrong.partition(": ")
     assert said == "6 of memory on n1 counts as held, jobs hold 5"
     cluster.connection.execute(mended.encode())
-    assert check(dsn) == ()
+    assert wrong_rows(dsn) == ()
 
 
 def test_a_suspended_job_keeps_its_amount(cluster: SmallCluster) -> None:

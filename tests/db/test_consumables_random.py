@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from psycopg.conninfo import make_conninfo
 
 from oarpy.model.states import HOLDING_STATES
-from oarpy.store.schema.checks.check import check
 from tests.harness.small_cluster import SmallCluster, with_settings
+from tests.harness.wrong_rows import wrong_rows
 
 pytestmark = pytest.mark.db
 
@@ -174,7 +174,7 @@ def test_no_block_ever_gives_more_than_it_has(server: str, template: str, taken:
             trial.take(step)
         cluster.settle()
         trial.look()
-        assert check(dsn) == ()
+        assert wrong_rows(dsn) == ()
         cluster.sql(
             "INSERT INTO kill_requests (job_id) SELECT job_id FROM jobs WHERE state NOT IN ('Terminated', 'Error')"
             " ON CONFLICT DO NOTHING"

@@ -23,9 +23,9 @@ from oarpy.modules.metascheduler.metascheduler import Metascheduler
 from oarpy.scheduler.memory import Memory
 from oarpy.simulation.scenarios.scenario import run_plan
 from oarpy.store.passes import decisions
-from oarpy.store.schema.checks.check import check
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 from tests.harness.waiting import DEADLINE
+from tests.harness.wrong_rows import wrong_rows
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
@@ -168,7 +168,7 @@ def test_a_prediction_that_came_too_late_to_end_with_its_job_is_removed(
         cluster.scheduler = Metascheduler(cluster.settings)
     cluster.plan()
     assert cluster.sql("SELECT * FROM gantt_predictions WHERE job_id = %s", job) == []
-    assert check(dsn) == ()
+    assert wrong_rows(dsn) == ()
 
 
 def test_a_job_deleted_since_it_was_read_does_not_start(cluster: SmallCluster) -> None:

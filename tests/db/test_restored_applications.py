@@ -6,9 +6,9 @@ import pytest
 
 from oarpy.modules.metascheduler.metascheduler import Metascheduler
 from oarpy.negotiation.store import applications
-from oarpy.store.schema.checks.check import check
 from tests.db.test_restores import Site, place
 from tests.harness.small_cluster import SmallCluster, with_settings
+from tests.harness.wrong_rows import wrong_rows
 
 pytestmark = pytest.mark.db
 
@@ -66,7 +66,7 @@ def test_applications_go_on_from_the_dump_as_nodes_say(place: Site, noticed: boo
     assert found[began][:2] == ("Finished", "Error")
     assert found[waits] == ("Waiting", "Waiting", None)
     assert cluster.sql("SELECT * FROM ghosts") == []
-    assert check(place.dsn) == ()
+    assert wrong_rows(place.dsn) == ()
     assert subscribe(cluster) > lost
     cluster.end(on)
     cluster.settle()
