@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.harness import small_cluster
@@ -17,6 +18,13 @@ def _closed_clusters() -> Iterator[None]:
     """Leaves no descriptors of small clusters behind."""
     yield
     small_cluster.close_all()
+
+
+@pytest.fixture(scope="module")
+def unchanged(cluster_databases: Callable[[], dict[str, str]]) -> Iterator[Connection]:
+    """A connection to one database for those tests of a file that try what is refused, and so leave it as it is."""
+    with psycopg.connect(cluster_databases()["url"], autocommit=True) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from tests.harness.hand_written import Connection
 from tests.harness.small_cluster import SmallCluster
 from tests.harness.wrong_rows import wrong_rows
 
-pytestmark = [pytest.mark.db, pytest.mark.oldest]
+pytestmark = pytest.mark.db
 
 
 @pytest.fixture
@@ -30,6 +30,7 @@ def cluster(connection: Connection) -> SmallCluster:
     return made
 
 
+@pytest.mark.oldest
 def test_a_cluster_at_work_has_no_contradiction(cluster: SmallCluster, dsn: str) -> None:
     cluster.sql("INSERT INTO suspend_requests (job_id) VALUES (1)")
     cluster.settle()

@@ -27,6 +27,13 @@ WHERE job_id = %s ORDER BY lower(during), upper(during) NULLS LAST
 """
 
 
+@pytest.fixture(scope="module")
+def with_a_job(unchanged: Connection) -> Connection:
+    """Job 1, with number 1 of everything it consists of."""
+    assert add_job(unchanged) == 1
+    return unchanged
+
+
 @pytest.mark.parametrize(
     "columns",
     [
@@ -54,9 +61,9 @@ WHERE job_id = %s ORDER BY lower(during), upper(during) NULLS LAST
     ],
     ids=str,
 )
-def test_new_job_is_checked(connection: Connection, columns: dict[str, object]) -> None:
+def test_new_job_is_checked(with_a_job: Connection, columns: dict[str, object]) -> None:
     with pytest.raises(CheckViolation):
-        add_job(connection, **columns)
+        add_job(with_a_job, **columns)
 
 
 @pytest.mark.parametrize(
@@ -79,10 +86,10 @@ def test_new_job_is_checked(connection: Connection, columns: dict[str, object]) 
     ids=str,
 )
 def test_new_job_refers_to_what_exists(
-    connection: Connection, columns: dict[str, object], error: type[psycopg.Error]
+    with_a_job: Connection, columns: dict[str, object], error: type[psycopg.Error]
 ) -> None:
     with pytest.raises(error):
-        add_job(connection, **columns)
+        add_job(with_a_job, **columns)
 
 
 def test_live_is_what_is_not_final(connection: Connection) -> None:
@@ -304,7 +311,7 @@ def test_ended_job_goes_with_all_its_rows(connection: Connection) -> None:
         ("moldable_descriptions", {"submission_id": 1, "position": 5, "walltime": "0"}, CheckViolation),
         ("moldable_descriptions", {"submission_id": 1, "position": -1, "walltime": "1h"}, CheckViolation),
         ("moldable_descriptions", {"submission_id": 1, "position": 0, "walltime": "1h"}, UniqueViolation),
-        ("moldable_descriptions", {"submission_id": 99, "position": 0, "walltime": "1h"}, ForeignKeyViolation),
+        ("moldable_descriptions", {"submission_id": 4711, "position": 0, "walltime": "1h"}, ForeignKeyViolation),
         ("resource_groups", {"moldable_id": 1, "position": 0}, UniqueViolation),
         ("resource_groups", {"moldable_id": 1, "position": -2}, CheckViolation),
         ("resource_descriptions", {"group_id": 1, "position": 1, "level": "core", "count": 0}, CheckViolation),
@@ -312,19 +319,19 @@ def test_ended_job_goes_with_all_its_rows(connection: Connection) -> None:
         ("resource_descriptions", {"group_id": 1, "position": 1, "level": "a b", "count": 1}, CheckViolation),
         ("resource_descriptions", {"group_id": 1, "position": 0, "level": "core", "count": 1}, UniqueViolation),
         ("job_dependencies", {"job_id": 1, "required_job_id": 1}, CheckViolation),
-        ("job_dependencies", {"job_id": 1, "required_job_id": 99}, ForeignKeyViolation),
+        ("job_dependencies", {"job_id": 1, "required_job_id": 4711}, ForeignKeyViolation),
         ("job_dependencies", {"job_id": 1, "required_job_id": 1, "outcome": "perhaps"}, CheckViolation),
         ("gantt_predictions", {"job_id": 1, "verdict": "because"}, CheckViolation),
         ("gantt_predictions", {"job_id": 1, "verdict": "starts", "start_time": "2030-01-01"}, CheckViolation),
         ("gantt_predictions", {"job_id": 1, "verdict": "starts", "moldable_id": 1}, CheckViolation),
         ("kill_requests", {"job_id": 1, "reason": ""}, CheckViolation),
         ("kill_requests", {"job_id": 1, "state": "soon"}, CheckViolation),
-        ("kill_requests", {"job_id": 99}, ForeignKeyViolation),
+        ("kill_requests", {"job_id": 4711}, ForeignKeyViolation),
         ("signal_requests", {"job_id": 1, "signal": 0}, CheckViolation),
         ("signal_requests", {"job_id": 1, "signal": 65}, CheckViolation),
         ("event_logs", {"type": "lower case"}, CheckViolation),
-        ("event_logs", {"type": "LOST", "job_id": 99}, ForeignKeyViolation),
-        ("assigned_resources", {"job_id": 1, "resource_id": 99, "during": "{[now,)}"}, ForeignKeyViolation),
+        ("event_logs", {"type": "LOST", "job_id": 4711}, ForeignKeyViolation),
+        ("assigned_resources", {"job_id": 1, "resource_id": 4711, "during": "{[now,)}"}, ForeignKeyViolation),
         ("scheduling_passes", {"only_row": False}, CheckViolation),
         ("scheduling_passes", {"only_row": True}, UniqueViolation),
         ("site", {"only_row": True}, UniqueViolation),
@@ -332,11 +339,10 @@ def test_ended_job_goes_with_all_its_rows(connection: Connection) -> None:
     ids=str,
 )
 def test_rows_around_a_job_are_checked(
-    connection: Connection, table: str, columns: dict[str, Any], error: type[psycopg.Error]
+    with_a_job: Connection, table: str, columns: dict[str, Any], error: type[psycopg.Error]
 ) -> None:
-    add_job(connection)
     with pytest.raises(error):
-        insert(connection, table, **columns)
+        insert(with_a_job, table, **columns)
 
 
 @pytest.mark.parametrize(

@@ -48,11 +48,9 @@ pytestmark = [pytest.mark.db, pytest.mark.oldest]
     ],
     ids=str,
 )
-def test_row_is_checked(
-    connection: Connection, table: str, columns: dict[str, Any], error: type[psycopg.Error]
-) -> None:
+def test_row_is_checked(unchanged: Connection, table: str, columns: dict[str, Any], error: type[psycopg.Error]) -> None:
     with pytest.raises(error):
-        insert(connection, table, **columns)
+        insert(unchanged, table, **columns)
 
 
 def test_quota_is_unique_for_its_key(connection: Connection) -> None:

@@ -19,10 +19,10 @@ INFINITE = pytest.mark.parametrize("value", ["infinity", "-infinity", "0044-03-1
 JOB_INSTANTS = ("reservation_start", "submitted_at", "started_at", "ended_at", "reservation_offer", "suspended_at")
 
 
-@pytest.fixture
-def job(connection: Connection) -> int:
-    add_resource(connection)
-    return add_job(connection, reservation_start="2030-01-01", reservation_state="toSchedule")
+@pytest.fixture(scope="module")
+def job(unchanged: Connection) -> int:
+    add_resource(unchanged)
+    return add_job(unchanged, reservation_start="2030-01-01", reservation_state="toSchedule")
 
 
 @pytest.fixture
@@ -39,16 +39,16 @@ def update_job(connection: Connection, job: int, column: str, value: object) -> 
 
 
 @pytest.mark.parametrize("types", ["{NULL}", "{{a,b},{c,d}}", "{a,NULL}", "{naïve}", "{" + ",".join("ab" * 26) + "}"])
-def test_types_are_a_flat_list_of_words(connection: Connection, job: int, types: str) -> None:
+def test_types_are_a_flat_list_of_words(unchanged: Connection, job: int, types: str) -> None:
     with pytest.raises(CheckViolation):
-        connection.execute("UPDATE jobs SET types = %s::text[] WHERE job_id = %s", [types, job])
+        unchanged.execute("UPDATE jobs SET types = %s::text[] WHERE job_id = %s", [types, job])
 
 
 @INFINITE
 @pytest.mark.parametrize("column", JOB_INSTANTS)
-def test_instants_of_jobs_are_finite(connection: Connection, job: int, column: str, value: str) -> None:
+def test_instants_of_jobs_are_finite(unchanged: Connection, job: int, column: str, value: str) -> None:
     with pytest.raises(CheckViolation, match=f"jobs_{column}_check|ended_when|suspended_since|not_started"):
-        update_job(connection, job, column, value)
+        update_job(unchanged, job, column, value)
 
 
 def test_a_running_job_started_at_a_real_instant(connection: Connection) -> None:
@@ -75,21 +75,21 @@ def test_a_running_job_started_at_a_real_instant(connection: Connection) -> None
     ],
     ids=str,
 )
-def test_a_job_has_what_commands_take(connection: Connection, job: int, column: str, value: str) -> None:
+def test_a_job_has_what_commands_take(unchanged: Connection, job: int, column: str, value: str) -> None:
     with pytest.raises(CheckViolation):
-        update_job(connection, job, column, value)
+        update_job(unchanged, job, column, value)
 
 
-def test_walltimes_are_finite(connection: Connection, job: int, postgres_version: str) -> None:
+def test_walltimes_are_finite(unchanged: Connection, job: int, postgres_version: str) -> None:
     endless = "infinity" if int(postgres_version) >= 17 else "178000000 years"
     for value in (endless, "0.5 seconds", "11 years", "-1 year 361 days"):
         with pytest.raises(CheckViolation):
-            connection.execute("UPDATE moldable_descriptions SET walltime = %s", [value])
+            unchanged.execute("UPDATE moldable_descriptions SET walltime = %s", [value])
     with pytest.raises(CheckViolation):
-        update_job(connection, job, "walltime", endless)
+        update_job(unchanged, job, "walltime", endless)
 
 
-def test_every_column_of_a_kind_is_sound(connection: Connection, job: int) -> None:
+def test_every_column_of_a_kind_is_sound(unchanged: Connection, job: int) -> None:
     """Whatever table it is in: no row that a reader could not compute with can be written."""
     query = """
         SELECT c.table_name, c.column_name, c.udt_name FROM information_schema.columns c
@@ -105,10 +105,10 @@ def test_every_column_of_a_kind_is_sound(connection: Connection, job: int) -> No
         "float8": "'NaN'",
         "_text": "'{NULL}'",
     }
-    columns = connection.execute(query).fetchall()
+    columns = unchanged.execute(query).fetchall()
     assert len(columns) > 50
     for table, column, kind in columns:
-        found = connection.execute(
+        found = unchanged.execute(
             "SELECT conname, pg_get_expr(conbin, conrelid) FROM pg_constraint WHERE conrelid = %s::regclass"
             " AND contype = 'c' AND conname = %s",
             [table, f"{table}_{column}_check"],
@@ -117,13 +117,13 @@ def test_every_column_of_a_kind_is_sound(connection: Connection, job: int) -> No
         value = SQL("SELECT ({}) IS NOT FALSE FROM (SELECT {}::{} AS {}) AS probe").format(
             SQL(found[1]), SQL(wrong[kind]), SQL("text[]" if kind == "_text" else kind), Identifier(column)
         )
-        assert one(connection, value.as_string()) is False, (table, column)
+        assert one(unchanged, value.as_string()) is False, (table, column)
 
 
 @pytest.mark.parametrize("environment", ['{"A": 1}', '{"A": null}', '{"A": {"B": "c"}}', "[]"])
-def test_an_environment_holds_texts(connection: Connection, job: int, environment: str) -> None:
+def test_an_environment_holds_texts(unchanged: Connection, job: int, environment: str) -> None:
     with pytest.raises(CheckViolation):
-        connection.execute("UPDATE submissions SET environment = %s::jsonb", [environment])
+        unchanged.execute("UPDATE submissions SET environment = %s::jsonb", [environment])
 
 
 @pytest.mark.parametrize(
@@ -146,10 +146,10 @@ def test_an_environment_holds_texts(connection: Connection, job: int, environmen
         "UPDATE resources SET available_upto = 'infinity'",
     ],
 )
-def test_what_oarpy_counts_on_stays(connection: Connection, job: int, statement: str) -> None:
+def test_what_oarpy_counts_on_stays(unchanged: Connection, job: int, statement: str) -> None:
     with pytest.raises(CheckViolation):
-        connection.execute(statement.encode())
-    assert one(connection, "SELECT count(*) FROM site") == 1
+        unchanged.execute(statement.encode())
+    assert one(unchanged, "SELECT count(*) FROM site") == 1
 
 
 def test_counters_of_all_changes_begin_again(connection: Connection, cluster: SmallCluster) -> None:
@@ -225,7 +225,8 @@ def test_an_accepted_reservation_does_not_move_onto_another(connection: Connecti
         )
 
 
-def test_a_job_stood_still_for_no_longer_than_it_is_since_it_began(connection: Connection, job: int) -> None:
+def test_a_job_stood_still_for_no_longer_than_it_is_since_it_began(connection: Connection) -> None:
+    job = add_job(connection)
     move(connection, job, "toLaunch", "Launching", "Running")
     with pytest.raises(CheckViolation, match="cannot have stood still for"):
         update_job(connection, job, "suspended_time", "10 years")

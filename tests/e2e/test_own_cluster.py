@@ -54,10 +54,9 @@ def test_a_shell_with_a_cluster_and_its_pages(tmp_path: Path) -> None:
     assert "page 200" in done.stdout
     assert f"it is kept in {folder}\n" in done.stdout
     assert not _left_of(folder), "and no job"
-    again = _try(folder, "oarstat", "-s", "-j", "1")
-    assert (again.returncode, again.stdout) == (0, "1: Terminated\n")
-    looked = _try(folder, "oarpy", "doctor")
-    assert "web.listen" not in looked.stdout, "who runs a command alone gets no pages"
+    again = _try(folder, "sh", "-c", "oarstat -s -j 1; echo $?; oarpy doctor")
+    assert again.stdout.startswith("1: Terminated\n0\n")
+    assert "web.listen" not in again.stdout, "who runs a command alone gets no pages"
     assert not _left_of(folder)
 
 
