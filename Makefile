@@ -47,6 +47,10 @@ test-quick: $(VENV)/.installed-dev ## the tests that need no database and no ser
 test-clients: $(VENV)/.installed-clients ## Snakemake, Parsl, AiiDA, JupyterHub, and Open OnDemand where ruby is, with their plugins of integrations/
 	@$(BIN)/python -m pytest tests/integrations/test_clients.py </dev/null
 
+.PHONY: booted
+booted: $(VENV)/.installed-dev ## the guide for admins on machines that systemd boots, with an update: as root on Debian, some minutes
+	@$(BIN)/python -m tests.campaigns.booted_machines </dev/null
+
 .PHONY: test-latest
 test-latest: $(VENV)/.installed-dev ## use the wheel with the newest versions of libraries, and with the lowest it takes
 	@$(BIN)/python packaging/test_latest.py </dev/null

@@ -149,7 +149,8 @@ declare -gA _oarpy_values=(
 {values})
 
 _oarpy_complete() {{
-    local word=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} path=${{1##*/}} index kind candidates
+    local word=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} path=${{1##*/}}
+    local index kind candidates begun= amount=
     for ((index = 1; index < COMP_CWORD; index++)); do
         if [[ -n ${{_oarpy_words["$path ${{COMP_WORDS[index]}}"]+known}} ]]; then
             path+=" ${{COMP_WORDS[index]}}"
@@ -165,7 +166,11 @@ _oarpy_complete() {{
     if [[ $previous == : ]]; then
         kind=${{COMP_WORDS[index-1]}}s
     else
-        [[ $previous == = ]] && previous=${{COMP_WORDS[index-1]}}
+        # an option stands before =, or before all of /nodes=2/core=1
+        while [[ $previous == = ]] && ((index > 1)); do
+            previous=${{COMP_WORDS[--index]}}
+            [[ $previous == -* ]] || amount=1 previous=${{COMP_WORDS[--index]}}
+        done
         kind=${{_oarpy_kinds["$path $previous"]}}
     fi
     if [[ -z $kind && ($word == -* || ${{_oarpy_words[$path]}} != -*) ]]; then
@@ -176,7 +181,12 @@ _oarpy_complete() {{
         [[ -n $kind ]] && candidates+=" ${{_oarpy_values[$kind]}}"
         [[ " {asked} " == *" $kind "* ]] && candidates+=" $(oarstat --complete "$kind" 2>/dev/null)"
     fi
-    COMPREPLY=($(compgen -W "$candidates" -- "$word"))
+    if [[ $kind == levels ]]; then
+        # behind the levels that are there already
+        begun=${{word%"${{word##*[/,+]}}"}}
+        [[ $amount && -z $begun ]] && candidates=
+    fi
+    COMPREPLY=($(compgen -P "$begun" -W "$candidates" -- "${{word#"$begun"}}"))
     # an amount follows
     [[ ${{COMPREPLY[0]}} == *= ]] && compopt -o nospace 2>/dev/null
 }}
@@ -217,6 +227,7 @@ _oarpy() {{
     if (( ${{#candidates}} )); then
         # an amount follows a level
         if [[ $kind == levels ]]; then
+            compset -P '*[/,+]'
             compadd -S '' -- $candidates
         else
             compadd -- $candidates

@@ -68,11 +68,11 @@ class Engine:
     """An engine of the campaign's own, on a socket in ``folder``; ``compose`` speaks to it of the cluster."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self.version = folder, version()
         kept = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
         builds = {"DOCKER_BUILDKIT": "1", "COMPOSE_DOCKER_CLI_BUILD": "1", "COMPOSE_PROJECT_NAME": CLUSTER}
         address = {"DOCKER_HOST": f"unix://{folder}/socket"}
-        self._environment = {**kept, **builds, **address, "PATH": _SYSTEM_PATH, "OARPY_VERSION": version()}
+        self._environment = {**kept, **builds, **address, "PATH": _SYSTEM_PATH, "OARPY_VERSION": self.version}
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -189,7 +189,7 @@ def use(engine: Engine) -> None:
     """Do what the head of the file says, then restart the database below a job that runs."""
     engine.compose("up", "--detach", "--build")
     says = engine.typed("oarpy", "version").strip()
-    expect(says, f"oarpy {version()}")
+    expect(says, f"oarpy {engine.version}")
     engine.typed("oaradmin", "resources", "add", "/host=node[1-2]/cpu={1}/core={2}")
     print(says, engine.typed("oarnodes", "-s"), sep="\n", flush=True)
     engine.typed("oarsub", "--wait", "-l", "/nodes=2", "sort -u $OAR_NODEFILE; id -un; hostname", user="alice")
