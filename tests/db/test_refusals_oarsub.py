@@ -30,6 +30,7 @@ OARSUB: list[tuple[tuple[str, ...], int, str]] = [
     (("-l", "/nodes=1.5", "date"), 2, "1.5"),
     (("-l", "/nodes=99999999999999999999", "date"), 2, "nodes"),
     (("-l", "/nods=1", "date"), 2, "did you mean nodes"),
+    (("-l", "/nodes=1"), 2, "no command (oarsub [OPTIONS] COMMAND; - reads a script from standard input)"),
     (("none.sh",), 2, "there is no file 'none.sh' here"),
     (("./none.py 1 2",), 2, "if the nodes alone have it, -d names their directory"),
     (("-l", "{mem > 4/nodes=1", "date"), 2, "unbalanced"),

@@ -199,7 +199,7 @@ def _command(options: Options) -> str:
     reserves = "reservation" in options.texts or "until" in options.texts
     if types.negotiates or (reserves and "array_parameters" not in options.texts):
         return _UNTIL_THE_END
-    raise UsageError("no command", hint="oarsub [OPTIONS] COMMAND")
+    raise UsageError("no command", hint="oarsub [OPTIONS] COMMAND; - reads a script from standard input")
 
 
 def directory(options: Options) -> str:
