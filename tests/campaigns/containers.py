@@ -190,6 +190,7 @@ def use(engine: Engine) -> None:
     engine.compose("up", "--detach", "--build")
     says = engine.typed("oarpy", "version").strip()
     expect(says, f"oarpy {engine.version}")
+    engine.wait(lambda: engine.typed("sh", "-c", "oarstat -J 2>&1 || true").startswith("{"), "the gateway")
     engine.typed("oaradmin", "resources", "add", "/host=node[1-2]/cpu={1}/core={2}")
     print(says, engine.typed("oarnodes", "-s"), sep="\n", flush=True)
     engine.typed("oarsub", "--wait", "-l", "/nodes=2", "sort -u $OAR_NODEFILE; id -un; hostname", user="alice")
