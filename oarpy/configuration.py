@@ -38,6 +38,7 @@ FilePath = Annotated[str, Meta(pattern=r"^([/~].*)?$", description="a path from 
 MaybePath = Annotated[str, Meta(description="a path, or another text", extra=_HOME)]
 """A program, which may also be a name, or a place to listen: where it is a path from ``~``, that is expanded too."""
 ServiceName = Annotated[str, Meta(pattern=r"^([a-z0-9_][a-z0-9_.-]*)?\Z", description="a name in lower case, no path")]
+Percent = Annotated[int, Meta(gt=0, le=100, description="a whole number of percent, 1 to 100")]
 Share = Annotated[float, Meta(gt=0, le=1, description="a number above 0, 1 at most")]
 PositiveSeconds = Annotated[float, Meta(gt=0, le=_LARGEST, description="a finite number of seconds above 0")]
 
@@ -97,6 +98,9 @@ class SchedulerSettings:
     offers_limit: NotNegative = 8
     options_tried: NotNegative = 32
     offer_time: Positive = 300
+    promises: bool = True
+    promised_share: Percent = 75
+    bag_tasks: Positive = 10_000
     jobs_per_pass: NotNegative = 10_000
     suspended_resource_types: tuple[str, ...] = ("default",)
     jobs_per_user: NotNegative = 5_000

@@ -11,7 +11,11 @@ from typing import Any
 
 _NEGOTIATION = "oarpy.negotiation"
 
-STATE_PARTS = (f"{_NEGOTIATION}.passes.applications:Applications", f"{_NEGOTIATION}.passes.extensions:Extensions")
+STATE_PARTS = (
+    "oarpy.cluster_state.bags:Bags",
+    f"{_NEGOTIATION}.passes.applications:Applications",
+    f"{_NEGOTIATION}.passes.extensions:Extensions",
+)
 """Classes :class:`~oarpy.cluster_state.state_part.StatePart`, made of a configuration."""
 
 LAUNCHER_PARTS = (f"{_NEGOTIATION}.modules.application_launchers:ApplicationLaunchers",)

@@ -117,6 +117,7 @@ def can_be_decided(snapshot: Snapshot) -> bool:
     return (
         snapshot.ration == PassShare()
         and snapshot.step is None
+        and snapshot.promising is None
         and snapshot.rules.power is None
         and not snapshot.parts
         and all(queue.order in QUEUE_ORDERS for queue in snapshot.queues)

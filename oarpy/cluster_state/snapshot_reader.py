@@ -251,12 +251,14 @@ class SnapshotReader:
         self._unasked = frozenset().union(*(part.unasked for part in self._parts))
 
     def _with_parts(self, connection: Connection, snapshot: Snapshot, withheld: Collection[int]) -> Snapshot:
-        """Return ``snapshot`` with what waits and holds for slices."""
+        """Return ``snapshot`` with what waits and holds for slices, and with what they promised."""
         for part in self._parts:
             waiting, held = part.jobs(snapshot, withheld)
             if waiting or held:
                 self.resolve(connection, conditions(waiting))
                 snapshot = replace(snapshot, parts=(*snapshot.parts, *waiting), holding=(*snapshot.holding, *held))
+            if (promising := part.promising(snapshot)) is not None:
+                snapshot = replace(snapshot, promising=promising)
         return snapshot
 
     def _with_the_rest(self, connection: Connection, snapshot: Snapshot) -> Snapshot:

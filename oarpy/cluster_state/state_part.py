@@ -2,8 +2,8 @@
 
 ::
 
-    read --> jobs are made (ranks, unasked) --> read_held --> holders are read (left_alone) --> jobs --> step
-    not_before --> decide --> write --> commit: committed --> next_pass --> noted
+    read --> jobs are made (ranks, unasked) --> read_held --> holders are read (left_alone) --> jobs --> promising
+    step --> not_before --> decide --> write --> commit: committed --> next_pass --> noted
 
 Parts are made of the configuration, one of each for a reader, and keep what they read last for what is written.
 """
@@ -17,6 +17,7 @@ from typing import ClassVar
 from oarpy.cluster_state.stored_jobs import StoredHolder
 from oarpy.scheduler.decide import Decisions
 from oarpy.scheduler.placing import PlacingStep
+from oarpy.scheduler.promising import PromisingStep
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
 from oarpy.store.database import Connection
 
@@ -53,6 +54,10 @@ class StatePart:
 
     def step(self, connection: Connection, snapshot: Snapshot) -> PlacingStep | None:
         """Return who is to place the jobs of ``snapshot`` in the planner's stead, if anybody is."""
+        return None
+
+    def promising(self, snapshot: Snapshot) -> PromisingStep | None:
+        """Return who keeps and makes promises to jobs of ``snapshot``, if anybody does."""
         return None
 
     def not_before(self, snapshot: Snapshot) -> float | None:

@@ -54,14 +54,18 @@ class WindowLine:
                 and not (window.ready or 0) <= reservation.start <= window.deadline - reservation.walltime
             ):
                 return True
-        last = self._last
-        if last is None:
+        if self._last is None:
             return self._begins
-        if last.platform is not snapshot.platform:
-            return True
-        ends = {job.id: job.end for job in snapshot.holding}
-        running = (job for job in last.holding if not job.besteffort and job.end > snapshot.now)
-        return any(ends.get(job.id, snapshot.now) < job.end for job in running)
+        return has_other_room(self._last, snapshot)
+
+
+def has_other_room(last: Snapshot, snapshot: Snapshot) -> bool:
+    """Tell whether room came or went other than was expected in the last pass."""
+    if last.platform is not snapshot.platform:
+        return True
+    ends = {job.id: job.end for job in snapshot.holding}
+    running = (job for job in last.holding if not job.besteffort and job.end > snapshot.now)
+    return any(ends.get(job.id, snapshot.now) < job.end for job in running)
 
 
 def _window(row: WindowRow) -> ReservationWindow:

@@ -356,6 +356,12 @@ _TABLE = (
         suspendable=False,
         guide="../negotiation.md",
     ),
+    JobType(
+        "bag",
+        "a task of a bag: what --bag submits has it, and nothing else",
+        interactive=False,
+        guide="user.md#bags-of-tasks",
+    ),
     JobType("desktop_computing", "only resources with that property"),
     JobType(
         "assign",
@@ -385,6 +391,9 @@ TYPES: Final[Mapping[str, JobType]] = MappingProxyType({kind.name: kind for kind
 
 NEGOTIATED = "negotiated"
 """The type of a job whose launcher chooses its hosts; it comes with its subscription alone."""
+
+BAG = "bag"
+"""The type of the tasks of bags; it comes with ``--bag`` alone."""
 
 NOOP = TYPES["noop"].forms
 """Spellings of the type of a job that holds its resources and runs nothing.

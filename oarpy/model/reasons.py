@@ -143,6 +143,10 @@ class Why(StrEnum):
     """The reservation ``jobs``, whose place it is to take, is none any more."""
     NO_ROOM_TO_AMEND = "no_room_to_amend"
     """There is no room at its date, also without what it is to take the place of."""
+    BAG_TOO_LATE = "bag_too_late"
+    """A bag that would be done at ``at``, and has to be by ``end_by``."""
+    BAG_WITHOUT_PLACE = "bag_without_place"
+    """A bag of ``count`` tasks, for which there is no room."""
     GIVEN_UP = "given_up"
     """A reservation whose end has come before its start."""
     ANTERIOR_FAILED = "anterior_failed"
@@ -581,6 +585,12 @@ _SENTENCES: Mapping[Why, Callable[[Reason, Show], str]] = {
     ),
     Why.RESERVATION_AFTER: lambda reason, show: (
         f"reservation waits for job {_listed(reason.jobs)}, which it depends on"
+    ),
+    Why.BAG_TOO_LATE: lambda reason, show: (
+        f"the bag would be done at {_date(reason.at, show)}, and has to be by {_date(reason.end_by, show)}"
+    ),
+    Why.BAG_WITHOUT_PLACE: lambda reason, show: (
+        f"there is never room for the {reason.count} tasks of the bag beside what is promised"
     ),
     Why.RESERVATION_SHORT: lambda reason, show: (
         f"reservation waits for {reason.count} of its {reason.wanted} resources"

@@ -183,7 +183,9 @@ class Submission:
     until: datetime | None = _field(  # noqa: RUF009
         checks.date,
         None,
-        Option(("--until",), "latest end of a reservation, which may move until then", "END", verbatim=True),
+        Option(
+            ("--until",), "latest end of a reservation, which may move until then, or of a bag", "END", verbatim=True
+        ),
     )
     slack: str = _field(
         checks.text,
@@ -257,6 +259,15 @@ class Submission:
         (),
         Option(("--array-param-file",), "one job for each line of arguments in this file", "FILE"),
         read_only=True,
+    )
+    bag: int = _field(
+        checks.integer(0, 2**31 - 1),
+        0,
+        Option(("--bag",), "submit N equal tasks, and be told when all will be done", "N"),
+        read_only=True,
+    )
+    strict: bool = _field(
+        checks.boolean, False, Option(("--strict",), "refuse a bag that cannot be done by --until"), read_only=True
     )
     dependencies: tuple[str, ...] = _field(
         checks.words,
@@ -405,7 +416,7 @@ class Submission:
         Of the same kind are those of a user that ask for the same, whatever their walltime, and run the same: a program
         by the same name, or the same command in the same folder where no name is given.
         """
-        if self.interactive or self.reservation is not None or len(self.alternatives) != 1:
+        if self.interactive or self.bag or self.reservation is not None or len(self.alternatives) != 1:
             return None
         run = (self.name, *self.command.split(None, 1)[:1]) if self.name else (self.directory, self.command)
         asked = self.queue, self.project, sorted(self.types), self.properties, str(self.alternatives[0])

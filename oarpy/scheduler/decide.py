@@ -5,8 +5,10 @@ It takes these steps, and each sees what the ones before have decided:
 1. suspended jobs that are to go on get their resources back (:mod:`~oarpy.scheduler.rules.suspended_jobs`);
 2. accepted reservations that lost resources get others (:mod:`~oarpy.scheduler.rules.reservations`); new ones that are
    to take the place of accepted ones are answered (:mod:`~oarpy.scheduler.rules.amendments`); those with windows may
-   move (:mod:`~oarpy.scheduler.windows.window_pass`), also for new reservations;
-3. jobs that wait are placed (:mod:`~oarpy.scheduler.plan`); who is to start on sleeping nodes waits for them;
+   move (:mod:`~oarpy.scheduler.windows.window_pass`), also for new reservations; what slices promised is kept, and comes
+   forward (:mod:`~oarpy.scheduler.promising`);
+3. jobs that wait are placed (:mod:`~oarpy.scheduler.plan`); who is to start on sleeping nodes waits for them; beside all of
+   them, slices make new promises;
 4. accepted reservations whose date has come start, wait a little, or are given up;
 5. running jobs get more time where that delays nobody (:mod:`~oarpy.scheduler.rules.walltime_changes`);
    extensions, which were placed in step 3 as jobs are, are granted, and revocable ones reclaimed;
@@ -25,6 +27,7 @@ from oarpy.scheduler.memory import Memory, next_start
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.placing import PlacingOutcome
 from oarpy.scheduler.plan import Placement, Plan, plan
+from oarpy.scheduler.promising import Promised
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.rules.amendments import NOTHING_AMENDED, Amended, amended
 from oarpy.scheduler.rules.dates import next_lapse, next_start_asked
@@ -38,6 +41,8 @@ from oarpy.scheduler.windows.window_pass import NO_ANSWERS, WindowAnswers, withi
 
 REFUSED, GIVEN_UP = "RESERVATION_REFUSED", "RESERVATION_NO_NODE"
 """Why reservations end in error: the answer was no, or on their date nothing was there."""
+NOT_PROMISED = "NOT_PROMISED"
+"""Why jobs end in error that asked a slice for a promise: the answer was no."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,8 @@ class Decisions:
     ``outcome`` is what a step in the planner's stead tells besides. ``grown`` are extensions that are granted now,
     ``reclaimed`` parts of jobs that are to go, each with the instant at which it is taken; they have the ids of the
     snapshot. What is written changes what the next pass sees: who was accepted, say, clears its way then. ``windows``
-    are reservations that move inside their windows, and what refused ones are offered.
+    are reservations that move inside their windows, and what refused ones are offered. ``promised`` is what became of
+    promises of a slice, if there are any.
     """
 
     kept: Kept
@@ -93,6 +99,7 @@ class Decisions:
     grown: tuple[JobStart, ...] = ()
     reclaimed: tuple[tuple[int, float], ...] = ()
     windows: WindowAnswers = NO_ANSWERS
+    promised: Promised | None = None
 
 
 def decide(
@@ -109,11 +116,14 @@ def decide(
     refused: frozenset[int] = frozenset()
     while True:
         snapshot, windows = within_windows(promises.snapshot, matchers, refused)
+        promising = None if snapshot.promising is None else snapshot.promising.kept(snapshot, matchers)
+        snapshot = snapshot if promising is None else promising.snapshot
         foreseen, outcome = _foreseen(snapshot, memory, orders, matchers)
         if not (unplaced := windows.unplaced(foreseen)):
             break
         refused |= unplaced
     foreseen, kept = windows.named(foreseen), replace(promises, snapshot=snapshot)
+    promised = None if promising is None else promising.answered(foreseen)
     made = once_awake(foreseen, snapshot)
     due = due_reservations(snapshot, foreseen.kill)
     walltimes = WalltimeAnswers()
@@ -128,9 +138,10 @@ def decide(
         kept,
         made,
         starts,
-        (*kept.amended.accepted, *sorted_out.accepted),
+        (*kept.amended.accepted, *sorted_out.accepted, *(promised.accepted if promised is not None else ())),
         (
             *(Refusal(job, REFUSED, _refused(reason)) for job, reason in kept.amended.refused),
+            *_without_promise(promised),
             *sorted_out.refused,
             *(Refusal(job, GIVEN_UP, reason) for job, reason in due.expired),
             *sorted_out.lapsed,
@@ -151,6 +162,7 @@ def decide(
         grown,
         _reclaimed(snapshot, victims),
         windows,
+        promised,
     )
 
 
@@ -176,6 +188,13 @@ def keep_promises(snapshot: Snapshot) -> Kept:
     snapshot, moves = whole_again(snapshot)
     snapshot, answers = amended(snapshot)
     return Kept(snapshot, moves, resumptions, answers)
+
+
+def _without_promise(promised: Promised | None) -> tuple[Refusal, ...]:
+    """Return the jobs that ask a slice for a promise and get none."""
+    if promised is None:
+        return ()
+    return tuple(Refusal(job, NOT_PROMISED, reason, offer) for job, (reason, offer) in promised.refused.items())
 
 
 def _victims(made: Plan, due: Due, resumptions: tuple[Resumption, ...]) -> tuple[int, ...]:

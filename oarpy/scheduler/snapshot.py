@@ -30,6 +30,7 @@ from oarpy.scheduler.windows.reservation_windows import Windows
 
 if TYPE_CHECKING:
     from oarpy.scheduler.placing import PlacingStep
+    from oarpy.scheduler.promising import PromisingStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,8 +401,9 @@ class Snapshot:
     What follows ``show_instant`` is for decisions that are no placements. ``asleep`` are resources that count as Alive
     because their nodes can be woken. ``power`` tells what was asked of nodes that are not up, ``rested`` which ones may
     sleep and have been idle for long enough. ``step`` is who places the jobs that wait, None where the
-    planner does alone; ``windows`` is None where no reservation has a window or waits for its answer. Jobs get reasons
-    only where that is to be ``explained``: who wants to know nothing but their places saves that time.
+    planner does alone; ``promising`` is who keeps what slices promised, None where nothing is. ``windows`` is None where
+    no reservation has a window or waits for its answer. Jobs get reasons only where that is to be ``explained``: who
+    wants to know nothing but their places saves that time.
     """
 
     now: float
@@ -433,6 +435,7 @@ class Snapshot:
     power: Mapping[str, Power] = field(default_factory=dict)
     rested: frozenset[str] = frozenset()
     step: PlacingStep | None = None
+    promising: PromisingStep | None = None
     explained: bool = True
     exclusive_levels: tuple[str, ...] = ()
     windows: Windows | None = None

@@ -13,6 +13,7 @@ from typing import Any
 from oarpy import configuration as settings
 from oarpy.client.caller import current
 from oarpy.client.rendering import warn
+from oarpy.client.submission.bags import as_bag
 from oarpy.client.submission.directives.reading import read_directives
 from oarpy.client.submission.directives.script import (
     Script,
@@ -54,8 +55,10 @@ class Submitter:
     """The job that ``last`` or ``@NAME`` means."""
 
 
-def draft(options: Options, caller: Submitter, limits: settings.SubmissionSettings) -> tuple[Submission, list[str]]:
-    """Return the submission asked for and the warnings for the user.
+def draft(
+    options: Options, caller: Submitter, limits: settings.SubmissionSettings, most_tasks: int = 10_000
+) -> tuple[Submission, list[str]]:
+    """Return the submission asked for and the warnings for the user; a bag has at most ``most_tasks``.
 
     Raises :class:`UsageError` for whatever is wrong without looking at the cluster.
     """
@@ -89,7 +92,10 @@ def draft(options: Options, caller: Submitter, limits: settings.SubmissionSettin
             **_array(options, limits),
         }
     )
-    submission = _with_reservation(submission, options, caller.now)
+    if "bag" in options.texts:
+        submission = as_bag(submission, options, caller.now, most_tasks)
+    else:
+        submission = _with_reservation(submission, options, caller.now)
     check_values(submission)
     return submission, warnings
 
@@ -196,7 +202,7 @@ def _command(options: Options) -> str:
     types = read_types(options.lists.get("types", ()))
     if command.strip() or types.runs_nothing:
         return command
-    reserves = "reservation" in options.texts or "until" in options.texts
+    reserves = ("reservation" in options.texts or "until" in options.texts) and "bag" not in options.texts
     if types.negotiates or (reserves and "array_parameters" not in options.texts):
         return _UNTIL_THE_END
     raise UsageError("no command", hint="oarsub [OPTIONS] COMMAND; - reads a script from standard input")

@@ -13,6 +13,7 @@ from oarpy.admission.rules.rules import AdmissionTrace, RefusedByRule, Rule
 from oarpy.client.jobs.selection import one_array, one_job, parse_one
 from oarpy.client.session import Session
 from oarpy.client.submission import job_keys
+from oarpy.client.submission.bags import check_bag
 from oarpy.client.submission.directives.translation import Names
 from oarpy.client.submission.draft import Submitter, draft
 from oarpy.client.submission.feasibility import Need, check_consumables, check_names, consumable_names, needed_resources
@@ -32,7 +33,7 @@ from oarpy.store.jobs.scope import JobScope, reached
 from oarpy.store.platform import admission_rules as rule_store
 
 _RESUBMITTABLE = frozenset({JobState.TERMINATED, JobState.ERROR, JobState.FINISHING})
-_NOT_AGAIN = frozenset({"reservation", "array_size", "array_parameters", "dependencies"})
+_NOT_AGAIN = frozenset({"reservation", "array_size", "array_parameters", "bag", "dependencies"})
 """What was asked for and is not asked for again."""
 NO_SERVER = "no server is running: jobs start when 'oarpy server' does"
 """What is said while nobody schedules."""
@@ -126,6 +127,7 @@ class Submitted:
     job_ids: tuple[int, ...]
     is_array: bool
     reservation: datetime | None = None
+    is_bag: bool = False
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     trace: tuple[str, ...] = ()
@@ -199,7 +201,8 @@ def as_submitted(found: Admitted, job_ids: Sequence[int], warnings: Sequence[str
     submission = found.submission
     return Submitted(
         job_ids=tuple(job_ids),
-        is_array=len(job_ids) > 1 or bool(submission.array_parameters),
+        is_array=len(job_ids) > 1 or bool(submission.array_parameters or submission.bag),
+        is_bag=bool(submission.bag),
         reservation=submission.reservation,
         warnings=(*found.warnings, *warnings),
         notes=tuple(found.trace.notes),
@@ -241,7 +244,8 @@ def admit(session: Session, options: Options, arguments: Sequence[str], environm
     """Check what ``options`` ask for, let the rules change it, check again. Raises as :func:`submit`."""
     caller = submitter(session, environment, arguments)
     site = DatabaseSite(session, caller.now)
-    asked, warnings = draft(options, caller, session.configuration.submission)
+    settings = session.configuration
+    asked, warnings = draft(options, caller, settings.submission, settings.scheduler.bag_tasks)
     return admitted(session, site, asked, warnings, *_ruled(session, site, asked))
 
 
@@ -313,6 +317,7 @@ def enabled_rules(session: Session) -> RuleSet:
 def _check(submission: Submission, site: DatabaseSite, session: Session) -> None:
     """Raise for what cannot be stored or carried out here."""
     check_values(submission)
+    check_bag(submission, session.configuration.scheduler)
     _check_against_cluster(submission, site, session)
 
 

@@ -60,7 +60,7 @@ def specification(
         login_shell=settings.login_shell,
         kill_grace=settings.kill_grace,
         allow_root=spec.user == "root",
-        variables=_devices(mine) | _amounts(launch),
+        variables=_devices(mine) | _amounts(launch) | _place_in_bag(launch),
         memory=_memory(launch, node),
         processors=_numbers(mine, "cpuset") if confined else (),
         grid_hosts=() if launch.part_hosts is None else launch.part_hosts or hosts,
@@ -81,6 +81,18 @@ def _devices(resources: Iterable[Mapping[str, object]]) -> dict[str, str]:
 def _amounts(launch: Launch) -> dict[str, str]:
     """Tell a job what it holds of each consumable on every block: ``OAR_AMOUNT_MEMORY`` in bytes."""
     return {f"OAR_AMOUNT_{amount.consumable.upper()}": str(amount.amount) for amount in launch.amounts}
+
+
+def _place_in_bag(launch: Launch) -> dict[str, str]:
+    """Tell a task which one of its bag it is, and of how many."""
+    if launch.bag_tasks is None:
+        return {}
+    spec = launch.spec
+    return {
+        "OAR_BAG_ID": str(spec.array_id),
+        "OAR_BAG_TASK": str(spec.array_index),
+        "OAR_BAG_TASKS": str(launch.bag_tasks),
+    }
 
 
 MEMORY = "memory"

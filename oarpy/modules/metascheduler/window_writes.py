@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oarpy.model.job_types import read_types
 from oarpy.scheduler.decide import Decisions
-from oarpy.scheduler.snapshot import Snapshot
+from oarpy.scheduler.snapshot import Reservation, Snapshot
 from oarpy.scheduler.windows.window_pass import WindowMove
 from oarpy.store.database import Connection
 from oarpy.store.passes import window_moves
@@ -13,7 +13,10 @@ from oarpy.store.passes import window_moves
 def move(connection: Connection, decided: Decisions, security_time: float) -> None:
     """Let accepted reservations go where they are now, before anybody gets what they leave."""
     snapshot = decided.kept.snapshot
-    window_moves.move(connection, [_row(one, snapshot) for one in decided.windows.moves], security_time)
+    rows = [_row(one, snapshot) for one in decided.windows.moves]
+    if decided.promised is not None:
+        rows += map(_quiet_row, decided.promised.moves)
+    window_moves.move(connection, rows, security_time)
 
 
 def write(connection: Connection, decided: Decisions, offer_time: float) -> None:
@@ -30,6 +33,12 @@ def write(connection: Connection, decided: Decisions, offer_time: float) -> None
         (job, one.start, one.end, one.phi) for job, some in answers.offers.items() if job in refused for one in some
     ]
     window_moves.offer(connection, offers, offer_time)
+
+
+def _quiet_row(reservation: Reservation) -> window_moves.MoveRow:
+    """Return a move that its user is not told: what a slice promised is as good as before."""
+    alone = read_types(reservation.job.types).alone
+    return window_moves.MoveRow(reservation.job.id, reservation.start, reservation.resources, alone, "")
 
 
 def _row(one: WindowMove, snapshot: Snapshot) -> window_moves.MoveRow:

@@ -39,7 +39,7 @@ class Launch:
 
     ``submission`` is the id of its submission, with what changes whenever the row of that does. ``held`` are the
     properties of its resources. ``part_hosts`` is None unless it is the part of a broker: then the hosts of all
-    components, as far as it was told.
+    components, as far as it was told. ``bag_tasks`` is how many tasks its bag has, None unless it is one of a bag.
     """
 
     spec: JobSpec
@@ -52,6 +52,7 @@ class Launch:
     amounts: tuple[HeldAmount, ...]
     public_key: str
     part_hosts: tuple[str, ...] | None
+    bag_tasks: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,7 @@ _LAUNCHES = f"""
            coalesce(k.private_key, '') AS private_key,
            j.state, j.types, ARRAY[j.submission_id, coalesce(s.xmin::text::bigint, 0)] AS submission, j.incarnation,
            j.kind, coalesce(k.public_key, '') AS public_key,
+           CASE WHEN 'bag' = ANY(j.types) THEN (SELECT b.tasks FROM bags b WHERE b.bag_id = j.array_id) END AS bag_tasks,
            coalesce((SELECT jsonb_agg(to_jsonb(r) ORDER BY a.extension_id NULLS FIRST, r.network_address, r.resource_id)
                      FROM assigned_resources a JOIN resources r USING (resource_id)
                      WHERE a.job_id = j.job_id AND {_HAS}), '[]') AS held,

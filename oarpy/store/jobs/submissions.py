@@ -15,7 +15,7 @@ from oarpy.model.dependency import Dependency
 from oarpy.model.request import ResourceRequest
 from oarpy.model.submission import COLUMNS, COPIED_COLUMNS, FIELDS, Submission
 from oarpy.store.database import Connection
-from oarpy.store.jobs import windows
+from oarpy.store.jobs import bags, windows
 from oarpy.store.jobs.scope import JobScope, reached
 from oarpy.store.past.moving import recall
 from oarpy.store.past.reading import first_found, is_in_past
@@ -410,6 +410,7 @@ def insert_all(connection: Connection, new: Sequence[NewSubmission]) -> list[lis
             for job in ids
         ],
     )
+    bags.insert(connection, [(ids[0], each) for ids, each in zip(jobs, submissions, strict=True) if each.bag])
     return jobs
 
 

@@ -104,7 +104,8 @@ _START = """
 
 _RESERVE_MOVE = """
     UPDATE jobs j SET state = 'toAckReservation'
-    WHERE j.job_id = ANY(%s) AND j.state = 'Waiting' AND j.reservation_state = 'toSchedule'
+    WHERE j.job_id = ANY(%s) AND j.state = 'Waiting'
+      AND (j.reservation_state = 'toSchedule' OR (j.reservation_state IS NULL AND 'bag' = ANY(j.types)))
     RETURNING j.job_id
 """
 _RESERVE_ACCEPT = """

@@ -23,11 +23,11 @@ from oarpy.model.states import (
     NegotiationState,
     ResourceState,
 )
-from oarpy.store.schema import assignments, jobs, journal, negotiation, platform, requests, rules, submissions, windows
+from oarpy.store.schema import assignments, bags, jobs, journal, negotiation, platform, requests, rules, submissions, windows
 from oarpy.store.schema.grid import broker, door
 
 # what a table refers to is in the same module, or in one before it
-_AREAS = (platform, rules, submissions, jobs, assignments, requests, windows, negotiation, door, broker, journal)
+_AREAS = (platform, rules, submissions, jobs, assignments, requests, windows, bags, negotiation, door, broker, journal)
 TABLES = tuple(dict.fromkeys(thing for area in _AREAS for thing in vars(area).values() if isinstance(thing, Table)))
 """In an order in which they can be created."""
 

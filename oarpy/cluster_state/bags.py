@@ -1,0 +1,99 @@
+"""Bags as a part of the state of the cluster, and what a pass writes of their promises."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from math import inf
+
+from oarpy.cluster_state.state_part import StatePart
+from oarpy.cluster_state.window_line import has_other_room
+from oarpy.configuration import Configuration
+from oarpy.model.reasons import local_instant, sentence
+from oarpy.scheduler.bags.bag_pass import Bag, BagAnswers, BagStep
+from oarpy.scheduler.decide import Decisions
+from oarpy.scheduler.snapshot import Snapshot
+from oarpy.store.database import Connection
+from oarpy.store.passes import bag_promises
+from oarpy.store.passes.bag_promises import BagChange, LiveBagRow
+
+WORTH_TELLING = 60
+"""Seconds by which a promise improves at least."""
+_SAME = 1
+"""Seconds by which two instants may differ that mean the same."""
+
+_EARLIER = "resources are free earlier than was expected"
+_LATER = "its tasks get their resources later than was expected"
+_LOST = "resources of its tasks were lost, or were not free in time"
+
+
+class Bags(StatePart):
+    """The bags of the cluster."""
+
+    THERE = bag_promises.ANY_THERE
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._share = configuration.scheduler.promised_share
+        self._rows: list[LiveBagRow] = []
+        self._last: Snapshot | None = None
+
+    def read(self, connection: Connection, *, any_there: bool) -> None:
+        """Read the bags that are not over."""
+        self._rows = bag_promises.live(connection) if any_there else []
+
+    def promising(self, snapshot: Snapshot) -> BagStep | None:
+        """Return the step for the bags, if there are any."""
+        if not self._rows:
+            return None
+        bags = [
+            Bag(
+                row.bag,
+                frozenset(row.tasks),
+                row.deadline,
+                row.strict,
+                row.promise,
+                -inf if row.last_end is None else row.last_end,
+            )
+            for row in self._rows
+        ]
+        return BagStep(bags, self._share, self._last is None or has_other_room(self._last, snapshot))
+
+    def write(self, connection: Connection, decided: Decisions, snapshot: Snapshot, gone: Collection[int]) -> None:
+        """Write what was promised, and how promises changed; let bags be over that have no task left."""
+        if not self._rows:
+            return
+        if isinstance(decided.promised, BagAnswers):
+            answers = decided.promised
+            found = (_change(row, answers) for row in self._rows)
+            bag_promises.change(connection, [one for one in found if one is not None])
+        bag_promises.end(connection)
+
+    def committed(self, decided: Decisions, snapshot: Snapshot) -> None:
+        """Note who holds resources, to see next time who left earlier than was expected."""
+        self._last = decided.kept.snapshot if self._rows else None
+
+
+def _change(row: LiveBagRow, answers: BagAnswers) -> BagChange | None:
+    """Return what became of a bag, None if nothing did."""
+    if not row.tasks:
+        return None
+    if refused := next((answers.refused[task] for task in row.tasks if task in answers.refused), None):
+        reason = sentence(refused[0], local_instant)
+        return BagChange(row.bag, "REFUSED", refused[1], None, reason, reason)
+    expected = answers.expected[row.bag]
+    if row.promise is None:
+        promise = answers.promises.get(row.bag)
+        if promise is None:
+            return None
+        return BagChange(
+            row.bag, "PROMISED", promise, expected, "it was submitted", f"it is done by {local_instant(promise)}"
+        )
+    if expected >= row.promise + _SAME:
+        text = f"it is done by {local_instant(expected)}, not by {local_instant(row.promise)}: {_LOST}"
+        return BagChange(row.bag, "BROKEN", expected, expected, _LOST, text)
+    if row.deadline is None and expected <= row.promise - WORTH_TELLING:
+        text = f"it is done by {local_instant(expected)}, not by {local_instant(row.promise)}: {_EARLIER}"
+        return BagChange(row.bag, "IMPROVED", expected, expected, _EARLIER, text)
+    before = row.promise if row.expected is None else row.expected
+    if abs(expected - before) < _SAME:
+        return None
+    return BagChange(row.bag, "EXPECTED", row.promise, expected, _EARLIER if expected < before else _LATER, "")

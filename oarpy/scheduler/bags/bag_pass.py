@@ -1,0 +1,312 @@
+"""The step of a pass for bags: promised tasks are kept and come forward, new bags get their promise.
+
+A promised task is an accepted reservation. Its bag has a *promise*, the instant by which all its tasks are over.
+
+1. Where resources became free, or were lost, other than was expected, the tasks of each bag are placed anew, the bag
+   that is promised first comes first, beside all that others hold. The tasks of a bag are equal, so that the k-th of
+   them starts no later than the k-th did before; else all stay where they are, unless one of them cannot start there.
+2. New bags, in the order of submission, are placed beside all that is promised and planned. One with a deadline that
+   cannot be met so is placed beside what is promised alone: jobs that wait without a promise give way.
+3. A deadline that cannot be met then is refused if it is strict; else the bag gets the nearest end.
+
+Tasks are placed one after the other, each at the earliest place that is left. All of them together, running ones too,
+hold at most a share of the resources.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+
+from msgspec import structs
+
+from oarpy.model.job_types import BAG
+from oarpy.model.reasons import ACCEPTED, Reason, Why
+from oarpy.scheduler.gantt.demands import CompiledAlternative, CompiledRequests, Demand
+from oarpy.scheduler.gantt.gantt import Claim, Gantt
+from oarpy.scheduler.gantt.search import Found, Search
+from oarpy.scheduler.job_roles import roles_of
+from oarpy.scheduler.plan import Placement, Plan
+from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.rules.reservations import is_broken, promised
+from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Reservation, Snapshot, WaitingJob
+from oarpy.scheduler.verdicts import Verdict
+
+_LEVEL = "bags"
+"""The level of the quota that is the share of promises: no rule of the site has it."""
+_AT_ONCE = frozenset({Verdict.STARTS, Verdict.RESERVED})
+
+
+@dataclass(frozen=True, slots=True)
+class Bag:
+    """A bag that is not over; instants on the axis of the snapshot.
+
+    ``tasks`` are its jobs that are not over, ``ended`` is the latest end of the others. Without a ``promise`` it waits
+    for its answer; the promise is that of an end with the security time behind it, so that a task may be launched and
+    ended in some time.
+    """
+
+    id: int
+    tasks: frozenset[int]
+    deadline: float | None = None
+    strict: bool = False
+    promise: float | None = None
+    ended: float = -inf
+
+
+@dataclass(frozen=True, slots=True)
+class BagAnswers:
+    """What a pass decides about bags.
+
+    ``expected`` is the end of each promised bag as planned now, ``promises`` are those made now, by bag.
+    """
+
+    moves: tuple[Reservation, ...] = ()
+    expected: Mapping[int, float] = field(default_factory=dict)
+    promises: Mapping[int, float] = field(default_factory=dict)
+    accepted: tuple[Placement, ...] = ()
+    refused: Mapping[int, tuple[Reason, float | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BagStep:
+    """The bags of a snapshot, and the rules of the site.
+
+    ``share`` is how many percent of the resources tasks may hold. ``replan`` tells that resources are free, or gone,
+    other than was expected when the tasks were placed.
+    """
+
+    bags: Sequence[Bag]
+    share: float = 100
+    replan: bool = True
+
+    def kept(self, snapshot: Snapshot, matchers: Matchers | None) -> KeptBags:
+        """Let promised tasks come forward, and take the tasks of new bags out of those that wait."""
+        new = frozenset(job for bag in self.bags if bag.promise is None for job in bag.tasks)
+        asking = tuple(job for job in snapshot.waiting if job.id in new)
+        if asking:
+            snapshot = replace(snapshot, waiting=tuple(job for job in snapshot.waiting if job.id not in new))
+        room = _Room(snapshot, matchers or Matchers(snapshot.platform), self.share, asking)
+        moves: list[Reservation] = []
+        by_job = {one.job.id: one for one in snapshot.reservations}
+        kept = sorted((bag for bag in self.bags if bag.promise is not None), key=lambda bag: (bag.promise, bag.id))
+        for bag in kept:
+            tasks = [one for job in sorted(bag.tasks) if (one := by_job.get(job)) is not None and not one.job.held]
+            if tasks and (self.replan or any(room.cannot_start(one) for one in tasks)):
+                moves += room.come_forward(tasks)
+        changed = _with_moves(snapshot, moves)
+        return KeptBags(self.bags, changed, asking, tuple(moves), room)
+
+
+class KeptBags:
+    """Promised bags in their places, and the tasks of new ones."""
+
+    def __init__(
+        self,
+        bags: Sequence[Bag],
+        snapshot: Snapshot,
+        asking: Sequence[WaitingJob],
+        moves: Sequence[Reservation],
+        room: _Room,
+    ) -> None:
+        self.snapshot = snapshot
+        self._bags, self._moves, self._room = bags, tuple(moves), room
+        self._asking = {job.id: job for job in asking}
+
+    def answered(self, plan: Plan) -> BagAnswers:
+        """Answer the new bags beside a plan; those without a deadline wait for one of all jobs."""
+        expected, security = self._expected(), self.snapshot.security_time
+        promises: dict[int, float] = {}
+        accepted: list[Placement] = []
+        refused: dict[int, tuple[Reason, float | None]] = {}
+        starting = replace(plan, placements=tuple(one for one in plan.placements if one.verdict in _AT_ONCE))
+        for bag in sorted((bag for bag in self._bags if bag.promise is None), key=lambda bag: bag.id):
+            tasks = [self._asking[job] for job in sorted(bag.tasks) if job in self._asking]
+            if not tasks and expected[bag.id] > -inf:  # somebody took its promise away
+                promises[bag.id] = expected[bag.id]
+            if not tasks or any(task.held for task in tasks) or (plan.unseen and bag.deadline is None):
+                continue
+            latest = inf if bag.deadline is None else bag.deadline - security
+            claims = [] if plan.unseen else self._room.places(tasks, plan)
+            if not claims or claims[-1].end > latest:
+                claims = self._room.places(tasks, starting)
+            end = claims[-1].end + security if claims else None
+            if end is None or bag.deadline is None or end <= bag.deadline or not bag.strict:
+                reason = Reason(Why.BAG_WITHOUT_PLACE, count=len(tasks))
+            else:
+                reason = Reason(Why.BAG_TOO_LATE, at=end, end_by=bag.deadline)
+                claims = []
+            if end is None or not claims:
+                refused |= {task.id: (reason, end) for task in tasks}
+                continue
+            self._room.enter(tasks, claims)
+            accepted += map(self._accepted, tasks, claims)
+            expected[bag.id] = end
+            promises[bag.id] = end if bag.deadline is None else max(end, bag.deadline)
+        return BagAnswers(self._moves, expected, promises, tuple(accepted), refused)
+
+    def _accepted(self, task: WaitingJob, claim: Claim) -> Placement:
+        platform = self.snapshot.platform
+        return Placement(task.id, Verdict.RESERVED, ACCEPTED, platform, 0, claim.start, claim.end, claim.bits)
+
+    def _expected(self) -> dict[int, float]:
+        """Return when each bag will be over: by what runs, and what is planned."""
+        ends = {job.id: job.end for job in self.snapshot.holding}
+        ends |= {one.job.id: one.end for one in self.snapshot.reservations}
+        security = self.snapshot.security_time
+        return {
+            bag.id: max((bag.ended, *(ends[job] + security for job in bag.tasks if job in ends)))
+            for bag in self._bags
+        }
+
+
+class _Room:
+    """What is free for tasks beside all that others hold."""
+
+    def __init__(self, snapshot: Snapshot, matchers: Matchers, share: float, asking: Sequence[WaitingJob]) -> None:
+        most = int(snapshot.platform.default_type.bit_count() * share / 100)
+        quota = QuotaRule(type=BAG, resources=most, level=_LEVEL)
+        self._snapshot = replace(snapshot, quotas=(*snapshot.quotas, quota))
+        self._jobs = (*snapshot.waiting, *asking, *(one.job for one in snapshot.reservations))
+        self._options = CompiledRequests(snapshot, matchers)
+        self._search = Search(snapshot.security_time)
+        self._holding = {job.id: job for job in map(self._leaving, snapshot.holding)}
+        self._planned: dict[int, tuple[Plan, Gantt]] = {}
+        self._entered: list[tuple[WaitingJob, Claim]] = []
+
+    def cannot_start(self, task: Reservation) -> bool:
+        """Tell whether a promised task cannot start where it is: its date is past, or its resources are lost."""
+        return task.start < self._snapshot.now or is_broken(task, self._snapshot)
+
+    def come_forward(self, tasks: Sequence[Reservation]) -> list[Reservation]:
+        """Return the tasks of a bag that go elsewhere; from now on they are held there."""
+        tasks = sorted(tasks, key=lambda task: (task.start, task.job.id))
+        gone = {task.job.id for task in tasks}
+        gantt = self._gantt(job for job in self._holding.values() if job.id not in gone)
+        option = self._option(tasks[0].job)
+        bits_of = self._snapshot.platform.bits_of
+        slots = [
+            Claim(task.start, option.walltime, bits_of(task.resources), option.consumes, option.levels)
+            for task in tasks
+        ]
+        claims = self._place(gantt, [task.job for task in tasks], option, slots)
+        later = any(claim.start > slot.start for claim, slot in zip(claims, slots, strict=False))
+        if not claims or (later and not any(map(self.cannot_start, tasks))):
+            return []
+        moves = [_moved(task, claim, self._snapshot) for task, claim in _changed(tasks, slots, claims)]
+        for task in moves:
+            if (held := promised(task, self._snapshot.now)) is not None:
+                self._holding[task.job.id] = held
+        return moves
+
+    def places(self, tasks: Sequence[WaitingJob], plan: Plan) -> list[Claim]:
+        """Return places for the tasks of a new bag beside what is held and planned; none if one has none."""
+        return self._place(self._beside(plan).copy(), tasks, self._option(tasks[0]), ())
+
+    def enter(self, tasks: Sequence[WaitingJob], claims: Sequence[Claim]) -> None:
+        """Let the tasks of a new bag hold their places."""
+        self._entered += zip(tasks, claims, strict=True)
+        for _, gantt in self._planned.values():
+            for task, claim in zip(tasks, claims, strict=True):
+                gantt.enter(task, claim, everywhere=True)
+
+    def _beside(self, plan: Plan) -> Gantt:
+        """Return what holds already, with the jobs of a plan and the new bags so far."""
+        if id(plan) not in self._planned:
+            gantt = self._gantt(self._holding.values())
+            jobs = {job.id: job for job in self._snapshot.asking if not job.besteffort}
+            for one in plan.placements:
+                if one.start is not None and one.end is not None and one.alternative is not None and one.job in jobs:
+                    way = jobs[one.job].alternatives[one.alternative]
+                    claim = Claim(one.start, one.end - one.start, one.bits, way.consumes, way.levels)
+                    gantt.enter(jobs[one.job], claim)
+            for task, claim in self._entered:
+                gantt.enter(task, claim, everywhere=True)
+            self._planned[id(plan)] = plan, gantt
+        return self._planned[id(plan)][1]
+
+    def _gantt(self, others: Iterable[HoldingJob]) -> Gantt:
+        gantt = Gantt(replace(self._snapshot, waiting=self._jobs))
+        gantt.hold(others)
+        return gantt
+
+    def _place(
+        self, gantt: Gantt, tasks: Sequence[WaitingJob], option: CompiledAlternative, slots: Sequence[Claim]
+    ) -> list[Claim]:
+        """Enter equal tasks into ``gantt``, one after the other, and return their places; none if one has none.
+
+        They get the ``slots`` of the bag, sorted by their starts, where these begin as early as any place.
+        """
+        limits, roles, left = gantt.limits(tasks[0], roles_of(tasks[0])), roles_of(tasks[0]), deque(slots)
+        ready, claims = self._snapshot.now, list[Claim]()
+        for task in tasks:
+            demand = Demand(task, roles, (option,), limits)
+            found = self._search.earliest(gantt, demand, ready).found
+            if found is None:
+                return []
+            claim = found.claim
+            while left and left[0].start <= claim.start:
+                slot = left.popleft()
+                if slot.start == claim.start and self._search.put_off(gantt, demand, Found(option, slot), slot.start):
+                    claim = slot
+                    break
+            gantt.enter(task, claim)
+            claims.append(claim)
+            ready = claim.start
+        return claims
+
+    def _option(self, task: WaitingJob) -> CompiledAlternative:
+        """Return what a task asks for, on resources that are there if these can ever serve it."""
+        alive = self._options.alive(task)[0]
+        return alive if alive.matcher.match(alive.matcher.usable) else self._options.reservable(task)[0]
+
+    def _leaving(self, job: HoldingJob) -> HoldingJob:
+        """Return a job as it bounds tasks: a best-effort one goes in time, as it does for reservations."""
+        if not job.besteffort or job.start > self._snapshot.now:
+            return job
+        snapshot = self._snapshot
+        lead = max(snapshot.rules.besteffort_kill_before_reservation, snapshot.security_time) + job.checkpoint
+        gone = max(snapshot.now + lead, job.start + snapshot.besteffort_minimum_life)
+        return structs.replace(job, walltime=min(job.walltime, gone - job.start))
+
+
+def _changed(
+    tasks: Sequence[Reservation], slots: Sequence[Claim], claims: Sequence[Claim]
+) -> list[tuple[Reservation, Claim]]:
+    """Return the tasks that go elsewhere, with their places: as few as can be, since all are equal."""
+    places = Counter((claim.start, claim.bits) for claim in claims)
+    going = []
+    for task, slot in zip(tasks, slots, strict=True):
+        if places[slot.start, slot.bits]:
+            places[slot.start, slot.bits] -= 1
+        else:
+            going.append(task)
+    free = []
+    for claim in claims:
+        if places[claim.start, claim.bits]:
+            places[claim.start, claim.bits] -= 1
+            free.append(claim)
+    return list(zip(going, free, strict=True))
+
+
+def _moved(task: Reservation, claim: Claim, snapshot: Snapshot) -> Reservation:
+    """Return a promised task at another place."""
+    resources = tuple(snapshot.platform.ids_of(claim.bits))
+    return replace(
+        task, start=claim.start, resources=resources, job=structs.replace(task.job, reservation=claim.start)
+    )
+
+
+def _with_moves(snapshot: Snapshot, moves: Iterable[Reservation]) -> Snapshot:
+    """Return a snapshot in which these tasks hold what they have now."""
+    by_job = {task.job.id: task for task in moves}
+    if not by_job:
+        return snapshot
+    holding = []
+    for job in snapshot.holding:
+        again = promised(by_job[job.id], snapshot.now) if job.id in by_job else None
+        holding.append(again or job)
+    reservations = tuple(by_job.get(one.job.id, one) for one in snapshot.reservations)
+    return replace(snapshot, holding=tuple(holding), reservations=reservations)

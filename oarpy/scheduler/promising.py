@@ -1,0 +1,50 @@
+"""The step of a pass that keeps what was promised to jobs beside reservations, and answers those that ask for it.
+
+A slice that promises something gives the snapshot a value that does it. First, before other jobs are placed, what was
+promised is kept, and may come forward. Then, beside all that is planned, new promises are made. Who is accepted is an
+accepted reservation from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from oarpy.model.reasons import Reason
+from oarpy.scheduler.plan import Placement, Plan
+from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.snapshot import Reservation, Snapshot
+
+
+class Promised(Protocol):
+    """What became of promises in a pass."""
+
+    @property
+    def moves(self) -> Sequence[Reservation]:
+        """Return the accepted reservations that go to another start, or to other resources."""
+
+    @property
+    def accepted(self) -> Sequence[Placement]:
+        """Return the places of jobs that are accepted."""
+
+    @property
+    def refused(self) -> Mapping[int, tuple[Reason, float | None]]:
+        """Return, by job, why it is refused, and when it could be had."""
+
+
+class KeptPromises(Protocol):
+    """What was promised, kept: the pass goes on with the snapshot in which that is so."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Return the snapshot without jobs that are answered here."""
+
+    def answered(self, plan: Plan) -> Promised:
+        """Answer the jobs that ask for a promise, beside the jobs of ``plan``."""
+
+
+class PromisingStep(Protocol):
+    """Who keeps and makes the promises of a snapshot."""
+
+    def kept(self, snapshot: Snapshot, matchers: Matchers | None) -> KeptPromises:
+        """Keep what was promised."""

@@ -1,0 +1,119 @@
+"""Bags of tasks as their users submit and see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from oarpy.model.submission import Submission
+from oarpy.store.database import Connection
+from oarpy.store.rows import read
+
+_INSERT = """
+    INSERT INTO bags (bag_id, user_name, tasks, deadline, strict)
+    SELECT * FROM unnest(%s::bigint[], %s::text[], %s::int[], %s::timestamptz[], %s::boolean[])
+"""
+
+_ANSWER = """
+    SELECT extract(epoch FROM c.promise)::float8 AS promise, extract(epoch FROM b.deadline)::float8 AS deadline,
+           CASE c.kind WHEN 'REFUSED' THEN c.cause ELSE '' END AS reason
+    FROM bags b JOIN bag_changes c USING (bag_id)
+    WHERE bag_id = %s AND c.kind IN ('PROMISED', 'REFUSED') ORDER BY change_id LIMIT 1
+"""
+
+_BAG = """
+    SELECT bag_id AS bag, user_name AS user, tasks, strict,
+           extract(epoch FROM deadline)::float8 AS deadline, extract(epoch FROM submitted_at)::float8 AS submitted,
+           extract(epoch FROM promise)::float8 AS promise, extract(epoch FROM expected)::float8 AS expected,
+           extract(epoch FROM ended)::float8 AS ended
+    FROM bags WHERE bag_id = %s
+"""
+_CHANGES = """
+    SELECT extract(epoch FROM at)::float8 AS at, kind, extract(epoch FROM promise)::float8 AS promise,
+           extract(epoch FROM expected)::float8 AS expected, cause
+    FROM bag_changes WHERE bag_id = %s ORDER BY change_id
+"""
+# A task that was run again has several jobs: the last one says how it stands.
+_STATES = """
+    SELECT state, exit_status IS DISTINCT FROM 0 AND state = 'Terminated' AS failed, count(*) AS tasks
+    FROM (SELECT DISTINCT ON (array_index) state, exit_status
+          FROM oar_all.jobs WHERE array_id = %s ORDER BY array_index, job_id DESC) AS last
+    GROUP BY 1, 2 ORDER BY 1, 2
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class BagAnswerRow:
+    """The first answer to a bag; ``reason`` says why it was refused. Instants in epoch seconds."""
+
+    promise: float | None
+    deadline: float | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BagRow:
+    """A bag; instants in epoch seconds."""
+
+    bag: int
+    user: str
+    tasks: int
+    strict: bool
+    deadline: float | None
+    submitted: float
+    promise: float | None
+    expected: float | None
+    ended: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class BagChangeRow:
+    """A change of what is promised or expected of a bag, and its cause."""
+
+    at: float
+    kind: str
+    promise: float | None
+    expected: float | None
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateRow:
+    """How many tasks are in a state; those that ``failed`` ended with another status than 0."""
+
+    state: str
+    failed: bool
+    tasks: int
+
+
+def insert(connection: Connection, new: Sequence[tuple[int, Submission]]) -> None:
+    """Store new bags, by the first job of each."""
+    if new:
+        rows = [(bag, one.user, one.bag, one.until, one.strict) for bag, one in new]
+        connection.execute(_INSERT, [list(column) for column in zip(*rows, strict=True)])
+
+
+def answer(connection: Connection, bag: int) -> BagAnswerRow | None:
+    """Return the answer to a bag, None while there is none."""
+    found = read(connection, _ANSWER, BagAnswerRow, [bag])
+    return found[0] if found else None
+
+
+def bag(connection: Connection, number: int) -> BagRow | None:
+    """Return a bag, None if there is none."""
+    found = read(connection, _BAG, BagRow, [number])
+    return found[0] if found else None
+
+
+def changes(connection: Connection, number: int) -> list[BagChangeRow]:
+    """Return what became of the promise of a bag, the oldest first."""
+    return read(connection, _CHANGES, BagChangeRow, [number])
+
+
+def states(connection: Connection, number: int) -> Mapping[str, int]:
+    """Return how many tasks of a bag are in each state; those that failed are ``Failed``."""
+    found: dict[str, int] = {}
+    for row in read(connection, _STATES, StateRow, [number]):
+        state = "Failed" if row.failed or row.state == "Error" else row.state
+        found[state] = found.get(state, 0) + row.tasks
+    return found

@@ -1,0 +1,99 @@
+"""What a pass reads and writes of bags: who waits for a promise, what is promised, and every change of that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oarpy.store.database import Connection
+from oarpy.store.rows import read
+
+ANY_THERE = "EXISTS (SELECT FROM bags WHERE ended IS NULL)"
+
+_LIVE = """
+    SELECT b.bag_id AS bag, extract(epoch FROM b.deadline)::float8 AS deadline, b.strict,
+           extract(epoch FROM b.promise)::float8 AS promise, extract(epoch FROM b.expected)::float8 AS expected,
+           coalesce(array_agg(j.job_id) FILTER (WHERE is_live(j.state)), '{}') AS tasks,
+           extract(epoch FROM max(j.ended_at))::float8 AS last_end
+    FROM bags b LEFT JOIN jobs j ON j.array_id = b.bag_id
+    WHERE b.ended IS NULL
+    GROUP BY b.bag_id
+"""
+
+# The events of a bag are those of its first job, as long as that is here.
+_CHANGE = """
+    WITH news AS (
+        SELECT bag_id, kind, to_timestamp(promise) AS promise, to_timestamp(expected) AS expected, cause, description
+        FROM unnest(%s::bigint[], %s::text[], %s::float8[], %s::float8[], %s::text[], %s::text[])
+            AS n(bag_id, kind, promise, expected, cause, description)
+    ), noted AS (
+        UPDATE bags b SET promise = n.promise, expected = n.expected FROM news n
+        WHERE b.bag_id = n.bag_id AND n.kind <> 'REFUSED'
+          AND (b.promise, b.expected) IS DISTINCT FROM (n.promise, n.expected)
+    ), over AS (
+        UPDATE bags b SET ended = now() FROM news n WHERE b.bag_id = n.bag_id AND n.kind = 'REFUSED'
+    ), told AS (
+        INSERT INTO event_logs (type, job_id, description)
+        SELECT n.kind, n.bag_id, n.description FROM news n
+        WHERE n.kind <> 'EXPECTED' AND EXISTS (SELECT FROM jobs j WHERE j.job_id = n.bag_id)
+    )
+    INSERT INTO bag_changes (bag_id, kind, promise, expected, cause)
+    SELECT bag_id, kind, promise, expected, cause FROM news
+"""
+
+_END = """
+    WITH over AS (
+        UPDATE bags b SET ended = coalesce((SELECT max(j.ended_at) FROM jobs j WHERE j.array_id = b.bag_id), now())
+        WHERE b.ended IS NULL AND NOT EXISTS (
+            SELECT FROM jobs j WHERE j.array_id = b.bag_id AND is_live(j.state))
+        RETURNING b.bag_id, b.promise, b.ended
+    ), told AS (
+        INSERT INTO event_logs (type, job_id, description)
+        SELECT 'END', o.bag_id, 'all tasks of the bag are over' FROM over o
+        WHERE EXISTS (SELECT FROM jobs j WHERE j.job_id = o.bag_id)
+    )
+    INSERT INTO bag_changes (bag_id, kind, promise, expected, cause)
+    SELECT bag_id, 'END', promise, ended, 'all its tasks are over' FROM over
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveBagRow:
+    """A bag that is not over, with its live ``tasks`` and the ``last_end`` of the others; instants in epoch seconds."""
+
+    bag: int
+    deadline: float | None
+    strict: bool
+    promise: float | None
+    expected: float | None
+    tasks: tuple[int, ...]
+    last_end: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class BagChange:
+    """What becomes of the promise of a bag; ``description`` is for its user."""
+
+    bag: int
+    kind: str
+    promise: float | None
+    expected: float | None
+    cause: str
+    description: str
+
+
+def live(connection: Connection) -> list[LiveBagRow]:
+    """Return the bags that are not over."""
+    return read(connection, _LIVE, LiveBagRow)
+
+
+def change(connection: Connection, changes: Sequence[BagChange]) -> None:
+    """Note what became of promises, and tell of it."""
+    if changes:
+        rows = [(one.bag, one.kind, one.promise, one.expected, one.cause, one.description) for one in changes]
+        connection.execute(_CHANGE, [list(column) for column in zip(*rows, strict=True)])
+
+
+def end(connection: Connection) -> None:
+    """Let the bags be over of which no task is left."""
+    connection.execute(_END)

@@ -1,0 +1,41 @@
+"""Bags of tasks: what their users were promised, and every change of it."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, ForeignKey, Identity, Index, Integer, Text, text
+
+from oarpy.store.schema.columns import CLOCK, INSTANT, NOW, column, table
+
+# Refers to no job, so that tasks may move to the past.
+bags = table(
+    "bags",
+    "bags of equal tasks, each an array of jobs of type bag; by when all of them are done is promised",
+    column("bag_id", BigInteger, "number of the bag: that of its first job, which names the array", key=True),
+    column("user_name", Text, "who submitted it", check="user_name <> ''"),
+    column("tasks", Integer, "how many tasks it has", check="tasks > 0"),
+    column("deadline", INSTANT, "by when its user wants it to be done; NULL: as soon as can be", optional=True),
+    column("strict", Boolean, "it is refused if the deadline cannot be met", default=False),
+    column("submitted_at", INSTANT, "when it was submitted", default=NOW),
+    column("promise", INSTANT, "by when all its tasks are done; NULL: it was not answered", optional=True),
+    column("expected", INSTANT, "when all its tasks are done as planned now", optional=True),
+    column("ended", INSTANT, "when its last task ended, or it was refused; NULL: it goes on", optional=True),
+    Index("bags_live", "bag_id", postgresql_where=text("ended IS NULL")),
+)
+
+bag_changes = table(
+    "bag_changes",
+    "what became of the promises of bags, and why",
+    column("change_id", BigInteger, "number of the change", Identity(always=True), key=True),
+    column("bag_id", BigInteger, "the bag", ForeignKey(bags.c.bag_id, ondelete="CASCADE")),
+    column("at", INSTANT, "when", default=CLOCK),
+    column(
+        "kind",
+        Text,
+        "PROMISED, REFUSED; IMPROVED or BROKEN: the promise changed; EXPECTED: the plan alone did; END",
+        check="kind IN ('PROMISED', 'REFUSED', 'IMPROVED', 'BROKEN', 'EXPECTED', 'END')",
+    ),
+    column("promise", INSTANT, "the promise from then on; of a refused one when it could be had", optional=True),
+    column("expected", INSTANT, "the end as planned then", optional=True),
+    column("cause", Text, "why", default=""),
+    Index("bag_changes_bag", "bag_id", "change_id"),
+)
