@@ -22,7 +22,8 @@ def oardel(
         typer.Argument(metavar="JOB_ID...", help="Jobs to delete: ids, 12-20, last, @name, state:S, user:U."),
     ] = None,
     arrays: Annotated[
-        bool, typer.Option("--array", help="The ids are those of arrays: every live job of them.")
+        bool,
+        typer.Option("--array", "--bag", help="The ids are those of arrays, or of bags: every live job of them."),
     ] = False,
     condition: Annotated[
         str | None,

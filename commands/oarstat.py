@@ -111,6 +111,10 @@ def oarstat(
         str | None,
         typer.Option("--failures", metavar="ARRAY", help="Show what failed in this array, by cause and node."),
     ] = None,
+    bag: Annotated[
+        str | None,
+        typer.Option("--bag", metavar="ID", help="Show this bag: its tasks, what was promised, and how that changed."),
+    ] = None,
     efficiency: Annotated[
         bool, typer.Option("--efficiency", help="Show what jobs used of what they held: of named jobs, or by week.")
     ] = False,
@@ -174,6 +178,9 @@ def oarstat(
         return
     if complete is not None:
         _show_words(complete)
+        return
+    if bag is not None:
+        _show_bag(bag, as_json=as_json)
         return
     if failures is not None:
         _show_failures(failures, look(color), as_json=as_json)
@@ -367,6 +374,15 @@ def _show_words(kind: str) -> None:
     if kind in WORD_KINDS:
         with open_session("oarstat") as session:
             write(ids_text(words(session.connection, kind, session.user)))
+
+
+def _show_bag(number: str, *, as_json: bool) -> None:
+    from oarpy.client.jobs.selection import one_array, parse_one
+    from oarpy.client.jobs.views import bag_report
+
+    chosen = parse_one(number)
+    with open_session("oarstat") as session:
+        show(bag_report.report(bag_report.bag_state(session, one_array(session, chosen))), as_json=as_json)
 
 
 def _show_failures(array: str, seen: Look, *, as_json: bool) -> None:

@@ -16,6 +16,7 @@ from oarpy.client.caller import current
 from oarpy.client.rendering import json_text, look, remark, say, warn, write
 from oarpy.client.session import Session, open_session
 from oarpy.client.submission import report, submission
+from oarpy.client.submission.bags import BagAnswer, wait_for_promise
 from oarpy.client.submission.command_line import OarsubCommand, given_options, with_options
 from oarpy.client.submission.options import Options
 from oarpy.client.submission.reservation_answer import ReservationAnswer, wait_for_answers
@@ -74,7 +75,9 @@ def oarsub(
     ] = None,
     answer_timeout: Annotated[
         float,
-        typer.Option("--answer-timeout", min=0, metavar="SECONDS", help="Wait so long for a reservation's answer."),
+        typer.Option(
+            "--answer-timeout", min=0, metavar="SECONDS", help="Wait so long for the answer to a reservation or a bag."
+        ),
     ] = 60,
     dry_run: Annotated[
         bool,
@@ -145,6 +148,7 @@ def oarsub(
     if resubmit is not None and resubmit_failed is not None:
         raise UsageError("--resubmit and --resubmit-failed exclude each other")
     new = {"--batch": batch is not None, "--dry-run": dry_run, "--launcher": launcher is not None}
+    new["--bag"] = "bag" in options.texts
     _check_offer(accept, options, {**new, "--resubmit": again is not None})
     _check_new(new, again=again is not None)
     _check_question(question, dry_run=dry_run)
@@ -234,8 +238,11 @@ def _check_new(given: Mapping[str, bool], *, again: bool) -> None:
     if words and again:
         raise UsageError(f"{words[0]} with --resubmit", hint="give the request instead")
     if len(words) > 1:
-        batch = "--batch" in words
-        hint = "give the options of one line" if batch else "a launcher asks for hosts when the job is there"
+        hint = "a launcher asks for hosts when the job is there"
+        if "--batch" in words:
+            hint = "give the options of one line"
+        if "--bag" in words:
+            hint = "submit it by itself: its answer is waited for, and oardel gives it up"
         raise UsageError(f"{words[0]} with {words[1]}", hint=hint)
 
 
@@ -360,8 +367,9 @@ class Form(Enum):
 
 
 def _show(session: Session, submitted: Submitted, timeout: float, form: Form, *, verbose: bool) -> None:
-    """Print the jobs; for a reservation also its answer, exit status 3 when it is refused."""
+    """Print the jobs; for a reservation or a bag also the answer, exit status 3 when it is refused."""
     answers: list[ReservationAnswer] = []
+    promise: BagAnswer | None = None
     said = write if form is Form.TEXT else _aside
     if form is Form.ID:
         _aside("".join(f"{line}\n" for line in report.remarks(submitted)))
@@ -369,21 +377,24 @@ def _show(session: Session, submitted: Submitted, timeout: float, form: Form, *,
     elif form is Form.TEXT:
         write(report.text(submitted, verbose=verbose, brief=look().terminal))
     sys.stdout.flush()
-    if submitted.reservation is not None:
-        if form is not Form.JSON:
+    if submitted.reservation is not None or submitted.is_bag:
+        if submitted.reservation is not None and form is not Form.JSON:
             said("# Advance reservation request: waiting for validation...\n")
             sys.stdout.flush()
         try:
-            answers = wait_for_answers(session.connection, submitted.job_ids, timeout)
+            if submitted.is_bag:
+                promise = wait_for_promise(session.connection, submitted.array_id, timeout)
+            else:
+                answers = wait_for_answers(session.connection, submitted.job_ids, timeout)
         except Unreachable:
             if form is Form.JSON:
                 write(json_text(report.record(submitted, (), verbose=verbose)))
             raise
     if form is Form.JSON:
-        write(json_text(report.record(submitted, answers, verbose=verbose)))
+        write(json_text(report.record(submitted, answers, verbose=verbose, bag=promise)))
     else:
-        said("".join(map(report.answer_text, answers)))
-    if not all(answer.accepted for answer in answers):
+        said("".join(map(report.answer_text, answers)) + ("" if promise is None else report.promise_text(promise)))
+    if not all(answer.accepted for answer in answers) or (promise is not None and promise.reason):
         raise typer.Exit(AdmissionRefused.exit_status)
 
 

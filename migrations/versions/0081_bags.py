@@ -10,7 +10,7 @@ from alembic import op
 from oarpy.store.schema.statements import make
 
 revision = "0081"
-down_revision = "0081"
+down_revision = "0080"
 
 _INSTANT = """{1} TIMESTAMPTZ{2} CONSTRAINT {0}_{1}_check CHECK (({1} >= TIMESTAMPTZ '1970-01-01 00:00:00+00')
         AND ({1} < TIMESTAMPTZ '3000-01-01 00:00:00+00'))"""

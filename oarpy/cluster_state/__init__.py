@@ -2,7 +2,7 @@
 
 - ``snapshot_reader`` reads a snapshot; ``stored_jobs`` are what rows of jobs say. ``waiting_rows``, ``quota_rules``,
   ``pass_limits``, ``outages``, ``priority_history`` and ``window_line`` read a part of it each.
-  ``state_part`` is what slices add.
+  ``state_part`` is what slices add; ``bags`` is the one for bags of tasks.
 - ``order_plugins`` has the orders that queues may name; ``past_starts`` learns from starts that were foretold.
 - ``array_tails`` says which members of large arrays a pass that decides starts alone leaves out;
 - ``set_aside`` says what becomes of rows and jobs that cannot be read or decided about.

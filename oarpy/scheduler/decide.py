@@ -5,10 +5,10 @@ It takes these steps, and each sees what the ones before have decided:
 1. suspended jobs that are to go on get their resources back (:mod:`~oarpy.scheduler.rules.suspended_jobs`);
 2. accepted reservations that lost resources get others (:mod:`~oarpy.scheduler.rules.reservations`); new ones that are
    to take the place of accepted ones are answered (:mod:`~oarpy.scheduler.rules.amendments`); those with windows may
-   move (:mod:`~oarpy.scheduler.windows.window_pass`), also for new reservations; what slices promised is kept, and comes
-   forward (:mod:`~oarpy.scheduler.promising`);
-3. jobs that wait are placed (:mod:`~oarpy.scheduler.plan`); who is to start on sleeping nodes waits for them; beside all of
-   them, slices make new promises;
+   move (:mod:`~oarpy.scheduler.windows.window_pass`), also for new reservations; what slices promised is kept, and
+   comes forward (:mod:`~oarpy.scheduler.promising`);
+3. jobs that wait are placed (:mod:`~oarpy.scheduler.plan`); who is to start on sleeping nodes waits for them; beside
+   all of them, slices make new promises;
 4. accepted reservations whose date has come start, wait a little, or are given up;
 5. running jobs get more time where that delays nobody (:mod:`~oarpy.scheduler.rules.walltime_changes`);
    extensions, which were placed in step 3 as jobs are, are granted, and revocable ones reclaimed;

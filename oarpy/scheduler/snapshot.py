@@ -401,9 +401,9 @@ class Snapshot:
     What follows ``show_instant`` is for decisions that are no placements. ``asleep`` are resources that count as Alive
     because their nodes can be woken. ``power`` tells what was asked of nodes that are not up, ``rested`` which ones may
     sleep and have been idle for long enough. ``step`` is who places the jobs that wait, None where the
-    planner does alone; ``promising`` is who keeps what slices promised, None where nothing is. ``windows`` is None where
-    no reservation has a window or waits for its answer. Jobs get reasons only where that is to be ``explained``: who
-    wants to know nothing but their places saves that time.
+    planner does alone; ``promising`` is who keeps what slices promised, None where there is nothing. ``windows`` is
+    None where no reservation has a window or waits for its answer. Jobs get reasons only where that is to be
+    ``explained``: who wants to know nothing but their places saves that time.
     """
 
     now: float

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from oarpy.wire.messages import Start
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
@@ -23,9 +24,7 @@ def cluster(connection: Connection) -> SmallCluster:
 def submit(cluster: SmallCluster, tasks: int, until: float | None = None, **values: Any) -> list[int]:
     """Submit a bag of tasks of ten minutes on a core each; it has to be done ``until`` so many minutes from now."""
     deadline = None if until is None else (cluster.now() + timedelta(minutes=until)).replace(microsecond=0)
-    return cluster.submit_array(
-        tasks, "/core=1,walltime=0:10:0", bag=tasks, types=("bag",), until=deadline, **values
-    )
+    return cluster.submit_array(tasks, "/core=1,walltime=0:10:0", bag=tasks, types=("bag",), until=deadline, **values)
 
 
 def minutes(cluster: SmallCluster, instant: datetime) -> float:
@@ -48,3 +47,103 @@ def test_a_bag_is_promised_the_end_of_its_last_task(cluster: SmallCluster) -> No
     assert promise(cluster, tasks[0]) == 30
     assert cluster.states(tasks) == ["Running"] * 4 + ["Waiting"] * 6
     assert cluster.events(tasks[0])[0] == "PROMISED"
+
+
+def test_the_promise_comes_forward_when_tasks_end_early(cluster: SmallCluster) -> None:
+    tasks = submit(cluster, 10)
+    cluster.settle()
+    cluster.delete(*tasks[:4])
+    cluster.settle()
+    assert promise(cluster, tasks[0]) == 20
+    assert kinds(cluster, tasks[0]) == ["PROMISED", "IMPROVED"]
+    assert sorted(cluster.states(tasks[4:])) == ["Running"] * 4 + ["Waiting"] * 2
+    assert "IMPROVED" in cluster.events(tasks[0])
+
+
+def test_a_newcomer_of_higher_priority_makes_no_task_late(cluster: SmallCluster) -> None:
+    tasks = submit(cluster, 10)
+    cluster.settle()
+    cluster.sql("UPDATE queues SET priority = 100 WHERE queue_name = 'admin'")
+    late = cluster.submit("/nodes=2,walltime=1:0:0", queue="admin")
+    cluster.settle()
+    assert promise(cluster, tasks[0]) == 30
+    ((start,),) = cluster.sql("SELECT start_time FROM gantt_predictions WHERE job_id = %s", late)
+    assert minutes(cluster, start) == 30
+
+
+def test_a_bag_without_deadline_is_placed_beside_everything_planned(cluster: SmallCluster) -> None:
+    first, second = (cluster.submit("/nodes=2,walltime=1:0:0") for _ in range(2))
+    cluster.settle()
+    tasks = submit(cluster, 4)
+    cluster.settle()
+    assert promise(cluster, tasks[0]) == 130
+    assert cluster.states([first, second]) == ["Running", "Waiting"]
+
+
+def test_a_deadline_that_can_be_met_is_the_promise_and_others_without_one_give_way(cluster: SmallCluster) -> None:
+    first, second = (cluster.submit("/nodes=2,walltime=1:0:0") for _ in range(2))
+    cluster.settle()
+    tasks = submit(cluster, 4, 80)
+    cluster.settle()
+    assert promise(cluster, tasks[0]) == 80
+    ((expected,),) = cluster.sql("SELECT expected FROM bags")
+    assert minutes(cluster, expected) == 70
+    assert cluster.states([first, second]) == ["Running", "Waiting"]
+
+
+def test_a_deadline_that_cannot_be_met_gets_the_nearest_or_is_refused(cluster: SmallCluster) -> None:
+    tasks = submit(cluster, 10, 25)
+    cluster.settle()
+    assert promise(cluster, tasks[0]) == 30
+    refused = submit(cluster, 4, 25, strict=True)
+    cluster.settle()
+    assert cluster.states(refused) == ["Error"] * 4
+    assert kinds(cluster, refused[0]) == ["REFUSED"]
+    assert "has to be by" in cluster.job(refused[0], "message")
+
+
+def test_a_bag_is_over_with_its_last_task(cluster: SmallCluster) -> None:
+    tasks = submit(cluster, 2)
+    cluster.settle()
+    cluster.delete(*tasks)
+    cluster.settle()
+    assert kinds(cluster, tasks[0])[-1] == "END"
+    assert cluster.sql("SELECT ended = (SELECT max(ended_at) FROM jobs) FROM bags") == [(True,)]
+
+
+def test_tasks_on_lost_nodes_go_elsewhere_and_what_is_broken_is_told(cluster: SmallCluster) -> None:
+    tasks = submit(cluster, 10)
+    cluster.settle()
+    cluster.sql("UPDATE resources SET state = 'Absent' WHERE network_address = 'n2'")
+    cluster.settle()
+    assert promise(cluster, tasks[0]) == 40
+    assert kinds(cluster, tasks[0]) == ["PROMISED", "BROKEN"]
+
+
+def test_a_promise_that_is_changed_by_hand_is_acted_on(cluster: SmallCluster) -> None:
+    tasks = submit(cluster, 10)
+    cluster.settle()
+    cluster.sql("UPDATE bags SET promise = promise - interval '5 minutes'")
+    cluster.settle()
+    assert promise(cluster, tasks[0]) == 30
+    assert kinds(cluster, tasks[0]) == ["PROMISED", "BROKEN"]
+    cluster.sql("UPDATE bags SET promise = NULL")
+    cluster.settle()
+    assert promise(cluster, tasks[0]) == 30
+
+
+def test_promises_hold_no_more_than_their_share(connection: Connection) -> None:
+    cluster = SmallCluster(connection, with_settings(scheduler={"security_time": 0, "promised_share": 50}))
+    cluster.add_nodes("n1", "n2")
+    tasks = submit(cluster, 4)
+    cluster.settle()
+    assert promise(cluster, tasks[0]) == 20
+    assert cluster.states(tasks) == ["Running"] * 2 + ["Waiting"] * 2
+
+
+def test_tasks_know_their_place_in_the_bag(cluster: SmallCluster) -> None:
+    tasks = submit(cluster, 3)
+    cluster.settle()
+    starts = [command for _, command in cluster.nodes.sent if isinstance(command, Start)]
+    (spec,) = (spec for start in starts for spec in start.jobs if spec.job == tasks[1])
+    assert spec.variables == {"OAR_BAG_ID": str(tasks[0]), "OAR_BAG_TASK": "2", "OAR_BAG_TASKS": "3"}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NotRequired, TypedDict
 
-from oarpy.client.rendering import joined_date
+from oarpy.client.rendering import joined_date, local_date
+from oarpy.client.submission.bags import BagAnswer
 from oarpy.client.submission.reservation_answer import ReservationAnswer
 from oarpy.client.submission.submission import Submitted
+from oarpy.model.durations import format_duration
 from oarpy.store.jobs.windows import OfferRow
 
 _MOST_LINES = 20
@@ -36,7 +38,8 @@ class SubmittedDocument(TypedDict):
     """What was submitted.
 
     ``job_id`` is the first job, ``notes`` are those of the rules, ``reservations`` is there when it was one, ``trace``
-    when it was asked for.
+    when it was asked for. A bag has ``promise``, ``deadline`` (epoch seconds) and ``meets``, a refused one the
+    ``reason``, and as ``promise`` when it could be had.
     """
 
     job_id: int
@@ -45,6 +48,10 @@ class SubmittedDocument(TypedDict):
     notes: Sequence[str]
     warnings: Sequence[str]
     reservations: NotRequired[Sequence[AnswerDocument]]
+    promise: NotRequired[int | None]
+    deadline: NotRequired[int | None]
+    meets: NotRequired[bool | None]
+    reason: NotRequired[str]
     trace: NotRequired[Sequence[str]]
 
 
@@ -81,6 +88,19 @@ def answer_text(answer: ReservationAnswer) -> str:
     return refused + offer_lines(answer.offers)
 
 
+def promise_text(answer: BagAnswer) -> str:
+    """Return by when a bag is done, and how that is to its deadline; or why it was refused."""
+    if answer.reason:
+        return f"# Bag not accepted --> KO ({answer.reason})\n"
+    assert answer.promise is not None
+    lines = [f"promised completion : {local_date(answer.promise)}"]
+    if answer.deadline is not None and answer.meets:
+        lines.append("deadline met")
+    elif answer.deadline is not None:
+        lines.append(f"deadline missed by {format_duration(round(answer.promise - answer.deadline))}")
+    return "".join(f"{line}\n" for line in lines)
+
+
 def offer_lines(offers: Iterable[OfferRow]) -> str:
     """Return a line for each start that could be had."""
     return "".join(map(_offer_line, offers))
@@ -107,7 +127,9 @@ def _answer_record(answer: ReservationAnswer) -> AnswerDocument:
     return document
 
 
-def record(submitted: Submitted, answers: Sequence[ReservationAnswer], *, verbose: bool) -> SubmittedDocument:
+def record(
+    submitted: Submitted, answers: Sequence[ReservationAnswer], *, verbose: bool, bag: BagAnswer | None = None
+) -> SubmittedDocument:
     """Return the JSON object of ``oarsub -J``, ``verbose`` with the trace."""
     result: SubmittedDocument = {
         "job_id": submitted.job_ids[0],
@@ -118,6 +140,12 @@ def record(submitted: Submitted, answers: Sequence[ReservationAnswer], *, verbos
     }
     if answers:
         result["reservations"] = [_answer_record(answer) for answer in answers]
+    if bag is not None:
+        result["promise"] = None if bag.promise is None else int(bag.promise)
+        result["deadline"] = None if bag.deadline is None else int(bag.deadline)
+        result["meets"] = bag.meets
+        if bag.reason:
+            result["reason"] = bag.reason
     if verbose:
         result["trace"] = list(submitted.trace)
     return result

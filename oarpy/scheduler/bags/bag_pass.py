@@ -157,8 +157,7 @@ class KeptBags:
         ends |= {one.job.id: one.end for one in self.snapshot.reservations}
         security = self.snapshot.security_time
         return {
-            bag.id: max((bag.ended, *(ends[job] + security for job in bag.tasks if job in ends)))
-            for bag in self._bags
+            bag.id: max((bag.ended, *(ends[job] + security for job in bag.tasks if job in ends))) for bag in self._bags
         }
 
 
@@ -220,7 +219,8 @@ class _Room:
             for one in plan.placements:
                 if one.start is not None and one.end is not None and one.alternative is not None and one.job in jobs:
                     way = jobs[one.job].alternatives[one.alternative]
-                    claim = Claim(one.start, one.end - one.start, one.bits, way.consumes, way.levels)
+                    levels = gantt.blocks.asked(way.groups)
+                    claim = Claim(one.start, one.end - one.start, one.bits, way.consumes, levels)
                     gantt.enter(jobs[one.job], claim)
             for task, claim in self._entered:
                 gantt.enter(task, claim, everywhere=True)
@@ -294,9 +294,7 @@ def _changed(
 def _moved(task: Reservation, claim: Claim, snapshot: Snapshot) -> Reservation:
     """Return a promised task at another place."""
     resources = tuple(snapshot.platform.ids_of(claim.bits))
-    return replace(
-        task, start=claim.start, resources=resources, job=structs.replace(task.job, reservation=claim.start)
-    )
+    return replace(task, start=claim.start, resources=resources, job=structs.replace(task.job, reservation=claim.start))
 
 
 def _with_moves(snapshot: Snapshot, moves: Iterable[Reservation]) -> Snapshot:

@@ -5,6 +5,7 @@
   there.
 - ``extensions`` and ``resizes``: running jobs that grow and shrink.
 - ``windows`` are those of reservations, with their moves, and what refused ones are offered.
+- ``bags`` are bags of tasks, with what was promised of each.
 - ``execution`` and ``server_scripts`` are the life of a job as launcher and canceller write it.
 - ``job_listing``, ``details``, ``history`` and ``notices`` read jobs for users, replays and the notifier.
 

@@ -159,7 +159,8 @@ _LAUNCHES = f"""
            coalesce(k.private_key, '') AS private_key,
            j.state, j.types, ARRAY[j.submission_id, coalesce(s.xmin::text::bigint, 0)] AS submission, j.incarnation,
            j.kind, coalesce(k.public_key, '') AS public_key,
-           CASE WHEN 'bag' = ANY(j.types) THEN (SELECT b.tasks FROM bags b WHERE b.bag_id = j.array_id) END AS bag_tasks,
+           CASE WHEN 'bag' = ANY(j.types)
+                THEN (SELECT b.tasks FROM bags b WHERE b.bag_id = j.array_id) END AS bag_tasks,
            coalesce((SELECT jsonb_agg(to_jsonb(r) ORDER BY a.extension_id NULLS FIRST, r.network_address, r.resource_id)
                      FROM assigned_resources a JOIN resources r USING (resource_id)
                      WHERE a.job_id = j.job_id AND {_HAS}), '[]') AS held,

@@ -23,7 +23,18 @@ from oarpy.model.states import (
     NegotiationState,
     ResourceState,
 )
-from oarpy.store.schema import assignments, bags, jobs, journal, negotiation, platform, requests, rules, submissions, windows
+from oarpy.store.schema import (
+    assignments,
+    bags,
+    jobs,
+    journal,
+    negotiation,
+    platform,
+    requests,
+    rules,
+    submissions,
+    windows,
+)
 from oarpy.store.schema.grid import broker, door
 
 # what a table refers to is in the same module, or in one before it

@@ -131,9 +131,7 @@ SENTENCES = {
     Reason(Why.ANTERIOR_FAILED, "ok", (7,)): f"reservation given up: {_MORE} ended without success",
     Reason(Why.RESERVATION_AFTER, jobs=(7,)): "reservation waits for job 7, which it depends on",
     Reason(Why.BAG_TOO_LATE, at=20.0, end_by=10.0): "the bag would be done at 20, and has to be by 10",
-    Reason(Why.BAG_WITHOUT_PLACE, count=3): (
-        "there is never room for the 3 tasks of the bag beside what is promised"
-    ),
+    Reason(Why.BAG_WITHOUT_PLACE, count=3): ("there is never room for the 3 tasks of the bag beside what is promised"),
     Reason(Why.RESERVATION_SHORT, count=1, wanted=4): "reservation waits for 1 of its 4 resources",
 }
 

@@ -1,4 +1,4 @@
-"""Views of several jobs together: dependencies, failures of an array, ranks, the list as it changes.
+"""Views of several jobs together: dependencies, failures of an array, ranks, a bag, the list as it changes.
 
 A *view* is a whole answer of ``oarstat``; lines of single jobs are made by the modules of the folder above. It imports
 what that folder may import.

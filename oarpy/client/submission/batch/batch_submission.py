@@ -71,6 +71,8 @@ def _drafted(session: Session, batch: Batch, environment: Mapping[str, str]) -> 
         try:
             asked, warnings = draft(line.options, replace(caller, arguments=line.words), limits)
             require_no_launcher(asked)
+            if asked.bag:
+                raise UsageError("--batch with --bag", hint="submit it by itself: its answer is waited for")
         except OarpyError as error:
             batch.faults[line.number] = error
         else:

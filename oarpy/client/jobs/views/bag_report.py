@@ -1,0 +1,110 @@
+"""``oarstat --bag``: how the tasks of a bag stand, by when they are promised to be done, and how that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+from oarpy.client.rendering import Report, TwoForms, local_date, one_line
+from oarpy.client.session import Session
+from oarpy.model.errors import NotFound
+from oarpy.store.jobs import bags
+from oarpy.store.jobs.bags import BagChangeRow, BagRow
+
+
+class BagChangeDocument(TypedDict):
+    """A change of what is promised or expected, in epoch seconds, and its cause."""
+
+    at: int
+    kind: str
+    promise: int | None
+    expected: int | None
+    cause: str
+
+
+class BagDocument(TypedDict):
+    """A bag; instants in epoch seconds. ``states`` has the number of tasks by state."""
+
+    bag_id: int
+    user: str
+    tasks: int
+    deadline: int | None
+    strict: bool
+    submitted: int
+    promise: int | None
+    expected: int | None
+    ended: int | None
+    states: Mapping[str, int]
+    changes: Sequence[BagChangeDocument]
+
+
+@dataclass(frozen=True, slots=True)
+class BagState:
+    """A bag, its tasks by state, and what became of its promise."""
+
+    bag: BagRow
+    states: Mapping[str, int]
+    changes: Sequence[BagChangeRow]
+
+
+def bag_state(session: Session, number: int) -> BagState:
+    """Return how a bag stands. Raises :class:`NotFound`."""
+    with session.connection.transaction():
+        row = bags.bag(session.connection, number)
+        if row is None:
+            raise NotFound(f"bag {number} does not exist", hint="oarsub --bag prints its number, OAR_ARRAY_ID")
+        return BagState(row, bags.states(session.connection, number), bags.changes(session.connection, number))
+
+
+def report(state: BagState) -> Report[BagDocument]:
+    """Return it as text and as JSON."""
+    return TwoForms(lambda: "".join(f"{line}\n" for line in _lines(state)), lambda: _document(state))
+
+
+def _lines(state: BagState) -> Iterator[str]:
+    bag = state.bag
+    counts = ", ".join(f"{count} {name}" for name, count in state.states.items())
+    yield f"bag : {bag.bag}"
+    yield f"user : {bag.user}"
+    yield f"tasks : {bag.tasks} ({counts})" if counts else f"tasks : {bag.tasks}"
+    if bag.deadline is not None:
+        yield f"deadline : {local_date(bag.deadline)}{' (strict)' if bag.strict else ''}"
+    yield f"promised completion : {local_date(bag.promise) or 'not yet'}"
+    if bag.ended is None:
+        yield f"expected completion : {local_date(bag.expected) or 'not yet'}"
+    else:
+        yield f"completion : {local_date(bag.ended)}"
+    for change in state.changes:
+        instants = f"promise {local_date(change.promise) or '-'}, expected {local_date(change.expected) or '-'}"
+        yield f"{local_date(change.at)} {change.kind} : {instants} ({one_line(change.cause)})"
+
+
+def _document(state: BagState) -> BagDocument:
+    bag = state.bag
+    return {
+        "bag_id": bag.bag,
+        "user": bag.user,
+        "tasks": bag.tasks,
+        "deadline": _epoch(bag.deadline),
+        "strict": bag.strict,
+        "submitted": int(bag.submitted),
+        "promise": _epoch(bag.promise),
+        "expected": _epoch(bag.expected),
+        "ended": _epoch(bag.ended),
+        "states": state.states,
+        "changes": [
+            {
+                "at": int(change.at),
+                "kind": change.kind,
+                "promise": _epoch(change.promise),
+                "expected": _epoch(change.expected),
+                "cause": change.cause,
+            }
+            for change in state.changes
+        ],
+    }
+
+
+def _epoch(instant: float | None) -> int | None:
+    return None if instant is None else int(instant)
