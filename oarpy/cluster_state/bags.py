@@ -80,6 +80,8 @@ def _change(row: LiveBagRow, answers: BagAnswers) -> BagChange | None:
         reason = sentence(refused[0], local_instant)
         return BagChange(row.bag, "REFUSED", refused[1], None, reason, reason)
     expected = answers.expected[row.bag]
+    if expected == -inf:  # nothing of it holds anything
+        return None
     if row.promise is None:
         promise = answers.promises.get(row.bag)
         if promise is None:

@@ -13,7 +13,8 @@
 
 ``windows``, ``bags`` and ``predictors`` are for what is promised: reservations that may move, bags of tasks, run times.
 ``snapshot`` is what a pass knows, ``memory`` what is kept from pass to pass (a cache), ``plan`` and ``verdicts`` what
-becomes of waiting jobs. ``promising`` is what slices promise and keep. ``job_roles`` says what the types of a job mean here.
+becomes of waiting jobs. ``promising`` is what slices promise and keep. ``job_roles`` says what the types of a job mean
+here.
 """
 
 from __future__ import annotations

@@ -11,12 +11,11 @@ from oarpy.wire.messages import Start
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
-TASK = 600
 
 
 @pytest.fixture
 def cluster(connection: Connection) -> SmallCluster:
-    made = SmallCluster(connection, with_settings(scheduler={"security_time": 0, "promised_share": 100}))
+    made = SmallCluster(connection, with_settings(scheduler={"security_time": 4, "promised_share": 100}))
     made.add_nodes("n1", "n2")
     return made
 
@@ -27,11 +26,11 @@ def submit(cluster: SmallCluster, tasks: int, until: float | None = None, **valu
     return cluster.submit_array(tasks, "/core=1,walltime=0:10:0", bag=tasks, types=("bag",), until=deadline, **values)
 
 
-def minutes(cluster: SmallCluster, instant: datetime) -> float:
-    return round((instant - cluster.now()).total_seconds() / 60, 1)
+def minutes(cluster: SmallCluster, instant: datetime) -> int:
+    return round((instant - cluster.now()).total_seconds() / 60)
 
 
-def promise(cluster: SmallCluster, bag: int) -> float:
+def promise(cluster: SmallCluster, bag: int) -> int:
     """Return by when a bag is promised to be done, in minutes from now."""
     ((found,),) = cluster.sql("SELECT promise FROM bags WHERE bag_id = %s", bag)
     return minutes(cluster, found)
@@ -83,9 +82,9 @@ def test_a_bag_without_deadline_is_placed_beside_everything_planned(cluster: Sma
 def test_a_deadline_that_can_be_met_is_the_promise_and_others_without_one_give_way(cluster: SmallCluster) -> None:
     first, second = (cluster.submit("/nodes=2,walltime=1:0:0") for _ in range(2))
     cluster.settle()
-    tasks = submit(cluster, 4, 80)
+    tasks = submit(cluster, 4, 81)
     cluster.settle()
-    assert promise(cluster, tasks[0]) == 80
+    assert promise(cluster, tasks[0]) == 81
     ((expected,),) = cluster.sql("SELECT expected FROM bags")
     assert minutes(cluster, expected) == 70
     assert cluster.states([first, second]) == ["Running", "Waiting"]
@@ -133,7 +132,7 @@ def test_a_promise_that_is_changed_by_hand_is_acted_on(cluster: SmallCluster) ->
 
 
 def test_promises_hold_no_more_than_their_share(connection: Connection) -> None:
-    cluster = SmallCluster(connection, with_settings(scheduler={"security_time": 0, "promised_share": 50}))
+    cluster = SmallCluster(connection, with_settings(scheduler={"security_time": 4, "promised_share": 50}))
     cluster.add_nodes("n1", "n2")
     tasks = submit(cluster, 4)
     cluster.settle()

@@ -152,13 +152,20 @@ class KeptBags:
         return Placement(task.id, Verdict.RESERVED, ACCEPTED, platform, 0, claim.start, claim.end, claim.bits)
 
     def _expected(self) -> dict[int, float]:
-        """Return when each bag will be over: by what runs, and what is planned."""
-        ends = {job.id: job.end for job in self.snapshot.holding}
-        ends |= {one.job.id: one.end for one in self.snapshot.reservations}
+        """Return when each bag will be over: by what runs, and what is planned.
+
+        What began a little later than planned is over within the security time.
+        """
         security = self.snapshot.security_time
-        return {
-            bag.id: max((bag.ended, *(ends[job] + security for job in bag.tasks if job in ends))) for bag in self._bags
-        }
+        planned = {one.job.id: one.end + security for one in self.snapshot.reservations}
+        running = {job.id: job.end for job in self.snapshot.holding if job.id not in planned}
+        expected = {}
+        for bag in self._bags:
+            end = max((running[job] for job in bag.tasks if job in running), default=-inf)
+            last = max((planned[job] for job in bag.tasks if job in planned), default=-inf)
+            promise = inf if bag.promise is None else bag.promise
+            expected[bag.id] = max(bag.ended, last, end, min(end + security, promise))
+        return expected
 
 
 class _Room:
