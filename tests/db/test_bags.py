@@ -15,15 +15,15 @@ pytestmark = pytest.mark.db
 
 @pytest.fixture
 def cluster(connection: Connection) -> SmallCluster:
-    made = SmallCluster(connection, with_settings(scheduler={"security_time": 4, "promised_share": 100}))
+    made = SmallCluster(connection, with_settings(scheduler={"security_time": 60, "promised_share": 100}))
     made.add_nodes("n1", "n2")
     return made
 
 
 def submit(cluster: SmallCluster, tasks: int, until: float | None = None, **values: Any) -> list[int]:
-    """Submit a bag of tasks of ten minutes on a core each; it has to be done ``until`` so many minutes from now."""
+    """Submit a bag of tasks of ten minutes with security time; it has to be done ``until`` so many minutes from now."""
     deadline = None if until is None else (cluster.now() + timedelta(minutes=until)).replace(microsecond=0)
-    return cluster.submit_array(tasks, "/core=1,walltime=0:10:0", bag=tasks, types=("bag",), until=deadline, **values)
+    return cluster.submit_array(tasks, "/core=1,walltime=0:9:0", bag=tasks, types=("bag",), until=deadline, **values)
 
 
 def minutes(cluster: SmallCluster, instant: datetime) -> int:
@@ -63,7 +63,7 @@ def test_a_newcomer_of_higher_priority_makes_no_task_late(cluster: SmallCluster)
     tasks = submit(cluster, 10)
     cluster.settle()
     cluster.sql("UPDATE queues SET priority = 100 WHERE queue_name = 'admin'")
-    late = cluster.submit("/nodes=2,walltime=1:0:0", queue="admin")
+    late = cluster.submit("/nodes=2,walltime=0:59:0", queue="admin")
     cluster.settle()
     assert promise(cluster, tasks[0]) == 30
     ((start,),) = cluster.sql("SELECT start_time FROM gantt_predictions WHERE job_id = %s", late)
@@ -71,7 +71,7 @@ def test_a_newcomer_of_higher_priority_makes_no_task_late(cluster: SmallCluster)
 
 
 def test_a_bag_without_deadline_is_placed_beside_everything_planned(cluster: SmallCluster) -> None:
-    first, second = (cluster.submit("/nodes=2,walltime=1:0:0") for _ in range(2))
+    first, second = (cluster.submit("/nodes=2,walltime=0:59:0") for _ in range(2))
     cluster.settle()
     tasks = submit(cluster, 4)
     cluster.settle()
@@ -80,7 +80,7 @@ def test_a_bag_without_deadline_is_placed_beside_everything_planned(cluster: Sma
 
 
 def test_a_deadline_that_can_be_met_is_the_promise_and_others_without_one_give_way(cluster: SmallCluster) -> None:
-    first, second = (cluster.submit("/nodes=2,walltime=1:0:0") for _ in range(2))
+    first, second = (cluster.submit("/nodes=2,walltime=0:59:0") for _ in range(2))
     cluster.settle()
     tasks = submit(cluster, 4, 81)
     cluster.settle()
@@ -132,7 +132,7 @@ def test_a_promise_that_is_changed_by_hand_is_acted_on(cluster: SmallCluster) ->
 
 
 def test_promises_hold_no_more_than_their_share(connection: Connection) -> None:
-    cluster = SmallCluster(connection, with_settings(scheduler={"security_time": 4, "promised_share": 50}))
+    cluster = SmallCluster(connection, with_settings(scheduler={"security_time": 60, "promised_share": 50}))
     cluster.add_nodes("n1", "n2")
     tasks = submit(cluster, 4)
     cluster.settle()

@@ -16,7 +16,7 @@ hold at most a share of the resources.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -96,7 +96,8 @@ class BagStep:
             tasks = [one for job in sorted(bag.tasks) if (one := by_job.get(job)) is not None and not one.job.held]
             if tasks and (self.replan or any(room.cannot_start(one) for one in tasks)):
                 moves += room.come_forward(tasks)
-        changed = _with_moves(snapshot, moves)
+        tasks = {job for bag in kept for job in bag.tasks}
+        changed = _on_time(_with_moves(snapshot, moves), tasks)
         return KeptBags(self.bags, changed, asking, tuple(moves), room)
 
 
@@ -156,15 +157,13 @@ class KeptBags:
 
         What began a little later than planned is over within the security time.
         """
-        security = self.snapshot.security_time
-        planned = {one.job.id: one.end + security for one in self.snapshot.reservations}
-        running = {job.id: job.end for job in self.snapshot.holding if job.id not in planned}
+        ends = {job.id: job.end for job in self.snapshot.holding}
+        ends |= {one.job.id: one.end for one in self.snapshot.reservations}
         expected = {}
         for bag in self._bags:
-            end = max((running[job] for job in bag.tasks if job in running), default=-inf)
-            last = max((planned[job] for job in bag.tasks if job in planned), default=-inf)
-            promise = inf if bag.promise is None else bag.promise
-            expected[bag.id] = max(bag.ended, last, end, min(end + security, promise))
+            end = max((ends[job] for job in bag.tasks if job in ends), default=-inf)
+            promise = inf if bag.promise is None or bag.promise < end else bag.promise
+            expected[bag.id] = max(bag.ended, min(end + self.snapshot.security_time, promise))
         return expected
 
 
@@ -183,8 +182,11 @@ class _Room:
         self._entered: list[tuple[WaitingJob, Claim]] = []
 
     def cannot_start(self, task: Reservation) -> bool:
-        """Tell whether a promised task cannot start where it is: its date is past, or its resources are lost."""
-        return task.start < self._snapshot.now or is_broken(task, self._snapshot)
+        """Tell whether a promised task cannot start where it is: its date is past, or its resources are lost.
+
+        What is before it may have begun a little late, and its start then takes from the security time.
+        """
+        return task.start + self._snapshot.security_time < self._snapshot.now or is_broken(task, self._snapshot)
 
     def come_forward(self, tasks: Sequence[Reservation]) -> list[Reservation]:
         """Return the tasks of a bag that go elsewhere; from now on they are held there."""
@@ -197,7 +199,8 @@ class _Room:
             Claim(task.start, option.walltime, bits_of(task.resources), option.consumes, option.levels)
             for task in tasks
         ]
-        claims = self._place(gantt, [task.job for task in tasks], option, slots)
+        whole = [slot for slot, task in zip(slots, tasks, strict=True) if not is_broken(task, self._snapshot)]
+        claims = self._place(gantt, [task.job for task in tasks], option, whole)
         later = any(claim.start > slot.start for claim, slot in zip(claims, slots, strict=False))
         if not claims or (later and not any(map(self.cannot_start, tasks))):
             return []
@@ -256,13 +259,30 @@ class _Room:
             claim = found.claim
             while left and left[0].start <= claim.start:
                 slot = left.popleft()
-                if slot.start == claim.start and self._search.put_off(gantt, demand, Found(option, slot), slot.start):
+                if self._is_kept(gantt, demand, slot, claim.start, claims):
                     claim = slot
                     break
-            gantt.enter(task, claim)
+            gantt.enter(task, claim, everywhere=True)
             claims.append(claim)
-            ready = claim.start
+            ready = max(ready, claim.start)
         return claims
+
+    def _is_kept(self, gantt: Gantt, demand: Demand, slot: Claim, start: float, claims: Iterable[Claim]) -> bool:
+        """Tell whether a task stays in the place that it has, if it cannot begin earlier than at ``start``.
+
+        Who runs before it may have begun a little late: then the security time behind that is given up. Behind the
+        tasks that were placed at ``claims`` it is not.
+        """
+        if slot.start == start:
+            return self._search.put_off(gantt, demand, Found(demand.options[0], slot), start) is not None
+        security = self._snapshot.security_time
+        begin, end = slot.start + security, slot.end + security
+        if self._snapshot.now > begin or slot.walltime <= security:
+            return False
+        views = gantt.views(demand.roles, slot.consumes, slot.levels)
+        if any(slot.bits & ~view.common(begin, end) for view in views):
+            return False
+        return not any(one.bits & slot.bits and one.end + security > slot.start for one in claims)
 
     def _option(self, task: WaitingJob) -> CompiledAlternative:
         """Return what a task asks for, on resources that are there if these can ever serve it."""
@@ -302,6 +322,17 @@ def _moved(task: Reservation, claim: Claim, snapshot: Snapshot) -> Reservation:
     """Return a promised task at another place."""
     resources = tuple(snapshot.platform.ids_of(claim.bits))
     return replace(task, start=claim.start, resources=resources, job=structs.replace(task.job, reservation=claim.start))
+
+
+def _on_time(snapshot: Snapshot, tasks: Collection[int]) -> Snapshot:
+    """Return a snapshot in which tasks whose date is just past begin now: their walltimes stay whole."""
+    now = snapshot.now
+    if not any(one.start < now and one.job.id in tasks for one in snapshot.reservations):
+        return snapshot
+    reservations = (
+        replace(one, start=now) if one.start < now and one.job.id in tasks else one for one in snapshot.reservations
+    )
+    return replace(snapshot, reservations=tuple(reservations))
 
 
 def _with_moves(snapshot: Snapshot, moves: Iterable[Reservation]) -> Snapshot:
