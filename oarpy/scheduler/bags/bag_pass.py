@@ -96,8 +96,8 @@ class BagStep:
             tasks = [one for job in sorted(bag.tasks) if (one := by_job.get(job)) is not None and not one.job.held]
             if tasks and (self.replan or any(room.cannot_start(one) for one in tasks)):
                 moves += room.come_forward(tasks)
-        tasks = {job for bag in kept for job in bag.tasks}
-        changed = _on_time(_with_moves(snapshot, moves), tasks)
+        promised_tasks = {job for bag in kept for job in bag.tasks}
+        changed = _on_time(_with_moves(snapshot, moves), promised_tasks)
         return KeptBags(self.bags, changed, asking, tuple(moves), room)
 
 
