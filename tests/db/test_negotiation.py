@@ -10,6 +10,7 @@ import pytest
 
 from oarpy.configuration import load
 from oarpy.modules.metascheduler.metascheduler import Metascheduler
+from oarpy.store.jobs import requeueing
 from tests.harness.gateway_process import TIMEOUT, GatewayProcess, gateway
 from tests.harness.launchers import LauncherProcess, launcher, negotiator
 from tests.harness.oarsub_cluster import build, decide, let_run, run_pass, settings
@@ -96,6 +97,33 @@ def test_it_asks_is_told_its_start_and_its_hosts_and_gives_them_back(
     assert one.hear("ended") == {"message": "ended", "reason": "done"}
     assert state(connection, job) == ("Finished", "Error")
     assert one.process.wait(TIMEOUT) == 0
+
+
+def test_a_job_that_lost_its_hosts_before_it_ran_is_told_which_it_has_instead(
+    running: GatewayProcess, connection: Connection
+) -> None:
+    connection.execute("UPDATE resources SET mem = 8 WHERE type = 'default'")
+    one = launcher(running)
+    one.say("subscribe")
+    job = one.hear("subscribed")["job"]
+    name = next(iter(one.hear("changeNotify")["changes"]))
+    one.say("request", tag=1, hosts={name: 1}, walltime=600)
+    until(lambda: state(connection, job) == ("RequestSent", "Waiting"), "the request is stored")
+    decide(connection)
+    first = one.hear("startNotify")
+    ((host,),) = first["names"].values()
+    connection.execute("UPDATE resources SET state = 'Absent' WHERE network_address = %s", [host])
+    assert requeueing.unplace(connection, 60, led=True) == [job]
+    assert state(connection, job) == ("Started", "Waiting")
+    decide(connection)
+    assert state(connection, job) == ("Started", "toLaunch")
+    again = one.hear("startNotify")
+    assert (again["tag"], again["hosts"]) == (first["tag"], first["hosts"])
+    assert host not in again["names"][name]
+    assert again["until"] > first["until"]
+    one.say("attach", job=job)
+    assert one.hear("attached")["state"] == "Started"
+    assert one.hear("startNotify") == again
 
 
 def test_one_behind_another_is_shown_what_it_may_not_have(running: GatewayProcess, connection: Connection) -> None:

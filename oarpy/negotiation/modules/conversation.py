@@ -26,7 +26,8 @@ LOST = 60.0
 class Conversation:
     """A launcher's connection. ``job`` is what it speaks for, once that is known. Instants are monotonic seconds.
 
-    ``seen`` is the version of the rows that it was told last, ``serial`` the number of the view that it was sent last.
+    ``seen`` is the version of the rows that it was told last, ``serial`` the number of the view that it was sent last,
+    ``placed`` when the job was given the hosts that it was told at the start.
     """
 
     def __init__(self, connection: socket.socket, speaking: Speaking, now: float, rate: float) -> None:
@@ -41,7 +42,8 @@ class Conversation:
         self.seen: object = None
         self.serial: int | None = None
         self.estimate: object = None
-        self.started = self.ended = False
+        self.placed: float | None = None
+        self.ended = False
         self.growth = ResizeMessages()
         self.at_end = self.closing = False
         self._data = bytearray()

@@ -36,7 +36,8 @@ def news(
 
     ``cluster_of`` names the cluster of any host: some may have come and gone since.
 
-    A view that it did not take yet is left out: the next one has the clusters of both.
+    A view that it did not take yet is left out: the next one has the clusters of both. The start is told again when
+    the job was given other hosts before it ran.
     """
     over = row.state in ENDED
     if row.state in SHOWN and row.serial > (heard.serial or 0):
@@ -46,11 +47,11 @@ def news(
     if told is not None and row.state == NegotiationState.WAITING and told != heard.estimate:
         yield {"message": "estimate", **told}
         heard.estimate = told
-    if row.state == NegotiationState.STARTED and hosts and not heard.started:
-        heard.started = True
+    if row.state == NegotiationState.STARTED and hosts and heard.placed != row.placed:
+        heard.placed = row.placed
         heard.growth.begin(grown)
         yield start(row, hosts)
-    if row.state == NegotiationState.STARTED and heard.started:
+    if row.state == NegotiationState.STARTED and heard.placed is not None:
         yield from heard.growth.news(grown, cluster_of)
     if over and not heard.ended:
         heard.ended = True

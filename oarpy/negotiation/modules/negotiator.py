@@ -327,10 +327,10 @@ class Negotiator:
         conversation.owner_uid = _uid_of(row.user, conversation.speaking.uid)
         self._speak_for(conversation, row.job)
         conversation.say(launcher_messages.attached(row), moment)
-        conversation.serial, conversation.estimate, conversation.started, conversation.ended, conversation.seen = (
+        conversation.serial, conversation.estimate, conversation.placed, conversation.ended, conversation.seen = (
             row.serial,
             None,
-            False,
+            None,
             False,
             None,
         )

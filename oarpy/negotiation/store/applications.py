@@ -94,29 +94,34 @@ _OVERDUE = """
       AND lost_since < now() - %(patience)s * interval '1 second'
 """
 
-_ROWS = """
+# A job that was given hosts and lost them before it ran there is placed again.
+_PLACED = """
+    coalesce((SELECT max(lower(l.during)) FROM job_state_logs l WHERE l.job_id = j.job_id AND l.state = 'toLaunch'),
+             j.submitted_at)"""
+
+_ROWS = f"""
     SELECT a.job_id, a.state, j.user_name, j.state, extract(epoch FROM a.subscribed_at)::float8,
            extract(epoch FROM a.first_asked_at)::float8, a.filter, a.level, a.exact, a.if_lost, a.token_hash, a.tag,
            a.hosts, extract(epoch FROM a.walltime)::float8, a.requests, a.serial, a.view, a.answered, a.told,
            a.ended, a.lost_since::text,
-           CASE WHEN a.state = 'Started' THEN extract(epoch FROM coalesce(j.started_at,
-               (SELECT min(lower(r.during)) FROM assigned_resources r WHERE r.job_id = j.job_id)))::float8 END,
-           a.free_groups, a.informed
+           CASE WHEN a.state = 'Started' THEN extract(epoch FROM coalesce(j.started_at, {_PLACED}))::float8 END,
+           CASE WHEN a.state = 'Started' THEN extract(epoch FROM {_PLACED})::float8 END, a.free_groups, a.informed
     FROM applications a JOIN jobs j USING (job_id)
-"""
+"""  # noqa: S608 - a text of this file
 _LIVE = f"{_ROWS} WHERE a.state <> 'Finished' ORDER BY a.job_id"
 _SOME = f"{_ROWS} WHERE a.job_id = ANY(%s) ORDER BY a.job_id"
 
 # Every UPDATE changes a row's xmin. Only started ones grow and shrink.
-_VERSIONS = """
+_VERSIONS = f"""
     SELECT a.job_id, concat_ws(' ', a.xmin, j.state, j.started_at, k.state, k.not_before, CASE
         WHEN a.state = 'Started' THEN (
-            SELECT concat_ws(' ', (SELECT string_agg(e.xmin::text, ',') FROM extensions e WHERE e.job_id = a.job_id),
+            SELECT concat_ws(' ', {_PLACED},
+                             (SELECT string_agg(e.xmin::text, ',') FROM extensions e WHERE e.job_id = a.job_id),
                              (SELECT string_agg(r.xmin::text, ',') FROM resizes r WHERE r.job_id = a.job_id),
                              (SELECT string_agg(h.resource_id || ' ' || h.reclaim_at, ',') FROM assigned_resources h
                               WHERE h.job_id = a.job_id AND h.reclaim_at IS NOT NULL))) END)
     FROM applications a JOIN jobs j USING (job_id) LEFT JOIN kill_requests k USING (job_id) WHERE a.job_id = ANY(%s)
-"""
+"""  # noqa: S608 - a text of this file
 
 # Hosts that come are named once nodes are ready, those of a grant that is taken back never.
 _NAMES = """
@@ -158,6 +163,8 @@ _FINISHED = "UPDATE applications SET state = 'Finished' WHERE job_id = ANY(%s) A
 class ApplicationRow:
     """An application with its job. Instants are epoch seconds, ``walltime`` is in seconds.
 
+    ``placed`` is when the job of one that has started was given its hosts.
+
     ``view`` maps clusters to the number of the view in which they changed last, and their profile; ``groups`` does so
     for hosts that are free throughout. ``informed`` has by cluster the views that named it because of its facts, and
     because of its links, with marks of these.
@@ -185,6 +192,7 @@ class ApplicationRow:
     ended: str | None
     lost_since: str | None
     started: float | None
+    placed: float | None
     groups: Mapping[str, tuple[int, list[Any]]]
     informed: Mapping[str, tuple[int, int, str, str]]
 
