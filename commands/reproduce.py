@@ -120,6 +120,43 @@ def reallocation(
     raise typer.Exit(status)
 
 
+@app.command()
+def flexible(
+    traces: Annotated[Path, typer.Option("--traces", metavar="DIR", help="Has the log SDSC-SP2-1998-4.2-cln.")],
+    figures: Annotated[
+        list[int] | None, typer.Option("--figure", metavar="N", help="1 to 5, once for each; default all.")
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", metavar="DIR", help="For all files.")] = Path("flexible"),
+    quick: Quick = False,
+    full: Annotated[bool, typer.Option("--full", help="Five seeds instead of one.")] = False,
+    files: Annotated[
+        Path | None,
+        typer.Option("--write", metavar="FILE", help="Run nothing: write the scenarios there, a JSON line each."),
+    ] = None,
+    seed: Seed = 1,
+    processes: Processes = None,
+    dask: Dask = None,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Reservations that may move, of a thesis of 2009: a line for each claim; exit status 1 if one fails."""
+    report, status = research("reservations.flexible_report").reproduce_flexible(
+        traces,
+        output,
+        _pool(processes, dask),
+        sys.stderr,
+        figures=figures or (),
+        seed=seed,
+        quick=quick,
+        full=full,
+        fresh=fresh,
+        as_json=as_json,
+        write=files,
+    )
+    write(report)
+    raise typer.Exit(status)
+
+
 def _pool(processes: int | None, dask: str | None) -> Any:
     """Return where the runs are done."""
     pools = research("runs.pools")

@@ -3,6 +3,7 @@
 - ``runs``: experiments as lists of independent runs, one runner for all of them.
 - ``ndrms``: the experiments of INRIA RR-7389, on applications that negotiate.
 - ``grids``: those of two papers on several clusters.
+- ``reservations``: those of a thesis on reservations that may move.
 - ``benchmarks``: measurements, which ``oarpy bench`` runs.
 
 ``oarpy reproduce`` and ``oarpy bench`` start them; their libraries are the extra ``research``. They may import

@@ -199,3 +199,36 @@ def test_what_cannot_be_asked_for_gets_one_line(tmp_path: Path, options: list[st
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert [word for word in words if word not in done.stderr] == []
+
+
+def write_log(folder: Path) -> None:
+    """Write a log of the name that reservations are replayed from: jobs in the two parts that quick calls take."""
+    lines: list[str] = []
+    for part in (1, 25):
+        for place in range(150):
+            submit = part * 15 * 86400 + place * 9000
+            numbers = {0: len(lines) + 1, 1: submit, 3: 3600 + place % 7 * 1800, 4: 16 + place % 5 * 16, 8: 90000}
+            lines.append(" ".join(str(numbers.get(field, -1)) for field in range(18)))
+    (folder / "SDSC-SP2-1998-4.2-cln.swf").write_text("\n".join(lines) + "\n")
+
+
+def test_an_experiment_on_reservations_goes_on_where_it_was_killed(tmp_path: Path) -> None:
+    write_log(tmp_path)
+    program = os.path.join(os.path.dirname(sys.executable), "oarpy")
+    words = [program, "reproduce", "flexible", "--quick", "--traces", str(tmp_path), "--processes", "1", "--output"]
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    done = subprocess.run([*words, str(whole)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 8
+    with subprocess.Popen([*words, str(cut)], stderr=subprocess.DEVNULL, process_group=0) as killed:
+        until(lambda: len(finished(cut)) >= 3, "some runs have finished")
+        os.killpg(killed.pid, signal.SIGKILL)
+    kept = len(finished(cut))
+    done = subprocess.run([*words, str(cut)], capture_output=True, text=True, timeout=120)
+    assert f"{kept} kept from before, 44 in all" in done.stderr
+    assert files(cut) == files(whole)
+    written = tmp_path / "figure4.jsonl"
+    subprocess.run([*words, str(cut), "--figure", "4", "--write", str(written)], check=True, timeout=60)
+    scenarios = [json.loads(line) for line in written.read_text().splitlines()]
+    assert [one["windows"]["fix"] for one in scenarios] == [0, 0, 25, 25, 50, 50, 75, 75]
+    assert {one["system"] for one in scenarios} == {"windows"}

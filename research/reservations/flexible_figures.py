@@ -1,0 +1,168 @@
+"""The points of the experiments on reservations that may move, and their files: CSV with a line a point, and SVG."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from math import sqrt
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any, TextIO
+
+from oarpy.simulation.reports.output_files import write_file, writing
+from research.reservations.flexible import LOG, METRICS, NEVER
+from research.runs.experiment import Parameters, RunList, Values
+
+COLUMNS = ("load", "order", "interval", "offers", "all", "inaccurate", "fix")
+LOADS = (1.0, 1.25, 1.5)
+MEDIUM = 1.25
+"""The load of the figures that have one."""
+ORDERS = ("shuffle", "fifo", "bjf", "lff", "edf")
+ROOMS = (25, 50, 100)
+"""Means of intervals, and limits of offers, in % of the run time."""
+FIXES = (0, 25, 50, 75)
+_STUDENT = {2: 12.706, 8: 2.365, 40: 2.023}
+"""Student's t for an interval of 95 %, by the number of runs."""
+
+
+def point(load: float = MEDIUM, **changes: str | int) -> Parameters:
+    """Return the parameters of a point: strict reservations, the earliest deadline first, unless told otherwise."""
+    usual: dict[str, str | int] = {"order": "edf", "interval": 0, "offers": 0, "all": 0, "inaccurate": 0, "fix": NEVER}
+    return {"load": load, **usual, **changes}
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What a figure compares: curves by name, each of points by what is written below them."""
+
+    title: str
+    curves: Mapping[str, Mapping[str, Parameters]]
+
+    def points(self) -> list[Parameters]:
+        """Return its points."""
+        return [at for curve in self.curves.values() for at in curve.values()]
+
+
+def figures_of(loads: Sequence[float]) -> dict[int, Figure]:
+    """Return the figures, those that compare loads with these."""
+
+    def by_room(load: float, inaccurate: int) -> dict[str, Parameters]:
+        return {str(room): point(load, interval=room, inaccurate=inaccurate) for room in (0, *ROOMS)}
+
+    strict = {f"{load:g}": point(load, order="fifo") for load in loads}
+    orders = {order: {f"{load:g}": point(load, order=order, interval=50) for load in loads} for order in ORDERS}
+    offers = {str(room): point(offers=room) for room in ROOMS}
+    return {
+        1: Figure(
+            "orders, by load", {"strict, fifo": strict, **{f"50 %, {name}": one for name, one in orders.items()}}
+        ),
+        2: Figure("intervals (%)", {f"load {load:g}": by_room(load, 0) for load in loads}),
+        3: Figure("intervals (%), inaccurate", {f"load {load:g}": by_room(load, 1) for load in loads}),
+        4: Figure("fixed after % of the wait", {"100 %": {str(at): point(interval=100, fix=at) for at in FIXES}}),
+        5: Figure(
+            "offers against intervals (%)",
+            {
+                "strict": {str(room): point() for room in ROOMS},
+                "offers": offers,
+                "intervals": {str(room): point(interval=room) for room in ROOMS},
+                "offers for all": {"100": point(offers=100, all=1)},
+                "intervals for all": {"100": point(interval=100, all=1)},
+            },
+        ),
+    }
+
+
+class PointTable:
+    """The values of runs by point."""
+
+    def __init__(self, experiment: RunList, found: Mapping[int, Values]) -> None:
+        self.rows = [(experiment.runs[place], values) for place, values in found.items()]
+        self._known: dict[tuple[object, ...], list[Values]] = {}
+        for run, values in self.rows:
+            self._known.setdefault(key(run), []).append(values)
+
+    def values(self, at: Parameters, metric: str) -> list[float]:
+        """Return the metric of each run of a point that has it."""
+        return [one[metric] for one in self._known.get(key(at), ()) if one[metric] is not None]
+
+    def mean(self, at: Parameters, metric: str = "utilisation") -> float | None:
+        """Return the mean of a metric over the parts of the log and the seeds, None where there is none."""
+        found = self.values(at, metric)
+        return fmean(found) if found else None
+
+
+def key(run: Parameters) -> tuple[object, ...]:
+    """Return what makes a run one of its point."""
+    return tuple(run[name] for name in COLUMNS)
+
+
+def write_figures(folder: Path, table: PointTable, figures: Mapping[int, Figure], *, drawing: bool) -> None:
+    """Write inputs, runs, and CSV (if ``drawing``, SVG too) of each figure. Raises :class:`OarpyError`."""
+    parts = {(run["window"], run["load"]): values for run, values in table.rows}
+    inputs = [
+        (LOG, 15 * int(window), load, one["jobs"] + one["left_out"], one["left_out"], "", round(one["load"], 3))
+        for (window, load), one in sorted(parts.items())
+    ]
+    heads = ("log", "first_day", "frequency", "records", "left_out", "load_published", "load_reached")
+    _write(folder / "inputs.csv", [heads, *inputs])
+    runs = [(*key(run), run["window"], run["seed"], *(values[name] for name in METRICS)) for run, values in table.rows]
+    _write(folder / "runs.csv", [(*COLUMNS, "window", "seed", *METRICS), *runs])
+    named = tuple(f"{metric}{end}" for metric in METRICS for end in ("", "_low", "_high"))
+    for number, figure in figures.items():
+        rows = [
+            (name, *key(at), len(table.values(at, "utilisation")), *_cells(table, at))
+            for name, curve in figure.curves.items()
+            for at in curve.values()
+        ]
+        _write(folder / f"figure{number:02}.csv", [("curve", *COLUMNS, "runs", *named), *rows])
+        if drawing:
+            _draw(folder / f"figure{number:02}.svg", number, figure, table)
+
+
+def _cells(table: PointTable, at: Parameters) -> list[float | None]:
+    return [cell for metric in METRICS for cell in _estimate(table.values(at, metric))]
+
+
+def _estimate(found: Sequence[float]) -> tuple[float | None, float | None, float | None]:
+    """Return the mean, and the ends of its 95 % interval where there is one."""
+    if not found:
+        return None, None, None
+    mean = fmean(found)
+    if len(found) not in _STUDENT:
+        return mean, None, None
+    half = _STUDENT[len(found)] * stdev(found) / sqrt(len(found))
+    return mean, mean - half, mean + half
+
+
+def _write(path: Path, rows: Iterable[Iterable[object]]) -> None:
+    def write(file: TextIO) -> None:
+        csv.writer(file, lineterminator="\n").writerows(rows)
+
+    write_file(path, write)
+
+
+def _draw(path: Path, number: int, figure: Figure, table: PointTable) -> None:
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure as Drawing
+
+    picture = BytesIO()
+    with rc_context({"svg.hashsalt": "oarpy", "svg.fonttype": "none", "font.size": 9}):
+        drawn = Drawing(figsize=(7, 4), layout="constrained")
+        _fill(drawn.subplots(), figure, table)
+        drawn.savefig(picture, format="svg", metadata={"Title": f"Figure {number}", "Date": None})
+    with writing(path):
+        path.write_bytes(picture.getvalue())
+
+
+def _fill(axes: Any, figure: Figure, table: PointTable) -> None:
+    for name, curve in figure.curves.items():
+        found = {label: _estimate(table.values(at, "utilisation")) for label, at in curve.items()}
+        known = {label: (mean, (high or mean) - mean) for label, (mean, _, high) in found.items() if mean is not None}
+        spread = [wide for _, wide in known.values()]
+        axes.errorbar(list(known), [mean for mean, _ in known.values()], spread, marker="o", capsize=2, label=name)
+    axes.set_xlabel(figure.title)
+    axes.set_ylabel("utilisation (%)")
+    axes.grid(color="#dddddd", linewidth=0.6)
+    axes.legend(frameon=False, fontsize=7)

@@ -1,0 +1,210 @@
+"""``oarpy reproduce flexible``: do the runs, write the files, tell the claims."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean
+from typing import TextIO
+
+from oarpy.model.errors import UsageError
+from oarpy.simulation.reports.output_files import write_file, writing
+from research.reservations.flexible import WINDOWS, flexible_runs, scenario
+from research.reservations.flexible_figures import (
+    FIXES,
+    LOADS,
+    MEDIUM,
+    ORDERS,
+    ROOMS,
+    Figure,
+    PointTable,
+    figures_of,
+    key,
+    point,
+    write_figures,
+)
+from research.runs.drawing import can_draw
+from research.runs.experiment import Parameters, RunList
+from research.runs.judged_claims import JudgedClaim, claims_text, status, verdict, write_claims
+from research.runs.pools import Pool
+from research.runs.runner import do_runs, tell_failed
+
+_QUICK_WINDOWS = (1, 25)
+_FULL_SEEDS = 5
+_STRICT = (46.8, 50.9, 54.7)
+"""Published utilisation of strict reservations at the loads, in %."""
+
+
+def reproduce_flexible(
+    traces: Path,
+    output: Path,
+    pool: Pool,
+    err: TextIO,
+    *,
+    figures: Sequence[int] = (),
+    seed: int = 1,
+    quick: bool = False,
+    full: bool = False,
+    fresh: bool = False,
+    as_json: bool = False,
+    write: Path | None = None,
+) -> tuple[str, int]:
+    """Return the claims as text, and the exit status; with ``write``, only write the files of the runs, a line each.
+
+    Raises :class:`UsageError` for a figure or a log that there is not.
+    """
+    loads = (MEDIUM,) if quick else LOADS
+    wanted = _wanted(figures_of(loads), figures)
+    points = list({key(at): at for figure in wanted.values() for at in figure.points()}.values())
+    seeds = range(seed, seed + (_FULL_SEEDS if full and not quick else 1))
+    experiment = flexible_runs(points, _QUICK_WINDOWS if quick else WINDOWS, seeds, traces)
+    if write is not None:
+        return _write_scenarios(write, experiment), 0
+    with writing(output):
+        output.mkdir(parents=True, exist_ok=True)
+    done = do_runs(experiment, output, pool, err, fresh=fresh)
+    tell_failed(done.failed, err)
+    table = PointTable(experiment, done.values)
+    write_figures(output, table, wanted, drawing=can_draw(err))
+    found = flexible_claims(table, loads, wanted)
+    write_claims(output / "claims.csv", found)
+    return claims_text(found, as_json=as_json), 1 if done.failed else 0 if quick else status(found)
+
+
+def _wanted(figures: Mapping[int, Figure], asked: Sequence[int]) -> dict[int, Figure]:
+    for number in asked:
+        if number not in figures:
+            raise UsageError(f"there is no figure {number}", hint=f"--figure N, from 1 to {max(figures)}")
+    return {number: figure for number, figure in figures.items() if not asked or number in asked}
+
+
+def _write_scenarios(path: Path, experiment: RunList) -> str:
+    def lines(file: TextIO) -> None:
+        for run in experiment.runs:
+            file.write(json.dumps(scenario(run, Path(experiment.places["log"]))) + "\n")
+
+    write_file(path, lines)
+    return f"{len(experiment.runs)} scenarios written to {path}\n"
+
+
+Found = tuple[str, bool] | None
+Judge = Callable[[PointTable, Sequence[float]], Found]
+
+
+def flexible_claims(table: PointTable, loads: Sequence[float], figures: Mapping[int, Figure]) -> list[JudgedClaim]:
+    """Return the claims, and whether they hold; open where the runs of their figures were not asked for."""
+    found = []
+    for claim, needed, paper, judged, judge in _CLAIMS:
+        came = judge(table, loads) if set(needed) <= set(figures) else None
+        if came is None:
+            found.append(JudgedClaim(claim, paper, "not run", judged, "-"))
+        else:
+            found.append(JudgedClaim(claim, paper, came[0], judged, verdict(came[1])))
+    return found
+
+
+def _means(table: PointTable, points: Sequence[Parameters], metric: str = "utilisation") -> list[float] | None:
+    found = [table.mean(at, metric) for at in points]
+    known = [one for one in found if one is not None]
+    return known if len(known) == len(found) else None
+
+
+def _texts(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:.2f}" for value in values)
+
+
+def _rises(values: Sequence[float]) -> bool:
+    return all(one < other for one, other in pairwise(values))
+
+
+def _strict_ones(table: PointTable, loads: Sequence[float]) -> Found:
+    found = _means(table, [point(load, order="fifo") for load in loads])
+    if found is None:
+        return None
+    published = [_STRICT[LOADS.index(load)] for load in loads]
+    near = all(abs(one - other) <= 8 for one, other in zip(found, published, strict=True))
+    return _texts(found), near and _rises(found)
+
+
+def _earliest_deadline_is_best(table: PointTable, loads: Sequence[float]) -> Found:
+    leads = []
+    for load in loads:
+        found = _means(table, [point(load, order=order, interval=50) for order in ORDERS])
+        if found is None:
+            return None
+        *others, edf = found
+        leads.append(edf - max(others))
+    return "before the best other by " + _texts(leads), min(leads) >= -0.3
+
+
+def _by_room(table: PointTable, load: float, inaccurate: int) -> list[float] | None:
+    return _means(table, [point(load, interval=room, inaccurate=inaccurate) for room in (0, *ROOMS)])
+
+
+def _longer_is_better(table: PointTable, loads: Sequence[float]) -> Found:
+    curves = [_by_room(table, load, 0) for load in loads]
+    known = [curve for curve in curves if curve is not None]
+    if len(known) < len(curves):
+        return None
+    return "; ".join(map(_texts, known)), all(map(_rises, known))
+
+
+def _more_when_inaccurate(table: PointTable, loads: Sequence[float]) -> Found:
+    gains = []
+    for inaccurate in (0, 1):
+        found = []
+        for load in loads:
+            curve = _by_room(table, load, inaccurate)
+            if curve is None:
+                return None
+            found += [100 * (one / curve[0] - 1) for one in curve[1:]]
+        gains.append(fmean(found))
+    return f"{gains[1]:.2f} % against {gains[0]:.2f} %", gains[1] > gains[0]
+
+
+def _later_is_better(table: PointTable, _loads: Sequence[float]) -> Found:
+    found = _means(table, [point(interval=100, fix=at) for at in FIXES])
+    return None if found is None else (_texts(found), _rises(found))
+
+
+def _offers_are_between(rooms: Sequence[int], everybody: int) -> Judge:
+    def judge(table: PointTable, _loads: Sequence[float]) -> Found:
+        rows = []
+        for room in rooms:
+            found = _means(table, [point(), point(offers=room, all=everybody), point(interval=room, all=everybody)])
+            if found is None:
+                return None
+            rows.append(found)
+        return "; ".join(map(_texts, rows)), all(map(_rises, rows))
+
+    return judge
+
+
+def _offers_are_near(table: PointTable, _loads: Sequence[float]) -> Found:
+    found = _means(table, [point(offers=room) for room in ROOMS], "mean_phi")
+    if found is None:
+        return None
+    return _texts(found), all(phi <= 0.7 * room / 100 for phi, room in zip(found, ROOMS, strict=True))
+
+
+_CLAIMS: Sequence[tuple[str, tuple[int, ...], str, bool, Judge]] = (
+    ("3a", (1,), "utilisation of strict ones within 8 of 46.8, 50.9, 54.7 %, and rising", True, _strict_ones),
+    (
+        *("3b", (1,), "edf at most 0.3 points below any other order, intervals of 50 %, each load"),
+        *(True, _earliest_deadline_is_best),
+    ),
+    ("3c", (2,), "no interval < 25 < 50 < 100 %, edf, each load", True, _longer_is_better),
+    ("3d", (2, 3), "intervals gain more when run times are inaccurate", True, _more_when_inaccurate),
+    ("3e", (4,), "fixed after 0 < 25 < 50 < 75 % of the wait", True, _later_is_better),
+    ("3f", (5,), "strict < offers < intervals of 25, 50, 100 %", True, _offers_are_between(ROOMS, 0)),
+    (
+        "3f-all",
+        (5,),
+        "the same at 100 % if all jobs take offers, and all have intervals",
+        False,
+        _offers_are_between((100,), 1),
+    ),
+    ("3g", (5,), "mean phi of offers at most 0.7 of the limit", True, _offers_are_near),
+)
