@@ -54,7 +54,7 @@ def check_window(submission: Submission) -> None:
     for option, given in (
         ("--slack", submission.slack),
         ("--farthest", submission.farthest is not None),
-        ("--until", until is not None),
+        ("--until", until is not None and not submission.bag),
     ):
         if given and start is None:
             raise UsageError(f"{option} without a reservation", hint="-r START gives its date")
