@@ -30,12 +30,14 @@ class QuotaRules:
         self._spans: dict[str, tuple[Span, ...]] = {}
 
     def read(self, connection: Connection, now: int, longest: float) -> Known:
-        """Return the rules for a pass at ``now`` whose jobs last ``longest`` seconds at most.
+        """Return the rules for a pass at ``now`` whose jobs last ``longest`` seconds at most, throttles of arrays last.
 
         The times between which spans are told move in steps, so that the rules of most passes are equal.
         """
         begin = now // WEEK * WEEK - WEEK
-        return self.between(connection, begin, ceil((now + AHEAD + longest) / _STEP) * _STEP)
+        rules, horizon = self.between(connection, begin, ceil((now + AHEAD + longest) / _STEP) * _STEP)
+        arrays = (QuotaRule.of_array(array, throttle) for array, throttle in quotas.throttles(connection))
+        return (*rules, *arrays), horizon
 
     def between(self, connection: Connection, begin: float, end: float) -> Known:
         """Return the rules with their spans within [begin, end)."""

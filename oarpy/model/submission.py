@@ -252,7 +252,10 @@ class Submission:
         alterable=True,
     )
     array_size: int = _field(
-        checks.integer(1, 2**31 - 1), 1, Option(("--array",), "submit N jobs", "N"), read_only=True
+        checks.integer(1, checks.LARGEST_ARRAY),
+        1,
+        Option(("--array",), "submit N jobs, of which M run at once", "N[%M]"),
+        read_only=True,
     )
     array_parameters: tuple[str, ...] = _field(
         checks.texts,
@@ -327,6 +330,18 @@ class Submission:
         ),
         column="nice",
         seen=_as_it_is,
+        alterable=True,
+    )
+    throttle: int | None = _field(
+        checks.optional_throttle,
+        None,
+        Option(
+            ("--throttle",),
+            "members of the array that run at once; also --array N%M",
+            "M",
+            read=checks.number("--throttle", 1, checks.LARGEST_ARRAY),
+        ),
+        column="throttle",
         alterable=True,
     )
     use_key: bool = _field(

@@ -26,6 +26,7 @@ LONGEST_ENVIRONMENT = 2**20
 
 LONGEST_PATH = 4096
 HIGHEST_SIGNAL = 64
+LARGEST_ARRAY = 2**31 - 1
 _LONGEST_NAME = 200
 _MOST_TYPES = 50
 _MOST_DEPENDENCIES = 1000
@@ -81,6 +82,11 @@ def integer(lowest: int, highest: int) -> Callable[[object], int]:
 def optional_integer(value: object) -> int | None:
     """Take a whole number above 0, or None."""
     return None if value is None else integer(1, 2**63 - 1)(value)
+
+
+def optional_throttle(value: object) -> int | None:
+    """Take how many members of an array may run at once, or None."""
+    return None if value is None else integer(1, LARGEST_ARRAY)(value)
 
 
 def optional_number(value: object) -> float | None:

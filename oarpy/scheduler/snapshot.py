@@ -91,6 +91,7 @@ class AskedJob(Struct, frozen=True):
     ``properties`` are the condition that all resources of the job have to meet. ``fault`` says what in the job's
     description makes it impossible to place. ``stopped`` tells that it is ``held`` for no other reason than that its
     queue is not active. Of the jobs of a user that are planned together, those with a greater ``nice`` come later.
+    ``array`` is the array of which quotas count it as a member, 0 for none.
     """
 
     id: Whole
@@ -106,6 +107,7 @@ class AskedJob(Struct, frozen=True):
     stopped: bool = False
     fault: str = ""
     nice: Annotated[int, Meta(ge=0, le=NICEST)] = 0
+    array: Annotated[int, Meta(ge=0)] = 0
 
 
 class WaitingJob(AskedJob, frozen=True):
@@ -159,7 +161,7 @@ class HeldJob(Struct, frozen=True):
 
     ``resuming``: it is suspended, and wants what it has given back as soon as possible. ``checkpoint`` is how many
     seconds it takes to write its state, 0 when it cannot. ``levels`` are those that its request names: of the exclusive
-    ones it has whole blocks.
+    ones it has whole blocks. ``array`` is the array of which quotas count it as a member, 0 for none.
     """
 
     id: Whole
@@ -174,6 +176,7 @@ class HeldJob(Struct, frozen=True):
     resuming: bool = False
     checkpoint: Number = 0
     levels: tuple[Word, ...] = ()
+    array: Annotated[int, Meta(ge=0)] = 0
 
 
 class HoldingJob(HeldJob, frozen=True):
@@ -215,6 +218,7 @@ class HoldingJob(HeldJob, frozen=True):
             queue=self.queue,
             name=self.name,
             types=self.types,
+            array=self.array,
             part=self.part,
         )
 
@@ -318,6 +322,8 @@ class QuotaRule:
 
     ``valid`` are the spans [begin, end) during which the rule applies, ascending and apart; None is always. ``period``
     names the set of rules that is valid then.
+
+    A rule of an ``array`` (0: of none) matches its members alone.
     """
 
     queue: str = "*"
@@ -330,10 +336,18 @@ class QuotaRule:
     valid: tuple[Span, ...] | None = None
     period: str = ""
     level: str = DEFAULT_LEVEL
+    array: int = 0
+
+    @classmethod
+    def of_array(cls, array: int, throttle: int) -> QuotaRule:
+        """Return the rule that lets ``throttle`` members of an array run at once."""
+        return cls(jobs=throttle, level=f"array {array}", array=array)
 
     @property
     def key(self) -> str:
-        """The patterns, and the level unless it is the default one, as a quota file has them."""
+        """The patterns, and the level unless it is the default one, as a quota file has them; or the array."""
+        if self.array:
+            return f"of array {self.array}"
         patterns = (self.queue, self.project, self.type, self.user)
         return ",".join(patterns if self.level == DEFAULT_LEVEL else (*patterns, self.level))
 

@@ -69,6 +69,7 @@ CHANGES = {
         "required_job_id": "required_job_id = {suspended} WHERE required_job_id = {running}",
     },
     "jobs": {
+        "array_id": "array_id = 4242, throttle = 1 WHERE job_id = {waiting}",
         "checkpoint": "checkpoint = '10 minutes' WHERE job_id = {running}",
         "ended_at": "ended_at = ended_at + interval '7 minutes' WHERE job_id = {ended}",
         "exit_status": "exit_status = 256 WHERE job_id = {ended}",
@@ -87,6 +88,7 @@ CHANGES = {
         "submitted_at": "submitted_at = submitted_at - interval '1 hour' WHERE job_id = {waiting}",
         "suspended_at": "suspended_at = suspended_at - interval '1 hour' WHERE job_id = {suspended}",
         "suspended_time": "suspended_time = '50 seconds' WHERE job_id = {running}",
+        "throttle": "throttle = 1 WHERE job_id = {waiting}",
         "types": "types = '{{besteffort}}' WHERE job_id = {waiting}",
         "user_name": "user_name = 'zoe' WHERE job_id = {waiting}",
         "walltime": "walltime = '3 hours' WHERE job_id = {running}",

@@ -140,7 +140,8 @@ def changed_past(session: Session, past: PastWorkload, change: PolicyChange) -> 
         base = replace(base, queues=tuple(replace(queue, order=change.order) for queue in base.queues))
     if change.quotas is not None:
         quotas = _quotas(session, change.quotas)
-        base = replace(base, quotas=rules_of(quotas, past) if isinstance(quotas, QuotaFile) else quotas)
+        rules = rules_of(quotas, past) if isinstance(quotas, QuotaFile) else quotas
+        base = replace(base, quotas=(*rules, *(rule for rule in base.quotas if rule.array)))
     return replace(past, base=base)
 
 

@@ -37,7 +37,8 @@ _LATER = 52 * WEEK
 class EndedJob(AskedJob, frozen=True, kw_only=True):
     """A job that has ended. Instants are epoch seconds, durations seconds; ``position`` counts alternatives from 0.
 
-    ``started``, ``walltime`` and ``position`` are None for one that never ran.
+    ``started``, ``walltime`` and ``position`` are None for one that never ran. ``throttle`` is how many members of its
+    ``array`` may run at once, 0 where that is not limited.
     """
 
     submission: int
@@ -47,6 +48,7 @@ class EndedJob(AskedJob, frozen=True, kw_only=True):
     position: int | None
     succeeded: bool
     checkpoint: float
+    throttle: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,9 @@ def read_past(session: Session, since: datetime | None, until: datetime | None) 
             jobs = _jobs(connection, [row for row in ran if begin is None or (row.started or 0) >= begin], begin)
             held, amounts = history.held(connection, earlier), consumables.held_by(connection, earlier)
         occupations = _occupations(before, held, amounts)
+        throttles = {row.array: row.throttle for row in rows if row.throttle}
         rules = _rules_then(connection, session.configuration, rows)
+        rules += tuple(QuotaRule.of_array(array, throttle) for array, throttle in throttles.items())
         present = replace(present, quotas=rules, quota_horizon=inf, outages=(), asleep=0)
         nobody = replace(present, waiting=(), holding=(), reservations=(), rules=replace(present.rules, power=None))
         base = with_jobs(connection, reader, nobody, [past.job for past in jobs])

@@ -18,7 +18,7 @@ from oarpy.client.submission.options import Options
 from oarpy.client.submission.submission import Admitted, message, readmitted, require_no_launcher
 from oarpy.model.durations import format_duration
 from oarpy.model.errors import OarpyError, UsageError
-from oarpy.model.job_types import read_types
+from oarpy.model.job_types import BAG, read_types
 from oarpy.model.reasons import Change, Reason, Why
 from oarpy.model.request import ResourceRequest
 from oarpy.model.states import JobState
@@ -56,9 +56,13 @@ class Altered:
 def alter(session: Session, selection: JobSelection, options: Options) -> Altered:
     """Let the selected jobs, which must wait, ask for what ``options`` say. Of an array those that wait are meant.
 
+    A throttle is of an array: with one, ids are those of arrays.
+
     Raises :class:`UsageError`, and as :func:`oarpy.client.submission.submission.submit`; then nothing is changed.
     """
     values = _values(options)
+    if "throttle" in values:  # of whole arrays alone
+        selection = replace(selection, job_ids=(), array_ids=(*selection.array_ids, *selection.job_ids))
     connection = session.connection
     with connection.transaction():
         jobs = checked(session, selection, _why_not, arrays_in_part=True)
@@ -69,6 +73,8 @@ def alter(session: Session, selection: JobSelection, options: Options) -> Altere
             _require_own_request(row)
         before = _told(session, rows)
         admitted = [_alter(session, members, values) for members in _alike(rows)]
+        if "throttle" in values:
+            alterations.throttle(connection, ids, values["throttle"])
         after = _told(session, alterations.asked(connection, ids))
         changes = {job: tuple(_compared(before[job], after[job])) for job in ids}
         altered = {job: changed for job, changed in changes.items() if changed}
@@ -121,6 +127,8 @@ def _values(options: Options) -> dict[str, Any]:
 def _why_not(job: JobHandle) -> str | None:
     if read_types(job.types).negotiates:
         return f"job {job.job_id} negotiates: its launcher asks for hosts and time"
+    if BAG in job.types:
+        return f"job {job.job_id} is a task of a bag, whose end is promised for what it asked for"
     hint = "cannot be changed: only a job that waits can"
     return in_state(_WAITING, hint + ("; oarwalltime changes walltimes" * (job.state == JobState.RUNNING)))(job)
 
@@ -203,4 +211,4 @@ def _request_text(request: ResourceRequest) -> str:
 
 
 def _text(value: object) -> str:
-    return ", ".join(value) if isinstance(value, list) else str(value)
+    return ", ".join(value) if isinstance(value, list) else "" if value is None else str(value)

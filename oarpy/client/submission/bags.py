@@ -20,6 +20,7 @@ from oarpy.store.jobs import bags
 
 _ALONE = {
     "array_size": "--array",
+    "throttle": "--throttle",
     "array_parameters": "--array-param-file",
     "reservation": "-r",
     "slack": "--slack",

@@ -30,7 +30,7 @@ from oarpy.model.errors import UsageError
 from oarpy.model.job_types import known_types, read_types
 from oarpy.model.request import ResourceRequest
 from oarpy.model.submission import OPTIONS, Submission
-from oarpy.model.submission_checks import check_text, read_number, short
+from oarpy.model.submission_checks import LARGEST_ARRAY, check_text, read_number, short
 
 _UNSAFE_IN_FILE = str.maketrans(
     {chr(code): "_" for code in range(128) if not chr(code).isalnum()} | {"-": "-", ".": "."}
@@ -229,8 +229,14 @@ def _outputs(options: Options) -> dict[str, str]:
 
 
 def _array(options: Options, limits: settings.SubmissionSettings) -> dict[str, Any]:
-    """Return how many jobs are asked for, and the arguments of each when a file has them."""
+    """Return how many jobs are asked for, how many run at once, and the arguments of each when a file has them."""
     path, asked = options.texts.get("array_parameters"), options.texts.get("array_size")
+    throttle: dict[str, Any] = {}
+    if asked is not None and "%" in asked:
+        if "throttle" in options.texts:
+            raise UsageError(f"--array {short(asked)} with --throttle", hint="say once how many run at once")
+        asked, _, at_once = asked.partition("%")
+        throttle = {"throttle": read_number("--array N%", at_once, 1, LARGEST_ARRAY)}
     lines: tuple[str, ...] = ()
     if path is not None:
         lines = read_array_parameters(path)
@@ -243,7 +249,7 @@ def _array(options: Options, limits: settings.SubmissionSettings) -> dict[str, A
             raise UsageError(f"--array {size} but {len(lines)} lines in '{path}'", hint="leave one out")
     if size > limits.maximum_array_size:
         raise UsageError(f"array of {size} jobs", hint=f"at most {limits.maximum_array_size} (maximum_array_size)")
-    return {"array_size": size, "array_parameters": lines}
+    return {"array_size": size, "array_parameters": lines, **throttle}
 
 
 def _with_reservation(submission: Submission, options: Options, now: datetime) -> Submission:

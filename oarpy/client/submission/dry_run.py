@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from msgspec import structs
 
@@ -24,7 +24,7 @@ from oarpy.scheduler.plan import Placement
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.resources.platform import NETWORK_ADDRESS, Platform
 from oarpy.scheduler.rules.energy import Waking, waking_of
-from oarpy.scheduler.snapshot import Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import QuotaRule, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.scheduler.windows.admission import Offer
 
@@ -140,10 +140,13 @@ def _predict(session: Session, admitted: Admitted) -> PredictedStart:
         present = read_only(session.connection, reader).snapshot
         first = WaitingJob.of_submission(admitted.submission, unused_id(admitted, present), present.now)
         stopped = first.queue in {queue.name for queue in present.queues if not queue.active}
-        first = structs.replace(first, held=first.held or stopped)
+        throttle = admitted.submission.throttle
+        first = structs.replace(first, held=first.held or stopped, array=first.id if throttle else 0)
         planned = min(admitted.submission.array_size, MOST_PREDICTED)
         members = [structs.replace(first, id=first.id + rank) for rank in range(planned)]
         snapshot = with_jobs(session.connection, reader, present, members)
+        if throttle:
+            snapshot = replace(snapshot, quotas=(*snapshot.quotas, QuotaRule.of_array(first.array, throttle)))
     if first.reservation is not None:
         snapshot = with_windows(session.configuration.scheduler, snapshot, members, admitted.submission.window)
     policies = SiteOrders()

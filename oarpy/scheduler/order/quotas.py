@@ -2,7 +2,8 @@
 
 On each level the most specific rule applies (a name before ``/`` before ``*``, compared by queue, then project, type,
 user), and a job keeps the rules of all levels. A rule limits the sum over all jobs that its key matches; ``/`` keeps a
-sum for each value. A job that lasts through several periods keeps the rule of each period in that period's part::
+sum for each value. A rule of an array matches its members alone. A job that lasts through several periods keeps the
+rule of each period in that period's part::
 
     rules          |-- by day: at most 4 --|-- by night: at most 8 --
     held           | 2     | 3     | 1     | 4
@@ -23,6 +24,8 @@ from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, WaitingJob
 
 Job = WaitingJob | HoldingJob
 Key = tuple[str, str, str, str]
+Pattern = tuple[Key, int]
+"""The patterns of a rule, and its array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,15 +170,18 @@ class Ledger:
         self.horizon = horizon
         self._regimes = regimes(self.rules)
         # rules that are valid at different times count the same jobs when their patterns are the same
-        self._patterns = {pattern: rule for rule in reversed(self.rules) for pattern in [_pattern(rule)]}
-        self._known: dict[tuple[str, str, tuple[str, ...], str], Limits | None] = {}
-        self._sums: dict[tuple[Key, Key], Sums] = {}
+        self._patterns: dict[int, dict[Pattern, QuotaRule]] = {}
+        """By array, 0 for the rules that are of none."""
+        for rule in reversed(self.rules):
+            self._patterns.setdefault(rule.array, {})[_pattern(rule)] = rule
+        self._known: dict[tuple[str, str, tuple[str, ...], str, int], Limits | None] = {}
+        self._sums: dict[tuple[Pattern, Key], Sums] = {}
 
     def copy(self) -> Ledger:
         """Return an independent ledger of equal content."""
         return self._with({key: sums.copy() for key, sums in self._sums.items()})
 
-    def _with(self, sums: dict[tuple[Key, Key], Sums]) -> Ledger:
+    def _with(self, sums: dict[tuple[Pattern, Key], Sums]) -> Ledger:
         """Return a ledger of the same rules with these sums."""
         twin = object.__new__(Ledger)
         twin.rules, twin.horizon = self.rules, self.horizon
@@ -185,17 +191,18 @@ class Ledger:
 
     def limits(self, job: Job) -> Limits | None:
         """Return the rules that apply to ``job``, None when nothing limits it."""
-        key = job.queue, job.project, job.types, job.user
+        key = job.queue, job.project, job.types, job.user, job.array
         if key not in self._known:
             self._known[key] = self._limits(job)
         return self._known[key]
 
     def count(self, job: Job, begin: float, end: float, amount: Amount) -> None:
         """Count ``job`` during [begin, end) for every rule that it matches."""
-        for pattern, rule in self._patterns.items():
-            if _specificity(rule, job) is not None:
-                for key in _keys(rule, job):
-                    self._sums.setdefault((pattern, key), Sums()).count(begin, end, amount)
+        for array in {0, job.array}:
+            for pattern, rule in self._patterns.get(array, _NO_RULES).items():
+                if _specificity(rule, job) is not None:
+                    for key in _keys(rule, job):
+                        self._sums.setdefault((pattern, key), Sums()).count(begin, end, amount)
 
     def excess(self, limits: Limits, begin: float, end: float, amount: Amount) -> Excess | None:
         """Return the last excess in [begin, end) were ``amount`` added; None: the limits hold throughout."""
@@ -328,16 +335,19 @@ def _applying(rules: Sequence[QuotaRule], job: Job) -> list[QuotaRule]:
     return [rule for _, rule in best.values() if max(rule.resources, rule.jobs, rule.resource_hours) >= 0]
 
 
-def _pattern(rule: QuotaRule) -> Key:
-    """Return the key of a rule."""
-    return rule.queue, rule.project, rule.type, rule.user
+def _pattern(rule: QuotaRule) -> Pattern:
+    """Return what tells the rules apart that count different jobs."""
+    return (rule.queue, rule.project, rule.type, rule.user), rule.array
 
 
 _NOTHING = Sums()
+_NO_RULES: dict[Pattern, QuotaRule] = {}
 
 
 def _specificity(rule: QuotaRule, job: Job) -> tuple[int, ...] | None:
     """Return the rank of ``rule`` for ``job`` (smaller is more specific), None when it does not match."""
+    if rule.array and rule.array != job.array:
+        return None
     rank = []
     for pattern, values in _fields(rule, job):
         if pattern == "*":

@@ -47,6 +47,7 @@ class QuotaEntry(Struct, forbid_unknown_fields=True, rename={"level": "set"}):
     valid: tuple[tuple[Number, Number | None], ...] | UnsetType = UNSET
     period: str = ""
     level: str = DEFAULT_LEVEL
+    array: Annotated[int, Meta(ge=0)] = 0
 
 
 class ConsumableEntry(Struct, forbid_unknown_fields=True):

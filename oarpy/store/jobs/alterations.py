@@ -45,10 +45,19 @@ _FORGET = "DELETE FROM moldable_descriptions WHERE submission_id = %s"
 _RECORD = "UPDATE submissions SET request = %s, admitted_filters = %s, kind = %s WHERE submission_id = %s"
 _ALTER = f"""
     UPDATE jobs j SET submission_id = %(submission)s, message = %(message)s,
-        {", ".join(f"{column} = asked.{column}" for column in _COLUMNS)}
+        {", ".join(f"{column} = asked.{column}" for column in _COLUMNS if column != "throttle")}
     FROM json_populate_record(NULL::jobs, %(row)s::json) AS asked
     WHERE j.job_id = ANY(%(jobs)s) AND j.state IN ('Waiting', 'Hold')
 """  # noqa: S608
+# It is a matter of all members of an array, those that run included.
+_THROTTLE = """
+    WITH members AS MATERIALIZED (
+        SELECT job_id FROM jobs
+        WHERE is_live(state) AND array_id IN (SELECT array_id FROM jobs WHERE job_id = ANY(%(jobs)s))
+        ORDER BY job_id FOR NO KEY UPDATE)
+    UPDATE jobs j SET throttle = %(throttle)s FROM members m
+    WHERE j.job_id = m.job_id AND j.throttle IS DISTINCT FROM %(throttle)s
+"""
 # They were about other requests: the next pass foresees starts of these.
 _UNPREDICTED = """
     WITH told AS (DELETE FROM first_predictions WHERE job_id = ANY(%(jobs)s))
@@ -99,6 +108,11 @@ def store(connection: Connection, jobs: Sequence[int], submission: int, new: sub
     values = {"submission": submission, "message": new.message, "jobs": list(jobs)}
     connection.execute(_ALTER, {**values, "row": Json(new.submission.columns(), submissions.row_text)})
     connection.execute(_UNPREDICTED, {"jobs": list(jobs)})
+
+
+def throttle(connection: Connection, jobs: Sequence[int], at_once: int) -> None:
+    """Let so many members of the arrays of these jobs run at once."""
+    connection.execute(_THROTTLE, {"jobs": list(jobs), "throttle": at_once})
 
 
 def log(connection: Connection, reasons: Mapping[int, Reason]) -> None:

@@ -20,7 +20,8 @@ _ENDED = sql.SQL("""
            extract(epoch FROM j.started_at)::float8 AS started, extract(epoch FROM j.ended_at)::float8 AS ended,
            extract(epoch FROM j.walltime)::float8 AS walltime, m.position,
            j.state = 'Terminated' AND coalesce(j.exit_status, 0) = 0 AS succeeded,
-           extract(epoch FROM j.checkpoint)::float8 AS checkpoint, {}
+           extract(epoch FROM j.checkpoint)::float8 AS checkpoint,
+           CASE WHEN j.throttle IS NULL THEN 0 ELSE j.array_id END AS array, coalesce(j.throttle, 0) AS throttle, {}
     FROM jobs j LEFT JOIN moldable_descriptions m USING (moldable_id)
     WHERE j.ended_at IS NOT NULL AND (%(since)s::timestamptz IS NULL OR j.ended_at > %(since)s)
         AND (%(until)s::timestamptz IS NULL OR j.submitted_at < %(until)s)
@@ -39,8 +40,8 @@ def ended(connection: Connection, since: datetime | None, until: datetime | None
     """Return the jobs that ended after ``since`` and were submitted before ``until``, in order of submission.
 
     Of a ``kind`` that has a field for all that passes see of a submission, and ``id``, ``submission``, ``submitted``,
-    ``started``, ``ended``, ``walltime``, ``checkpoint`` (epoch seconds, seconds), ``succeeded``, and ``position`` of
-    the alternative from 0.
+    ``started``, ``ended``, ``walltime``, ``checkpoint`` (epoch seconds, seconds), ``succeeded``, ``array`` and
+    ``throttle`` (0 for none), and ``position`` of the alternative from 0.
     """
     return read(connection, _ENDED, kind, {"since": since, "until": until})
 

@@ -69,6 +69,18 @@ def rules(connection: Connection) -> list[QuotaRuleRow]:
     return [QuotaRuleRow(*row) for row in connection.execute(_RULES)]
 
 
+# The partial index is empty where no array has a throttle.
+_THROTTLES = """
+    SELECT array_id, min(throttle) FROM jobs WHERE throttle IS NOT NULL AND is_live(state)
+    GROUP BY array_id ORDER BY array_id
+"""
+
+
+def throttles(connection: Connection) -> list[tuple[int, int]]:
+    """Return the live arrays of which but so many members run at once, each with that number."""
+    return connection.execute(_THROTTLES).fetchall()
+
+
 def sets(connection: Connection) -> list[str]:
     """Return the names of all sets of rules."""
     return [name for name, _ in connection.execute(_SETS)]

@@ -88,7 +88,8 @@ _LAST_ID = 2**63 - 1
 # joined, as jobs would be looked for one by one in a long array
 _WAITING = sql.SQL("""
     SELECT j.job_id AS id, j.xmin AS version, j.submission_id AS submission,
-           extract(epoch FROM j.submitted_at)::float8 AS submitted, j.state = 'Hold' AS held, j.reservation_state, {}
+           extract(epoch FROM j.submitted_at)::float8 AS submitted, j.state = 'Hold' AS held, j.reservation_state,
+           CASE WHEN j.throttle IS NULL THEN 0 ELSE j.array_id END AS array, {}
     FROM unnest(%s::bigint[]) AS wanted (job_id) JOIN jobs j USING (job_id)
     WHERE j.state IN ('Waiting', 'Hold')
 """).format(ASKED_COLUMNS)
@@ -105,7 +106,8 @@ _HOLDING = """
            -- who is to die is asked for a checkpoint that has a date already, or for none
            CASE WHEN max(k.job_id) IS NULL THEN extract(epoch FROM j.checkpoint) ELSE 0 END::float8 AS checkpoint,
            coalesce(array_agg(a.resource_id) FILTER (WHERE a.suspended), '{}') AS suspended,
-           j.state = 'Resuming' AS resuming, extract(epoch FROM max(k.not_before))::float8 AS dies_at,
+           j.state = 'Resuming' AS resuming, CASE WHEN j.throttle IS NULL THEN 0 ELSE j.array_id END AS array,
+           extract(epoch FROM max(k.not_before))::float8 AS dies_at,
            coalesce(bool_or(k.requested_by = 'door'), false) AS evicted
     FROM jobs j JOIN assigned_resources a ON a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended)
         LEFT JOIN LATERAL (  -- looked up, however few PostgreSQL expects to be open

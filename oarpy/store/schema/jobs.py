@@ -63,7 +63,7 @@ jobs = table(
         ForeignKey(submissions.c.submission_id),
         read_by_passes=True,
     ),
-    column("array_id", BigInteger, "number of the first job of its array"),
+    column("array_id", BigInteger, "number of the first job of its array", read_by_passes=True),
     column("array_index", Integer, "place in the array, from 1", default=1, check="array_index > 0"),
     column(
         "job_name",
@@ -216,6 +216,14 @@ jobs = table(
         default=0,
         check=f"nice BETWEEN 0 AND {NICEST}",
     ),
+    column(
+        "throttle",
+        Integer,
+        "how many members of its array may run at once; NULL: all",
+        optional=True,
+        check="throttle > 0",
+        read_by_passes=True,
+    ),
     ForeignKeyConstraint(
         ["submission_id", "moldable_id"],
         [moldable_descriptions.c.submission_id, moldable_descriptions.c.moldable_id],
@@ -260,6 +268,11 @@ jobs = table(
     ),
     Index("jobs_resubmit_of", "resubmit_of", postgresql_where=text("resubmit_of IS NOT NULL")),
     Index("jobs_submission", "submission_id"),
+    Index(
+        "jobs_throttled",
+        "array_id",
+        postgresql_where=text("(throttle IS NOT NULL) AND (state NOT IN ('Terminated', 'Error'))"),
+    ),
     Index("jobs_unaccounted", "job_id", postgresql_where=text("(ended_at IS NOT NULL) AND (NOT accounted)")),
     Index("jobs_user", "user_name", "job_id"),
 )

@@ -67,6 +67,8 @@ def exempt(job: Job) -> bool:
 
 
 def matches(rule: dict[str, Any], job: Job) -> bool:
+    if rule.get("array", 0) not in (0, job.get("array", 0)):
+        return False
     values = {"queue": [queue_of(job)], "project": [job.get("project", "default")], "user": [job["user"]]}
     if any(rule[name] not in ("*", "/", *value) for name, value in values.items()):
         return False

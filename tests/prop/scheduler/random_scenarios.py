@@ -75,7 +75,21 @@ def random_scenario(random: Random) -> Json:
         scenario["queues"] = queues
     if random.random() < 0.4:
         _make_exclusive(random, scenario)
+    if random.random() < 0.3:
+        _make_arrays(random, scenario)
     return scenario
+
+
+def _make_arrays(random: Random, scenario: Json) -> None:
+    """Let jobs be members of two arrays, of which so many run at once."""
+    for array in (1, 2):
+        scenario["quotas"].append(
+            {"array": array, "set": f"array {array}", "jobs": random.choice([1, 1, 2])}
+            | dict.fromkeys(("queue", "project", "type", "user"), "*")
+            | dict.fromkeys(("resources", "resource_hours"), -1)
+        )
+    for job in scenario["jobs"] + scenario["running"]:
+        job["array"] = random.choice([0, 1, 1, 2])
 
 
 def _make_exclusive(random: Random, scenario: Json) -> None:

@@ -42,6 +42,7 @@ VALUES: Mapping[str, tuple[Any, ...]] = {
     "ranked": (None, 1),
     "part": (None, None),
     "nice": (0, 1, 2),
+    "array": (0, 3),
 }
 """Two values of each field, or more. A ``part`` is of a running job, and has its tests where jobs grow."""
 

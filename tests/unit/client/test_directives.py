@@ -67,7 +67,7 @@ def test_row_of_the_guide(line: str, ours: str) -> None:
     [
         ("#SBATCH --qos=high", "job.sh, line 2: #SBATCH --qos=high: it is left out"),
         ("#SBATCH -q", "job.sh, line 2: #SBATCH -q: it is left out"),
-        ("#SBATCH --array=0-9%2", "OAR_ARRAY_INDEX is 1 to 10; as many run at once as there is room for"),
+        ("#SBATCH --array=0-9%2", "OAR_ARRAY_INDEX is 1 to 10"),
         ("#SBATCH --dependency=singleton", "write -a ID"),
         ("#SBATCH --output=%N.out", "no word for '%N'"),
         ("#SBATCH 'open", "No closing quotation"),

@@ -158,14 +158,13 @@ def host_names(text: str) -> tuple[str, ...]:
 
 
 def array_size(text: str) -> tuple[str, str]:
-    """Return the size of an array given as ``1-10``, and what of it is lost. Raises :class:`NotTranslated`."""
+    """Return ``--array`` of an array given as ``1-10%2``, and what of it is lost. Raises :class:`NotTranslated`."""
     found = re.fullmatch(r"(\d{1,9})-(\d{1,9})(%\d+)?", text, re.ASCII)
     if found is None or int(found[2]) < int(found[1]):
         raise NotTranslated("write --array N: indexes are 1 to N")
     size = int(found[2]) - int(found[1]) + 1
     lost = [f"OAR_ARRAY_INDEX is 1 to {size}"] if found[1] != "1" else []
-    lost += ["as many run at once as there is room for"] if found[3] else []
-    return str(size), "; ".join(lost)
+    return f"{size}{found[3] or ''}", "; ".join(lost)
 
 
 def file_pattern(text: str, words: dict[str, str]) -> str:
