@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from oarpy.store.passes import window_moves
+from oarpy.store.past import instants
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
@@ -73,6 +74,39 @@ def test_a_reservation_moves_forward_when_another_is_deleted(cluster: SmallClust
     cluster.delete(first)
     cluster.settle()
     assert start(cluster, flexible) == 2
+
+
+def test_time_travel_shows_windows_as_they_were(cluster: SmallCluster) -> None:
+    begin = at(cluster, 2)
+    flexible = reserve(cluster, 2, 6)
+    before = cluster.now()
+    cluster.settle()
+    accepted = cluster.now()
+    strict = reserve(cluster, 2)
+    cluster.settle()
+    moved = cluster.now()
+    cluster.sql("UPDATE reservation_windows SET deadline = deadline + interval '1 hour', fixed_at = now()")
+    wider = cluster.now()
+    cluster.sql("DELETE FROM reservation_windows")
+    hours = {
+        name: [
+            (found.ready - begin.timestamp()) / HOUR if found.ready else None,
+            round((found.deadline - begin.timestamp()) / HOUR, 1),
+            round(((found.start or 0) - begin.timestamp()) / HOUR, 1),
+            found.state,
+        ]
+        for name, instant in {"accepted": accepted, "moved": moved, "wider": wider}.items()
+        if (found := instants.windows_at(cluster.connection, instant, [flexible, strict]).get(flexible))
+    }
+    assert hours == {
+        "accepted": [0, 4, 0, "movable"],
+        "moved": [0, 4, 1, "movable"],
+        "wider": [0, 5, 1, "fixed"],
+    }
+    assert instants.windows_at(cluster.connection, cluster.now(), [flexible]) == {}
+    assert instants.windows_at(cluster.connection, before - timedelta(hours=1), [flexible]) == {}
+    kept = "SELECT verdict FROM verdict_changes WHERE job_id = %s ORDER BY at DESC LIMIT 1"
+    assert cluster.sql(kept, flexible) == [("reserved",)]
 
 
 def test_what_went_while_no_server_ran_leaves_room(cluster: SmallCluster, connection: Connection) -> None:

@@ -78,6 +78,18 @@ def test_a_window_is_shown_and_moves(answered: Submitter, connection: Connection
     assert "RESERVATION_MOVED: it starts at " in answered("-f", "-j", str(flexible), command="oarstat").out
 
 
+def test_time_travel_tells_the_window_of_then(answered: Submitter, connection: Connection) -> None:
+    begin = in_hours(2)
+    job = str(answered.job_id("-r", begin, "--slack", "200%", "-l", ALL, "date"))
+    ((then,),) = connection.execute("SELECT clock_timestamp()::text").fetchall()
+    answered.job_id("-r", begin, "-l", ALL, "date")
+    now = json.loads(answered("-J", "-j", job, command="oarstat").out)[job]
+    past = json.loads(answered("-J", "-j", job, "--at", then, command="oarstat").out)[job]
+    assert {**past["window"], "start": now["startTime"]} == {**now["window"], "start": past["window"]["start"] + 3600}
+    told = answered("--why", job, "--at", then, command="oarstat").out
+    assert re.search(r"Its window was .* to .*, its start .*; it could move\.$", told.strip()), told
+
+
 def test_who_is_refused_takes_an_offer(answered: Submitter, connection: Connection) -> None:
     begin = in_hours(2)
     answered.job_id("-r", begin, "-l", ALL, "date")

@@ -151,7 +151,7 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
     extensions: _Extra = (
         {"extensions": [_extension_json(extension) for extension in job.extensions]} if job.extensions else {}
     )
-    window: _Extra = {"window": _window_json(job.window)} if job.window else {}
+    window: _Extra = {"window": window_json(job.window)} if job.window else {}
     document: JobDocument = {
         "Job_Id": row.job_id,
         "array_id": row.array_id,
@@ -346,7 +346,8 @@ def _extension_text(row: ExtensionRow) -> str:
     return f"+{hosts} {row.kind} {row.state}"
 
 
-def _window_json(window: JobWindow) -> WindowDocument:
+def window_json(window: JobWindow) -> WindowDocument:
+    """Return where a reservation may move, or might."""
     return {"ready": _whole(window.ready), "deadline": int(window.deadline), "state": window.state}
 
 

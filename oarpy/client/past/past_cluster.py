@@ -7,6 +7,7 @@ from datetime import datetime
 
 from oarpy.client import rendering
 from oarpy.client.jobs import job_table
+from oarpy.client.jobs.description import window_json
 from oarpy.client.jobs.reports import Question
 from oarpy.client.past import gantt_chart
 from oarpy.client.past.gantt_chart import GanttDocument
@@ -19,6 +20,9 @@ from oarpy.store.passes import verdict_history
 from oarpy.store.past import instants
 from oarpy.store.platform import resources
 from oarpy.store.platform.resources import ResourceScope
+
+_WAITS = ("Hold", "Waiting", "toAckReservation")
+"""States of jobs that have not begun."""
 
 
 def listing(session: Session, at: datetime, question: Question, layout: str, seen: Look) -> str:
@@ -39,6 +43,7 @@ def states(session: Session, at: datetime, question: Question) -> str:
 def document(session: Session, at: datetime, question: Question) -> str:
     """Return the JSON object of jobs as they were, by id."""
     jobs = instants.jobs_at(session.connection, at, question.scope())
+    windows = instants.windows_at(session.connection, at, [job.job_id for job in jobs if job.state in _WAITS])
     found: dict[str, Document] = {
         str(job.job_id): {
             "Job_Id": job.job_id,
@@ -55,6 +60,11 @@ def document(session: Session, at: datetime, question: Question) -> str:
             "stopTime": job.ended,
             "scheduledStart": job.predicted,
             "exit_code": job.exit_status,
+            **(
+                {"window": {**window_json(window), "start": window.start}}
+                if (window := windows.get(job.job_id))
+                else {}
+            ),
         }
         for job in jobs
     }
@@ -100,8 +110,9 @@ def why(session: Session, job: int, at: datetime) -> Report[Document]:
     found = next(iter(instants.jobs_at(session.connection, at, scope)), None)
     if found is None:
         raise NotFound(f"there was no job {job} at {local_date(at.timestamp())}", hint="oarstat -f tells its dates")
+    waits = found.state in _WAITS
+    window = instants.windows_at(session.connection, at, [job] if waits else []).get(job)
     verdict = verdict_history.verdict_at(session.connection, [job], at.timestamp()).get(job)
-    waits = found.state in ("Hold", "Waiting", "toAckReservation")
     record: dict[str, Document] = {"job_id": job, "at": at.timestamp(), "state": found.state}
     lines = [f"At {local_date(at.timestamp())}, job {job} of {found.user} was {found.state}."]
     if verdict is not None and waits:
@@ -122,4 +133,9 @@ def why(session: Session, job: int, at: datetime) -> Report[Document]:
         lines.append(f"Queue {verdict.queue} (priority {verdict.priority}) went by the order '{verdict.order}'.")
     elif waits:
         lines.append("No verdict of then is kept (scheduler.verdict_history).")
+    if window is not None:
+        record["window"] = {**window_json(window), "start": window.start}
+        ready, start = local_date(window.ready) or "at once", local_date(window.start)
+        moves = "it no longer moved" if window.fixed else "it could move"
+        lines.append(f"Its window was {ready} to {local_date(window.deadline)}, its start {start}; {moves}.")
     return TwoForms(lambda: "\n".join(lines) + "\n", lambda: record)

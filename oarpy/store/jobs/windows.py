@@ -24,6 +24,12 @@ _OF_JOBS = """
     FROM reservation_windows w JOIN jobs j USING (job_id) WHERE w.job_id = ANY(%s)
 """
 
+_AT = """
+    SELECT DISTINCT ON (c.job_id) c.job_id, extract(epoch FROM c.ready)::float8, extract(epoch FROM c.deadline)::float8,
+           extract(epoch FROM c.start_time)::float8, c.fixed
+    FROM window_changes c WHERE c.job_id = ANY(%s) AND c.at <= %s ORDER BY c.job_id, c.at DESC
+"""
+
 _FIX = "UPDATE reservation_windows SET fixed_at = now() WHERE job_id = ANY(%s) AND fixed_at IS NULL"
 _OFFERS = """
     SELECT offer_id, job_id, extract(epoch FROM start_time)::float8, extract(epoch FROM end_time)::float8, phi,
@@ -71,6 +77,12 @@ def insert(connection: Connection, windows: Sequence[tuple[int, AskedWindow]]) -
 def of_jobs(connection: Connection, jobs: Sequence[int]) -> dict[int, JobWindow]:
     """Return the windows of those of these jobs that have one."""
     return {row[0]: JobWindow(*row) for row in connection.execute(_OF_JOBS, [list(jobs)])}
+
+
+def at_instant(connection: Connection, jobs: Sequence[int], at: datetime) -> dict[int, JobWindow]:
+    """Return the windows, as they were, of those of these jobs that had one."""
+    found = connection.execute(_AT, [list(jobs), at]).fetchall()
+    return {row[0]: JobWindow(*row) for row in found if row[2] is not None}
 
 
 def fix(connection: Connection, jobs: Sequence[int]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,8 +10,10 @@ from datetime import UTC, datetime
 from psycopg.sql import SQL
 
 from oarpy.store.database import Connection
+from oarpy.store.jobs import windows
 from oarpy.store.jobs.job_listing import ListedJob, events_of_error
 from oarpy.store.jobs.scope import JobScope
+from oarpy.store.jobs.windows import JobWindow
 from oarpy.store.passes.gantt import GanttBar
 from oarpy.store.past.reading import has_past_since, with_past
 
@@ -105,6 +107,12 @@ def jobs_at(
     with _reaching(connection, datetime.fromtimestamp(0, UTC) if everywhere or not scope.live else at):
         rows = connection.execute(SQL(_JOBS).format(where=where), [at, not scope.live, *values]).fetchall()
     return tuple(ListedJob(*row) for row in rows)
+
+
+def windows_at(connection: Connection, at: datetime, jobs: Sequence[int]) -> dict[int, JobWindow]:
+    """Return the windows of reservations as they were, by job; ``jobs`` are of :func:`jobs_at`."""
+    with _reaching(connection, datetime.fromtimestamp(0, UTC)):
+        return windows.at_instant(connection, jobs, at)
 
 
 def bars_at(

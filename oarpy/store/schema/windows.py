@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Double, Identity, Index, SmallInteger
+from sqlalchemy import BigInteger, Boolean, Double, Identity, Index, SmallInteger
 
-from oarpy.store.schema.columns import INSTANT, NOW, column, rule, table
+from oarpy.store.schema.columns import CLOCK, INSTANT, NOW, column, rule, table
 from oarpy.store.schema.jobs import of_job
 
 reservation_windows = table(
@@ -47,4 +47,16 @@ reservation_offers = table(
     column("accepted_job", BigInteger, "the job that came of it; NULL: none", optional=True),
     rule("reservation_offers_check", "start_time < end_time"),
     Index("reservation_offers_job", "job_id"),
+)
+
+window_changes = table(
+    "window_changes",
+    "windows of reservations as they were, a row whenever one changed, or its reservation moved",
+    of_job("the job"),
+    column("at", INSTANT, "since when it was so", default=CLOCK),
+    column("ready", INSTANT, "its earliest start then; NULL: at once", optional=True),
+    column("deadline", INSTANT, "its latest end then; NULL: it had no window any more", optional=True),
+    column("start_time", INSTANT, "its start then", optional=True),
+    column("fixed", Boolean, "it no longer moved"),
+    Index("window_changes_job", "job_id", "at"),
 )
