@@ -89,6 +89,7 @@ class SchedulerSettings:
     policy: PolicyName = "conservative"
     compression: bool = False
     resource_order: tuple[str, ...] = ("network_address", "resource_id")
+    exclusive_levels: tuple[str, ...] = ("gpu",)
     besteffort_minimum_life: NotNegative = 0
     besteffort_kill_before_reservation: NotNegative = 0
     reservation_wait: NotNegative = 300

@@ -65,7 +65,7 @@ from oarpy.scheduler.snapshot import (
 from oarpy.store.database import Connection
 from oarpy.store.jobs import walltime_changes
 from oarpy.store.passes import snapshot_rows
-from oarpy.store.platform import consumables, power, properties
+from oarpy.store.platform import consumables, exclusive_levels, power, properties
 from oarpy.store.refusals import refusals_of
 
 LAUNCH = 5
@@ -187,8 +187,7 @@ class SnapshotReader:
         self._resolve_all(connection, texts if only_places else texts | self._also)
         held = self._held(connection, accepted)
         amounts = consumables.held(connection) if self._consumables else {}
-        leaving = {row.id for row in reserved} - {row.id for row in rows}
-        promises = _promises(reservations, [row for row in reserved if row.id in leaving], now)
+        promises = _promises(reservations, _gone(reserved, rows), now)
         longest = max((way.walltime for job in jobs for way in job.alternatives), default=0)
         quotas, horizon = self._quotas.read(connection, now, longest)
         snapshot = Snapshot(
@@ -217,6 +216,7 @@ class SnapshotReader:
             rules=self._rules,
             reservations=reservations,
             asleep=self._asleep,
+            exclusive_levels=self._exclusive_levels(),
         )
         snapshot = replace(snapshot, windows=self._windows.read(connection, snapshot))
         snapshot = self._with_parts(connection, snapshot, withheld)
@@ -236,12 +236,20 @@ class SnapshotReader:
             structs.replace(row, types=(*row.types, BESTEFFORT)) if row.evicted else row
             for row in _held(connection, accepted)
         ]
+        if self._exclusive_levels():
+            levels = exclusive_levels.held(connection)
+            rows = [structs.replace(row, levels=levels[row.id]) if row.id in levels else row for row in rows]
         if self._gated:
             ends = snapshot_rows.gated_ends(connection)
             rows = [structs.replace(row, walltime=ends[row.id] - row.start) if row.id in ends else row for row in rows]
         for part in self._parts:
             rows = part.left_alone(rows)
         return rows
+
+    def _exclusive_levels(self) -> tuple[str, ...]:
+        """Return the levels of the settings that are there, by any of their names."""
+        named = self._configuration.scheduler.exclusive_levels
+        return tuple(name for name in named if self._platform.aliases.get(name, name) in self._kinds)
 
     def _read_parts(self, connection: Connection) -> None:
         """Read what slices have to tell of jobs before these are made."""
@@ -606,6 +614,12 @@ def _promises(
     """Return what accepted reservations keep from others; those ``leaving`` do until the canceller has ended them."""
     promises = [job for reservation in reservations if (job := promised(reservation, now)) is not None]
     return [*promises, *map(_leaving, leaving)]
+
+
+def _gone(reserved: Iterable[snapshot_rows.ReservedRow], rows: Iterable[StoredJob]) -> list[snapshot_rows.ReservedRow]:
+    """Return what is reserved for jobs that wait no more."""
+    waiting = {row.id for row in rows}
+    return [row for row in reserved if row.id not in waiting]
 
 
 def _leaving(row: snapshot_rows.ReservedRow) -> HoldingJob:

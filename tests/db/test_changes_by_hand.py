@@ -225,11 +225,13 @@ CHANGES = {
 
 KEPT = {
     "applications": {"state"},
+    "bags": {"ended"},
     "extensions": {"state"},
     "assigned_amounts": {"consumable", "during", "job_id"},
     "assigned_resources": {"during", "job_id", "resource_id", "suspended"},
     "consumable_capacities": {"held"},
     "door_parts": {"job_id"},
+    "held_blocks": {"job_id", "property"},
     "jobs": {"job_id"},
     "maintenance_windows": {"window_id"},
     "moldable_descriptions": {"moldable_id"},

@@ -60,7 +60,7 @@ def specification(
         login_shell=settings.login_shell,
         kill_grace=settings.kill_grace,
         allow_root=spec.user == "root",
-        variables=_devices(mine) | _amounts(launch) | _place_in_bag(launch),
+        variables=_devices(launch, mine) | _amounts(launch) | _place_in_bag(launch),
         memory=_memory(launch, node),
         processors=_numbers(mine, "cpuset") if confined else (),
         grid_hosts=() if launch.part_hosts is None else launch.part_hosts or hosts,
@@ -72,10 +72,13 @@ def specification(
 GPU_VARIABLES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 
-def _devices(resources: Iterable[Mapping[str, object]]) -> dict[str, str]:
-    """Show a job the graphics processors of its resources, where they have any (property ``gpudevice``)."""
-    numbers = _numbers(resources, "gpudevice")
-    return dict.fromkeys(GPU_VARIABLES, ",".join(map(str, numbers))) if numbers else {}
+def _devices(launch: Launch, resources: Iterable[Mapping[str, object]]) -> dict[str, str]:
+    """Show a job the graphics processors of its resources, where they have any (property ``gpudevice``).
+
+    Where these go to those who ask for them, others see none.
+    """
+    numbers = () if launch.without_gpu else _numbers(resources, "gpudevice")
+    return dict.fromkeys(GPU_VARIABLES, ",".join(map(str, numbers))) if numbers or launch.without_gpu else {}
 
 
 def _amounts(launch: Launch) -> dict[str, str]:

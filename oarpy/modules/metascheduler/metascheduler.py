@@ -31,6 +31,7 @@ from oarpy.modules.metascheduler.first_predictions import ToldStarts
 from oarpy.modules.metascheduler.verdict_history import KeptVerdicts
 from oarpy.modules.metascheduler.written_predictions import RangeTexts, ToldPredictions, Writing, multirange
 from oarpy.scheduler.decide import Decisions, Refusal, decide
+from oarpy.scheduler.gantt.exclusive_levels import Blocks
 from oarpy.scheduler.memory import Memory
 from oarpy.scheduler.plan import Placement, Plan
 from oarpy.scheduler.rules.energy import PowerOrders
@@ -43,7 +44,7 @@ from oarpy.store.database import Connection
 from oarpy.store.jobs import suspensions, walltime_changes
 from oarpy.store.passes import decisions
 from oarpy.store.passes.state_statistics import StateStatistics
-from oarpy.store.platform import power
+from oarpy.store.platform import exclusive_levels, power
 from oarpy.store.platform.queues import report_policies
 from oarpy.store.refusals import refusals_of
 
@@ -80,6 +81,7 @@ class Metascheduler:
         self._tails = ArrayTails()
         self._connection: Connection | None = None
         self._rewritten = 0.0
+        self._levels: Mapping[str, str] | None = None
 
     def files(self) -> Sequence[int]:
         """Return nothing: notifications alone are a reason to run."""
@@ -93,6 +95,7 @@ class Metascheduler:
         if connection is not self._connection or time.monotonic() - self._rewritten > _REWRITE_PERIOD:
             self._connection, self._rewritten = connection, time.monotonic()
             self._told.forget()
+            self._levels = None
             self._starts.learn(connection)
             record_rules(connection, self._priority)
         if refusals_of(connection).careful:
@@ -104,6 +107,7 @@ class Metascheduler:
             self._memory.forget()
             self._reader.forget_seen()
             self._statistics.forget()
+            self._levels = None
             raise
 
     def _pass(self, connection: Connection, now: int) -> Outcome:
@@ -113,6 +117,8 @@ class Metascheduler:
             heads = self._decide_about_heads(connection, now)
             if heads is None:
                 read = self._reader.read(connection, now)
+                if self._has_other_levels(connection, read.snapshot):
+                    read = self._reader.read(connection, now)
                 if waits := [due for part in read.parts if (due := part.not_before(read.snapshot)) is not None]:
                     return Outcome(wake_at=min(waits))
                 self._statistics.renew(connection, len(read.snapshot.asking))
@@ -220,6 +226,14 @@ class Metascheduler:
         _answer_walltimes(connection, decided.walltimes)
         _report_faults(decided)
         return started, writing, verdicts
+
+    def _has_other_levels(self, connection: Connection, snapshot: Snapshot) -> bool:
+        """Have the database hold blocks of the exclusive levels, too; return whether these are others than before."""
+        names = Blocks(snapshot.platform, snapshot.exclusive_levels).names
+        if names == self._levels:
+            return False
+        self._levels = names
+        return exclusive_levels.record(connection, names)
 
 
 class _Rows:

@@ -34,6 +34,12 @@ class Blocks:
         """The exclusive levels."""
         return tuple(self._of)
 
+    @property
+    def names(self) -> dict[str, str]:
+        """The exclusive levels by all their names: those of the properties, and other names of these."""
+        others = {name: level for name, level in self._aliases.items() if level in self._of}
+        return {**others, **{level: level for level in self._of}}
+
     def asked(self, groups: Iterable[Group]) -> tuple[str, ...]:
         """Return the exclusive levels that a request asks for."""
         return self.known(level.name for group in groups for level in group.levels) if self._of else ()

@@ -40,6 +40,7 @@ class Launch:
     ``submission`` is the id of its submission, with what changes whenever the row of that does. ``held`` are the
     properties of its resources. ``part_hosts`` is None unless it is the part of a broker: then the hosts of all
     components, as far as it was told. ``bag_tasks`` is how many tasks its bag has, None unless it is one of a bag.
+    ``without_gpu``: GPUs go to those who ask for them, and it did not.
     """
 
     spec: JobSpec
@@ -53,6 +54,7 @@ class Launch:
     public_key: str
     part_hosts: tuple[str, ...] | None
     bag_tasks: int | None
+    without_gpu: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,9 @@ _LAUNCHES = f"""
                                       ORDER BY c.name, m.block)
                      FROM assigned_amounts m JOIN consumables c ON c.name = m.consumable
                      WHERE m.job_id = j.job_id AND upper_inf(m.during)), '[]') AS amounts,
-           (SELECT p.hosts FROM door_parts p WHERE p.job_id = j.job_id) AS part_hosts
+           (SELECT p.hosts FROM door_parts p WHERE p.job_id = j.job_id) AS part_hosts,
+           EXISTS (SELECT FROM exclusive_levels WHERE property = 'gpu') AND NOT EXISTS (
+               SELECT FROM held_blocks b WHERE b.job_id = j.job_id AND b.property = 'gpu') AS without_gpu
     FROM jobs j LEFT JOIN submissions s USING (submission_id) LEFT JOIN job_keys k ON k.job_id = j.job_id
     WHERE j.job_id = ANY(%s)
     ORDER BY j.job_id

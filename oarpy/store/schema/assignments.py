@@ -61,6 +61,32 @@ assigned_resources = table(
     Index("assigned_resources_reclaimed", "reclaim_at", postgresql_where=text("reclaim_at IS NOT NULL")),
 )
 
+exclusive_levels = table(
+    "exclusive_levels",
+    "levels of which a block goes to one job that asks for them at a time: the metascheduler writes its settings",
+    column("level", Text, "the level, as requests name it", key=True),
+    column("property", Text, "the property whose values are its blocks"),
+)
+
+held_blocks = table(
+    "held_blocks",
+    "blocks of exclusive levels that live jobs hold; triggers write them as resources are assigned and given back",
+    of_job("the job", key=True),
+    column("property", Text, "the property whose values are the blocks", key=True),
+    column("block", Text, "the value", key=True),
+    column("exclusive", Boolean, "whether nobody else may hold it, but guests of those who share", default=True),
+    column("guest", Boolean, "whether it may be beside holders that share", default=False),
+    column("suspended", Boolean, "given back while the job is suspended: others may hold it", default=False),
+    ExcludeConstraint(
+        ("property", "="),
+        ("block", "="),
+        (text(_PLACES), "&&"),
+        name="one_holder_of_a_block",
+        using="gist",
+        where=text("NOT suspended"),
+    ),
+)
+
 assigned_amounts = table(
     "assigned_amounts",
     "amounts of consumables that jobs hold or held; triggers write them when resources are assigned",

@@ -1,0 +1,134 @@
+"""A GPU goes to one job that asks for GPUs at a time: in passes, in the database, and in what jobs see of them."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from oarpy.configuration import JobSettings, load
+from oarpy.modules.launcher.specifications import GPU_VARIABLES, specification
+from oarpy.store.jobs.execution import launches
+from tests.harness.oarsub_cluster import Connection, Submitter, decide, let_run, run_pass
+
+pytestmark = pytest.mark.db
+
+
+@pytest.fixture(autouse=True)
+def _gpus(oarsub: Submitter, connection: Connection) -> None:
+    """Give n2 two GPUs of two cores each, and n3 one of four."""
+    connection.execute("ALTER TABLE resources ADD gpudevice integer")
+    connection.execute("INSERT INTO resource_properties VALUES ('gpudevice', 'integer', false)")
+    connection.execute("UPDATE resources SET gpu = 'a' || cpu % 2, gpudevice = cpu % 2 WHERE network_address = 'n2'")
+    connection.execute("UPDATE resources SET gpu = 'b', gpudevice = 0 WHERE network_address = 'n3'")
+
+
+def gpus_of(connection: Connection, *jobs: int) -> list[set[str | None]]:
+    """Return the GPUs of the resources that each job holds."""
+    found = []
+    for job in jobs:
+        rows = connection.execute(
+            "SELECT r.gpu FROM assigned_resources a JOIN resources r USING (resource_id)"
+            " WHERE a.job_id = %s AND upper_inf(a.during)",
+            [job],
+        ).fetchall()
+        found.append({gpu for (gpu,) in rows})
+    return found
+
+
+def held(connection: Connection) -> set[tuple[int, str, bool]]:
+    """Return who holds which GPU, and whether it has given it back for a while."""
+    return set(connection.execute("SELECT job_id, block, suspended FROM held_blocks WHERE property = 'gpu'").fetchall())
+
+
+def devices(connection: Connection, job: int, node: str) -> str | None:
+    """Return what a job that is launched sees of the GPUs of a node; None when nothing is said."""
+    (launch,) = launches(connection, [job], "toLaunch")
+    variables = specification(launch, {}, JobSettings(), node, confined=False).variables
+    (seen,) = {variables.get(name) for name in GPU_VARIABLES}
+    return seen
+
+
+def end(connection: Connection, job: int) -> None:
+    connection.execute(
+        "UPDATE jobs SET state = 'Terminated', ended_at = now(), left_nothing = true WHERE job_id = %s", [job]
+    )
+
+
+def test_each_job_gets_a_gpu_of_its_own_and_the_fourth_waits(connection: Connection, oarsub: Submitter) -> None:
+    jobs = [oarsub.job_id("-l", "/gpu=1/core=1,walltime=1:0:0", "date") for _ in range(4)]
+    decide(connection)
+    first = gpus_of(connection, *jobs)
+    assert sorted(str(gpu) for gpus in first[:3] for gpu in gpus) == ["a0", "a1", "b"]
+    assert first[3] == set()
+    assert {(job, gpu) for job, gpu, _ in held(connection)} == {
+        (job, gpu) for job, gpus in zip(jobs[:3], first, strict=False) for gpu in gpus
+    }
+    let_run(connection)
+    end(connection, jobs[1])
+    assert jobs[1] not in {job for job, _, _ in held(connection)}
+    decide(connection)
+    assert gpus_of(connection, jobs[3]) == [first[1]]
+    assert oarsub("-l", "/gpu=4/core=1", "date").status == 3
+
+
+def test_jobs_without_gpus_get_the_other_cores_and_see_none(connection: Connection, oarsub: Submitter) -> None:
+    trains = oarsub.job_id("-p", "network_address = 'n2'", "-l", "/gpu=1/core=1,walltime=1:0:0", "date")
+    counts = oarsub.job_id("-p", "network_address = 'n2'", "-l", "/core=3,walltime=1:0:0", "date")
+    decide(connection)
+    (mine,), (others,) = gpus_of(connection, trains), gpus_of(connection, counts)
+    assert mine < others
+    assert devices(connection, trains, "n2") == ("0" if mine == {"a0"} else "1")
+    assert devices(connection, counts, "n2") == ""
+
+
+def test_no_client_of_the_database_books_a_gpu_twice(connection: Connection, oarsub: Submitter) -> None:
+    one, other = (oarsub.job_id("-l", "/gpu=1/core=1,walltime=1:0:0", "date") for _ in range(2))
+    decide(connection)
+    (gpu,) = gpus_of(connection, one)[0]
+    with pytest.raises(psycopg.errors.ExclusionViolation, match="one_holder_of_a_block"):
+        connection.execute(
+            "INSERT INTO assigned_resources (job_id, resource_id, during)"
+            " SELECT %s, resource_id, tstzmultirange(tstzrange(now(), NULL)) FROM resources r WHERE gpu = %s"
+            " AND NOT EXISTS (SELECT FROM assigned_resources a WHERE a.resource_id = r.resource_id)",
+            [other, gpu],
+        )
+    with pytest.raises(psycopg.errors.RaiseException, match=f"the gpu of resource .* cannot change: job {one} "):
+        connection.execute(
+            "UPDATE resources SET gpu = 'z' WHERE resource_id IN"
+            " (SELECT resource_id FROM assigned_resources WHERE job_id = %s)",
+            [one],
+        )
+
+
+def test_a_suspended_job_lends_its_gpu(connection: Connection, oarsub: Submitter) -> None:
+    job = oarsub.job_id("-p", "gpu = 'b'", "-l", "/gpu=1/core=1,walltime=1:0:0", "date")
+    run_pass(connection)
+    connection.execute("UPDATE jobs SET state = 'Suspended' WHERE job_id = %s", [job])
+    connection.execute(
+        "UPDATE assigned_resources SET suspended = true, during = held_until(during, clock_timestamp())"
+        " WHERE job_id = %s",
+        [job],
+    )
+    assert held(connection) == {(job, "b", True)}
+    guest = oarsub.job_id("-p", "gpu = 'b'", "-l", "/gpu=1/core=1,walltime=0:10:0", "date")
+    run_pass(connection)
+    assert held(connection) == {(job, "b", True), (guest, "b", False)}
+
+
+def test_jobs_share_gpus_where_the_level_is_not_exclusive(
+    connection: Connection, oarsub: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = oarsub.job_id("-p", "gpu = 'b'", "-l", "/gpu=1/core=1,walltime=1:0:0", "date")
+    run_pass(connection)
+    assert load().scheduler.exclusive_levels == ("gpu",)
+    monkeypatch.setenv("OARPY_SCHEDULER_EXCLUSIVE_LEVELS", "")
+    beside = oarsub.job_id("-p", "gpu = 'b'", "-l", "/gpu=1/core=1,walltime=1:0:0", "date")
+    decide(connection)
+    assert gpus_of(connection, beside) == [{"b"}]
+    assert held(connection) == set()
+    assert devices(connection, beside, "n3") == "0"
+    monkeypatch.delenv("OARPY_SCHEDULER_EXCLUSIVE_LEVELS")
+    waits = oarsub.job_id("-p", "gpu = 'b'", "-l", "/gpu=1/core=1,walltime=1:0:0", "date")
+    decide(connection)
+    assert held(connection) == {(running, "b", False)}
+    assert gpus_of(connection, waits) == [set()]
