@@ -211,7 +211,8 @@ def test_others_decide_about_what_is_theirs(
     negotiates = json.loads(subscribed.out)["job"]
     refused = oarsub(str(negotiates), "-l", "/nodes=1", command="oaralter")
     assert (refused.status, f"job {negotiates} negotiates" in refused.err) == (1, True), refused
-    task = oarsub.job_ids("-l", "/core=1,walltime=1:0:0", "--bag", "2", "date")[0]
+    bag = oarsub("-l", "/core=1,walltime=1:0:0", "--bag", "2", "--answer-timeout", "0", "date")
+    task = int(bag.out.splitlines()[0].removeprefix("OAR_JOB_ID="))
     refused = oarsub(str(task), "-n", "x", command="oaralter")
     assert (refused.status, f"job {task} is a task of a bag" in refused.err) == (1, True), refused
     foreign = oarsub.job_id("-l", "/nodes=1,walltime=1:0:0", "--hold", "date")
