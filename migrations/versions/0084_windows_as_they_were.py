@@ -1,6 +1,6 @@
 """How windows of reservations were is kept.
 
-Revision ID: 0083
+Revision ID: 0084
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 
 from oarpy.store.schema.statements import make
 
-revision = "0083"
-down_revision = "0082"
+revision = "0084"
+down_revision = "0083"
 
 _INSTANT = """{0} TIMESTAMP WITH TIME ZONE{1} CONSTRAINT window_changes_{0}_check
         CHECK (({0} >= TIMESTAMPTZ '1970-01-01 00:00:00+00') AND ({0} < TIMESTAMPTZ '3000-01-01 00:00:00+00'))"""

@@ -1,6 +1,6 @@
 """A block of an exclusive level, such as a GPU, is held by one job that asks for the level at a time.
 
-Revision ID: 0082
+Revision ID: 0083
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from alembic import op
 
 from oarpy.store.schema.statements import make
 
-revision = "0082"
-down_revision = "0081"
+revision = "0083"
+down_revision = "0082"
 
 _TABLES = """
     CREATE TABLE exclusive_levels (
