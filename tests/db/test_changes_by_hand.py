@@ -43,6 +43,9 @@ CHANGES = {
     "assigned_amounts": {
         "amount": "amount = 2 WHERE job_id = {running}",
     },
+    "bags": {
+        "ended": "ended = NULL",
+    },
     "consumable_capacities": {
         "capacity": "capacity = 99 WHERE block = 'n4'",
         "consumable": "consumable = 'disk' WHERE block = 'n4'",
@@ -243,6 +246,7 @@ KEPT = {
 """What nobody changes: jobs keep what they hold and their numbers; passes and the database write the rest."""
 
 SEEN_BY_OTHERS = {
+    ("bags", "ended"),
     ("consumables", "unit"),
     ("consumption_descriptions", "position"),
     ("kill_requests", "not_before"),
@@ -347,6 +351,7 @@ class Situation:
         )
         connection.execute("INSERT INTO job_dependencies VALUES (%s, %s)", [dependent, ended])
         connection.execute("INSERT INTO kill_requests (job_id) VALUES (%s)", [dying])
+        connection.execute("INSERT INTO bags (bag_id, user_name, tasks, ended) VALUES (1, 'ann', 1, now())")
         connection.execute("INSERT INTO node_power VALUES ('n2', 'sleep', now(), now())")
         connection.execute(
             "INSERT INTO walltime_changes (job_id, pending, whole) VALUES (%s, '9 hours', true)", [running]
