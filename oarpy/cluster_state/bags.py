@@ -18,6 +18,8 @@ from oarpy.store.passes.bag_promises import BagChange, LiveBagRow
 
 WORTH_TELLING = 60
 """Seconds by which a promise improves at least."""
+_TASKS_A_SECOND = 100
+"""So many tasks are placed anew a second; in passes between, tasks just begin earlier where they are planned."""
 _SAME = 1
 """Seconds by which two instants may differ that mean the same."""
 
@@ -35,6 +37,7 @@ class Bags(StatePart):
         self._share = configuration.scheduler.promised_share
         self._rows: list[LiveBagRow] = []
         self._last: Snapshot | None = None
+        self._thorough_at, self._hasty = -inf, False
 
     def read(self, connection: Connection, *, any_there: bool) -> None:
         """Read the bags that are not over."""
@@ -55,7 +58,8 @@ class Bags(StatePart):
             )
             for row in self._rows
         ]
-        return BagStep(bags, self._share, self._last is None or has_other_room(self._last, snapshot))
+        replan = self._last is None or self._hasty or has_other_room(self._last, snapshot)
+        return BagStep(bags, self._share, replan, thorough=snapshot.now >= self._thorough_again())
 
     def write(self, connection: Connection, decided: Decisions, snapshot: Snapshot, gone: Collection[int]) -> None:
         """Write what was promised, and how promises changed; let bags be over that have no task left."""
@@ -70,6 +74,17 @@ class Bags(StatePart):
     def committed(self, decided: Decisions, snapshot: Snapshot) -> None:
         """Note who holds resources, to see next time who left earlier than was expected."""
         self._last = decided.kept.snapshot if self._rows else None
+        self._hasty = isinstance(decided.promised, BagAnswers) and decided.promised.hasty
+        if not self._hasty:
+            self._thorough_at = snapshot.now
+
+    def next_pass(self, decided: Decisions, snapshot: Snapshot, now: int) -> float | None:
+        """Return when tasks are placed anew of which some have just begun earlier."""
+        return self._thorough_again() if self._hasty else None
+
+    def _thorough_again(self) -> float:
+        """Return from when on all tasks may be placed anew (epoch seconds)."""
+        return self._thorough_at + sum(len(row.tasks) for row in self._rows) / _TASKS_A_SECOND
 
 
 def _change(row: LiveBagRow, answers: BagAnswers) -> BagChange | None:

@@ -5,6 +5,7 @@ A promised task is an accepted reservation. Its bag has a *promise*, the instant
 1. Where resources became free, or were lost, other than was expected, the tasks of each bag are placed anew, the bag
    that is promised first comes first, beside all that others hold. The tasks of a bag are equal, so that the k-th of
    them starts no later than the k-th did before; else all stay where they are, unless one of them cannot start there.
+   In a pass that is not thorough, tasks just begin now where they were planned for later, if no other could begin, too.
 2. New bags, in the order of submission, are placed beside all that is promised and planned. One with a deadline that
    cannot be met so is placed beside what is promised alone: jobs that wait without a promise give way.
 3. A deadline that cannot be met then is refused if it is strict; else the bag gets the nearest end.
@@ -60,7 +61,8 @@ class Bag:
 class BagAnswers:
     """What a pass decides about bags.
 
-    ``expected`` is the end of each promised bag as planned now, ``promises`` are those made now, by bag.
+    ``expected`` is the end of each promised bag as planned now, ``promises`` are those made now, by bag. ``hasty``
+    tells that tasks which do not begin now might come forward, too.
     """
 
     moves: tuple[Reservation, ...] = ()
@@ -68,6 +70,7 @@ class BagAnswers:
     promises: Mapping[int, float] = field(default_factory=dict)
     accepted: tuple[Placement, ...] = ()
     refused: Mapping[int, tuple[Reason, float | None]] = field(default_factory=dict)
+    hasty: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +78,13 @@ class BagStep:
     """The bags of a snapshot, and the rules of the site.
 
     ``share`` is how many percent of the resources tasks may hold. ``replan`` tells that resources are free, or gone,
-    other than was expected when the tasks were placed.
+    other than was expected when the tasks were placed, ``thorough`` that all of them are to be placed anew then.
     """
 
     bags: Sequence[Bag]
     share: float = 100
     replan: bool = True
+    thorough: bool = True
 
     def kept(self, snapshot: Snapshot, matchers: Matchers | None) -> KeptBags:
         """Let promised tasks come forward, and take the tasks of new bags out of those that wait."""
@@ -90,15 +94,19 @@ class BagStep:
             snapshot = replace(snapshot, waiting=tuple(job for job in snapshot.waiting if job.id not in new))
         room = _Room(snapshot, matchers or Matchers(snapshot.platform), self.share, asking)
         moves: list[Reservation] = []
+        hasty = False
         by_job = {one.job.id: one for one in snapshot.reservations}
         kept = sorted((bag for bag in self.bags if bag.promise is not None), key=lambda bag: (bag.promise, bag.id))
         for bag in kept:
             tasks = [one for job in sorted(bag.tasks) if (one := by_job.get(job)) is not None and not one.job.held]
-            if tasks and (self.replan or any(room.cannot_start(one) for one in tasks)):
-                moves += room.come_forward(tasks)
+            late = any(room.cannot_start(one) for one in tasks)
+            if tasks and (self.replan or late):
+                begun = () if self.thorough or late else room.begin_in_place(tasks)
+                hasty = hasty or bool(begun)
+                moves += begun or room.come_forward(tasks)
         promised_tasks = {job for bag in kept for job in bag.tasks}
         changed = _on_time(_with_moves(snapshot, moves), promised_tasks)
-        return KeptBags(self.bags, changed, asking, tuple(moves), room)
+        return KeptBags(self.bags, changed, asking, BagAnswers(tuple(moves), hasty=hasty), room)
 
 
 class KeptBags:
@@ -109,11 +117,11 @@ class KeptBags:
         bags: Sequence[Bag],
         snapshot: Snapshot,
         asking: Sequence[WaitingJob],
-        moves: Sequence[Reservation],
+        answers: BagAnswers,
         room: _Room,
     ) -> None:
         self.snapshot = snapshot
-        self._bags, self._moves, self._room = bags, tuple(moves), room
+        self._bags, self._answers, self._room = bags, answers, room
         self._asking = {job.id: job for job in asking}
 
     def answered(self, plan: Plan) -> BagAnswers:
@@ -146,7 +154,7 @@ class KeptBags:
             accepted += map(self._accepted, tasks, claims)
             expected[bag.id] = end
             promises[bag.id] = end if bag.deadline is None else max(end, bag.deadline)
-        return BagAnswers(self._moves, expected, promises, tuple(accepted), refused)
+        return replace(self._answers, expected=expected, promises=promises, accepted=tuple(accepted), refused=refused)
 
     def _accepted(self, task: WaitingJob, claim: Claim) -> Placement:
         platform = self.snapshot.platform
@@ -188,6 +196,37 @@ class _Room:
         """
         return task.start + self._snapshot.security_time < self._snapshot.now or is_broken(task, self._snapshot)
 
+    def begin_in_place(self, tasks: Sequence[Reservation]) -> list[Reservation]:
+        """Return the tasks of a bag that begin now, on the resources that they were to have later.
+
+        None of them where another could begin now as well. Of those on the same resources the next one begins, so that
+        the others stay where they are: nearly always this takes as long as starting tasks does, and not as all.
+        """
+        now, bits_of = self._snapshot.now, self._snapshot.platform.bits_of
+        option, roles = self._option(tasks[0].job), roles_of(tasks[0].job)
+        first: dict[int, tuple[Reservation, Claim]] = {}
+        taken = 0
+        for task in sorted(tasks, key=lambda task: (task.start, task.job.id)):
+            bits = bits_of(task.resources)
+            if not bits & taken and task.start > now:
+                first[task.job.id] = task, Claim(task.start, option.walltime, bits, option.consumes, option.levels)
+            taken |= bits
+        gantt = self._gantt(job for job in self._holding.values() if job.id not in first)
+        demand = Demand(tasks[0].job, roles, (option,), gantt.limits(tasks[0].job, roles))
+        moves = []
+        for task, slot in first.values():
+            begun = self._search.put_off(gantt, demand, Found(option, slot), now)
+            if begun is None and self._search.put_off(gantt, demand, Found(option, slot), slot.start) is None:
+                return []
+            claim = slot if begun is None or begun.found is None else begun.found.claim
+            gantt.enter(task.job, claim, everywhere=True)
+            if claim is not slot:
+                moves.append(_moved(task, claim, self._snapshot))
+        if self._search.at(gantt, demand, now).found is not None:
+            return []
+        self._hold(moves)
+        return moves
+
     def come_forward(self, tasks: Sequence[Reservation]) -> list[Reservation]:
         """Return the tasks of a bag that go elsewhere; from now on they are held there."""
         tasks = sorted(tasks, key=lambda task: (task.start, task.job.id))
@@ -205,10 +244,14 @@ class _Room:
         if not claims or (later and not any(map(self.cannot_start, tasks))):
             return []
         moves = [_moved(task, claim, self._snapshot) for task, claim in _changed(tasks, slots, claims)]
+        self._hold(moves)
+        return moves
+
+    def _hold(self, moves: Iterable[Reservation]) -> None:
+        """Let tasks hold their new places."""
         for task in moves:
             if (held := promised(task, self._snapshot.now)) is not None:
                 self._holding[task.job.id] = held
-        return moves
 
     def places(self, tasks: Sequence[WaitingJob], plan: Plan) -> list[Claim]:
         """Return places for the tasks of a new bag beside what is held and planned; none if one has none."""

@@ -136,6 +136,7 @@ class _Dates:
         self._reserved = {one.job.id: one for one in snapshot.reservations}
         self._running = [job for job in snapshot.holding if job.id not in self._reserved]
         self._live = {job.id for job in snapshot.holding} | {job.id for job in snapshot.waiting}
+        self._any_besteffort = any(job.besteffort for job in snapshot.holding)
         self.due = Due()
         for reservation in snapshot.reservations:
             if reservation.job.held:
@@ -151,6 +152,8 @@ class _Dates:
 
     def _clear_the_way(self, reservation: Reservation) -> None:
         """Have best-effort jobs cancelled early enough for the start: when they must have written their checkpoint."""
+        if not self._any_besteffort:
+            return
         snapshot = self._snapshot
         lead = max(snapshot.rules.besteffort_kill_before_reservation, snapshot.security_time)
         staying = {
