@@ -14,8 +14,9 @@ from oarpy.scheduler.decide import decide
 from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.rules.reservations import promised
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, Queue, Reservation, Snapshot, WaitingJob
+from tests.harness.examples import examples
 
-SEEDS = range(60)
+SEEDS = range(examples(60))
 QUEUES = (Queue("high", 9), Queue("default", 3))
 
 

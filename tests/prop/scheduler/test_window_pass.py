@@ -20,9 +20,10 @@ from oarpy.scheduler.snapshot import Alternative, HoldingJob, Reservation, Snaps
 from oarpy.scheduler.windows.admission import Terms, admit
 from oarpy.scheduler.windows.reservation_windows import ReservationWindow, Windows
 from oarpy.scheduler.windows.window_jobs import WindowJob, in_order
+from tests.harness.examples import examples
 
 CORES = 4
-SEEDS = range(150)
+SEEDS = range(examples(150))
 
 
 def platform() -> Platform:
