@@ -78,7 +78,7 @@ class Bags(StatePart):
         if not self._hasty:
             self._thorough_at = snapshot.now
 
-    def next_pass(self, decided: Decisions, snapshot: Snapshot, now: int) -> float | None:
+    def next_pass(self, decided: Decisions, snapshot: Snapshot, now: float) -> float | None:
         """Return when tasks are placed anew of which some have just begun earlier."""
         return self._thorough_again() if self._hasty else None
 
