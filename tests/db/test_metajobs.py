@@ -161,6 +161,25 @@ def test_parts_that_do_not_come_together_are_placed_once_more(rounds: ClaimRound
     assert metajobs.of_jobs(rounds.connection, [job])[job].placings == 2
 
 
+def test_a_part_that_waits_for_a_silent_cluster_is_given_up_a_minute_after_its_start(rounds: ClaimRounds) -> None:
+    job = rounds.spread(16, walltime=300)
+    south = rounds.clusters["south"]
+    south.faults.silent("commit")
+    while not any(part.state is GridPartState.COMMITTING for part in rounds.parts(job)):
+        rounds.round()
+        rounds.clock.now += 0.25
+    assert rounds.job(job).state is GridJobState.MAPPED
+    south.faults.cut = True
+    rounds.until(LEAD + 80)
+    row = rounds.job(job)
+    assert row.state is GridJobState.SUBMITTED
+    assert rounds.there()["north"] == {}
+    south.faults.forget()
+    rounds.until(LEAD + 140)
+    assert rounds.job(job).state is GridJobState.RUNNING
+    assert metajobs.of_jobs(rounds.connection, [job])[job].placings == 2
+
+
 @pytest.mark.parametrize("at", [0, 5, LEAD + 2])
 def test_a_job_is_deleted_in_every_state(rounds: ClaimRounds, at: float) -> None:
     job = rounds.spread(12)

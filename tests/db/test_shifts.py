@@ -182,6 +182,82 @@ def test_whatever_fails_all_parts_have_one_place(rounds: ClaimRounds, call: str,
     assert all(outcome != "open" for _, outcome in outcomes(rounds, job))
 
 
+def until_decided(rounds: ClaimRounds, job: int) -> None:
+    """Go on until a move is decided, of which no cluster knows yet."""
+    while not outcomes(rounds, job) or outcomes(rounds, job)[-1][1] == "open":
+        rounds.round()
+        rounds.clock.now += 0.25
+
+
+def stay_away(rounds: ClaimRounds, job: int, seconds: float) -> None:
+    """Have the broker killed when it has decided a move and told no cluster; it is back after so many seconds."""
+    for cluster in rounds.clusters.values():
+        cluster.faults.strike(OrderedFault("commit", BrokerKilled()))
+    with pytest.raises(BrokerKilled):
+        until_decided(rounds, job)
+    for cluster in rounds.clusters.values():
+        cluster.faults.forget()
+    rounds.kill()
+    rounds.clock.now += seconds
+
+
+@pytest.mark.parametrize("away", [70, 300])
+def test_a_shift_that_no_cluster_knows_any_more_is_taken_back(rounds: ClaimRounds, away: float) -> None:
+    job = rounds.spread(8, at_most={"north": 4, "south": 4})
+    rounds.until(100)
+    for name in ("north", "south"):
+        rounds.clusters[name].finish(f"half of {name}")
+    stay_away(rounds, job, away)
+    rounds.round()
+    assert outcomes(rounds, job)[0] == ("shift", "given up")
+    rounds.until(OVER + 5)
+    assert metajobs.of_jobs(rounds.connection, [job])[job].placings == 1
+    assert rounds.job(job).state in (GridJobState.RUNNING, GridJobState.TERMINATED)
+    assert len(rounds.events("started")) == 2
+
+
+def test_a_remap_that_no_cluster_knows_any_more_is_taken_back(rounds: ClaimRounds) -> None:
+    rounds.clusters["north"].submit("later on north", 4, 3000)
+    rounds.clusters["south"].submit("later on south", 4, 300)
+    job = rounds.spread(8, operation="remap", overhead=0.5)
+    rounds.until(100)
+    for name in ("half of south", "rest of south"):
+        rounds.clusters["south"].finish(name)
+    stay_away(rounds, job, 70)
+    other = rounds.spread(1, operation="rigid", at_most={"south": 0})
+    rounds.until(200)
+    assert rounds.job(other).state is not GridJobState.SUBMITTED
+    assert outcomes(rounds, job) == [("remap", "given up"), ("remap", "moved")], "it is looked at again"
+    again = metajobs.shifts_of(rounds.connection, [job])[1]
+    assert (again.old_start, again.old_end) == (rounds.began + OVER, rounds.began + OVER + 150)
+    assert again.old_parts == {"north": 4, "south": 4}
+    assert place(rounds, job) == (400, 500, {"south": 8})
+    rounds.until(405)
+    assert rounds.job(job).state is GridJobState.RUNNING
+    assert [event.at - rounds.began for event in rounds.events("started") if event.part.startswith("g1.")] == [400]
+
+
+def test_a_remap_ends_the_part_of_a_cluster_that_hears_too_late_that_it_is_left(rounds: ClaimRounds) -> None:
+    rounds.clusters["north"].submit("later on north", 4, 3000)
+    rounds.clusters["south"].submit("later on south", 4, 300)
+    job = rounds.spread(8, operation="remap", overhead=0.5)
+    rounds.until(100)
+    for name in ("half of south", "rest of south"):
+        rounds.clusters["south"].finish(name)
+    for _ in range(2):  # the round that decides tells it, too
+        rounds.clusters["north"].faults.silent("commit")
+    until_decided(rounds, job)
+    rounds.clusters["north"].faults.cut = True
+    rounds.until(200)
+    rounds.clusters["north"].faults.forget()
+    rounds.until(250)
+    assert place(rounds, job) == (400, 500, {"south": 8})
+    assert rounds.there()["north"].keys() == {"half of north", "rest of north", "later on north"}
+    rounds.until(405)
+    assert rounds.job(job).state is GridJobState.RUNNING
+    assert [event.at - rounds.began for event in rounds.events("started")] == [400]
+
+
 def test_its_moves_are_decided_again_alike(rounds: ClaimRounds) -> None:
     rounds.spread(8, at_most={"north": 4, "south": 4})
     rounds.until(5)

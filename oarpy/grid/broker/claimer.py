@@ -99,8 +99,9 @@ class Claimer(BrokerModule):
                 self._slots_found(connection, job, result)
             case ("prepare", int(transaction)), Prepared():
                 self._held(connection, transaction, result)
-            case ("outcome", *_), str():
-                with connection.transaction():
+            case ("outcome", int(transaction), *_), str():
+                row = transactions.read(connection, transaction)
+                with _one_job(connection, row.job if row else None):
                     self._transactions.heard(connection, name, result)
 
     def _rooms_found(self, connection: Connection, rooms: RoomsFound) -> None:
@@ -126,7 +127,7 @@ class Claimer(BrokerModule):
 
 
 @contextmanager
-def _one_job(connection: Connection, job: int) -> Iterator[None]:
+def _one_job(connection: Connection, job: int | None) -> Iterator[None]:
     """A transaction about one job: if the database refuses what is written for it, the others go on."""
     try:
         with connection.transaction():

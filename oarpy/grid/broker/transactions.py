@@ -51,6 +51,12 @@ def part_name(job: int, component: int, transaction: str) -> str:
     return f"g{job}.{component}.{transaction.removeprefix('t')}"
 
 
+def part_origin(name: str) -> tuple[int, int]:
+    """Return the component that a part was made for, and the number of the transaction that made it."""
+    _, component, *_, transaction = name.split(".")
+    return int(component), int(transaction)
+
+
 @dataclass(frozen=True, slots=True)
 class Confirmed:
     """A cluster knows how a transaction ended; ``refusal`` says why it has nothing of what was decided.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound
-from oarpy.model.states import GridPartState
+from oarpy.model.states import STARTABLE_PARTS, GridPartState
 from oarpy.store.database import Connection
 from oarpy.store.grid import broker_jobs, broker_parts, metajobs
 from oarpy.store.grid.broker_jobs import GridComponentRow, GridJobRow
@@ -50,8 +50,10 @@ def views(connection: Connection, jobs: Sequence[GridJobRow]) -> list[GridJobVie
     asking = metajobs.of_jobs(connection, [job.id for job in jobs if job.kind == "metajob"])
     shown: dict[tuple[int, int], GridPartRow] = {}
     for part in broker_parts.of_jobs(connection, ids):
-        if part.state not in _NOT_SHOWN:
-            shown[part.job, part.component] = part  # the last one made counts
+        before = shown.get((part.job, part.component))
+        over = part.state is GridPartState.ENDED and before is not None and before.state in STARTABLE_PARTS
+        if part.state not in _NOT_SHOWN and not over:
+            shown[part.job, part.component] = part  # the last one made counts, or the one that stayed
     return [
         GridJobView(
             job,

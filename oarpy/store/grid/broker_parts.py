@@ -90,6 +90,21 @@ _ASK_END = """
     UPDATE grid_parts SET end_asked = clock_timestamp(), message = %s
     WHERE name = ANY(%s) AND end_asked IS NULL AND state NOT IN ('Ended', 'Gone') RETURNING name
 """
+# No place has more parts than there are clusters.
+_SET_ASIDE = """
+    WITH aside AS (
+        INSERT INTO grid_components (job, number, resources, procs, properties, types)
+        SELECT c.job, greatest((SELECT max(number) FROM grid_components WHERE job = c.job),
+                               (SELECT count(*) FROM grid_clusters)) + 1, c.resources, c.procs, c.properties, c.types
+        FROM grid_parts p JOIN grid_components c ON (c.job, c.number) = (p.job, p.component) WHERE p.name = %(name)s
+        RETURNING number
+    )
+    UPDATE grid_parts SET component = aside.number FROM aside WHERE name = %(name)s
+"""
+_NUMBER = """
+    UPDATE grid_parts p SET component = s.number FROM unnest(%s::text[], %s::int[]) AS s(name, number)
+    WHERE p.name = s.name AND p.component <> s.number
+"""
 _MOVABLE = """
     SELECT p.name, p.job, p.cluster, j.user_name, extract(epoch FROM j.submitted_at)::float8,
            extract(epoch FROM j.walltime)::float8, c.resources, c.procs, j.queue_name, c.properties, j.project, c.types
@@ -183,6 +198,17 @@ def note_hosts(connection: Connection, hosts: Mapping[str, Sequence[str]]) -> No
 def ask_end(connection: Connection, names: Sequence[str], reason: str) -> list[str]:
     """Ask for the end of parts; return those for which that is new. The watcher has their clusters end them."""
     return [row[0] for row in connection.execute(_ASK_END, [reason, list(names)])]
+
+
+def set_aside(connection: Connection, names: Sequence[str]) -> None:
+    """Give parts of parallel jobs components of their own: another part stands, or may stand, for theirs."""
+    for name in names:
+        connection.execute(_SET_ASIDE, {"name": name})
+
+
+def number(connection: Connection, numbers: Mapping[str, int]) -> None:
+    """Let parts, by name, stand for components, by number."""
+    connection.execute(_NUMBER, [list(numbers), list(numbers.values())])
 
 
 def _rows(connection: Connection, query: str, values: Sequence[Any]) -> list[GridPartRow]:

@@ -120,6 +120,7 @@ _TRY_SHIFT = """
     VALUES (%s, %s, %s, to_timestamp(%s), to_timestamp(%s), %s, to_timestamp(%s), to_timestamp(%s), %s, %s)
 """
 _SETTLE_SHIFT = "UPDATE grid_shifts SET outcome = %s, message = %s WHERE transaction = %s AND outcome = 'open'"
+_TAKE_BACK = "UPDATE grid_shifts SET outcome = 'given up', message = %s WHERE transaction = %s"
 _SHIFTS = """
     SELECT job, operation, idle_on, extract(epoch FROM old_start)::float8, extract(epoch FROM old_end)::float8,
            old_parts, extract(epoch FROM new_start)::float8, extract(epoch FROM new_end)::float8, new_parts, id,
@@ -195,6 +196,11 @@ def begin_shift(connection: Connection, shift: NewShift, transaction: int) -> No
 def settle_shift(connection: Connection, transaction: int, outcome: str, message: str = "") -> None:
     """Note what came of a move, unless that is known already."""
     connection.execute(_SETTLE_SHIFT, [outcome, message[:1000], transaction])
+
+
+def take_back(connection: Connection, transaction: int, message: str) -> None:
+    """Note that nothing came of a move that was decided."""
+    connection.execute(_TAKE_BACK, [message[:1000], transaction])
 
 
 def shifts_of(connection: Connection, jobs: Sequence[int]) -> list[ShiftRow]:

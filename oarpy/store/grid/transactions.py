@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from oarpy.model.states import GridTransactionState
 from oarpy.store.database import Connection
+from oarpy.store.grid import broker_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,13 @@ _KEEP_OLD = """
     WHERE t.id = %(id)s AND p.transaction = t.id AND p.state = 'Deleting'
       AND (t.kind <> 'amend' OR p.cluster = %(cluster)s)
 """
+# An amended job may have the component of an old part on another cluster by now.
+_TAKEN = """
+    SELECT p.name FROM grid_parts p WHERE p.transaction = %(id)s AND p.cluster = %(cluster)s AND p.state = 'Deleting'
+      AND EXISTS (SELECT FROM grid_parts q WHERE (q.job, q.component) = (p.job, p.component)
+                    AND q.state IN ('Committing', 'Waiting', 'Freezing', 'Running'))
+    ORDER BY p.name
+"""
 _DOUBTS = """
     SELECT t.id, t.kind, t.job, o.cluster, t.committed, extract(epoch FROM t.decided_at)::float8, o.asked, o.message
     FROM grid_outcomes o JOIN grid_transactions t ON t.id = o.transaction
@@ -265,10 +273,11 @@ def keep_old(connection: Connection, transaction: int, cluster: str, reason: str
     """Note that a cluster let the old copy of a job go on, though a move was decided: it is the one that stays.
 
     The cluster of the new copy was not told of the decision yet, as that of the old one is first. Of what is amended,
-    other clusters were, and it stays so.
+    other clusters were, and it stays so: an old copy whose component another cluster has by now is set aside.
     """
     about = {"id": transaction, "cluster": cluster, "reason": reason[:1000]}
     connection.execute(_END_NEW, about)
+    broker_parts.set_aside(connection, [row[0] for row in connection.execute(_TAKEN, about).fetchall()])
     connection.execute(_KEEP_OLD, about)
 
 

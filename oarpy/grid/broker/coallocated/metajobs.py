@@ -2,7 +2,7 @@
 
 ::
 
-    Submitted --clusters are asked--> placed, reserved on all --> Mapped --its date, all parts run--> Running --> over
+    Submitted --clusters are asked--> placed, held by all --> Mapped --its date, all parts run--> Running --> over
         ^                                                |        |  ^ |
         '--- a cluster refuses, or a part is lost -------'--------'  '-' a job ended early: amended, if it ends sooner
 
@@ -21,9 +21,10 @@ from oarpy.grid.broker.acts import Act, Amend, Freeze, Hold, Prepared, Terms
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes, at_start
 from oarpy.grid.broker.coallocated.deadline_jobs import ANEW, MODULE, end_parts, usable
 from oarpy.grid.broker.coallocated.job_files import GridJobFile
+from oarpy.grid.broker.coallocated.moved_parts import MovedParts
 from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation, Conversations
 from oarpy.grid.broker.decisions import DrivenCore
-from oarpy.grid.broker.transactions import Transactions, note_prepared, part_name
+from oarpy.grid.broker.transactions import Transactions, note_prepared, part_name, part_origin
 from oarpy.grid.calls.parts import FreeSlot, GridPart, PartRequest
 from oarpy.grid.calls.table import ClusterSilent, Slots
 from oarpy.grid.core.broker_state import BrokerState, GridCluster
@@ -35,7 +36,7 @@ from oarpy.store.database import Connection
 from oarpy.store.grid import broker_jobs, broker_parts, decisions, metajobs, transactions
 from oarpy.store.grid.broker_parts import GridPartRow
 from oarpy.store.grid.clusters import GridClusterRow
-from oarpy.store.grid.metajobs import MetajobRow, NewShift
+from oarpy.store.grid.metajobs import MetajobRow, NewShift, ShiftRow
 
 _TTL = 60.0
 """Seconds after which a cluster drops a reservation that was not committed."""
@@ -53,7 +54,7 @@ _AGAIN = 10.0
 """Seconds after which clusters that did not answer are asked again."""
 _HOSTS_ONLY = "exec sleep infinity"
 """What runs in parts that hold hosts for the program of the first one."""
-_GONE = (GridPartState.ABORTING, GridPartState.GONE, GridPartState.DELETING)
+_OVER = (GridPartState.ABORTING, GridPartState.GONE, GridPartState.ENDED)
 _NEEDED = {"reserve": "it reserves nothing", "foresee": "it does not say when processors are free"}
 _TIMES = ClaimTimes(start_bound=60.0)
 
@@ -118,7 +119,8 @@ class Metajobs:
                 return inf
             case GridJobState.MAPPED:
                 self._note_hint(connection, file, now)
-                return self._starts(connection, file, now)
+                due = self._settle_move(connection, file, now)
+                return self._starts(connection, file, now) if due is None else due
             case GridJobState.RUNNING:
                 self._ends(connection, file)
         return inf
@@ -138,15 +140,10 @@ class Metajobs:
             self._hinted[file.job.id] = file
 
     def _submitted(self, connection: Connection, file: GridJobFile, now: float) -> float:
-        """Have it placed, or take it for reserved when all clusters know."""
-        rows = _present(file)
-        if any(row.state is not GridPartState.ENDED for row in rows):
-            if all(row.state is not GridPartState.PREPARED for row in rows) and not file.is_in(
-                GridTransactionState.PREPARING
-            ):
-                self._reserved(connection, file, rows)
+        """Have it placed, when clusters have ended what it had before."""
+        if file.is_in(GridTransactionState.PREPARING) or ("slots", file.job.id) in self.conversations:
             return inf
-        if ("slots", file.job.id) in self.conversations:
+        if any(row.state not in _OVER for row in file.rows):
             return inf
         due = self._next_look.get(file.job.id, now)
         if due <= now:
@@ -155,14 +152,39 @@ class Metajobs:
             return inf
         return due
 
-    def _reserved(self, connection: Connection, file: GridJobFile, rows: Sequence[GridPartRow]) -> None:
-        if any(row.end_asked is not None for row in rows):
-            return
-        lost = next((row for row in rows if row.state is GridPartState.ENDED and row.started is None), None)
-        if lost is not None:
-            self._release(connection, file, f"{lost.cluster}: {lost.message}")
-        elif all(row.state is not GridPartState.COMMITTING for row in rows):
-            broker_jobs.move(connection, [file.job.id], GridJobState.MAPPED, "")
+    def _settle_move(self, connection: Connection, file: GridJobFile, now: float) -> float | None:
+        """See to it that a job that moved has one place; return when there is more to do, None if it has."""
+        parts = MovedParts.of(file.rows)
+        if not parts.old:
+            return None
+        shift = _shift(connection, file.job.id, file.rows[0].transaction)
+        if shift.outcome != "moved":
+            return None
+        if parts.came_to_nothing:
+            reason = next((row.message for row in parts.made if row.message), "")
+            if {row.cluster for row in parts.kept} == shift.old_parts.keys():
+                self._take_back(connection, file, parts, shift, reason)
+            else:
+                self._release(connection, file, reason)
+            return now
+        if parts.stands:
+            names = [row.name for row in parts.kept]
+            broker_parts.set_aside(connection, names)
+            broker_parts.ask_end(connection, names, "its job has another place")
+            return None
+        bound = shift.old_start + _TIMES.start_bound
+        return bound if now < bound and any(row.state is GridPartState.COMMITTING for row in parts.made) else None
+
+    def _take_back(
+        self, connection: Connection, file: GridJobFile, parts: MovedParts, shift: ShiftRow, reason: str
+    ) -> None:
+        """Let a job have its old place: all clusters let it go on there, and none has anything of the new one."""
+        (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
+        broker_parts.number(connection, {row.name: part_origin(row.name)[0] for row in parts.old})
+        broker_jobs.set_deadline(connection, file.job.id, shift.old_start)
+        metajobs.note_place(connection, file.job.id, shift.old_start, shift.old_end, moved=True)
+        metajobs.note_parts(connection, asked, [shift.old_parts[row.cluster] for row in parts.old])
+        metajobs.take_back(connection, shift.transaction, reason)
 
     def _starts(self, connection: Connection, file: GridJobFile, now: float) -> float:
         """See to it that all parts run soon after its date, or none of them."""
@@ -287,6 +309,7 @@ class Metajobs:
             broker_jobs.set_deadline(connection, file.job.id, place.start)
             metajobs.note_place(connection, file.job.id, place.start, place.end)
             metajobs.note_parts(connection, asked, list(place.parts.values()))
+            broker_jobs.move(connection, [file.job.id], GridJobState.MAPPED, "")
             return
         reason = result.failure or "a part was lost"
         if asked.refusals + 1 < _REFUSALS:
@@ -397,7 +420,7 @@ class Metajobs:
         if place is None:
             return
         (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
-        shift = next(one for one in metajobs.shifts_of(connection, [file.job.id]) if one.transaction == transaction)
+        shift = _shift(connection, file.job.id, transaction)
         note_prepared(connection, transaction, result)
         if result.failure or not transactions.decide(connection, transaction, place.start):
             reason = result.failure or "a part did not wait any more"
@@ -413,7 +436,12 @@ class Metajobs:
 
 def _present(file: GridJobFile) -> list[GridPartRow]:
     """Return the parts of its place, the one of the program first."""
-    return [row for row in file.rows if row.state not in _GONE]
+    return MovedParts.of(file.rows).present
+
+
+def _shift(connection: Connection, job: int, transaction: int) -> ShiftRow:
+    """Return what a transaction tries with a job."""
+    return next(one for one in metajobs.shifts_of(connection, [job]) if one.transaction == transaction)
 
 
 def parallel_request(file: GridJobFile, asked: MetajobRow) -> ParallelRequest:

@@ -1,0 +1,56 @@
+"""Which parts are the place of a parallel job that moves: the old or the new ones, whatever clusters made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oarpy.grid.broker.transactions import part_origin
+from oarpy.model.states import GridPartState
+from oarpy.store.grid.broker_parts import GridPartRow
+
+_GONE = (GridPartState.ABORTING, GridPartState.GONE, GridPartState.DELETING)
+_UNDECIDED = (GridPartState.PREPARING, GridPartState.PREPARED)
+_STANDING = (GridPartState.WAITING, GridPartState.RUNNING)
+
+
+@dataclass(frozen=True, slots=True)
+class MovedParts:
+    """The parts of a job's last transaction: those that it made, and ``old`` ones in whose place they come."""
+
+    made: Sequence[GridPartRow]
+    old: Sequence[GridPartRow]
+
+    @classmethod
+    def of(cls, rows: Sequence[GridPartRow]) -> MovedParts:
+        """Tell the parts of a transaction apart."""
+        made = [row for row in rows if part_origin(row.name)[1] == row.transaction]
+        old = sorted((row for row in rows if row not in made), key=lambda row: part_origin(row.name))
+        return cls(made, old)
+
+    @property
+    def present(self) -> list[GridPartRow]:
+        """The parts of its place, the one of the program first."""
+        made = [row for row in self.made if row.state not in _GONE]
+        if self.old and (self.came_to_nothing or all(row.state in _UNDECIDED for row in made)):
+            return [row for row in self.old if row.state not in _GONE]
+        return made
+
+    @property
+    def came_to_nothing(self) -> bool:
+        """Whether it moved, and no cluster has anything of the new place."""
+        return bool(self.old) and all(_never_was(row) for row in self.made)
+
+    @property
+    def stands(self) -> bool:
+        """Whether a cluster has a new part, or had it running."""
+        return any(row.state in _STANDING or row.started is not None for row in self.made)
+
+    @property
+    def kept(self) -> list[GridPartRow]:
+        """Old parts that clusters let go on, as far as nobody has asked for their end."""
+        return [row for row in self.old if row.end_asked is None and row.state not in _GONE and not _never_was(row)]
+
+
+def _never_was(row: GridPartRow) -> bool:
+    return row.state is GridPartState.ENDED and row.started is None
