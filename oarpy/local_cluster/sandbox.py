@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from oarpy.frontend.call import CALLS
 from oarpy.model.errors import OarpyError
 from oarpy.postgres import embedded_server
 from oarpy.store import database
@@ -79,7 +80,9 @@ class Sandbox:
     def end(self) -> None:
         """Stop, and kill what jobs have on nodes of this machine. Data and logs stay."""
         self.stop()
-        end_jobs(Path(str(self._merged()["nodes"]["state_directory"])), _STOP_TIMEOUT)
+        nodes = Path(str(self._merged()["nodes"]["state_directory"]))
+        end_jobs(nodes, _STOP_TIMEOUT)
+        _remove_call_folders(nodes)
 
     def discard(self) -> None:
         """End everything, and remove the database of the folder. Logs stay."""
@@ -258,6 +261,14 @@ def end_jobs(nodes: Path, timeout: float) -> None:
             with suppress(OSError):  # gone meanwhile, or it became another user's
                 os.kill(pid, signal.SIGKILL)
         time.sleep(_END_POLL)
+
+
+def _remove_call_folders(nodes: Path) -> None:
+    """Remove what commands on nodes called their agents by: it is in shared memory, and not below ``nodes``."""
+    for link in nodes.glob(f"*/{CALLS}"):
+        if link.is_symlink():
+            shutil.rmtree(link.readlink(), ignore_errors=True)
+            link.unlink(missing_ok=True)
 
 
 def _started_below(nodes: Path) -> list[int]:

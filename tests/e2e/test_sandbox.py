@@ -15,13 +15,16 @@ pytestmark = pytest.mark.e2e
 
 
 def test_nothing_goes_on_of_a_cluster_that_is_gone(tmp_path: Path) -> None:
-    """Its jobs neither, also what left their process tree; nor the supervisors of these."""
+    """Its jobs neither, also what left their process tree; nor the supervisors of these, nor what is in memory."""
     folder = tmp_path / "cluster"
     with running_sandbox(folder, {}, local_nodes("/host=n1/cpu={1}/core={2}")) as cluster:
         jobs = cluster.job_ids("-l", "/core=2", "sh -c 'setsid sleep 600 & sleep 600'")
         cluster.wait_for(jobs, ["Running"], DEADLINE)
         assert len(_processes_of(folder)) > 2
+        calls = (folder / "nodes" / "n1" / "calls").resolve()
+        assert calls.is_dir()
     until(lambda: not _processes_of(folder), "processes are left")
+    assert not calls.exists()
 
 
 def test_a_cluster_below_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
