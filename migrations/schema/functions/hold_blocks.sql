@@ -1,12 +1,15 @@
+-- Who asks for a level comes first: most jobs ask for none, and then none of their resources is looked at.
 CREATE OR REPLACE FUNCTION hold_blocks(holders bigint[]) RETURNS void LANGUAGE sql AS $$
-    WITH wanted AS MATERIALIZED (
-        SELECT a.job_id, l.property, to_jsonb(r) ->> l.property AS block, bool_and(a.exclusive) AS exclusive,
+    WITH asking AS MATERIALIZED (
+        SELECT DISTINCT j.job_id, l.property
+        FROM jobs j JOIN resource_groups g USING (moldable_id) JOIN resource_descriptions d USING (group_id)
+            JOIN exclusive_levels l USING (level)
+        WHERE j.job_id = ANY (holders)
+    ), wanted AS MATERIALIZED (
+        SELECT a.job_id, k.property, to_jsonb(r) ->> k.property AS block, bool_and(a.exclusive) AS exclusive,
                bool_or(a.guest) AS guest, NOT bool_or(upper_inf(a.during)) AS suspended
-        FROM assigned_resources a JOIN resources r USING (resource_id) JOIN jobs j USING (job_id)
-            JOIN exclusive_levels l ON EXISTS (
-                SELECT FROM resource_groups g JOIN resource_descriptions d USING (group_id)
-                WHERE g.moldable_id = j.moldable_id AND d.level = l.level)
-        WHERE a.job_id = ANY (holders) AND (upper_inf(a.during) OR a.suspended) AND to_jsonb(r) ->> l.property IS NOT NULL
+        FROM asking k JOIN assigned_resources a USING (job_id) JOIN resources r USING (resource_id)
+        WHERE (upper_inf(a.during) OR a.suspended) AND to_jsonb(r) ->> k.property IS NOT NULL
         GROUP BY 1, 2, 3
     ), returned AS (
         DELETE FROM held_blocks h WHERE h.job_id = ANY (holders)
