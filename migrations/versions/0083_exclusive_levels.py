@@ -47,6 +47,8 @@ _TABLES = """
 """
 
 _DROP = """
+    DROP TRIGGER exclusive_blocks_stay ON resources;
+    DROP FUNCTION exclusive_blocks_stay();
     DROP TRIGGER blocks_taken ON assigned_resources;
     DROP TRIGGER blocks_changed ON assigned_resources;
     DROP TRIGGER blocks_returned ON assigned_resources;
@@ -60,7 +62,7 @@ _DROP = """
 def upgrade() -> None:
     """Make the tables, and what fills them."""
     op.execute(_TABLES)
-    make(op.get_bind(), "functions", "hold_blocks", "blocks_held", "held_blocks_stay")
+    make(op.get_bind(), "functions", "hold_blocks", "blocks_held", "exclusive_blocks_stay")
 
 
 def downgrade() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from math import ceil, floor
 from typing import NamedTuple
 
@@ -39,17 +40,34 @@ def slots(context: CallContext, call: Slots) -> list[FreeSlot]:
     ways = CompiledRequests(snapshot, context.reader.get().matchers).alive(job)
     own = {row.job for row in door_parts.named(context.connection, context.broker, call.without).values()}
     held = [one for one in _held(context, snapshot, own) if one.begin < call.end and call.begin < one.end]
-    bounds = {bound for one in held for bound in (one.begin, one.end) if call.begin < bound < call.end}
     found: list[FreeSlot] = []
-    for instant in (call.begin, *sorted(bounds)):
-        free = snapshot.usable
-        for one in held:
-            if one.begin <= instant < one.end:
-                free &= ~one.bits
+    for instant, taken in _taken(held, call.begin, call.end):
+        free = snapshot.usable & ~taken
         procs = max((fitting_processors(way.matcher, free, request.procs) for way in ways), default=0)
         if not found or found[-1].procs != procs:
             found.append(FreeSlot(instant, procs))
     return found
+
+
+def _taken(held: Iterable[_Held], begin: float, end: float) -> Iterator[tuple[float, int]]:
+    """Yield from when on which resources are held, from ``begin`` on and before ``end``, whenever that changes.
+
+    Resources that several hold are free when the last of them is over, so all that are held are added up again.
+    """
+    waiting = deque(sorted(held))
+    going: list[_Held] = []
+    before = -1
+    bounds = {bound for one in waiting for bound in (one.begin, one.end) if begin < bound < end}
+    for instant in (begin, *sorted(bounds)):
+        while waiting and waiting[0].begin <= instant:
+            going.append(waiting.popleft())
+        going = [one for one in going if one.end > instant]
+        taken = 0
+        for one in going:
+            taken |= one.bits
+        if taken != before:
+            yield instant, taken
+            before = taken
 
 
 def _held(context: CallContext, snapshot: Snapshot, own: set[int]) -> Iterator[_Held]:
