@@ -38,6 +38,7 @@ class Bags(StatePart):
         self._rows: list[LiveBagRow] = []
         self._last: Snapshot | None = None
         self._thorough_at, self._hasty = -inf, False
+        self._without_place: frozenset[int] = frozenset()
 
     def read(self, connection: Connection, *, any_there: bool) -> None:
         """Read the bags that are not over."""
@@ -67,14 +68,17 @@ class Bags(StatePart):
             return
         if isinstance(decided.promised, BagAnswers):
             answers = decided.promised
-            found = (_change(row, answers) for row in self._rows)
+            # a promise is told broken once: its end is unknown until its tasks have places again
+            told = answers.without_place & self._without_place
+            found = (_change(row, answers) for row in self._rows if row.bag not in told)
             bag_promises.change(connection, [one for one in found if one is not None])
         bag_promises.end(connection)
 
     def committed(self, decided: Decisions, snapshot: Snapshot) -> None:
         """Note who holds resources, to see next time who left earlier than was expected."""
         self._last = decided.kept.snapshot if self._rows else None
-        self._hasty = isinstance(decided.promised, BagAnswers) and decided.promised.hasty
+        answers = decided.promised if isinstance(decided.promised, BagAnswers) else BagAnswers()
+        self._hasty, self._without_place = answers.hasty, answers.without_place
         if not self._hasty:
             self._thorough_at = snapshot.now
 

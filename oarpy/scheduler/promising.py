@@ -7,7 +7,7 @@ accepted reservation from then on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from oarpy.model.reasons import Reason
@@ -45,6 +45,10 @@ class KeptPromises(Protocol):
 
 class PromisingStep(Protocol):
     """Who keeps and makes the promises of a snapshot."""
+
+    @property
+    def own(self) -> Collection[int]:
+        """Return the jobs that get other resources here if they lose some."""
 
     def kept(self, snapshot: Snapshot, matchers: Matchers | None) -> KeptPromises:
         """Keep what was promised."""

@@ -28,6 +28,7 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("--bag", "3", *_ONE, "--hold", "date"), 2, "--bag with --hold"),
     (("--bag", "3", *_ONE, "-t", "besteffort", "date"), 2, "--bag with -t besteffort"),
     (("--bag", "3", *_ONE, "-t", "container", "date"), 2, "--bag with -t container"),
+    (("--bag", "3", *_ONE, "-t", "idempotent", "date"), 2, "--bag with -t idempotent"),
     (("--bag", "3", *_ONE, "--until", "2020-01-01", "date"), 2, "before one task can be"),
     (("--bag", "3", *_ONE, "--until", "+5m", "date"), 2, ""),
     (("--bag", "3", *_ONE, "--until", "2090-01-01", "date"), 2, "too far away"),
@@ -74,3 +75,15 @@ def test_a_bag_is_shown_with_what_was_promised_and_deleted(connection: Connectio
     assert oarsub("--bag", bag, command="oardel").status == 0
     missing = oarsub("--bag", "99999", command="oarstat")
     assert (missing.status, missing.out) == (4, "")
+
+
+def test_a_bag_alone_moves_its_tasks(connection: Connection, oarsub: Submitter) -> None:
+    submitted = oarsub("--bag", "2", *_ONE, "date")
+    (bag,) = [line.removeprefix("OAR_ARRAY_ID=") for line in submitted.out.splitlines() if "ARRAY" in line]
+    decide(connection)
+    before = contents(connection)
+    later = (datetime.now() + timedelta(hours=5)).strftime("%Y-%m-%d %H:%M:%S")
+    refused = oarsub(bag, "--until", later, command="oarwindow")
+    assert (refused.status, refused.out, refused.err.count("\n")) == (1, "", 1)
+    assert f"job {bag} is a task of a bag" in refused.err
+    assert contents(connection) == before

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from oarpy.store.jobs import submissions
 from oarpy.wire.messages import Start
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
@@ -146,3 +147,16 @@ def test_tasks_know_their_place_in_the_bag(cluster: SmallCluster) -> None:
     starts = [command for _, command in cluster.nodes.sent if isinstance(command, Start)]
     (spec,) = (spec for start in starts for spec in start.jobs if spec.job == tasks[1])
     assert spec.variables == {"OAR_BAG_ID": str(tasks[0]), "OAR_BAG_TASK": "2", "OAR_BAG_TASKS": "3"}
+
+
+def test_a_job_that_repeats_a_task_is_none_of_its_bag(cluster: SmallCluster) -> None:
+    tasks = submit(cluster, 6)
+    cluster.settle()
+    before = promise(cluster, tasks[0])
+    cluster.end(tasks[0], 1)
+    cluster.settle()
+    copy = submissions.copy_job(cluster.connection, tasks[0])
+    cluster.settle()
+    assert cluster.sql("SELECT types, reservation_start FROM jobs WHERE job_id = %s", copy) == [([], None)]
+    assert promise(cluster, tasks[0]) <= before
+    assert "BROKEN" not in kinds(cluster, tasks[0])

@@ -90,3 +90,17 @@ def test_what_is_no_throttle_is_refused(
     refused = oarsub(*words, command=command)
     assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1), refused
     assert contents(connection) == stored
+
+
+def test_a_member_that_comes_again_has_the_present_throttle_of_its_array(
+    connection: Connection, oarsub: Submitter
+) -> None:
+    members = oarsub.job_ids(*ASKED, "--array", "4%1", "date")
+    run_pass(connection)
+    connection.execute(
+        "UPDATE jobs SET state = 'Terminated', ended_at = now(), left_nothing = true WHERE job_id = %s", [members[0]]
+    )
+    assert oarsub("--array", str(members[0]), "--throttle", "3", command="oaralter").status == 0
+    assert oarsub("--resubmit", str(members[0])).status == 0
+    live = "SELECT DISTINCT throttle FROM jobs WHERE state = 'Waiting'"
+    assert connection.execute(live).fetchall() == [(3,)]

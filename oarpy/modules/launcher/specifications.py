@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 
 from oarpy.configuration import JobSettings
@@ -72,13 +72,14 @@ def specification(
 GPU_VARIABLES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 
-def _devices(launch: Launch, resources: Iterable[Mapping[str, object]]) -> dict[str, str]:
+def _devices(launch: Launch, resources: Collection[Mapping[str, object]]) -> dict[str, str]:
     """Show a job the graphics processors of its resources, where they have any (property ``gpudevice``).
 
-    Where these go to those who ask for them, others see none.
+    Where the site has that property and they go to those who ask for them, others see none.
     """
-    numbers = () if launch.without_gpu else _numbers(resources, "gpudevice")
-    return dict.fromkeys(GPU_VARIABLES, ",".join(map(str, numbers))) if numbers or launch.without_gpu else {}
+    hidden = launch.without_gpu and any("gpudevice" in resource for resource in resources)
+    numbers = () if hidden else _numbers(resources, "gpudevice")
+    return dict.fromkeys(GPU_VARIABLES, ",".join(map(str, numbers))) if numbers or hidden else {}
 
 
 def _amounts(launch: Launch) -> dict[str, str]:

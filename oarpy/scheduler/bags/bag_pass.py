@@ -11,7 +11,7 @@ A promised task is an accepted reservation. Its bag has a *promise*, the instant
 3. A deadline that cannot be met then is refused if it is strict; else the bag gets the nearest end.
 
 Tasks are placed one after the other, each at the earliest place that is left. All of them together, running ones too,
-hold at most a share of the resources.
+hold at most a share of the resources, but a task alone may be larger.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class BagAnswers:
     """What a pass decides about bags.
 
     ``expected`` is the end of each promised bag as planned now, ``promises`` are those made now, by bag. ``hasty``
-    tells that tasks which do not begin now might come forward, too.
+    tells that tasks which do not begin now might come forward, too. Bags ``without_place`` have tasks that cannot start
+    where they are, nor elsewhere.
     """
 
     moves: tuple[Reservation, ...] = ()
@@ -71,6 +72,7 @@ class BagAnswers:
     accepted: tuple[Placement, ...] = ()
     refused: Mapping[int, tuple[Reason, float | None]] = field(default_factory=dict)
     hasty: bool = False
+    without_place: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,11 @@ class BagStep:
     replan: bool = True
     thorough: bool = True
 
+    @property
+    def own(self) -> frozenset[int]:
+        """The tasks of promised bags, which get other resources here."""
+        return frozenset(job for bag in self.bags if bag.promise is not None for job in bag.tasks)
+
     def kept(self, snapshot: Snapshot, matchers: Matchers | None) -> KeptBags:
         """Let promised tasks come forward, and take the tasks of new bags out of those that wait."""
         new = frozenset(job for bag in self.bags if bag.promise is None for job in bag.tasks)
@@ -94,7 +101,7 @@ class BagStep:
             snapshot = replace(snapshot, waiting=tuple(job for job in snapshot.waiting if job.id not in new))
         room = _Room(snapshot, matchers or Matchers(snapshot.platform), self.share, asking)
         moves: list[Reservation] = []
-        hasty = False
+        hasty, without_place = False, set[int]()
         by_job = {one.job.id: one for one in snapshot.reservations}
         kept = sorted((bag for bag in self.bags if bag.promise is not None), key=lambda bag: (bag.promise, bag.id))
         for bag in kept:
@@ -103,10 +110,13 @@ class BagStep:
             if tasks and (self.replan or late):
                 begun = () if self.thorough or late else room.begin_in_place(tasks)
                 hasty = hasty or bool(begun)
-                moves += begun or room.come_forward(tasks)
-        promised_tasks = {job for bag in kept for job in bag.tasks}
-        changed = _on_time(_with_moves(snapshot, moves), promised_tasks)
-        return KeptBags(self.bags, changed, asking, BagAnswers(tuple(moves), hasty=hasty), room)
+                found = begun or room.come_forward(tasks)
+                moves += found
+                if late and (not found or any(map(room.cannot_start, found))):
+                    without_place.add(bag.id)
+        changed = _on_time(_with_moves(snapshot, moves), self.own)
+        answers = BagAnswers(tuple(moves), hasty=hasty, without_place=frozenset(without_place))
+        return KeptBags(self.bags, changed, asking, answers, room)
 
 
 class KeptBags:
@@ -135,7 +145,7 @@ class KeptBags:
             tasks = [self._asking[job] for job in sorted(bag.tasks) if job in self._asking]
             if not tasks and expected[bag.id] > -inf:  # somebody took its promise away
                 promises[bag.id] = expected[bag.id]
-            if not tasks or any(task.held for task in tasks) or (plan.unseen and bag.deadline is None):
+            if not tasks or any(task.held or task.fault for task in tasks) or (plan.unseen and bag.deadline is None):
                 continue
             latest = inf if bag.deadline is None else bag.deadline - security
             claims = [] if plan.unseen else self._room.places(tasks, plan)
@@ -179,11 +189,12 @@ class _Room:
     """What is free for tasks beside all that others hold."""
 
     def __init__(self, snapshot: Snapshot, matchers: Matchers, share: float, asking: Sequence[WaitingJob]) -> None:
-        most = int(snapshot.platform.default_type.bit_count() * share / 100)
-        quota = QuotaRule(type=BAG, resources=most, level=_LEVEL)
-        self._snapshot = replace(snapshot, quotas=(*snapshot.quotas, quota))
         self._jobs = (*snapshot.waiting, *asking, *(one.job for one in snapshot.reservations))
         self._options = CompiledRequests(snapshot, matchers)
+        most = int(snapshot.platform.default_type.bit_count() * share / 100)
+        largest = max((self._options.size(task) for task in asking if task.alternatives), default=1)
+        quota = QuotaRule(type=BAG, resources=max(most, largest), level=_LEVEL)
+        self._snapshot = replace(snapshot, quotas=(*snapshot.quotas, quota))
         self._search = Search(snapshot.security_time)
         self._holding = {job.id: job for job in map(self._leaving, snapshot.holding)}
         self._planned: dict[int, tuple[Plan, Gantt]] = {}

@@ -77,12 +77,13 @@ def promised(reservation: Reservation, now: float) -> HoldingJob | None:
 def whole_again(snapshot: Snapshot) -> tuple[Snapshot, tuple[Reservation, ...]]:
     """Give reservations that lost resources others in their place, where there are any.
 
-    Return the snapshot as it is then, and the reservations that moved.
+    Those for which a slice does it are left alone. Return the snapshot as it is then, and the reservations that moved.
     """
+    others = snapshot.promising.own if snapshot.promising is not None else ()
     broken = [
         _as_asked(reservation, snapshot.now)
         for reservation in snapshot.reservations
-        if is_broken(reservation, snapshot)
+        if reservation.job.id not in others and is_broken(reservation, snapshot)
     ]
     if not broken or not (found := shifted(snapshot, broken)):
         return snapshot, ()
@@ -245,10 +246,11 @@ class _Dates:
             bits &= platform.bits_of(
                 number for job in around if roles.inside in _opens(job) for number in job.resources
             )
-        surrounding = {job.id for job in around}
+        surrounding, levels = {job.id for job in around}, reservation.job.alternatives[0].levels
         for job in self._running:
             if job.id not in surrounding and not roles_of(job).profile.shares(roles.profile):
-                bits &= ~platform.bits_of(job.resources)
+                held = platform.bits_of(job.resources)
+                bits &= ~(held | self._blocks.common(levels, bits, job.levels, held))
         consumes = reservation.job.alternatives[0].consumes
         if consumes:
             bits &= ~self._capacities.lacking(consumes, self._takers())

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oarpy.model.submission import COPIED_COLUMNS
 from oarpy.store.database import Connection
+from oarpy.store.jobs.copied_columns import COPIED, COPIES
 from oarpy.store.jobs.kill_requests import GAVE_WAY
 from oarpy.store.refusals import set_wise
-
-_COPIED = ", ".join(COPIED_COLUMNS)
 
 # The chain of copies is counted, so nothing goes round for ever, not even where a row says that a job repeats itself.
 # Ends that a job asked for or agreed to (exit code 99, best effort) are counted apart from losses, which may be its own
@@ -43,8 +41,8 @@ _RESUBMIT = f"""
           AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id
                           AND k.requested_by NOT IN ('metascheduler', 'monitor'))
     ), copied AS (
-        INSERT INTO jobs (submission_id, array_id, array_index, resubmit_of, {_COPIED}, message)
-        SELECT submission_id, array_id, array_index, job_id, {_COPIED}, 'resubmission of ' || job_id
+        INSERT INTO jobs (submission_id, array_id, array_index, resubmit_of, {COPIED}, message)
+        SELECT submission_id, array_id, array_index, job_id, {COPIES}, 'resubmission of ' || job_id
         FROM jobs WHERE job_id IN (SELECT job_id FROM eligible)
         RETURNING job_id, resubmit_of
     ), moved AS (

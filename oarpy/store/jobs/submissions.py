@@ -13,9 +13,10 @@ from psycopg.types.json import Json, Jsonb
 
 from oarpy.model.dependency import Dependency
 from oarpy.model.request import ResourceRequest
-from oarpy.model.submission import COLUMNS, COPIED_COLUMNS, FIELDS, Submission
+from oarpy.model.submission import COLUMNS, FIELDS, Submission
 from oarpy.store.database import Connection
 from oarpy.store.jobs import bags, windows
+from oarpy.store.jobs.copied_columns import COPIED, COPIES
 from oarpy.store.jobs.scope import JobScope, reached
 from oarpy.store.past.moving import recall
 from oarpy.store.past.reading import first_found, is_in_past
@@ -167,14 +168,13 @@ _FINISHED_JOB = """
 
 # The copy shares the submission (request, environment) with the job it repeats, and its place in an array of several.
 # Of the old job's message only what was asked for is taken over, if that still stands there: not how that one ended.
-_COPIED = ", ".join(COPIED_COLUMNS)
 _COPY_JOB = f"""
     WITH drawn AS MATERIALIZED (SELECT nextval(pg_get_serial_sequence('jobs', 'job_id')) AS job_id)
-    INSERT INTO jobs (job_id, submission_id, array_id, array_index, resubmit_of, {_COPIED}, message)
+    INSERT INTO jobs (job_id, submission_id, array_id, array_index, resubmit_of, {COPIED}, message)
     SELECT drawn.job_id, submission_id,
         CASE WHEN EXISTS (SELECT FROM jobs o WHERE o.array_id = jobs.array_id AND o.job_id <> jobs.job_id)
              THEN jobs.array_id ELSE drawn.job_id END,
-        array_index, jobs.job_id, {_COPIED},
+        array_index, jobs.job_id, {COPIES},
         CASE WHEN message ~ '^R=[0-9]+,W=' THEN split_part(message, '; ', 1)
              ELSE 'resubmission of ' || jobs.job_id END
     FROM jobs, drawn WHERE jobs.job_id = %s

@@ -144,7 +144,7 @@ _RESERVATION = """
            extract(epoch FROM coalesce(w.deadline, j.reservation_start + j.walltime))::float8,
            extract(epoch FROM j.reservation_start)::float8, extract(epoch FROM j.walltime)::float8,
            w.job_id IS NULL OR w.fixed_at IS NOT NULL, w.job_id IS NULL,
-           (SELECT p.broker FROM door_parts p WHERE p.job_id = j.job_id)
+           (SELECT p.broker FROM door_parts p WHERE p.job_id = j.job_id), 'bag' = ANY(j.types)
     FROM jobs j LEFT JOIN reservation_windows w USING (job_id) WHERE j.job_id = %s
 """
 _ASK = """
@@ -178,7 +178,7 @@ _IS_ASKED = """
 class ReservationRow:
     """A job as a reservation, with its window, or its place if it is ``strict``; instants in epoch seconds.
 
-    ``broker`` is that of which it is a part, if it is one.
+    ``broker`` is that of which it is a part, if it is one. Of a task ``of_bag`` its bag has the promise.
     """
 
     job: int
@@ -192,6 +192,7 @@ class ReservationRow:
     fixed: bool
     strict: bool
     broker: str | None
+    of_bag: bool
 
     @property
     def state(self) -> str:

@@ -13,9 +13,11 @@ ANY_THERE = "EXISTS (SELECT FROM bags WHERE ended IS NULL)"
 _LIVE = """
     SELECT b.bag_id AS bag, extract(epoch FROM b.deadline)::float8 AS deadline, b.strict,
            extract(epoch FROM b.promise)::float8 AS promise, extract(epoch FROM b.expected)::float8 AS expected,
-           coalesce(array_agg(j.job_id) FILTER (WHERE is_live(j.state)), '{}') AS tasks,
+           -- what was not accepted with the others waits as any job does
+           coalesce(array_agg(j.job_id) FILTER (
+               WHERE is_live(j.state) AND (b.promise IS NULL OR j.reservation_start IS NOT NULL)), '{}') AS tasks,
            extract(epoch FROM max(j.ended_at))::float8 AS last_end
-    FROM bags b LEFT JOIN jobs j ON j.array_id = b.bag_id
+    FROM bags b LEFT JOIN jobs j ON j.array_id = b.bag_id AND 'bag' = ANY(j.types)
     WHERE b.ended IS NULL
     GROUP BY b.bag_id
 """
@@ -45,7 +47,7 @@ _END = """
     WITH over AS (
         UPDATE bags b SET ended = coalesce((SELECT max(j.ended_at) FROM jobs j WHERE j.array_id = b.bag_id), now())
         WHERE b.ended IS NULL AND NOT EXISTS (
-            SELECT FROM jobs j WHERE j.array_id = b.bag_id AND is_live(j.state))
+            SELECT FROM jobs j WHERE j.array_id = b.bag_id AND 'bag' = ANY(j.types) AND is_live(j.state))
         RETURNING b.bag_id, b.promise, b.ended
     ), told AS (
         INSERT INTO event_logs (type, job_id, description)

@@ -213,3 +213,15 @@ def test_in_a_hasty_pass_those_alone_move_that_begin_now() -> None:
     assert {core for one in answers.moves for core in one.resources} == cores
     assert {one.start for one in answers.moves} == {world.now}
     assert len(answers.moves) == 64
+
+
+def test_a_bag_whose_tasks_have_no_place_is_named() -> None:
+    world = World(Random(1), cores=2)
+    number = world.submit_bag(4, 1, 50)
+    world.schedule()
+    rows = [replace(row, state="Absent") for row in world.platform.resources]
+    away = replace(world.snapshot(), now=60, platform=Platform.build(rows, hierarchy=["core"]))
+    answers = decide(away).promised
+    assert isinstance(answers, BagAnswers)
+    assert answers.without_place == {number}
+    assert not decide(away).kept.moves

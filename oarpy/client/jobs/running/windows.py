@@ -109,6 +109,8 @@ def _reservation(session: Session, job_id: int) -> ReservationRow:
     session.require_owner(row.user, f"job {job_id}")
     if row.reservation_state is None:
         raise OarpyError(f"job {job_id} is no reservation", hint="oarsub -r START --until END reserves a window")
+    if row.of_bag:
+        raise OarpyError(f"job {job_id} is a task of a bag, which moves it", hint="oarstat --bag ID shows the bag")
     if row.job_state not in ("Waiting", "Hold") or row.reservation_state != "Scheduled":
         raise OarpyError(f"job {job_id} is {row.job_state}: only an accepted reservation that waits has a window")
     return row

@@ -1,0 +1,18 @@
+"""What a job that repeats another has of that one: by itself, or because its user asked for it."""
+
+from __future__ import annotations
+
+from oarpy.model.submission import COPIED_COLUMNS
+
+_OTHERWISE = {
+    # what was promised was promised to the job that is over
+    "types": "array_remove(jobs.types, 'bag')",
+    # the present one of its array
+    "throttle": "coalesce((SELECT min(o.throttle) FROM jobs o WHERE o.array_id = jobs.array_id AND is_live(o.state)),"
+    " jobs.throttle)",
+}
+
+COPIED = ", ".join(COPIED_COLUMNS)
+"""The columns."""
+COPIES = ", ".join(_OTHERWISE.get(column, f"jobs.{column}") for column in COPIED_COLUMNS)
+"""Their values, of the row ``jobs``."""
