@@ -10,7 +10,7 @@ VERSIONS = Path(__file__).parents[2] / "migrations" / "versions"
 
 def constants(path: Path) -> dict[str, object]:
     """Return the constants that a module sets."""
-    found = {}
+    found: dict[str, object] = {}
     for statement in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
             (target,) = statement.targets
