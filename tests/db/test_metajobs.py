@@ -180,6 +180,51 @@ def test_a_part_that_waits_for_a_silent_cluster_is_given_up_a_minute_after_its_s
     assert metajobs.of_jobs(rounds.connection, [job])[job].placings == 2
 
 
+def test_a_cluster_that_dies_at_the_start_is_not_awaited_when_its_part_only_holds_hosts(rounds: ClaimRounds) -> None:
+    rounds.clusters["north"].submit("local", 4, 60)
+    rounds.clusters["south"].submit("local", 4, 5000)
+    job = rounds.spread(8, walltime=300)
+    rounds.until(5)
+    assert [part.cluster for part in rounds.parts(job)] == ["north", "south"]
+    south = rounds.clusters["south"]
+    south.faults.cut = True
+    rounds.until(200)
+    assert rounds.job(job).state is GridJobState.RUNNING
+    assert len(rounds.there()["north"]) == 1
+    south.faults.forget()
+    rounds.until(230)
+    assert rounds.there()["south"].keys() == {"local"}
+    assert rounds.job(job).state is GridJobState.RUNNING
+
+
+def test_a_cluster_that_may_run_the_program_is_awaited_until_that_is_over(rounds: ClaimRounds) -> None:
+    rounds.clusters["south"].submit("local", 4, 90)
+    job = rounds.spread(12, walltime=300)
+    rounds.until(5)
+    assert [part.cluster for part in rounds.parts(job)] == ["north", "south"]
+    clusters.set_active(rounds.connection, "north", active=False)
+    rounds.clusters["north"].faults.cut = True
+    rounds.until(LEAD + 300)
+    assert rounds.job(job).state is GridJobState.SUBMITTED
+    assert rounds.job(job).message == "its part on cluster north had not started 60 s after the deadline"
+    rounds.until(LEAD + 400)
+    assert "no room" in rounds.job(job).message
+
+
+def test_a_program_that_has_ended_ends_its_job_while_another_cluster_is_silent(rounds: ClaimRounds) -> None:
+    job = rounds.spread(16, walltime=1000)
+    rounds.until(LEAD + 10)
+    south = rounds.clusters["south"]
+    south.faults.cut = True
+    rounds.clusters["north"].finish(rounds.parts(job)[0].name, 3)
+    rounds.until(LEAD + 30)
+    row = rounds.job(job)
+    assert (row.state, row.exit_status) == (GridJobState.TERMINATED, 3)
+    south.faults.forget()
+    rounds.until(LEAD + 70)
+    assert rounds.there() == NOTHING
+
+
 @pytest.mark.parametrize("at", [0, 5, LEAD + 2])
 def test_a_job_is_deleted_in_every_state(rounds: ClaimRounds, at: float) -> None:
     job = rounds.spread(12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import psycopg
@@ -128,6 +129,18 @@ def test_a_job_that_would_gain_less_than_it_must_stays(rounds: ClaimRounds) -> N
     assert outcomes(rounds, job) == []
 
 
+def test_a_job_whose_start_is_too_near_for_a_move_stays(rounds: ClaimRounds) -> None:
+    rounds.clusters["north"].submit("later on north", 4, 3000)
+    rounds.clusters["south"].submit("later on south", 4, 3000)
+    job = rounds.spread(8, walltime=1000, operation="remap", overhead=0.5)
+    rounds.until(5)
+    assert place(rounds, job) == (OVER, OVER + 1500, {"north": 4, "south": 4})
+    end_early(rounds, "half of south", "rest of south", "later on south", at=OVER - LEAD - 8)
+    rounds.until(OVER + 5)
+    assert outcomes(rounds, job) == []
+    assert rounds.job(job).state is GridJobState.RUNNING
+
+
 def test_local_jobs_come_first(rounds: ClaimRounds) -> None:
     job = rounds.spread(16)
     rounds.until(5)
@@ -147,6 +160,46 @@ def test_jobs_move_one_after_the_other_by_their_starts(rounds: ClaimRounds) -> N
     starts = [place(rounds, job)[0] for job in (first, second)]
     assert starts[0] <= 105 + LEAD
     assert starts[1] == starts[0] + 100
+
+
+def at_next_look(rounds: ClaimRounds, happens: Callable[[], object]) -> None:
+    """Have something happen when the southern cluster has said what is free there, and before that is heard."""
+    south = rounds.clusters["south"]
+    ask = south.ask
+
+    def asked(call: Any) -> Any:
+        answer = ask(call)
+        if isinstance(call, Slots):
+            rounds.clusters["south"].ask = ask  # type: ignore[method-assign]
+            happens()
+        return answer
+
+    south.ask = asked  # type: ignore[method-assign]
+
+
+def test_an_early_end_while_a_job_is_looked_at_has_it_looked_at_again(rounds: ClaimRounds) -> None:
+    job = rounds.spread(8, at_most={"north": 4, "south": 4})
+    rounds.until(100)
+
+    def happens() -> None:
+        rounds.clusters["south"].finish("half of south")
+        rounds.clock.now += 2
+        rounds.hear()
+
+    at_next_look(rounds, happens)
+    end_early(rounds, "half of north")
+    rounds.until(130)
+    assert outcomes(rounds, job) == [("shift", "moved")]
+
+
+def test_a_job_that_is_over_while_it_is_looked_at_hinders_no_other_one(rounds: ClaimRounds) -> None:
+    first, second = rounds.spread(16), rounds.spread(16)
+    rounds.until(20)
+    at_next_look(rounds, lambda: broker_jobs.move(rounds.connection, [first], GridJobState.ERROR, "it is over"))
+    end_early(rounds, *(f"{half} of {name}" for half in ("half", "rest") for name in ("north", "south")))
+    rounds.until(130)
+    assert outcomes(rounds, first) == []
+    assert outcomes(rounds, second) == [("shift", "moved")]
 
 
 @pytest.mark.parametrize("call", ["slots", "amend", "commit", "abort"])

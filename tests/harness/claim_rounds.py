@@ -80,10 +80,13 @@ class ClaimRounds:
 
     def round(self) -> float:
         """Hear the clusters' events, and let the claimer work; return when it wants to work again."""
-        now = datetime.fromtimestamp(self.clock(), UTC)
-        self._watcher.run_once(self.connection, now)
-        outcome = self._claimer.run_once(self.connection, now)
+        self.hear()
+        outcome = self._claimer.run_once(self.connection, datetime.fromtimestamp(self.clock(), UTC))
         return inf if outcome.wake_at is None else outcome.wake_at
+
+    def hear(self) -> None:
+        """Hear the clusters' events."""
+        self._watcher.run_once(self.connection, datetime.fromtimestamp(self.clock(), UTC))
 
     def until(self, seconds: float, step: float = 10) -> None:
         """Let time go on to so many seconds after the beginning; a killed claimer is replaced."""

@@ -61,7 +61,7 @@ class Claimer(BrokerModule):
 
     def _begin_anew(self, connection: Connection) -> None:
         self._looks.clear()
-        self._metajobs.forget()
+        self._metajobs.forget(connection)
 
     def _round(self, connection: Connection, rows: Sequence[GridClusterRow]) -> Outcome:
         wake_at, heard = self._tend(connection), 0

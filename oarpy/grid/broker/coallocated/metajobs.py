@@ -21,7 +21,7 @@ from oarpy.grid.broker.acts import Act, Amend, Freeze, Hold, Prepared, Terms
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes, at_start
 from oarpy.grid.broker.coallocated.deadline_jobs import ANEW, MODULE, end_parts, usable
 from oarpy.grid.broker.coallocated.job_files import GridJobFile
-from oarpy.grid.broker.coallocated.moved_parts import MovedParts
+from oarpy.grid.broker.coallocated.moved_parts import MovedParts, holds_only_hosts
 from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation, Conversations
 from oarpy.grid.broker.decisions import DrivenCore
 from oarpy.grid.broker.transactions import Transactions, note_prepared, part_name, part_origin
@@ -33,7 +33,7 @@ from oarpy.grid.core.exchanges import Action, Event
 from oarpy.grid.core.metajobs import AmendParts, EndedEarly, ParallelJob, ReserveParts, SlotsTold, Steps
 from oarpy.model.states import GridJobState, GridPartState, GridTransactionState
 from oarpy.store.database import Connection
-from oarpy.store.grid import broker_jobs, broker_parts, decisions, metajobs, transactions
+from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, metajobs, transactions
 from oarpy.store.grid.broker_parts import GridPartRow
 from oarpy.store.grid.clusters import GridClusterRow
 from oarpy.store.grid.metajobs import MetajobRow, NewShift, ShiftRow
@@ -44,6 +44,8 @@ _HORIZON = 366 * 86_400.0
 """Seconds for which clusters are asked what is free."""
 _PATIENCE = 10.0
 """Seconds that a cluster has for its answer."""
+_PREPARED_IN = 10.0
+"""Seconds that clusters may take to hold a new place."""
 _FAR = 60.0
 """Seconds before its date from which on clusters are asked to reserve one after the other."""
 _REFUSALS, _PLACINGS = 3, 2
@@ -90,15 +92,16 @@ class Metajobs:
     _next_look: dict[int, float] = field(default_factory=dict)
     _hinted: dict[int, GridJobFile] = field(default_factory=dict)
     """Jobs that may have an earlier place, as far as they were tended in this round."""
-    _moving: int | None = None
-    """The one that is looked at, or amended: one after the other, by what the one before left."""
+    _looked_at: tuple[int, str] = (0, "")
+    """The last one that was looked at for an earlier place, and the cluster where processors became idle."""
 
-    def forget(self) -> None:
-        """Begin anew: what was being prepared is given up by :meth:`tend`."""
+    def forget(self, connection: Connection) -> None:
+        """Begin anew: what was being prepared is given up by :meth:`tend`, and jobs that may move are looked at."""
         self._places.clear()
         self._next_look.clear()
         self._hinted.clear()
-        self._moving = None
+        for row in usable(connection):
+            metajobs.note_room(connection, row.name)
 
     # What is due
 
@@ -122,6 +125,7 @@ class Metajobs:
                 due = self._settle_move(connection, file, now)
                 return self._starts(connection, file, now) if due is None else due
             case GridJobState.RUNNING:
+                self._settle_move(connection, file, now)
                 self._ends(connection, file)
         return inf
 
@@ -134,16 +138,20 @@ class Metajobs:
         (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
         if not asked.idle_on:
             return
-        if asked.operation == "rigid" or file.deadline <= now + self.rules.lead:
+        if asked.operation == "rigid" or not self._is_time(file, now):
             metajobs.note_idle(connection, [file.job.id], "")
         elif file.transaction is None and all(row.state is GridPartState.WAITING for row in _present(file)):
             self._hinted[file.job.id] = file
+
+    def _is_time(self, file: GridJobFile, now: float) -> bool:
+        """Tell whether a move can be decided before its start."""
+        return file.deadline > now + self.rules.lead + _PREPARED_IN
 
     def _submitted(self, connection: Connection, file: GridJobFile, now: float) -> float:
         """Have it placed, when clusters have ended what it had before."""
         if file.is_in(GridTransactionState.PREPARING) or ("slots", file.job.id) in self.conversations:
             return inf
-        if any(row.state not in _OVER for row in file.rows):
+        if not self._are_lost(connection, file, _going(file), now):
             return inf
         due = self._next_look.get(file.job.id, now)
         if due <= now:
@@ -151,6 +159,16 @@ class Metajobs:
             self.conversations.begin(("slots", file.job.id), self._look(connection, file, now))
             return inf
         return due
+
+    def _are_lost(self, connection: Connection, file: GridJobFile, rows: Sequence[GridPartRow], now: float) -> bool:
+        """Tell whether parts that are to end need not be awaited: no cluster answers, and the program is over there."""
+        if not rows:
+            return True
+        silent = {row.name for row in clusters.every(connection) if row.silent_since is not None}
+        shifts = metajobs.shifts_of(connection, [file.job.id])
+        old = [shift.old_start for shift in shifts if shift.transaction == rows[0].transaction]
+        bound = max([file.deadline, *old]) + _TIMES.start_bound
+        return all(row.cluster in silent and (holds_only_hosts(row) or now > bound + row.walltime) for row in rows)
 
     def _settle_move(self, connection: Connection, file: GridJobFile, now: float) -> float | None:
         """See to it that a job that moved has one place; return when there is more to do, None if it has."""
@@ -199,21 +217,22 @@ class Metajobs:
         return following.at
 
     def _ends(self, connection: Connection, file: GridJobFile) -> None:
-        """End the other parts with the program, and all of them with one that dies."""
+        """End the other parts with the program, which says how it ended, and all of them with one that dies."""
         rows = _present(file)
         program, job = rows[0], [file.job.id]
         over = [row for row in rows if row.state is GridPartState.ENDED]
-        if over and len(over) < len(rows):
+        if over:
             reason = "its program has ended" if program in over else f"its part on cluster {over[0].cluster} has ended"
-            broker_parts.ask_end(connection, [row.name for row in rows], reason)
-        elif len(over) == len(rows):
-            ended = max((row.ended for row in rows if row.ended is not None), default=None)
-            dead = next((row for row in rows if row.end_asked is None), program)
-            if dead is program and program.exit_status is not None and not program.message:
-                broker_jobs.move(connection, job, GridJobState.TERMINATED, ended=ended, status=program.exit_status)
-                return
-            reason = f"its part on cluster {dead.cluster} failed" + (f": {dead.message}" if dead.message else "")
-            broker_jobs.move(connection, job, GridJobState.ERROR, reason, ended=ended)
+            broker_parts.ask_end(connection, file.names, reason)
+        if program not in over:
+            return
+        ended = max((row.ended for row in over if row.ended is not None), default=None)
+        dead = next((row for row in over if row.end_asked is None), program)
+        if dead is program and program.exit_status is not None and not program.message:
+            broker_jobs.move(connection, job, GridJobState.TERMINATED, ended=ended, status=program.exit_status)
+            return
+        reason = f"its part on cluster {dead.cluster} failed" + (f": {dead.message}" if dead.message else "")
+        broker_jobs.move(connection, job, GridJobState.ERROR, reason, ended=ended)
 
     def _release(self, connection: Connection, file: GridJobFile, reason: str) -> None:
         """Give up all parts, and have the job placed once more, or end it."""
@@ -232,7 +251,6 @@ class Metajobs:
     def _let_go(self, connection: Connection, file: GridJobFile, reason: str) -> None:
         """Give up what is being done for it, and all that it has on clusters."""
         self.conversations.drop(("slots", file.job.id))
-        self._let_others_move(file.job.id)
         if file.transaction is not None:
             metajobs.settle_shift(connection, file.transaction.id, "given up", reason)
         end_parts(connection, self.transactions, file, reason)
@@ -265,7 +283,6 @@ class Metajobs:
             self._moved_by(connection, file, found, now)
             return
         if file.job.state is not GridJobState.SUBMITTED or file.job.delete_asked is not None:
-            self._let_others_move(file.job.id)
             return
         (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
         known = usable(connection)
@@ -285,6 +302,7 @@ class Metajobs:
         self, connection: Connection, file: GridJobFile, asked: MetajobRow, place: CommonPlace, now: float
     ) -> None:
         """Begin to reserve its parts."""
+        broker_parts.set_aside(connection, [row.name for row in _going(file)])
         metajobs.make_room(connection, file.job.id, len(place.parts))
 
         def plan(transaction: str) -> list[Hold]:
@@ -328,17 +346,15 @@ class Metajobs:
         Clusters know by then what became of the one before.
         """
         hinted, self._hinted = self._hinted, {}
-        if self._moving is not None or not hinted:
+        if not hinted or ("slots", self._looked_at[0]) in self.conversations:
             return
         if any(one.kind == "amend" for one in transactions.open_of(connection, MODULE)):
             return
         file = min(hinted.values(), key=lambda one: (one.deadline, one.job.id))
-        self._moving = file.job.id
+        (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
+        self._looked_at = file.job.id, asked.idle_on
+        metajobs.note_idle(connection, [file.job.id], "")
         self.conversations.begin(("slots", file.job.id), self._second_look(connection, file, now))
-
-    def _let_others_move(self, job: int) -> None:
-        if self._moving == job:
-            self._moving = None
 
     def _second_look(self, connection: Connection, file: GridJobFile, now: float) -> Conversation[object]:
         """Have clusters told what is free there, its own parts too: those where it is, or all if it may be remapped."""
@@ -354,14 +370,16 @@ class Metajobs:
     def _moved_by(self, connection: Connection, file: GridJobFile, found: SlotsFound, now: float) -> None:
         """Move a job by what clusters told, if it ends enough earlier; all of them where it is must have said so."""
         (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
-        where, rows = asked.idle_on, _present(file)
-        metajobs.note_idle(connection, [file.job.id], "")
-        waits = file.transaction is None and all(row.state is GridPartState.WAITING for row in rows)
+        where, rows = self._looked_at[1], _present(file)
+        waits = (
+            self._is_time(file, now)
+            and file.transaction is None
+            and all(row.state is GridPartState.WAITING for row in rows)
+        )
         locked = broker_parts.lock(connection, [row.name for row in rows])
         waits = waits and all(row.state is GridPartState.WAITING and row.end_asked is None for row in locked)
         known = usable(connection)
         if not (waits and where in found.free and {row.cluster for row in rows} <= found.free.keys() and asked.end):
-            self._let_others_move(file.job.id)
             return
         parts = {row.cluster: one.procs for row, one in zip(rows, file.components, strict=True)}
         place = CommonPlace(file.deadline, asked.end, parts)
@@ -387,8 +405,6 @@ class Metajobs:
                     actions[0].place.parts,
                 ),
             )
-        else:
-            self._let_others_move(file.job.id)
 
     def _amend(
         self, connection: Connection, file: GridJobFile, asked: MetajobRow, place: CommonPlace, shift: NewShift
@@ -416,7 +432,6 @@ class Metajobs:
     def _amended(self, connection: Connection, file: GridJobFile, transaction: int, result: Prepared) -> None:
         """Decide for a job whose new place is held by all its clusters; it stays where it is otherwise."""
         place = self._places.pop(transaction, None)
-        self._let_others_move(file.job.id)
         if place is None:
             return
         (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
@@ -437,6 +452,11 @@ class Metajobs:
 def _present(file: GridJobFile) -> list[GridPartRow]:
     """Return the parts of its place, the one of the program first."""
     return MovedParts.of(file.rows).present
+
+
+def _going(file: GridJobFile) -> list[GridPartRow]:
+    """Return the parts of its last transaction that clusters may still have."""
+    return [row for row in file.rows if row.state not in _OVER]
 
 
 def _shift(connection: Connection, job: int, transaction: int) -> ShiftRow:

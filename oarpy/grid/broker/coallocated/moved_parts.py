@@ -52,5 +52,10 @@ class MovedParts:
         return [row for row in self.old if row.end_asked is None and row.state not in _GONE and not _never_was(row)]
 
 
+def holds_only_hosts(row: GridPartRow) -> bool:
+    """Tell whether a part is not the one of the program."""
+    return part_origin(row.name)[0] > 0
+
+
 def _never_was(row: GridPartRow) -> bool:
     return row.state is GridPartState.ENDED and row.started is None
