@@ -211,6 +211,22 @@ def test_a_cluster_that_may_run_the_program_is_awaited_until_that_is_over(rounds
     assert "no room" in rounds.job(job).message
 
 
+def test_a_job_that_ran_to_its_end_while_its_cluster_was_silent_does_not_run_again(rounds: ClaimRounds) -> None:
+    job = rounds.spread(8, walltime=300)
+    rounds.until(5)
+    (part,) = rounds.parts(job)
+    cluster = rounds.clusters[part.cluster]
+    cluster.faults.cut = True
+    rounds.until(LEAD + 100)
+    assert rounds.job(job).state is GridJobState.SUBMITTED
+    cluster.finish(part.name, 0)
+    cluster.faults.forget()
+    rounds.until(LEAD + 150)
+    row = rounds.job(job)
+    assert (row.state, row.exit_status) == (GridJobState.TERMINATED, 0)
+    assert len(rounds.events("started")) == 1
+
+
 def test_a_program_that_has_ended_ends_its_job_while_another_cluster_is_silent(rounds: ClaimRounds) -> None:
     job = rounds.spread(16, walltime=1000)
     rounds.until(LEAD + 10)

@@ -153,6 +153,9 @@ class Metajobs:
             return inf
         if not self._are_lost(connection, file, _going(file), now):
             return inf
+        if _has_run(_present(file)):
+            broker_jobs.move(connection, [file.job.id], GridJobState.MAPPED, "")
+            return now
         due = self._next_look.get(file.job.id, now)
         if due <= now:
             self._next_look[file.job.id] = now + _AGAIN
@@ -452,6 +455,11 @@ class Metajobs:
 def _present(file: GridJobFile) -> list[GridPartRow]:
     """Return the parts of its place, the one of the program first."""
     return MovedParts.of(file.rows).present
+
+
+def _has_run(rows: Sequence[GridPartRow]) -> bool:
+    """Tell whether all parts had started, and the program ended well: that was heard after they were given up."""
+    return bool(rows) and all(row.started is not None for row in rows) and rows[0].exit_status == 0
 
 
 def _going(file: GridJobFile) -> list[GridPartRow]:
