@@ -15,6 +15,7 @@ import gzip
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import tarfile
 import tempfile
@@ -164,7 +165,8 @@ def _read(source: Path, folder: Path) -> tuple[DumpFacts | None, Path]:
                 return None, source
             raise UsageError(f"'{source}' is no dump", hint="oarpy db dump writes one, pg_dump too")
         with tarfile.open(source) as archive:
-            archive.extractall(folder, [archive.getmember(name) for name in (_FACTS, _DATABASE)], filter="data")
+            for name in (_FACTS, _DATABASE):
+                _extract(archive, name, folder)
         facts = msgspec.json.decode((folder / _FACTS).read_bytes(), type=DumpFacts)
     except OSError as error:
         raise UsageError(f"cannot read '{source}': {error.strerror}", hint="check its name") from error
@@ -179,6 +181,19 @@ def _read(source: Path, folder: Path) -> tuple[DumpFacts | None, Path]:
     if _checksum(folder / _DATABASE) != facts.sha256:
         raise UsageError(f"'{source}' is damaged: its checksum is another one", hint="take an older dump")
     return facts, folder / _DATABASE
+
+
+def _extract(archive: tarfile.TarFile, name: str, folder: Path) -> None:
+    """Write the file ``name`` of an archive into ``folder``; what is none, such as a link, is a ``KeyError``.
+
+    Python 3.11.2, Debian 12's, cannot be told what to extract safely.
+    """
+    member = archive.getmember(name)
+    content = archive.extractfile(member) if member.isreg() else None
+    if content is None:
+        raise KeyError(name)
+    with content, (folder / name).open("wb") as file:
+        shutil.copyfileobj(content, file)
 
 
 @contextmanager
