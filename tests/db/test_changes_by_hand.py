@@ -228,7 +228,6 @@ CHANGES = {
 
 KEPT = {
     "applications": {"state"},
-    "bags": {"ended"},
     "extensions": {"state"},
     "assigned_amounts": {"consumable", "during", "job_id"},
     "assigned_resources": {"during", "job_id", "resource_id", "suspended"},
