@@ -423,7 +423,7 @@ class ClusterConformance:
         assert not stage.has_room(1, begin, 60)
         if how == "commit":
             stage.commit(transaction)
-            assert stage.has_room(stage.procs, begin, 60)
+            stage.wait(lambda: stage.has_room(stage.procs, begin, 60), "its place is free")
         else:
             if how == "abort":
                 stage.abort(transaction)
