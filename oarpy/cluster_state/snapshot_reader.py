@@ -127,6 +127,8 @@ class SnapshotReader:
         self._outages: tuple[Outage, ...] = ()
         self._platform = Platform.build([], [])
         self._kinds: dict[str, str] = {}
+        self._exclusive_levels: tuple[str, ...] = ()
+        """Those of the settings that are there, by any of their names."""
         self._consumables: tuple[Consumable, ...] = ()
         self._filters: dict[str, int] = {}
         self._errors: dict[str, str] = {}
@@ -216,7 +218,7 @@ class SnapshotReader:
             rules=self._rules,
             reservations=reservations,
             asleep=self._asleep,
-            exclusive_levels=self._exclusive_levels(),
+            exclusive_levels=self._exclusive_levels,
         )
         snapshot = replace(snapshot, windows=self._windows.read(connection, snapshot))
         snapshot = self._with_parts(connection, snapshot, withheld)
@@ -236,7 +238,7 @@ class SnapshotReader:
             structs.replace(row, types=(*row.types, BESTEFFORT)) if row.evicted else row
             for row in _held(connection, accepted)
         ]
-        if self._exclusive_levels():
+        if self._exclusive_levels:
             levels = exclusive_levels.held(connection)
             rows = [structs.replace(row, levels=levels[row.id]) if row.id in levels else row for row in rows]
         if self._gated:
@@ -245,11 +247,6 @@ class SnapshotReader:
         for part in self._parts:
             rows = part.left_alone(rows)
         return rows
-
-    def _exclusive_levels(self) -> tuple[str, ...]:
-        """Return the levels of the settings that are there, by any of their names."""
-        named = self._configuration.scheduler.exclusive_levels
-        return tuple(name for name in named if self._platform.aliases.get(name, name) in self._kinds)
 
     def _read_parts(self, connection: Connection) -> None:
         """Read what slices have to tell of jobs before these are made."""
@@ -319,6 +316,8 @@ class SnapshotReader:
             rows, hierarchy=[name for name in self._kinds if name != "resource_id"], order=order
         )
         self._asleep = self._platform.bits_of(row.id for row in rows if row.properties.get(ASLEEP))
+        aliases, named = self._platform.aliases, self._configuration.scheduler.exclusive_levels
+        self._exclusive_levels = tuple(name for name in named if aliases.get(name, name) in self._kinds)
         outages, over = maintenance_outages(connection, self._platform, now)
         self._outages = (*outages, *ends_of_availability(rows, self._platform, now))
         self._unchanged_until = min(self._unchanged_until, over)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from oarpy.model.job_types import read_types
 from oarpy.scheduler.decide import Decisions
-from oarpy.scheduler.snapshot import Reservation, Snapshot
+from oarpy.scheduler.snapshot import Reservation
 from oarpy.scheduler.windows.window_pass import WindowMove
 from oarpy.store.database import Connection
 from oarpy.store.passes import window_moves
@@ -12,10 +14,10 @@ from oarpy.store.passes import window_moves
 
 def move(connection: Connection, decided: Decisions, security_time: float) -> None:
     """Let accepted reservations go where they are now, before anybody gets what they leave."""
-    snapshot = decided.kept.snapshot
-    rows = [_row(one, snapshot) for one in decided.windows.moves]
-    if decided.promised is not None:
-        rows += map(_quiet_row, decided.promised.moves)
+    show = decided.kept.snapshot.show_instant
+    rows = [_row(one.reservation, _told(one, show)) for one in decided.windows.moves]
+    if decided.promised is not None:  # what a slice promised is as good as before: its user is not told
+        rows += [_row(one, "") for one in decided.promised.moves]
     window_moves.move(connection, rows, security_time)
 
 
@@ -35,20 +37,12 @@ def write(connection: Connection, decided: Decisions, offer_time: float) -> None
     window_moves.offer(connection, offers, offer_time)
 
 
-def _quiet_row(reservation: Reservation) -> window_moves.MoveRow:
-    """Return a move that its user is not told: what a slice promised is as good as before."""
+def _row(reservation: Reservation, text: str) -> window_moves.MoveRow:
     alone = read_types(reservation.job.types).alone
-    return window_moves.MoveRow(reservation.job.id, reservation.start, reservation.resources, alone, "")
+    return window_moves.MoveRow(reservation.job.id, reservation.start, reservation.resources, alone, text)
 
 
-def _row(one: WindowMove, snapshot: Snapshot) -> window_moves.MoveRow:
-    reservation = one.reservation
-    show = snapshot.show_instant
-    text = f"it starts at {show(reservation.start)}, not at {show(one.before)}: {one.reason}"
-    return window_moves.MoveRow(
-        reservation.job.id,
-        reservation.start,
-        reservation.resources,
-        read_types(reservation.job.types).alone,
-        text if reservation.start != one.before else "",
-    )
+def _told(one: WindowMove, show: Callable[[float], str]) -> str:
+    """Return what the user is told of a move: nothing where the start stays."""
+    start = one.reservation.start
+    return f"it starts at {show(start)}, not at {show(one.before)}: {one.reason}" if start != one.before else ""

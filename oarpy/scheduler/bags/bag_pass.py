@@ -31,7 +31,7 @@ from oarpy.scheduler.gantt.search import Found, Search
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.plan import Placement, Plan
 from oarpy.scheduler.resources.matching import Matchers
-from oarpy.scheduler.rules.reservations import is_broken, promised
+from oarpy.scheduler.rules.reservations import is_broken, promised, with_reservations
 from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Reservation, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 
@@ -114,7 +114,7 @@ class BagStep:
                 moves += found
                 if late and (not found or any(map(room.cannot_start, found))):
                     without_place.add(bag.id)
-        changed = _on_time(_with_moves(snapshot, moves), self.own)
+        changed = _on_time(with_reservations(snapshot, moves), self.own)
         answers = BagAnswers(tuple(moves), hasty=hasty, without_place=frozenset(without_place))
         return KeptBags(self.bags, changed, asking, answers, room)
 
@@ -213,15 +213,13 @@ class _Room:
         None of them where another could begin now as well. Of those on the same resources the next one begins, so that
         the others stay where they are: nearly always this takes as long as starting tasks does, and not as all.
         """
-        now, bits_of = self._snapshot.now, self._snapshot.platform.bits_of
-        option, roles = self._option(tasks[0].job), roles_of(tasks[0].job)
+        now, option, roles = self._snapshot.now, self._option(tasks[0].job), roles_of(tasks[0].job)
         first: dict[int, tuple[Reservation, Claim]] = {}
         taken = 0
-        for task in sorted(tasks, key=lambda task: (task.start, task.job.id)):
-            bits = bits_of(task.resources)
-            if not bits & taken and task.start > now:
-                first[task.job.id] = task, Claim(task.start, option.walltime, bits, option.consumes, option.levels)
-            taken |= bits
+        for task, slot in self._slots(tasks, option):
+            if not slot.bits & taken and task.start > now:
+                first[task.job.id] = task, slot
+            taken |= slot.bits
         gantt = self._gantt(job for job in self._holding.values() if job.id not in first)
         demand = Demand(tasks[0].job, roles, (option,), gantt.limits(tasks[0].job, roles))
         moves = []
@@ -240,16 +238,12 @@ class _Room:
 
     def come_forward(self, tasks: Sequence[Reservation]) -> list[Reservation]:
         """Return the tasks of a bag that go elsewhere; from now on they are held there."""
-        tasks = sorted(tasks, key=lambda task: (task.start, task.job.id))
+        option = self._option(tasks[0].job)
+        pairs = self._slots(tasks, option)
+        tasks, slots = [task for task, _ in pairs], [slot for _, slot in pairs]
         gone = {task.job.id for task in tasks}
         gantt = self._gantt(job for job in self._holding.values() if job.id not in gone)
-        option = self._option(tasks[0].job)
-        bits_of = self._snapshot.platform.bits_of
-        slots = [
-            Claim(task.start, option.walltime, bits_of(task.resources), option.consumes, option.levels)
-            for task in tasks
-        ]
-        whole = [slot for slot, task in zip(slots, tasks, strict=True) if not is_broken(task, self._snapshot)]
+        whole = [slot for task, slot in pairs if not is_broken(task, self._snapshot)]
         claims = self._place(gantt, [task.job for task in tasks], option, whole)
         later = any(claim.start > slot.start for claim, slot in zip(claims, slots, strict=False))
         if not claims or (later and not any(map(self.cannot_start, tasks))):
@@ -257,6 +251,14 @@ class _Room:
         moves = [_moved(task, claim, self._snapshot) for task, claim in _changed(tasks, slots, claims)]
         self._hold(moves)
         return moves
+
+    def _slots(self, tasks: Iterable[Reservation], option: CompiledAlternative) -> list[tuple[Reservation, Claim]]:
+        """Return the tasks by their starts, each with the place that it has."""
+        bits_of = self._snapshot.platform.bits_of
+        return [
+            (task, Claim(task.start, option.walltime, bits_of(task.resources), option.consumes, option.levels))
+            for task in sorted(tasks, key=lambda task: (task.start, task.job.id))
+        ]
 
     def _hold(self, moves: Iterable[Reservation]) -> None:
         """Let tasks hold their new places."""
@@ -387,16 +389,3 @@ def _on_time(snapshot: Snapshot, tasks: Collection[int]) -> Snapshot:
         replace(one, start=now) if one.start < now and one.job.id in tasks else one for one in snapshot.reservations
     )
     return replace(snapshot, reservations=tuple(reservations))
-
-
-def _with_moves(snapshot: Snapshot, moves: Iterable[Reservation]) -> Snapshot:
-    """Return a snapshot in which these tasks hold what they have now."""
-    by_job = {task.job.id: task for task in moves}
-    if not by_job:
-        return snapshot
-    holding = []
-    for job in snapshot.holding:
-        again = promised(by_job[job.id], snapshot.now) if job.id in by_job else None
-        holding.append(again or job)
-    reservations = tuple(by_job.get(one.job.id, one) for one in snapshot.reservations)
-    return replace(snapshot, holding=tuple(holding), reservations=reservations)

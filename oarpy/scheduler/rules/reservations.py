@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from msgspec import structs
@@ -72,6 +72,19 @@ def promised(reservation: Reservation, now: float) -> HoldingJob | None:
         consumes=job.alternatives[0].consumes,
         levels=job.alternatives[0].levels,
     )
+
+
+def with_reservations(snapshot: Snapshot, moved: Iterable[Reservation]) -> Snapshot:
+    """Return a snapshot in which these accepted reservations hold what they have now."""
+    by_job = {one.job.id: one for one in moved}
+    if not by_job:
+        return snapshot
+    holding = []
+    for job in snapshot.holding:
+        again = promised(by_job[job.id], snapshot.now) if job.id in by_job else job
+        holding.append(again or job)
+    reservations = tuple(by_job.get(one.job.id, one) for one in snapshot.reservations)
+    return replace(snapshot, holding=tuple(holding), reservations=reservations)
 
 
 def whole_again(snapshot: Snapshot) -> tuple[Snapshot, tuple[Reservation, ...]]:

@@ -29,7 +29,7 @@ from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.plan import Plan
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.rules.dependencies import Dependencies
-from oarpy.scheduler.rules.reservations import is_broken, promised
+from oarpy.scheduler.rules.reservations import is_broken, with_reservations
 from oarpy.scheduler.snapshot import HoldingJob, Reservation, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.scheduler.windows.admission import Admission, Offer, Terms, admit, replanned
@@ -186,7 +186,7 @@ class _WindowPass:
             slot = self._movable[number].slot
             dates[number] = structs.replace(dated, reservation=slot.start), slot
         moves = tuple(move for job, one in self._movable.items() if job not in self._new and (move := self._move(one)))
-        changed = _with_moves(self._snapshot, moves)
+        changed = with_reservations(self._snapshot, (move.reservation for move in moves))
         again = {job: found[0] for job, found in dates.items()} | over
         waiting = tuple(again.get(job.id, job) for job in changed.waiting)
         answers = WindowAnswers(moves, self._dated, self._strict, self._offers, self._newly_fixed(dates), self._changed)
@@ -457,16 +457,3 @@ def _strict(job: WaitingJob, now: float) -> ReservationWindow:
     assert job.reservation is not None
     start, walltime = max(job.reservation, now), job.alternatives[0].walltime
     return ReservationWindow(start + walltime if job.reservation + walltime > now else now, start)
-
-
-def _with_moves(snapshot: Snapshot, moves: Sequence[WindowMove]) -> Snapshot:
-    """Return a snapshot in which these reservations hold what they have now."""
-    if not moves:
-        return snapshot
-    by_job = {move.reservation.job.id: move.reservation for move in moves}
-    holding = []
-    for job in snapshot.holding:
-        again = promised(by_job[job.id], snapshot.now) if job.id in by_job else job
-        holding.append(again or job)
-    reservations = tuple(by_job.get(reservation.job.id, reservation) for reservation in snapshot.reservations)
-    return replace(snapshot, holding=tuple(holding), reservations=reservations)
