@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
 from oarpy.client.caller import current
+from oarpy.model.errors import Unreachable
 from oarpy.store.database import Connection
 
 Answer = TypeVar("Answer")
 
 _POLL = 1.0
 """Seconds between two looks when no notification arrives."""
+
+
+@contextmanager
+def place_to_wait(stays: str) -> Iterator[None]:
+    """Count among the commands that wait for an answer; ``stays`` says what becomes of the question otherwise.
+
+    Raises :class:`Unreachable` when too many of the caller's commands wait.
+    """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(current().waiting())
+        except Unreachable as error:
+            raise Unreachable(f"the answer is not waited for: {error.message}", hint=stays) from None
+        yield
 
 
 def wait_for(connection: Connection, answer: Callable[[], Answer | None], timeout: float) -> Answer | None:

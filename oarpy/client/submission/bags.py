@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from oarpy.client.caller import current
-from oarpy.client.pass_answers import wait_for
+from oarpy.client.pass_answers import place_to_wait, wait_for
 from oarpy.client.submission.options import Options
 from oarpy.client.submission.values import read_until
 from oarpy.configuration import SchedulerSettings
@@ -102,11 +100,7 @@ def wait_for_promise(connection: Connection, bag: int, timeout: float) -> BagAns
     Raises :class:`Unreachable` when too many of the caller's commands wait, and after ``timeout`` seconds. The bag
     stays, and may be answered later.
     """
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(current().waiting())
-        except Unreachable as error:
-            raise Unreachable(f"the answer is not waited for: {error.message}", hint=_STAYS) from None
+    with place_to_wait(_STAYS):
         row = wait_for(connection, lambda: bags.answer(connection, bag), timeout)
     if row is None:
         raise Unreachable(f"no server has answered bag {bag} within {timeout:g} s", hint=_STAYS)

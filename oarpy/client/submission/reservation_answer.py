@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from oarpy.client.caller import current
-from oarpy.client.pass_answers import wait_for
+from oarpy.client.pass_answers import place_to_wait, wait_for
 from oarpy.model.errors import Unreachable
 from oarpy.model.states import JobState
 from oarpy.store.database import Connection
@@ -38,11 +36,7 @@ def wait_for_answers(connection: Connection, job_ids: Sequence[int], timeout: fl
     Raises :class:`Unreachable` when too many of the caller's commands wait, and after ``timeout`` seconds.
     The jobs stay, and may be answered later.
     """
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(current().waiting())
-        except Unreachable as error:
-            raise Unreachable(f"the answer is not waited for: {error.message}", hint=_STAYS) from None
+    with place_to_wait(_STAYS):
         rows: list[ReservationRow] = []
 
         def all_answers() -> list[ReservationAnswer] | None:

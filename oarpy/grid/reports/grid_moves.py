@@ -17,8 +17,7 @@ def text(moves: Iterable[GridMoveRow], shifts: Iterable[ShiftRow]) -> str:
 def line(move: GridMoveRow) -> str:
     """Return a move for people."""
     ends = f"expected end {_end(move.old_end)} there, {_end(move.new_end)} here"
-    message = f" ({one_line(move.message)})" if move.message else ""
-    return f"{local_date(move.at)} job {move.job}: {move.source} -> {move.target}, {ends}: {move.outcome}{message}"
+    return f"{local_date(move.at)} job {move.job}: {move.source} -> {move.target}, {ends}: {_outcome(move)}"
 
 
 def record(move: GridMoveRow) -> dict[str, JsonValue]:
@@ -38,11 +37,10 @@ def record(move: GridMoveRow) -> dict[str, JsonValue]:
 
 def shift_line(shift: ShiftRow) -> str:
     """Return a move of a job over several clusters for people."""
-    message = f" ({one_line(shift.message)})" if shift.message else ""
     old = f"{_parts(shift.old_parts)} at {local_date(shift.old_start)}"
     new = f"{_parts(shift.new_parts)} at {local_date(shift.new_start)}"
     why = f"a job ended early on {shift.idle_on}, expected end {local_date(shift.new_end)}"
-    moved = f"{shift.operation} {old} -> {new}, {why}: {shift.outcome}{message}"
+    moved = f"{shift.operation} {old} -> {new}, {why}: {_outcome(shift)}"
     return f"{local_date(shift.at)} job {shift.job}: {moved}"
 
 
@@ -58,6 +56,10 @@ def shift_record(shift: ShiftRow) -> dict[str, JsonValue]:
         "outcome": shift.outcome,
         "message": shift.message,
     }
+
+
+def _outcome(move: GridMoveRow | ShiftRow) -> str:
+    return move.outcome + (f" ({one_line(move.message)})" if move.message else "")
 
 
 def _parts(parts: Mapping[str, int]) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 
-from oarpy.client.caller import current
+from oarpy.client.pass_answers import place_to_wait, wait_for
 from oarpy.client.session import Session
 from oarpy.grid.submission.grid_draft import GridDraft, draft
 from oarpy.grid.submission.grid_options import GridOptions
@@ -20,8 +18,6 @@ from oarpy.store.grid.clusters import GridClusterRow
 from oarpy.store.grid.metajobs import NewMetajob
 from oarpy.store.notifications import is_led
 
-_POLL = 1.0
-"""Seconds between two looks when no notification arrives."""
 _OPEN = frozenset({GridJobState.SUBMITTED, GridJobState.CLAIMING})
 _REFUSED = frozenset({GridJobState.ERROR, GridJobState.MISSED})
 
@@ -120,24 +116,17 @@ def wait_for_answer(connection: Connection, job: int, timeout: float) -> GridJob
 
     Raises :class:`Unreachable` after ``timeout`` seconds, or if too many of the caller's commands wait: the job stays.
     """
-    deadline = time.monotonic() + timeout
     stays = f"the job stays: oargridstat {job} tells, oargriddel {job} gives it up"
-    connection.execute("LISTEN oarpy_events")
-    try:
-        with ExitStack() as stack:
-            try:
-                stack.enter_context(current().waiting())
-            except Unreachable as error:
-                raise Unreachable(f"the answer is not waited for: {error.message}", hint=stays) from None
-            while (found := broker_jobs.read(connection, [job])[0]).state in _OPEN:
-                if (left := deadline - time.monotonic()) <= 0:
-                    raise Unreachable(f"not all clusters have answered within {timeout:g} s", hint=stays)
-                current().require_presence()
-                for _ in connection.notifies(timeout=min(_POLL, left), stop_after=1):
-                    pass
-            return found
-    finally:
-        connection.execute("UNLISTEN oarpy_events")
+
+    def answered() -> GridJobRow | None:
+        (found,) = broker_jobs.read(connection, [job])
+        return None if found.state in _OPEN else found
+
+    with place_to_wait(stays):
+        row = wait_for(connection, answered, timeout)
+    if row is None:
+        raise Unreachable(f"not all clusters have answered within {timeout:g} s", hint=stays)
+    return row
 
 
 def require_accepted(job: GridJobRow) -> None:

@@ -140,6 +140,11 @@ def of_jobs(connection: Connection, jobs: Sequence[int]) -> dict[int, MetajobRow
     return {row[0]: MetajobRow(*row) for row in connection.execute(_OF_JOBS, [list(jobs)]).fetchall()}
 
 
+def of_job(connection: Connection, job: int) -> MetajobRow:
+    """Return what a job of this kind asks for, and its place."""
+    return of_jobs(connection, [job])[job]
+
+
 def count_before(connection: Connection, job: int) -> int:
     """Return how many jobs of this kind came before one."""
     row = connection.execute(_EARLIER, [job]).fetchone()

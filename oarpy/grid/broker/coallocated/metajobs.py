@@ -135,7 +135,7 @@ class Metajobs:
 
     def _note_hint(self, connection: Connection, file: GridJobFile, now: float) -> None:
         """Note that a job may have an earlier place, if nothing is done with it now."""
-        (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
+        asked = metajobs.of_job(connection, file.job.id)
         if not asked.idle_on:
             return
         if asked.operation == "rigid" or not self._is_time(file, now):
@@ -200,7 +200,7 @@ class Metajobs:
         self, connection: Connection, file: GridJobFile, parts: MovedParts, shift: ShiftRow, reason: str
     ) -> None:
         """Let a job have its old place: all clusters let it go on there, and none has anything of the new one."""
-        (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
+        asked = metajobs.of_job(connection, file.job.id)
         broker_parts.number(connection, {row.name: part_origin(row.name)[0] for row in parts.old})
         broker_jobs.set_deadline(connection, file.job.id, shift.old_start)
         metajobs.note_place(connection, file.job.id, shift.old_start, shift.old_end, moved=True)
@@ -239,7 +239,7 @@ class Metajobs:
 
     def _release(self, connection: Connection, file: GridJobFile, reason: str) -> None:
         """Give up all parts, and have the job placed once more, or end it."""
-        (row,) = metajobs.of_jobs(connection, [file.job.id]).values()
+        row = metajobs.of_job(connection, file.job.id)
         if row.placings >= _PLACINGS:
             self._end(connection, file, reason)
             return
@@ -262,7 +262,7 @@ class Metajobs:
 
     def _look(self, connection: Connection, file: GridJobFile, now: float) -> Conversation[object]:
         """Have clusters told what is free there for its parts."""
-        (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
+        asked = metajobs.of_job(connection, file.job.id)
         rows = usable(connection)
         left_out = {row.name: reason for row in rows if (reason := self._objection(row, file.job.user))}
         slowest = min((row.speed for row in rows if row.name not in left_out), default=1)
@@ -287,7 +287,7 @@ class Metajobs:
             return
         if file.job.state is not GridJobState.SUBMITTED or file.job.delete_asked is not None:
             return
-        (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
+        asked = metajobs.of_job(connection, file.job.id)
         known = usable(connection)
         job = parallel_job(connection, file, asked, known)
         (action,) = decide(connection, known, SlotsTold(job, found.free, ceil(now + self.rules.lead)), now)
@@ -324,7 +324,7 @@ class Metajobs:
         place = self._places.pop(transaction, None)
         if place is None or not file.rows or file.rows[0].transaction != transaction:
             return
-        (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
+        asked = metajobs.of_job(connection, file.job.id)
         note_prepared(connection, transaction, result)
         if not result.failure and transactions.decide(connection, transaction, place.start):
             broker_jobs.set_deadline(connection, file.job.id, place.start)
@@ -354,14 +354,15 @@ class Metajobs:
         if any(one.kind == "amend" for one in transactions.open_of(connection, MODULE)):
             return
         file = min(hinted.values(), key=lambda one: (one.deadline, one.job.id))
-        (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
+        asked = metajobs.of_job(connection, file.job.id)
         self._looked_at = file.job.id, asked.idle_on
         metajobs.note_idle(connection, [file.job.id], "")
-        self.conversations.begin(("slots", file.job.id), self._second_look(connection, file, now))
+        self.conversations.begin(("slots", file.job.id), self._second_look(connection, file, asked, now))
 
-    def _second_look(self, connection: Connection, file: GridJobFile, now: float) -> Conversation[object]:
+    def _second_look(
+        self, connection: Connection, file: GridJobFile, asked: MetajobRow, now: float
+    ) -> Conversation[object]:
         """Have clusters told what is free there, its own parts too: those where it is, or all if it may be remapped."""
-        (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
         own: dict[str, Sequence[str]] = {row.cluster: [row.name] for row in _present(file)}
         rows = [row for row in usable(connection) if row.name in own or asked.operation == "remap"]
         left_out = {row.name: reason for row in rows if (reason := self._objection(row, file.job.user))}
@@ -372,7 +373,7 @@ class Metajobs:
 
     def _moved_by(self, connection: Connection, file: GridJobFile, found: SlotsFound, now: float) -> None:
         """Move a job by what clusters told, if it ends enough earlier; all of them where it is must have said so."""
-        (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
+        asked = metajobs.of_job(connection, file.job.id)
         where, rows = self._looked_at[1], _present(file)
         waits = (
             self._is_time(file, now)
@@ -437,7 +438,7 @@ class Metajobs:
         place = self._places.pop(transaction, None)
         if place is None:
             return
-        (asked,) = metajobs.of_jobs(connection, [file.job.id]).values()
+        asked = metajobs.of_job(connection, file.job.id)
         shift = _shift(connection, file.job.id, transaction)
         note_prepared(connection, transaction, result)
         if result.failure or not transactions.decide(connection, transaction, place.start):

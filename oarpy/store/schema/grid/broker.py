@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
+    Column,
     Double,
     ForeignKey,
     ForeignKeyConstraint,
@@ -273,6 +276,16 @@ grid_passes = table(
     Index("grid_passes_asked", "asked_at", postgresql_where=text("began_at IS NULL")),
 )
 
+
+def _what_came_of_it() -> tuple[Column[Any], ...]:
+    """Return the columns that tell what came of a move."""
+    outcomes = "outcome IN ('open', 'moved', 'given up')"
+    return (
+        column("outcome", Text, "moved, given up, or open", default="open", check=outcomes),
+        column("message", Text, "why it was given up", default=""),
+    )
+
+
 grid_moves = table(
     "grid_moves",
     "moves of waiting jobs that passes decided",
@@ -285,14 +298,7 @@ grid_moves = table(
     column("old_end", INSTANT, "its expected end where it waited; NULL: never", optional=True),
     column("new_end", INSTANT, "its expected end where it goes", optional=True),
     column("transaction", BigInteger, "the transaction", ForeignKey(grid_transactions.c.id), optional=True),
-    column(
-        "outcome",
-        Text,
-        "moved, given up, or open",
-        default="open",
-        check="outcome IN ('open', 'moved', 'given up')",
-    ),
-    column("message", Text, "why it was given up", default=""),
+    *_what_came_of_it(),
     Index("grid_moves_job", "job"),
 )
 
@@ -311,14 +317,7 @@ grid_shifts = table(
     column("new_end", INSTANT, "its end in the new place"),
     column("new_parts", JSONB, "its parts in the new place, by cluster"),
     column("transaction", BigInteger, "the transaction", ForeignKey(grid_transactions.c.id)),
-    column(
-        "outcome",
-        Text,
-        "moved, given up, or open",
-        default="open",
-        check="outcome IN ('open', 'moved', 'given up')",
-    ),
-    column("message", Text, "why it was given up", default=""),
+    *_what_came_of_it(),
     Index("grid_shifts_job", "job"),
 )
 
