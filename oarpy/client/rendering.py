@@ -265,6 +265,11 @@ def local_date(seconds: float | None) -> str:
     return "" if seconds is None else datetime.fromtimestamp(int(seconds)).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def whole_seconds(seconds: float | None) -> int | None:
+    """Return epoch ``seconds`` as JSON has them, None for None."""
+    return None if seconds is None else int(seconds)
+
+
 def joined_date(seconds: float) -> str:
     """Return epoch ``seconds`` as one word, ``YYYY-MM-DD_hh:mm:ss`` in the local time zone."""
     return local_date(seconds).replace(" ", "_")

@@ -6,7 +6,7 @@ with dates as the reader writes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import NotRequired, TypedDict
@@ -491,10 +491,13 @@ def _ended(reason: Reason) -> str:
     return f"ended {'without' if reason.subject == 'ok' else 'with'} success"
 
 
-def _altered(reason: Reason, _: Show) -> str:
+def changes_text(changes: Iterable[Change]) -> str:
     """Say what was changed; the message follows from the rest."""
-    changes = ", ".join(change.text() for change in reason.changes if change.what != "message")
-    return f"changed by {reason.subject}: {changes}"
+    return ", ".join(change.text() for change in changes if change.what != "message")
+
+
+def _altered(reason: Reason, _: Show) -> str:
+    return f"changed by {reason.subject}: {changes_text(reason.changes)}"
 
 
 def _not_looked_at(what: str) -> Callable[[Reason, Show], str]:

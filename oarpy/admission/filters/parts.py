@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import Any
 
 from oarpy.admission.filters.filters import check_condition, join_conditions
+from oarpy.model.request import ResourceRequest
 
 
 def conjuncts(text: str) -> tuple[str, ...]:
@@ -62,6 +64,12 @@ def without_usual(text: str) -> str:
     parts = _plain_conjuncts(text)
     kept = [part for part in parts if part != "type = 'default'" and check_condition(part) != {"drain"}]
     return text if len(kept) == len(parts) else join_conditions(*kept)
+
+
+def as_asked(request: ResourceRequest) -> ResourceRequest:
+    """Return a request without what the site adds to all requests."""
+    groups = (replace(group, filter=without_usual(group.filter)) if group.filter else group for group in request.groups)
+    return replace(request, groups=tuple(groups))
 
 
 def _plain_conjuncts(text: str) -> list[str]:

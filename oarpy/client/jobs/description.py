@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NotRequired, TypedDict
 
-from oarpy.client.rendering import local_date, one_line
+from oarpy.client.rendering import local_date, one_line, whole_seconds
 from oarpy.model.amounts import format_amount
 from oarpy.model.durations import format_duration
 from oarpy.model.file_names import file_name
@@ -173,10 +173,10 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
         **window,
         "walltime": walltime(job),
         "submissionTime": int(row.submitted),
-        "startTime": _whole(start_time(row)),
-        "stopTime": _whole(row.ended),
+        "startTime": whole_seconds(start_time(row)),
+        "stopTime": whole_seconds(row.ended),
         "message": row.message,
-        "scheduledStart": _whole(scheduled_start(row)),
+        "scheduledStart": whole_seconds(scheduled_start(row)),
         "expected_start": expected_record(job.told),
         "resubmit_job_id": row.resubmit_of,
         "events": [event_json(event) for event in job.events],
@@ -338,7 +338,7 @@ def _amounts_json(job: JobDetails) -> dict[str, dict[str, int]]:
 
 def _extension_json(row: ExtensionRow) -> ExtensionDocument:
     start = row.told["start"] if row.told and row.state == ExtensionState.WAITING else None
-    return {"kind": row.kind, "hosts": dict(row.hosts), "state": row.state, "start": _whole(start)}
+    return {"kind": row.kind, "hosts": dict(row.hosts), "state": row.state, "start": whole_seconds(start)}
 
 
 def _extension_text(row: ExtensionRow) -> str:
@@ -348,7 +348,7 @@ def _extension_text(row: ExtensionRow) -> str:
 
 def window_json(window: JobWindow) -> WindowDocument:
     """Return where a reservation may move, or might."""
-    return {"ready": _whole(window.ready), "deadline": int(window.deadline), "state": window.state}
+    return {"ready": whole_seconds(window.ready), "deadline": int(window.deadline), "state": window.state}
 
 
 def _window_text(window: JobWindow) -> str:
@@ -434,7 +434,3 @@ def _exit_code(status: int | None) -> str:
 
 def _duration(seconds: int | None) -> str:
     return "" if seconds is None else format_duration(seconds)
-
-
-def _whole(seconds: float | None) -> int | None:
-    return None if seconds is None else int(seconds)

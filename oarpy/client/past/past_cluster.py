@@ -16,6 +16,7 @@ from oarpy.client.session import Session
 from oarpy.model.errors import NotFound
 from oarpy.model.reasons import reason_record, sentence
 from oarpy.store.jobs.scope import JobScope
+from oarpy.store.jobs.windows import JobWindow
 from oarpy.store.passes import verdict_history
 from oarpy.store.past import instants
 from oarpy.store.platform import resources
@@ -23,6 +24,11 @@ from oarpy.store.platform.resources import ResourceScope
 
 _WAITS = ("Hold", "Waiting", "toAckReservation")
 """States of jobs that have not begun."""
+
+
+def _window_then(window: JobWindow) -> dict[str, object]:
+    """Return the window of a reservation, and the start that it had."""
+    return {**window_json(window), "start": window.start}
 
 
 def listing(session: Session, at: datetime, question: Question, layout: str, seen: Look) -> str:
@@ -60,11 +66,7 @@ def document(session: Session, at: datetime, question: Question) -> str:
             "stopTime": job.ended,
             "scheduledStart": job.predicted,
             "exit_code": job.exit_status,
-            **(
-                {"window": {**window_json(window), "start": window.start}}
-                if (window := windows.get(job.job_id))
-                else {}
-            ),
+            **({"window": _window_then(window)} if (window := windows.get(job.job_id)) else {}),
         }
         for job in jobs
     }
@@ -134,7 +136,7 @@ def why(session: Session, job: int, at: datetime) -> Report[Document]:
     elif waits:
         lines.append("No verdict of then is kept (scheduler.verdict_history).")
     if window is not None:
-        record["window"] = {**window_json(window), "start": window.start}
+        record["window"] = _window_then(window)
         ready, start = local_date(window.ready) or "at once", local_date(window.start)
         moves = "it no longer moved" if window.fixed else "it could move"
         lines.append(f"Its window was {ready} to {local_date(window.deadline)}, its start {start}; {moves}.")

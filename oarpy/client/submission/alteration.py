@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from oarpy.admission.filters.parts import without_usual
+from oarpy.admission.filters.parts import as_asked
 from oarpy.client.jobs.actions import checked, in_state
 from oarpy.client.jobs.selection import JobSelection
 from oarpy.client.session import Session
@@ -204,10 +204,7 @@ def _compared(before: dict[str, str], after: dict[str, str]) -> list[Change]:
 
 
 def _request_text(request: ResourceRequest) -> str:
-    """Return a request without what the site adds to all requests."""
-    groups = (replace(group, filter=without_usual(group.filter)) if group.filter else group for group in request.groups)
-    walltime = format_duration(request.walltime or 0)
-    return f"{replace(request, groups=tuple(groups))},walltime={walltime}"
+    return f"{as_asked(request)},walltime={format_duration(request.walltime or 0)}"
 
 
 def _text(value: object) -> str:

@@ -9,17 +9,18 @@ from typing import TypedDict
 import msgspec
 
 from oarpy.client.jobs.selection import ids_in_brief
-from oarpy.client.rendering import local_date, one_line
+from oarpy.client.rendering import one_line
 from oarpy.client.submission.alteration import Altered
 from oarpy.client.submission.dry_run import Forecast
 from oarpy.client.submission.dry_run_report import (
     ForecastDocument,
     forecast_record,
+    period_text,
     reason_text,
     when_text,
     where_text,
 )
-from oarpy.model.reasons import Change, ChangeDocument
+from oarpy.model.reasons import Change, ChangeDocument, changes_text
 
 
 class AlteredDocument(TypedDict):
@@ -44,7 +45,7 @@ def text(altered: Altered, forecasts: Mapping[int, Forecast]) -> str:
     for job in altered.job_ids:
         alike[altered.changes.get(job, ())].append(job)
     for changes, jobs in alike.items():
-        told = ", ".join(change.text() for change in changes if change.what != "message")
+        told = changes_text(changes)
         lines.append(f"[{ids_in_brief(jobs)}] {told or 'as asked for already: nothing was changed'}")
     first, last = altered.job_ids[0], altered.job_ids[-1]
     if first in forecasts:
@@ -67,10 +68,8 @@ def record(altered: Altered, forecasts: Mapping[int, Forecast]) -> AlteredDocume
 
 
 def _forecast_lines(forecast: Forecast, last: int, of_last: Forecast | None) -> list[str]:
-    place = forecast.place
-    when = "no start is predicted" if place is None else f"{local_date(place.start)} to {local_date(place.end)}"
     return [
-        f"Where: {'nowhere yet' if place is None else where_text(place)}",
-        f"When: {when}" + ("" if of_last is None else f"; job {last} {when_text(of_last)}"),
+        f"Where: {where_text(forecast)}",
+        f"When: {period_text(forecast)}" + ("" if of_last is None else f"; job {last} {when_text(of_last)}"),
         f"Why: {reason_text(forecast)}",
     ]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NotRequired, TypedDict
 
-from oarpy.admission.filters.parts import without_usual
+from oarpy.admission.filters.parts import as_asked
 from oarpy.client.jobs.description import few_starts, start_interval
 from oarpy.client.rendering import local_date, one_line
 from oarpy.client.submission.dry_run import DryRun, Forecast, Place, PredictedStart, Way
@@ -215,10 +214,9 @@ def _reservation_record(found: PredictedStart, date: float) -> ForetoldReservati
 
 
 def _four_lines(asked: Submission, found: PredictedStart) -> list[str]:
-    place = found.first.place
     return [
         f"What: {_what(asked, found)}",
-        f"Where: {'nowhere yet' if place is None else where_text(place)}{_asleep(found)}",
+        f"Where: {where_text(found.first)}{_asleep(found)}",
         f"When: {_period(found)}",
         f"Why: {reason_text(found.first)}{_consequences(found)}",
         *_window(found),
@@ -255,17 +253,18 @@ def _what(asked: Submission, found: PredictedStart) -> str:
 
 
 def _shown(way: Way) -> str:
-    """Return the request without what the site adds to all requests."""
-    request = parse_request(way.request)
-    groups = (replace(group, filter=without_usual(group.filter)) if group.filter else group for group in request.groups)
-    return str(replace(request, groups=tuple(groups)))
+    return str(as_asked(parse_request(way.request)))
 
 
 def _period(found: PredictedStart) -> str:
-    place = found.first.place
-    when = "no start is predicted" if place is None else f"{local_date(place.start)} to {local_date(place.end)}"
-    when += _expected(found)
+    when = period_text(found.first) + _expected(found)
     return f"{when}; member {found.planned} {when_text(found.last)}" if found.size > 1 else when
+
+
+def period_text(forecast: Forecast) -> str:
+    """Return from when to when the job has its place."""
+    place = forecast.place
+    return "no start is predicted" if place is None else f"{local_date(place.start)} to {local_date(place.end)}"
 
 
 def _expected(found: PredictedStart) -> str:
@@ -298,13 +297,17 @@ def _alternatives(found: PredictedStart) -> list[str]:
     lines = []
     for rank, way in enumerate(found.ways):
         chosen = " (chosen)" if rank == found.first.alternative and len(found.ways) > 1 else ""
-        where = "no predicted start" if way.place is None else f"{local_date(way.place.start)}, {where_text(way.place)}"
+        where = "no predicted start" if way.place is None else f"{local_date(way.place.start)}, {_where(way.place)}"
         lines.append(f"Alternative {rank + 1}{chosen}: {_shown(way)},walltime={format_duration(way.walltime)}: {where}")
     return lines
 
 
-def where_text(place: Place) -> str:
-    """Return how many resources, and on which nodes."""
+def where_text(forecast: Forecast) -> str:
+    """Return how many resources the job has, and on which nodes."""
+    return "nowhere yet" if forecast.place is None else _where(forecast.place)
+
+
+def _where(place: Place) -> str:
     nodes = f" on {_named(place.nodes)}" if place.nodes else ""
     plural = "" if len(place.resources) == 1 else "s"
     return f"{len(place.resources)} resource{plural}{nodes}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NotRequired, TypedDict
 
-from oarpy.client.rendering import joined_date, local_date
+from oarpy.client.rendering import joined_date, local_date, whole_seconds
 from oarpy.client.submission.bags import BagAnswer
 from oarpy.client.submission.reservation_answer import ReservationAnswer
 from oarpy.client.submission.submission import Submitted
@@ -120,7 +120,7 @@ def _answer_record(answer: ReservationAnswer) -> AnswerDocument:
         "job_id": answer.job_id,
         "accepted": answer.accepted,
         "reason": answer.reason,
-        "next_date": None if answer.next_date is None else int(answer.next_date),
+        "next_date": whole_seconds(answer.next_date),
     }
     if not answer.accepted:
         document["offers"] = [_offer_record(offer) for offer in answer.offers]
@@ -141,8 +141,8 @@ def record(
     if answers:
         result["reservations"] = [_answer_record(answer) for answer in answers]
     if bag is not None:
-        result["promise"] = None if bag.promise is None else int(bag.promise)
-        result["deadline"] = None if bag.deadline is None else int(bag.deadline)
+        result["promise"] = whole_seconds(bag.promise)
+        result["deadline"] = whole_seconds(bag.deadline)
         result["meets"] = bag.meets
         if bag.reason:
             result["reason"] = bag.reason

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-from oarpy.client.rendering import Report, TwoForms, local_date, one_line
+from oarpy.client.rendering import Report, TwoForms, local_date, one_line, whole_seconds
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound
 from oarpy.store.jobs import bags
@@ -86,25 +86,21 @@ def _document(state: BagState) -> BagDocument:
         "bag_id": bag.bag,
         "user": bag.user,
         "tasks": bag.tasks,
-        "deadline": _epoch(bag.deadline),
+        "deadline": whole_seconds(bag.deadline),
         "strict": bag.strict,
         "submitted": int(bag.submitted),
-        "promise": _epoch(bag.promise),
-        "expected": _epoch(bag.expected),
-        "ended": _epoch(bag.ended),
+        "promise": whole_seconds(bag.promise),
+        "expected": whole_seconds(bag.expected),
+        "ended": whole_seconds(bag.ended),
         "states": state.states,
         "changes": [
             {
                 "at": int(change.at),
                 "kind": change.kind,
-                "promise": _epoch(change.promise),
-                "expected": _epoch(change.expected),
+                "promise": whole_seconds(change.promise),
+                "expected": whole_seconds(change.expected),
                 "cause": change.cause,
             }
             for change in state.changes
         ],
     }
-
-
-def _epoch(instant: float | None) -> int | None:
-    return None if instant is None else int(instant)
