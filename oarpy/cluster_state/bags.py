@@ -26,6 +26,8 @@ _SAME = 1
 _EARLIER = "resources are free earlier than was expected"
 _LATER = "its tasks get their resources later than was expected"
 _LOST = "resources of its tasks were lost, or were not free in time"
+_REPEATED = "tasks that failed are run again, and there was no room for them before"
+_MORE_TASKS = "tasks that failed are run again"
 
 
 class Bags(StatePart):
@@ -56,6 +58,7 @@ class Bags(StatePart):
                 row.strict,
                 row.promise,
                 -inf if row.last_end is None else row.last_end,
+                frozenset(row.repeated),
             )
             for row in self._rows
         ]
@@ -93,7 +96,7 @@ class Bags(StatePart):
 
 def _change(row: LiveBagRow, answers: BagAnswers) -> BagChange | None:
     """Return what became of a bag, None if nothing did."""
-    if not row.tasks:
+    if not row.tasks and not row.repeated:
         return None
     if refused := next((answers.refused[task] for task in row.tasks if task in answers.refused), None):
         reason = sentence(refused[0], local_instant)
@@ -108,13 +111,16 @@ def _change(row: LiveBagRow, answers: BagAnswers) -> BagChange | None:
         return BagChange(
             row.bag, "PROMISED", promise, expected, "it was submitted", f"it is done by {local_instant(promise)}"
         )
+    repeating = row.bag in answers.repeating
     if expected >= row.promise + _SAME:
-        text = f"it is done by {local_instant(expected)}, not by {local_instant(row.promise)}: {_LOST}"
-        return BagChange(row.bag, "BROKEN", expected, expected, _LOST, text)
+        cause = _REPEATED if repeating else _LOST
+        text = f"it is done by {local_instant(expected)}, not by {local_instant(row.promise)}: {cause}"
+        return BagChange(row.bag, "BROKEN", expected, expected, cause, text)
     if row.deadline is None and expected <= row.promise - WORTH_TELLING:
         text = f"it is done by {local_instant(expected)}, not by {local_instant(row.promise)}: {_EARLIER}"
         return BagChange(row.bag, "IMPROVED", expected, expected, _EARLIER, text)
     before = row.promise if row.expected is None else row.expected
     if abs(expected - before) < _SAME:
         return None
-    return BagChange(row.bag, "EXPECTED", row.promise, expected, _EARLIER if expected < before else _LATER, "")
+    cause = _EARLIER if expected < before else _MORE_TASKS if repeating else _LATER
+    return BagChange(row.bag, "EXPECTED", row.promise, expected, cause, "")

@@ -28,7 +28,6 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("--bag", "3", *_ONE, "--hold", "date"), 2, "--bag with --hold"),
     (("--bag", "3", *_ONE, "-t", "besteffort", "date"), 2, "--bag with -t besteffort"),
     (("--bag", "3", *_ONE, "-t", "container", "date"), 2, "--bag with -t container"),
-    (("--bag", "3", *_ONE, "-t", "idempotent", "date"), 2, "--bag with -t idempotent"),
     (("--bag", "3", *_ONE, "--until", "2020-01-01", "date"), 2, "before one task can be"),
     (("--bag", "3", *_ONE, "--until", "+5m", "date"), 2, ""),
     (("--bag", "3", *_ONE, "--until", "2090-01-01", "date"), 2, "too far away"),

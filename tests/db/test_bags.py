@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from oarpy.store.jobs import submissions
+from oarpy.store.jobs import bags, submissions
 from oarpy.wire.messages import Start
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
@@ -21,10 +21,13 @@ def cluster(connection: Connection) -> SmallCluster:
     return made
 
 
-def submit(cluster: SmallCluster, tasks: int, until: float | None = None, **values: Any) -> list[int]:
+def submit(
+    cluster: SmallCluster, tasks: int, until: float | None = None, *, idempotent: bool = False, **values: Any
+) -> list[int]:
     """Submit a bag of tasks of ten minutes with security time; it has to be done ``until`` so many minutes from now."""
     deadline = None if until is None else (cluster.now() + timedelta(minutes=until)).replace(microsecond=0)
-    return cluster.submit_array(tasks, "/core=1,walltime=0:9:0", bag=tasks, types=("bag",), until=deadline, **values)
+    types = ("bag", "idempotent") if idempotent else ("bag",)
+    return cluster.submit_array(tasks, "/core=1,walltime=0:9:0", bag=tasks, types=types, until=deadline, **values)
 
 
 def minutes(cluster: SmallCluster, instant: datetime) -> int:
@@ -147,6 +150,66 @@ def test_tasks_know_their_place_in_the_bag(cluster: SmallCluster) -> None:
     starts = [command for _, command in cluster.nodes.sent if isinstance(command, Start)]
     (spec,) = (spec for start in starts for spec in start.jobs if spec.job == tasks[1])
     assert spec.variables == {"OAR_BAG_ID": str(tasks[0]), "OAR_BAG_TASK": "2", "OAR_BAG_TASKS": "3"}
+
+
+def failed(cluster: SmallCluster, job: int, after: float) -> int:
+    """Let a task fail so many minutes from now; return the job that runs it again."""
+    cluster.offset += 60 * after
+    cluster.end(job, 1 << 8)
+    cluster.settle()
+    cluster.settle()  # that it was accepted changes nothing that shows a round's work
+    ((copy,),) = cluster.sql("SELECT job_id FROM jobs WHERE resubmit_of = %s", job)
+    return int(copy)
+
+
+def test_an_idempotent_task_that_fails_is_run_again_by_the_promise_if_there_is_room(cluster: SmallCluster) -> None:
+    tasks = submit(cluster, 5, 40, idempotent=True)
+    cluster.settle()
+    later = cluster.submit("/nodes=2,walltime=0:9:0")
+    cluster.settle()
+    copy = failed(cluster, tasks[0], 2)
+    assert cluster.job(copy, "array_index") == 1
+    ((reserved,),) = cluster.sql("SELECT reservation_state FROM jobs WHERE job_id = %s", copy)
+    assert reserved == "Scheduled"
+    assert "BROKEN" not in kinds(cluster, tasks[0])
+    assert ("tasks that failed are run again",) in cluster.sql("SELECT cause FROM bag_changes")
+    assert cluster.state(later) == "Waiting"
+    assert bags.states(cluster.connection, tasks[0]) == {"Running": 4, "Waiting": 1}
+
+
+def test_where_there_is_no_room_for_a_task_that_is_run_again_the_promise_is_broken_and_why_is_told(
+    cluster: SmallCluster,
+) -> None:
+    tasks = submit(cluster, 4, idempotent=True)
+    cluster.settle()
+    assert promise(cluster, tasks[0]) == 10
+    failed(cluster, tasks[0], 4)
+    assert promise(cluster, tasks[0]) == 10
+    ((kind, cause),) = cluster.sql("SELECT kind, cause FROM bag_changes ORDER BY change_id DESC LIMIT 1")
+    assert (kind, cause) == ("BROKEN", "tasks that failed are run again, and there was no room for them before")
+    assert "BROKEN" in cluster.events(tasks[0])
+
+
+def test_a_task_is_run_again_three_times_at_most_and_not_if_it_was_deleted(cluster: SmallCluster) -> None:
+    tasks = submit(cluster, 2, idempotent=True)
+    cluster.settle()
+    task = tasks[0]
+    for _ in range(3):
+        task = failed(cluster, task, 1)
+    cluster.end(task, 1 << 8)
+    cluster.delete(tasks[1])
+    cluster.settle()
+    assert cluster.sql("SELECT count(*) FROM jobs") == [(5,)]
+    assert kinds(cluster, tasks[0])[-1] == "END"
+    assert bags.states(cluster.connection, tasks[0]) == {"Failed": 2}
+
+
+def test_tasks_of_other_bags_that_fail_are_not_run_again(cluster: SmallCluster) -> None:
+    tasks = submit(cluster, 2)
+    cluster.settle()
+    cluster.end(tasks[0], 1 << 8)
+    cluster.settle()
+    assert cluster.sql("SELECT count(*) FROM jobs") == [(2,)]
 
 
 def test_a_job_that_repeats_a_task_is_none_of_its_bag(cluster: SmallCluster) -> None:

@@ -73,7 +73,6 @@ def check_bag(submission: Submission, settings: SchedulerSettings) -> None:
         "several -l": len(submission.alternatives) > 1,
         "--hold": submission.hold,
         "-a": bool(submission.dependencies),
-        "-t idempotent": types.idempotent,
         "-t besteffort": BESTEFFORT in (*submission.types, submission.queue),
         "-t container": bool(types.containers),
         "-t inner": types.inside is not None,

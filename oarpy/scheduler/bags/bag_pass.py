@@ -7,7 +7,8 @@ A promised task is an accepted reservation. Its bag has a *promise*, the instant
    them starts no later than the k-th did before; else all stay where they are, unless one of them cannot start there.
    In a pass that is not thorough, tasks just begin now where they were planned for later, if no other could begin, too.
 2. New bags, in the order of submission, are placed beside all that is promised and planned. One with a deadline that
-   cannot be met so is placed beside what is promised alone: jobs that wait without a promise give way.
+   cannot be met so is placed beside what is promised alone: jobs that wait without a promise give way. A task that
+   failed and is run again is placed as a bag of its own whose deadline is the promise; that breaks if there is no room.
 3. A deadline that cannot be met then is refused if it is strict; else the bag gets the nearest end.
 
 Tasks are placed one after the other, each at the earliest place that is left. All of them together, running ones too,
@@ -46,7 +47,8 @@ class Bag:
 
     ``tasks`` are its jobs that are not over, ``ended`` is the latest end of the others. Without a ``promise`` it waits
     for its answer; the promise is that of an end with the security time behind it, so that a task may be launched and
-    ended in some time.
+    ended in some time. Jobs that run failed tasks of a promised bag again are ``repeated`` until they have
+    places.
     """
 
     id: int
@@ -55,6 +57,19 @@ class Bag:
     strict: bool = False
     promise: float | None = None
     ended: float = -inf
+    repeated: frozenset[int] = frozenset()
+
+    @property
+    def asking(self) -> frozenset[int]:
+        """The jobs that have no place yet."""
+        return self.tasks if self.promise is None else self.repeated
+
+    @property
+    def latest(self) -> float:
+        """The latest end of those, in seconds; infinite if any will do."""
+        if self.promise is not None:
+            return self.promise
+        return inf if self.deadline is None else self.deadline
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +78,7 @@ class BagAnswers:
 
     ``expected`` is the end of each promised bag as planned now, ``promises`` are those made now, by bag. ``hasty``
     tells that tasks which do not begin now might come forward, too. Bags ``without_place`` have tasks that cannot start
-    where they are, nor elsewhere.
+    where they are, nor elsewhere. In ``repeating`` bags tasks that failed got new places.
     """
 
     moves: tuple[Reservation, ...] = ()
@@ -73,6 +88,7 @@ class BagAnswers:
     refused: Mapping[int, tuple[Reason, float | None]] = field(default_factory=dict)
     hasty: bool = False
     without_place: frozenset[int] = frozenset()
+    repeating: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +111,10 @@ class BagStep:
 
     def kept(self, snapshot: Snapshot, matchers: Matchers | None) -> KeptBags:
         """Let promised tasks come forward, and take the tasks of new bags out of those that wait."""
-        new = frozenset(job for bag in self.bags if bag.promise is None for job in bag.tasks)
+        new = frozenset(job for bag in self.bags for job in bag.asking)
+        repeated = frozenset(job for bag in self.bags for job in bag.repeated)
+        stopped = {job.id for job in snapshot.waiting if job.id in repeated and _is_stopped(job)}
+        new -= stopped
         asking = tuple(job for job in snapshot.waiting if job.id in new)
         if asking:
             snapshot = replace(snapshot, waiting=tuple(job for job in snapshot.waiting if job.id not in new))
@@ -135,36 +154,48 @@ class KeptBags:
         self._asking = {job.id: job for job in asking}
 
     def answered(self, plan: Plan) -> BagAnswers:
-        """Answer the new bags beside a plan; those without a deadline wait for one of all jobs."""
+        """Answer the new bags beside a plan, and place tasks that are run again."""
         expected, security = self._expected(), self.snapshot.security_time
         promises: dict[int, float] = {}
         accepted: list[Placement] = []
         refused: dict[int, tuple[Reason, float | None]] = {}
-        starting = replace(plan, placements=tuple(one for one in plan.placements if one.verdict in _AT_ONCE))
-        for bag in sorted((bag for bag in self._bags if bag.promise is None), key=lambda bag: bag.id):
-            tasks = [self._asking[job] for job in sorted(bag.tasks) if job in self._asking]
-            if not tasks and expected[bag.id] > -inf:  # somebody took its promise away
+        repeating: set[int] = set()
+        for bag in sorted(self._bags, key=lambda bag: bag.id):
+            tasks = [self._asking[job] for job in sorted(bag.asking) if job in self._asking]
+            is_new = bag.promise is None
+            if is_new and not tasks and expected[bag.id] > -inf:  # somebody took its promise away
                 promises[bag.id] = expected[bag.id]
-            if not tasks or any(task.held or task.fault for task in tasks) or (plan.unseen and bag.deadline is None):
-                continue
-            latest = inf if bag.deadline is None else bag.deadline - security
-            claims = [] if plan.unseen else self._room.places(tasks, plan)
-            if not claims or claims[-1].end > latest:
-                claims = self._room.places(tasks, starting)
+            if not tasks or any(map(_is_stopped, tasks)) or (plan.unseen and bag.latest == inf):
+                continue  # without a deadline it waits for a plan of all jobs
+            claims = self._places(tasks, plan, bag.latest - security)
             end = claims[-1].end + security if claims else None
-            if end is None or bag.deadline is None or end <= bag.deadline or not bag.strict:
-                reason = Reason(Why.BAG_WITHOUT_PLACE, count=len(tasks))
-            else:
-                reason = Reason(Why.BAG_TOO_LATE, at=end, end_by=bag.deadline)
-                claims = []
-            if end is None or not claims:
-                refused |= {task.id: (reason, end) for task in tasks}
+            if end is None or (is_new and bag.strict and end > bag.latest):
+                refused |= {task.id: (_why_refused(bag, len(tasks), end), end) for task in tasks}
                 continue
             self._room.enter(tasks, claims)
             accepted += map(self._accepted, tasks, claims)
-            expected[bag.id] = end
-            promises[bag.id] = end if bag.deadline is None else max(end, bag.deadline)
-        return replace(self._answers, expected=expected, promises=promises, accepted=tuple(accepted), refused=refused)
+            expected[bag.id] = max(expected[bag.id], end)
+            if is_new:
+                promises[bag.id] = expected[bag.id] if bag.deadline is None else max(expected[bag.id], bag.deadline)
+            else:
+                repeating.add(bag.id)
+        return replace(
+            self._answers,
+            expected=expected,
+            promises=promises,
+            accepted=tuple(accepted),
+            refused=refused,
+            repeating=frozenset(repeating),
+        )
+
+    def _places(self, tasks: Sequence[WaitingJob], plan: Plan, latest: float) -> list[Claim]:
+        """Return places for tasks beside all that is planned; if they end after ``latest``, those without a promise
+        give way. There are none if one task has none."""
+        claims = [] if plan.unseen else self._room.places(tasks, plan)
+        if claims and claims[-1].end <= latest:
+            return claims
+        starting = replace(plan, placements=tuple(one for one in plan.placements if one.verdict in _AT_ONCE))
+        return self._room.places(tasks, starting)
 
     def _accepted(self, task: WaitingJob, claim: Claim) -> Placement:
         platform = self.snapshot.platform
@@ -353,6 +384,18 @@ class _Room:
         lead = max(snapshot.rules.besteffort_kill_before_reservation, snapshot.security_time) + job.checkpoint
         gone = max(snapshot.now + lead, job.start + snapshot.besteffort_minimum_life)
         return structs.replace(job, walltime=min(job.walltime, gone - job.start))
+
+
+def _is_stopped(task: WaitingJob) -> bool:
+    """Tell whether a task cannot be placed now."""
+    return task.held or bool(task.fault)
+
+
+def _why_refused(bag: Bag, tasks: int, end: float | None) -> Reason:
+    """Return why tasks of a bag get no places, which would be done at ``end``."""
+    if end is None:
+        return Reason(Why.BAG_WITHOUT_PLACE, count=tasks)
+    return Reason(Why.BAG_TOO_LATE, at=end, end_by=bag.deadline)
 
 
 def _changed(

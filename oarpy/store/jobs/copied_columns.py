@@ -12,7 +12,11 @@ _OTHERWISE = {
     " jobs.throttle)",
 }
 
+_OF_TASKS = {**_OTHERWISE, "types": "jobs.types"}
+
 COPIED = ", ".join(COPIED_COLUMNS)
 """The columns."""
 COPIES = ", ".join(_OTHERWISE.get(column, f"jobs.{column}") for column in COPIED_COLUMNS)
 """Their values, of the row ``jobs``."""
+COPIES_OF_TASKS = ", ".join(_OF_TASKS.get(column, f"jobs.{column}") for column in COPIED_COLUMNS)
+"""The same, but what repeats a task of a bag is one, too."""

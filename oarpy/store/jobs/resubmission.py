@@ -1,13 +1,19 @@
-"""Automatic resubmission of idempotent jobs: a copy that waits anew, a bounded number of times."""
+"""Automatic resubmission of idempotent jobs: a copy that waits anew, a bounded number of times.
+
+A task of a bag that fails is copied for any reason. Its copy is a task of the bag, for which the bag has its promise.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from oarpy.store.database import Connection
-from oarpy.store.jobs.copied_columns import COPIED, COPIES
+from oarpy.store.jobs.copied_columns import COPIED, COPIES_OF_TASKS
 from oarpy.store.jobs.kill_requests import GAVE_WAY
 from oarpy.store.refusals import set_wise
+
+_REPEATED_TASKS = 3
+"""How often a task of a bag that fails is run again."""
 
 # The chain of copies is counted, so nothing goes round for ever, not even where a row says that a job repeats itself.
 # Ends that a job asked for or agreed to (exit code 99, best effort) are counted apart from losses, which may be its own
@@ -29,10 +35,14 @@ _RESUBMIT = f"""
         FROM judged GROUP BY last
     ), eligible AS (
         SELECT j.job_id FROM jobs j JOIN counted c ON c.last = j.job_id
-        WHERE 'idempotent' = ANY(j.types) AND j.kind = 'PASSIVE' AND j.reservation_start IS NULL
-          AND CASE WHEN c.agreed THEN c.repetitions <= %(repetitions)s ELSE c.losses <= %(losses)s END
-          AND CASE j.state
-                WHEN 'Terminated' THEN j.exit_status >> 8 = 99 AND j.ended_at - j.started_at > interval '1 minute'
+        WHERE 'idempotent' = ANY(j.types) AND j.kind = 'PASSIVE'
+          AND CASE WHEN 'bag' = ANY(j.types) THEN c.repetitions + c.losses <= {_REPEATED_TASKS}
+                WHEN j.reservation_start IS NOT NULL THEN false
+                WHEN c.agreed THEN c.repetitions <= %(repetitions)s ELSE c.losses <= %(losses)s END
+          AND CASE
+                WHEN 'bag' = ANY(j.types) THEN j.state = 'Error' OR j.exit_status <> 0
+                WHEN j.state = 'Terminated'
+                THEN j.exit_status >> 8 = 99 AND j.ended_at - j.started_at > interval '1 minute'
                 ELSE EXISTS (SELECT FROM event_logs e WHERE e.job_id = j.job_id
                              AND e.type IN ('NODE_LOST', 'JOB_LOST', '{GAVE_WAY}', 'CANNOT_WRITE_NODE_FILE',
                                             'PROLOGUE_ERROR', 'SERVER_PROLOGUE_LOST')) END
@@ -42,7 +52,7 @@ _RESUBMIT = f"""
                           AND k.requested_by NOT IN ('metascheduler', 'monitor'))
     ), copied AS (
         INSERT INTO jobs (submission_id, array_id, array_index, resubmit_of, {COPIED}, message)
-        SELECT submission_id, array_id, array_index, job_id, {COPIES}, 'resubmission of ' || job_id
+        SELECT submission_id, array_id, array_index, job_id, {COPIES_OF_TASKS}, 'resubmission of ' || job_id
         FROM jobs WHERE job_id IN (SELECT job_id FROM eligible)
         RETURNING job_id, resubmit_of
     ), moved AS (
@@ -62,7 +72,8 @@ def resubmit(connection: Connection, jobs: Sequence[int], *, losses: int, repeti
     """Copy those of ``jobs`` (ended) which are idempotent and deserve it: (old id, new id).
 
     A job lost with a node is copied at most ``losses`` times in a chain of copies. One cancelled as best-effort, or
-    ended with exit code 99 after a minute at least, is copied at most ``repetitions`` times.
+    ended with exit code 99 after a minute at least, is copied at most ``repetitions`` times. A task of a bag is copied
+    three times at most.
     """
     if not jobs:
         return []

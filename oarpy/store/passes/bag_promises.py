@@ -16,6 +16,9 @@ _LIVE = """
            -- what was not accepted with the others waits as any job does
            coalesce(array_agg(j.job_id) FILTER (
                WHERE is_live(j.state) AND (b.promise IS NULL OR j.reservation_start IS NOT NULL)), '{}') AS tasks,
+           coalesce(array_agg(j.job_id) FILTER (
+               WHERE is_live(j.state) AND b.promise IS NOT NULL AND j.reservation_start IS NULL
+                 AND j.resubmit_of IS NOT NULL), '{}') AS repeated,
            extract(epoch FROM max(j.ended_at))::float8 AS last_end
     FROM bags b LEFT JOIN jobs j ON j.array_id = b.bag_id AND 'bag' = ANY(j.types)
     WHERE b.ended IS NULL
@@ -61,7 +64,10 @@ _END = """
 
 @dataclass(frozen=True, slots=True)
 class LiveBagRow:
-    """A bag that is not over, with its live ``tasks`` and the ``last_end`` of the others; instants in epoch seconds."""
+    """A bag that is not over; instants in epoch seconds.
+
+    ``tasks`` are live, ``last_end`` is that of the others. Tasks that failed wait as ``repeated`` to be run again.
+    """
 
     bag: int
     deadline: float | None
@@ -69,6 +75,7 @@ class LiveBagRow:
     promise: float | None
     expected: float | None
     tasks: tuple[int, ...]
+    repeated: tuple[int, ...]
     last_end: float | None
 
 
