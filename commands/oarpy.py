@@ -37,6 +37,7 @@ app.add_typer(tokens, name="token")
 app.add_typer(reproduce, name="reproduce")
 app.command()(events)
 
+_PLACES = "With the state, print queues, who holds and will hold which processors, and why the last event changed it."
 Json = Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")]
 
 
@@ -382,13 +383,14 @@ def grid_simulate(
     log: Annotated[
         str | None, typer.Option("--log", metavar="FILE", help="Write a line of JSON for each event to FILE.")
     ] = None,
+    places: Annotated[bool, typer.Option("--places", help=_PLACES)] = False,
     _as_json: Annotated[bool, typer.Option("-J", "--json", help="Accepted: the output is always JSON.")] = False,
 ) -> None:
     """Simulate several clusters with one broker, without a database: one JSON object a line for each file."""
     from oarpy.grid.simulation.command import run_grid
-    from oarpy.grid.simulation.stepping import Stop
+    from oarpy.simulation.stepping.stepped_run import Stop
 
-    raise typer.Exit(run_grid(files, sys.stdout, sys.stderr, Stop(steps, until), log))
+    raise typer.Exit(run_grid(files, sys.stdout, sys.stderr, Stop(steps, until, places), log))
 
 
 @grid.command("replay")
@@ -452,6 +454,13 @@ def simulate(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw the Gantt chart, SVG or PNG (extra plots).")
     ] = None,
+    steps: Annotated[
+        int | None, typer.Option("--steps", metavar="N", min=0, help="Print the state of a trace after N events.")
+    ] = None,
+    log: Annotated[
+        str | None, typer.Option("--log", metavar="FILE", help="Write a line of JSON for each event of a trace.")
+    ] = None,
+    places: Annotated[bool, typer.Option("--places", help=_PLACES)] = False,
     as_json: Json = False,
 ) -> None:
     """Replay a trace, or this site's own past, in virtual time under one or more policies and compare them."""
@@ -472,6 +481,9 @@ def simulate(
         rules=rules,
         output=output,
         plot=plot,
+        steps=steps,
+        places=places,
+        log=log,
         as_json=as_json,
     )
     raise typer.Exit(simulate(asked))

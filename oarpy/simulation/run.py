@@ -13,6 +13,7 @@ from oarpy.model.errors import UsageError
 from oarpy.simulation.charts.gantt import check_plot, write_plot
 from oarpy.simulation.charts.processor_rows import trace_bars
 from oarpy.simulation.engines.engine import VirtualScheduler, replay
+from oarpy.simulation.engines.first_plans import ForeseeingScheduler
 from oarpy.simulation.engines.live_order import LiveOrder, ordered
 from oarpy.simulation.engines.machine import Machine
 from oarpy.simulation.engines.policies import check_policy, make_scheduler
@@ -21,7 +22,7 @@ from oarpy.simulation.reports.metrics import measure
 from oarpy.simulation.reports.output_files import ProgressBar, check_places, own_file, write_file
 from oarpy.simulation.reports.report import PolicyResult, summary_json, summary_table, write_csv
 from oarpy.simulation.traces.swf import read_swf
-from oarpy.simulation.traces.trace import Trace
+from oarpy.simulation.traces.trace import Trace, TraceJob
 
 
 def run_simulate(
@@ -48,7 +49,7 @@ def run_simulate(
     and :class:`OarpyError` when a file cannot be written.
     """
     out, err = stdout or sys.stdout, stderr or sys.stderr
-    _check(policies, order if live is None else None, jobs)
+    check_choices(policies, order if live is None else None, jobs)
     order = order if live is None else live.name
     check_plot(plot)
     check_places((output, plot), policies)
@@ -56,10 +57,7 @@ def run_simulate(
     workload = read_swf(trace, machine, jobs)
     results: list[PolicyResult] = []
     for policy in policies:
-        if live is None:
-            scheduler = make_scheduler(policy, order, workload.jobs, machine)
-        else:
-            scheduler = ordered(policy, live, workload.jobs, machine)
+        scheduler = scheduler_of(policy, order, live, workload.jobs, machine)
         result, starts = _replay(workload, machine, scheduler, (policy, order), err)
         results.append(result)
         if output is not None:
@@ -72,7 +70,7 @@ def run_simulate(
     return 0
 
 
-def _check(policies: Sequence[str], order: str | None, jobs: int | None) -> None:
+def check_choices(policies: Sequence[str], order: str | None, jobs: int | None) -> None:
     """Raise :class:`UsageError` for arguments that cannot be meant, before any time is spent on them."""
     if jobs is not None and jobs < 1:
         raise UsageError(f"{jobs} jobs is not a workload", hint="--jobs is a number above 0")
@@ -84,6 +82,15 @@ def _check(policies: Sequence[str], order: str | None, jobs: int | None) -> None
         raise UsageError(f"a policy is given twice in '{','.join(policies)}'", hint="name each policy once")
     if order is not None:
         ranks(order, ())
+
+
+def scheduler_of(
+    policy: str, order: str, live: LiveOrder | None, jobs: Sequence[TraceJob], machine: Machine
+) -> ForeseeingScheduler:
+    """Return a fresh scheduler. Raises :class:`UsageError` for a policy that ``live`` orders do not go with."""
+    if live is None:
+        return make_scheduler(policy, order, jobs, machine)
+    return ordered(policy, live, jobs, machine)
 
 
 def _replay(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from oarpy.model.errors import UsageError
 if TYPE_CHECKING:
     from oarpy.simulation.engines.live_order import LiveOrder
 
-_OF_TRACES = ("trace", "procs", "nodes", "jobs")
+_OF_TRACES = ("trace", "procs", "nodes", "jobs", "steps", "log")
 _OF_THE_PAST = ("since", "until", "quotas", "rules")
 
 
@@ -34,6 +35,9 @@ class SimulationOptions:
     rules: Path | None
     output: Path | None
     plot: Path | None
+    steps: int | None
+    places: bool
+    log: str | None
     as_json: bool
 
 
@@ -65,6 +69,11 @@ def _trace(asked: SimulationOptions) -> int:
     if asked.trace is None:
         raise UsageError("no workload", hint="--trace FILE, or --from-database for this site's own past")
     order = asked.order or "fifo"
+    live = None if is_fixed(order) else _live(order)
+    if asked.steps is not None or asked.log is not None:
+        _step(asked, order, live)
+        if asked.steps is not None:
+            return 0
     return run_simulate(
         asked.trace,
         _processors(asked),
@@ -75,8 +84,24 @@ def _trace(asked: SimulationOptions) -> int:
         as_json=asked.as_json,
         output=asked.output,
         plot=asked.plot,
-        live=None if is_fixed(order) else _live(order),
+        live=live,
     )
+
+
+def _step(asked: SimulationOptions, order: str, live: LiveOrder | None) -> None:
+    """Print the trace's state after so many events, and write its log."""
+    from oarpy.simulation.engines.machine import Machine
+    from oarpy.simulation.stepping.stepped_run import Stop
+    from oarpy.simulation.stepping.trace_command import play_trace, read_stepped
+
+    assert asked.trace is not None
+    if asked.steps is not None:
+        for name in ("output", "plot"):
+            if getattr(asked, name) is not None:
+                raise UsageError(f"--{name} does not go with --steps", hint="a replay that is stopped has no outcome")
+    machine = Machine(_processors(asked), asked.cores_per_node)
+    stepped = read_stepped(asked.trace, machine, asked.policies, order, live, asked.jobs)
+    play_trace(stepped, asked.policies, Stop(asked.steps, places=asked.places), asked.log, sys.stdout)
 
 
 def _live(name: str) -> LiveOrder:

@@ -11,10 +11,10 @@ from typing import Any, TextIO
 from oarpy.grid.simulation.promised.systems import read_world
 from oarpy.grid.simulation.queues_run import QueuesRun
 from oarpy.grid.simulation.reader import read_grid
-from oarpy.grid.simulation.stepping import SteppedRun, Stop, plain, play
 from oarpy.grid.simulation.system_of_file import QUEUES, system_of
 from oarpy.model.errors import UsageError
 from oarpy.simulation.scenarios.input_file import answer_files, text_of
+from oarpy.simulation.stepping.stepped_run import SteppedRun, Stop, opened_log, plain, play
 
 
 def run_grid(paths: Sequence[str], out: TextIO, err: TextIO, stop: Stop | None = None, log: str | None = None) -> int:
@@ -26,11 +26,12 @@ def run_grid(paths: Sequence[str], out: TextIO, err: TextIO, stop: Stop | None =
     stop = Stop() if stop is None else stop
     if stop.until is not None and isnan(stop.until):
         raise UsageError("--until: no instant", hint="give seconds")
-    with nullcontext() if log is None else _opened(log) as lines:
+    with nullcontext() if log is None else opened_log(log) as lines:
 
         def played(read: tuple[str, SteppedRun]) -> str:
             path, run = read
-            return json.dumps(plain(play(run, stop, lines, path if len(paths) > 1 else None)))
+            named = {"file": path} if len(paths) > 1 else {}
+            return json.dumps(plain(play(run, stop, lines, named)))
 
         return answer_files(paths, out, err, lambda path: (path, run_of(text_of(path))), played)
 
@@ -43,11 +44,4 @@ def run_of(text: str) -> SteppedRun:
 
 def object_of(text: str, stop: Stop | None = None) -> dict[str, Any]:
     """Run the text of a file and return the object to print. Raises :class:`UsageError`."""
-    return {key: plain(value) for key, value in play(run_of(text), stop or Stop(), None, None).items()}
-
-
-def _opened(log: str) -> TextIO:
-    try:
-        return open(log, "w", encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--log {log}: cannot be written: {error.strerror}", hint="name another file") from None
+    return {key: plain(value) for key, value in play(run_of(text), stop or Stop()).items()}

@@ -13,14 +13,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import accumulate
 from math import inf
 
 import numpy as np
 
 from oarpy.grid.core.broker_state import Seconds
-from oarpy.grid.simulation.queues import JobsOutside, QueuedJob, completions_or_never
+from oarpy.grid.simulation.queues import HeldProcessors, JobsOutside, QueuedJob, completions_or_never
 from oarpy.profiles.policies import easy_starts, shadow
 from oarpy.profiles.profile import Profile
 
@@ -39,6 +39,19 @@ class CountedQueue(ABC):
     def idle(self) -> int:
         """How many processors are neither held by a running job nor claimed."""
         return self._idle
+
+    def holders(self) -> Set[int]:
+        """Return who holds processors."""
+        return self._held.keys()
+
+    def held(self, number: int) -> HeldProcessors:
+        """Return what one of them holds."""
+        end, procs = self._held[number]
+        return HeldProcessors(procs, end)
+
+    def planned_bits(self, number: int) -> int | None:
+        """Return nothing: processors have no names here."""
+        return None
 
     def join(self, job: QueuedJob, now: float) -> None:
         """Let a job join the end of the queue."""

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from heapq import heappush
-from itertools import count
 from math import inf
 from typing import Any
 
@@ -137,7 +136,9 @@ class GridRun:
         self._moved = 0
         self._left = len(self._jobs)
         self.agenda: list[Happening] = []
-        self._started = count()
+        self._started = 0
+        self._come = 0
+        """How many jobs have arrived."""
 
     def run(self, until: float = inf) -> GridOutcome:
         """Run until every job is over; what would happen after ``until`` does not."""
@@ -159,11 +160,26 @@ class GridRun:
             found |= {number: (name, end) for number, end in zip(numbers, ends, strict=True)}
         return found
 
+    @property
+    def queues(self) -> Mapping[str, ClusterQueue]:
+        """The queues of all clusters."""
+        return self._queues
+
+    @property
+    def broker(self) -> BrokerState:
+        """What the broker keeps."""
+        return self._state
+
     def events(self, until: float = inf) -> Iterator[Happening]:
-        """Let things happen one by one, until every job is over or the instant ``until`` is."""
-        if self._scenario.reallocation.algorithm:
+        """Let things happen one by one, until every job is over or the instant ``until`` is.
+
+        Asked again, it goes on after the last event.
+        """
+        if self._scenario.reallocation.algorithm and not self._come and not self.agenda:
             self._note(min(job.submit for job in self._jobs) + self._scenario.period, Kind.PASS, 0)
-        return events(self, ((self._jobs[number].submit, Kind.ARRIVAL, number) for number in self._arriving), until)
+        return events(
+            self, ((self._jobs[number].submit, Kind.ARRIVAL, number) for number in self._arriving[self._come :]), until
+        )
 
     def over(self) -> bool:
         """Tell whether every job is over, so that no pass is needed any more."""
@@ -198,6 +214,7 @@ class GridRun:
         return True
 
     def _arrive(self, number: int, now: float) -> None:
+        self._come += 1
         job = self._jobs[number]
         if job.components:
             asked = CoAllocatedJob(number, job.submit, job.procs, job.components, job.deadline)
@@ -321,7 +338,8 @@ class GridRun:
 
     def _run(self, number: int, now: float, speed: float) -> None:
         self._courses[number].start = now
-        self._note(now + self._jobs[number].length(speed), Kind.END, (next(self._started), number))
+        self._started += 1
+        self._note(now + self._jobs[number].length(speed), Kind.END, (self._started, number))
 
     def _over(self, number: int, state: str, now: float) -> None:
         course = self._courses[number]

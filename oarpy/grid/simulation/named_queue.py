@@ -10,12 +10,11 @@ A queue whose policy foresees every start keeps its plan. It stands until someth
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
-from itertools import count
 from math import inf
 
-from oarpy.grid.simulation.queues import JobsOutside, QueuedJob, completions_or_never
+from oarpy.grid.simulation.queues import HeldProcessors, JobsOutside, QueuedJob, completions_or_never
 from oarpy.grid.simulation.scenario import QueuePolicy
 from oarpy.model.request import Group, Level
 from oarpy.scheduler.decide import decide
@@ -46,7 +45,7 @@ class NamedQueue:
         self._easy = policy == "easy"
         self._waiting: dict[int, WaitingJob] = {}
         self._held: dict[int, HoldingJob] = {}
-        self._joined = count(1)
+        self._joined = 0
         self.due = inf
 
     @property
@@ -62,9 +61,23 @@ class NamedQueue:
             idle &= ~(held.bits or 0)
         return idle
 
+    def holders(self) -> Set[int]:
+        """Return who holds processors."""
+        return self._held.keys()
+
+    def held(self, number: int) -> HeldProcessors:
+        """Return what one of them holds."""
+        job = self._held[number]
+        bits = job.bits or 0
+        return HeldProcessors(bits.bit_count(), job.end, bits)
+
+    def planned_bits(self, number: int) -> int | None:
+        """Return nothing: only a plan that is kept has processors for who waits."""
+        return None
+
     def join(self, job: QueuedJob, now: float) -> None:
         """Let a job join the end of the queue."""
-        self._waiting[job.number] = _asking(job, next(self._joined))
+        self._waiting[job.number] = _asking(job, self._next())
         self.due = now
 
     def leave(self, number: int) -> None:
@@ -75,7 +88,7 @@ class NamedQueue:
     def hold(self, number: int, procs: int, end: float, now: float) -> None:
         """Hold the lowest idle processors for a job up to its predicted ``end``."""
         bits = lowest(self.idle_bits, procs)
-        self._held[number] = HoldingJob(next(self._joined), _USER, now, end - now, bits=bits)
+        self._held[number] = HoldingJob(self._next(), _USER, now, end - now, bits=bits)
         self.due = now
 
     def free(self, number: int, now: float) -> None:
@@ -106,6 +119,11 @@ class NamedQueue:
         """Return the ECTs of jobs that are not in the queue, infinite for those too large."""
         return completions_or_never(self.completions, jobs.jobs, now)
 
+    def _next(self) -> int:
+        """Return the id of the next that joins or is claimed."""
+        self._joined += 1
+        return self._joined
+
     def _placements(self, now: float) -> Mapping[int, Placement]:
         """Plan from nothing."""
         return decide(self._snapshot(now), matchers=self._matchers).plan.by_job()
@@ -133,6 +151,11 @@ class PlannedNamedQueue(NamedQueue):
         super().join(job, now)
         if kept is not None and not kept.join(self._waiting[job.number]):
             self._kept = None
+
+    def planned_bits(self, number: int) -> int | None:
+        """Return the processors that the plan has for a job, if it stands."""
+        claim = None if self._kept is None else self._kept.claim(self._waiting[number].id)
+        return None if claim is None else claim.bits
 
     def leave(self, number: int) -> None:
         """Take a job out of the queue."""

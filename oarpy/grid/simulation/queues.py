@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from math import inf
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,6 +19,14 @@ class QueuedJob:
     number: int
     procs: int
     walltime: float
+
+
+class HeldProcessors(NamedTuple):
+    """How many processors are held up to a predicted end, and which, where they have names."""
+
+    procs: int
+    end: float
+    bits: int | None = None
 
 
 class JobsOutside:
@@ -53,6 +61,15 @@ class ClusterQueue(Protocol):
     @property
     def idle(self) -> int:
         """How many processors are neither held by a running job nor claimed."""
+
+    def holders(self) -> Set[int]:
+        """Return who holds processors."""
+
+    def held(self, number: int) -> HeldProcessors:
+        """Return what one of them holds."""
+
+    def planned_bits(self, number: int) -> int | None:
+        """Return the processors that are planned for a job of the queue; None where they have no names yet."""
 
     def join(self, job: QueuedJob, now: float) -> None:
         """Let a job join the end of the queue."""

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from math import inf
 from typing import Any
 
 from oarpy.grid.simulation.grid_run import GridOutcome, GridRun, JobCourse, Kind
 from oarpy.grid.simulation.metrics import judge
+from oarpy.grid.simulation.queues import QueuedJob
+from oarpy.grid.simulation.rules import rule_of
 from oarpy.grid.simulation.scenario import GridJob, GridScenario
-from oarpy.grid.simulation.stepping import Told
+from oarpy.scheduler.resources.matching import Matchers, RequestMatcher
+from oarpy.scheduler.resources.platform import Platform
+from oarpy.scheduler.snapshot import HoldingJob, WaitingJob
 from oarpy.simulation.event_loop import Happening
+from oarpy.simulation.stepping.places import ClusterState, Place
+from oarpy.simulation.stepping.stepped_run import Rule, Told
+from oarpy.simulation.stepping.stepper import always
 
 _Place = tuple[tuple[str, ...], float | None]
 """Clusters of a job, and its start, or of one that waits its predicted end."""
@@ -18,6 +25,13 @@ _Place = tuple[tuple[str, ...], float | None]
 
 class QueuesRun:
     """A run of clusters with queues and their broker."""
+
+    lasting: Mapping[type, Any] = {
+        **dict.fromkeys((GridScenario, GridJob, QueuedJob, WaitingJob, HoldingJob), always),
+        **dict.fromkeys((Platform, Matchers, RequestMatcher), always),
+        JobCourse: lambda course: bool(course.state),
+    }
+    """What copies of a run have in common."""
 
     def __init__(self, scenario: GridScenario) -> None:
         self._scenario = scenario
@@ -27,12 +41,20 @@ class QueuesRun:
         self._places: dict[int, _Place] = {}
 
     def events(self, until: float = inf) -> Iterator[Happening]:
-        """Let things happen one by one, up to an instant."""
+        """Let things happen one by one, up to an instant; asked again, go on after the last event."""
         for happening in self._run.events(until):
             self._now = happening[0]
             if happening[1] == Kind.ARRIVAL:
                 self._arrived.add(happening[2])
             yield happening
+
+    def watch(self) -> None:
+        """Note where jobs are."""
+        self._places = self._placed()
+
+    def why(self, happening: Happening) -> Rule:
+        """Return the rule by which the last event changed something."""
+        return rule_of("queues", Kind(happening[1]).name.lower())
 
     def told(self, happening: Happening) -> Told:
         """Return what the last event was."""
@@ -74,6 +96,37 @@ class QueuesRun:
             for number, job in enumerate(self._scenario.jobs)
         ]
         return {"jobs": jobs, "moves": moves_entry(self._scenario, outcome)}
+
+    def holders(self) -> Mapping[str, Set[int]]:
+        """Return who holds processors of each cluster, claimed ones too."""
+        return {name: queue.holders() for name, queue in self._run.queues.items()}
+
+    def held(self, cluster: str, key: int) -> Place:
+        """Return what a job holds on a cluster."""
+        found = self._run.queues[cluster].held(key)
+        return Place(self._scenario.jobs[key].id, self._now, found.end, found.procs, found.bits)
+
+    def clusters_now(self) -> list[ClusterState]:
+        """Return who waits on each cluster, and where he is planned."""
+        jobs = self._scenario.jobs
+        queued: dict[str, list[Place]] = {cluster.name: [] for cluster in self._scenario.clusters}
+        for number, (name, end) in self._run.waiting(self._now).items():
+            job, bits = jobs[number], self._run.queues[name].planned_bits(number)
+            queued[name].append(Place(job.id, end - self._planned(job, (name,)), end, job.procs, bits))
+        return [
+            ClusterState(one.name, one.procs, [place.job for place in queued[one.name]], queued[one.name])
+            for one in self._scenario.clusters
+        ]
+
+    def tables(self) -> Mapping[str, Any]:
+        """Return the co-allocated jobs that the broker looks after, with their next tries, and whose turn it is."""
+        broker, jobs = self._run.broker, self._scenario.jobs
+        tries = [
+            {"job": jobs[number].id, "try": one.number, "at": one.at, "last": one.last}
+            for number, one in broker.tries.items()
+            if isinstance(number, int)
+        ]
+        return {"tries": tries, "first": broker.names[broker.turn % len(broker.names)]}
 
     def _entry(self, number: int, job: GridJob, course: JobCourse, waits: tuple[str, float] | None) -> dict[str, Any]:
         found = course_entry(job, course, self._scenario.jobs)

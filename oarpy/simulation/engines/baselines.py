@@ -67,6 +67,16 @@ class CountingFcfs:
         self._pool = ProcessorPool(machine.procs)
         self._queue: list[tuple[Rank, int]] = []
 
+    def planned(self, job: int) -> float | None:
+        """Return when a waiting job is to start: nobody is planned but the head of the queue."""
+        if not self._queue or self._queue[0][1] != job:
+            return None
+        return self._pool.earliest(self._jobs[job].procs)[0]
+
+    def processors(self, job: int) -> int | None:
+        """Return nothing: processors are counted."""
+        return None
+
     def arrive(self, job: int, now: float) -> None:
         """Queue ``job`` by its rank."""
         insort(self._queue, (self._ranks[job], job))

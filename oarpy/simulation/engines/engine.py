@@ -35,10 +35,11 @@ def ignore_progress(_done: int) -> None:
     """Watch nothing."""
 
 
-_END, _ARRIVAL = 0, 1
+END, ARRIVAL = 0, 1
+"""What happens first within one instant."""
 
 
-class _Replay:
+class Replay:
     """A workload on its way through a scheduler."""
 
     def __init__(self, jobs: Sequence[TraceJob], scheduler: VirtualScheduler, watch: Watcher) -> None:
@@ -54,17 +55,21 @@ class _Replay:
     def handle(self, happening: Happening) -> bool:
         """Let a job arrive, or end; then let the scheduler start jobs."""
         now, kind, what = happening
-        if kind == _ARRIVAL:
+        if kind == ARRIVAL:
             self._scheduler.arrive(what, now)
         else:
             self._ended += 1
             self._scheduler.complete(what[1], now)
             self._watch(self._ended)
         for job in self._scheduler.schedule(now):
-            self.starts[job] = now
-            self._launched += 1
-            heappush(self.agenda, (now + self._jobs[job].run, _END, (self._launched, job)))
+            self.launch(job, now)
         return True
+
+    def launch(self, job: int, now: float) -> None:
+        """Let a job run."""
+        self.starts[job] = now
+        self._launched += 1
+        heappush(self.agenda, (now + self._jobs[job].run, END, (self._launched, job)))
 
 
 def replay(jobs: Sequence[TraceJob], scheduler: VirtualScheduler, watch: Watcher = ignore_progress) -> list[float]:
@@ -72,8 +77,8 @@ def replay(jobs: Sequence[TraceJob], scheduler: VirtualScheduler, watch: Watcher
 
     ``watch`` is called with the number of jobs that have ended so far, after each completion.
     """
-    world = _Replay(jobs, scheduler, watch)
-    for _ in events(world, ((job.submit, _ARRIVAL, place) for place, job in enumerate(jobs))):
+    world = Replay(jobs, scheduler, watch)
+    for _ in events(world, ((job.submit, ARRIVAL, place) for place, job in enumerate(jobs))):
         pass
     return _all_started(world.starts, jobs)
 

@@ -23,6 +23,9 @@ class ForeseeingScheduler(VirtualScheduler, Protocol):
     def planned(self, job: int) -> float | None:
         """Return when a waiting job is to start, None without a prediction."""
 
+    def processors(self, job: int) -> int | None:
+        """Return the processors of a job that runs or has a place, None where they are only counted."""
+
 
 class NotingPlanner:
     """Wraps a planner; ``plans`` has, by job, the first plan of each that did not start in the pass of its arrival."""

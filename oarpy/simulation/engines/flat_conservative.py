@@ -18,7 +18,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from oarpy.scheduler.resources.bit_sets import lowest
+from oarpy.scheduler.resources.bit_sets import lowest, positions
 from oarpy.simulation.engines.machine import Machine
 from oarpy.simulation.engines.queue_order import Rank, ranks
 from oarpy.simulation.traces.trace import TraceJob
@@ -95,6 +95,7 @@ class FlatConservative:
 
     def __init__(self, jobs: Sequence[TraceJob], order: str, machine: Machine) -> None:
         machine.require_names()
+        self._cores = machine.cores_per_node
         self._needs = [machine.nodes_for(job.procs) for job in jobs]
         self._walltimes = [job.estimate for job in jobs]
         self._ranks = ranks(order, jobs)
@@ -109,6 +110,14 @@ class FlatConservative:
         """Return when a waiting job is to start."""
         place = self._placed.get(job)
         return None if place is None else place.start
+
+    def processors(self, job: int) -> int | None:
+        """Return the processors of a job that runs or has a place: all those of its nodes."""
+        place = self._running.get(job) or self._placed.get(job)
+        if place is None or self._cores == 1:
+            return None if place is None else place.bits
+        node = (1 << self._cores) - 1
+        return sum(node << (number * self._cores) for number in positions(place.bits))
 
     def arrive(self, job: int, now: float) -> None:
         """Queue ``job``; it and those behind it have no place yet."""

@@ -11,13 +11,13 @@ from functools import partial
 from oarpy.model import setting_values
 from oarpy.model.errors import UsageError
 from oarpy.simulation.engines.baselines import CountingEasy, CountingFcfs
-from oarpy.simulation.engines.engine import VirtualScheduler
+from oarpy.simulation.engines.first_plans import ForeseeingScheduler
 from oarpy.simulation.engines.flat_conservative import FlatConservative
 from oarpy.simulation.engines.machine import Machine
 from oarpy.simulation.engines.production import Compressed, FullPasses
 from oarpy.simulation.traces.trace import TraceJob
 
-_Maker = Callable[[Sequence[TraceJob], str, Machine], VirtualScheduler]
+_Maker = Callable[[Sequence[TraceJob], str, Machine], ForeseeingScheduler]
 _FASTER: Mapping[str, _Maker] = {
     "fcfs": CountingFcfs,
     "easy": CountingEasy,
@@ -38,7 +38,7 @@ def check_policy(policy: str) -> None:
         raise UsageError(f"unknown policy '{policy}'", hint="use one of " + ", ".join(POLICIES))
 
 
-def make_scheduler(policy: str, order: str, jobs: Sequence[TraceJob], machine: Machine) -> VirtualScheduler:
+def make_scheduler(policy: str, order: str, jobs: Sequence[TraceJob], machine: Machine) -> ForeseeingScheduler:
     """Return a fresh scheduler of ``machine`` for the workload ``jobs``."""
     check_policy(policy)
     return _MAKERS[policy](jobs, order, machine)

@@ -62,6 +62,11 @@ class FullPasses:
         place = self._placed.get(job)
         return None if place is None else place.start
 
+    def processors(self, job: int) -> int | None:
+        """Return the processors of a job that runs or has a place."""
+        place = self._running.get(job) or self._placed.get(job)
+        return None if place is None else place.bits
+
     def arrive(self, job: int, now: float) -> None:
         """Queue ``job``."""
         self._waiting[job] = self._requests[job]

@@ -120,3 +120,41 @@ _RULES: dict[str, Callable[[Random], Json]] = {
     "offers": _offers_rules,
     "bags": _bags_rules,
 }
+
+
+def random_queues(seed: int) -> Json:
+    """Return a scenario of the system ``queues``, with jobs of all kinds."""
+    dice = Random(f"queues {seed}")
+    clusters: list[Json] = [
+        {
+            "name": name,
+            "procs": dice.randint(1, 6),
+            "speed": dice.choice([1, 1, 2]),
+            "policy": dice.choice(["fcfs", "conservative", "easy"]),
+        }
+        for name in "ABC"[: dice.randint(1, 3)]
+    ]
+    most = max(one["procs"] for one in clusters)
+    jobs: list[Json] = []
+    for number in range(dice.randint(1, 14)):
+        run, submit = dice.choice(_TIMES), dice.choice([0, 0, 1, 2, 5, 8, 13, 20])
+        job: Json = {"id": dice.choice([number, f"j{number}"]), "run": run, "submit": submit}
+        job |= {"walltime": run * dice.choice([1, 2, 4]), "procs": dice.randint(1, most)}
+        kind = dice.random()
+        if kind < 0.4:
+            _local(dice, job, clusters)
+        elif kind < 0.6:
+            job |= {"procs": 1, "components": dice.randint(1, 3), "deadline": submit + dice.choice([0, 3, 9])}
+        jobs.append(job)
+    return {
+        "engine": dice.choice(["counting", "production"]),
+        "clusters": clusters,
+        "jobs": jobs,
+        "deadlines": {"lp": 0.5, "tries": 2, "wait": 6},
+        "reallocation": {
+            "algorithm": dice.choice([0, 1, 2]),
+            "period": 3,
+            "threshold": 0,
+            "heuristic": dice.choice(["mct", "minmin"]),
+        },
+    }

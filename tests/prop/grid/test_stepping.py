@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from oarpy.grid.simulation.command import object_of, run_of
-from oarpy.grid.simulation.stepping import Stop, play
+from oarpy.simulation.stepping.stepped_run import Stop, play
 from tests.prop.grid.random_systems import random_scenario
 from tests.unit.grid.test_grid_simulate import EXAMPLE
 
@@ -18,7 +18,7 @@ OVER = ("Terminated", "Refused", "Missed", "Killed")
 
 def logged(text: str, stop: Stop) -> list[dict[str, Any]]:
     log = io.StringIO()
-    play(run_of(text), stop, log, None)
+    play(run_of(text), stop, log)
     return [json.loads(line) for line in log.getvalue().splitlines()]
 
 

@@ -120,5 +120,8 @@ def asked(trace: Path, order: str) -> SimulationOptions:
         rules=None,
         output=None,
         plot=None,
+        steps=None,
+        places=False,
+        log=None,
         as_json=False,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from oarpy.grid.core.bags.composition import ClusterOffer, Strengths, compose
 from oarpy.grid.simulation.promised.fields import BagsJobEntry, BagsRules, EstimatingClusterEntry
-from oarpy.grid.simulation.promised.world import PromisedScenario, PromisedWorld, Run, mean
+from oarpy.grid.simulation.promised.world import PlannedPlace, PromisedScenario, PromisedWorld, Run, mean
 from oarpy.profiles.profile import CountedHold, Profile
 from oarpy.scheduler.bags.advancing import PlannedTask, advance
 from oarpy.scheduler.bags.offers import offers_beside
@@ -146,10 +146,24 @@ class BagsWorld(PromisedWorld[EstimatingClusterEntry, BagsJobEntry]):
         predicted = cluster.estimates == "predicted" and job.predicted is not UNSET
         return (job.predicted if predicted and job.predicted is not UNSET else job.planned) / cluster.speed
 
-    def entry(self, number: int) -> dict[str, Any]:
+    def planned(self, cluster: str) -> Iterator[PlannedPlace]:
+        """Yield the places of tasks that wait on a cluster."""
+        for task in self._waiting[cluster]:
+            yield PlannedPlace(_job(task), task.start, task.end, task.request)
+
+    def tables(self) -> dict[str, Any]:
+        """Return the completions of bags as the broker knows them, on each cluster and over all."""
+        return {
+            "completions": [
+                {"job": self.jobs[number].id, "clusters": self._here[number], "all": end}
+                for number, end in self._completions.items()
+                if self.courses[number].left
+            ]
+        }
+
+    def entry(self, number: int, planned: Sequence[PlannedPlace]) -> dict[str, Any]:
         """Return what became of a job."""
-        spans = self.spans(number)
-        spans += [(task.start, task.end) for tasks in self._waiting.values() for task in tasks if _job(task) == number]
+        spans = [*self.spans(number), *((place.start, place.end) for place in planned)]
         starts, ends = [start for start, _ in spans], [end for _, end in spans]
         return {
             "id": self.jobs[number].id,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Any
 
@@ -18,7 +19,7 @@ from oarpy.grid.core.coallocation.common_start import (
 )
 from oarpy.grid.core.coallocation.early_end import Metajob, PlannedClusters
 from oarpy.grid.simulation.promised.fields import ClusterEntry, FlexcoJobEntry
-from oarpy.grid.simulation.promised.world import PromisedScenario, PromisedWorld, Run, mean, percent
+from oarpy.grid.simulation.promised.world import PlannedPlace, PromisedScenario, PromisedWorld, Run, mean, percent
 from oarpy.profiles.planned import PlannedJob, plan_at
 from oarpy.profiles.profile import CountedHold, Profile
 
@@ -108,7 +109,23 @@ class FlexcoWorld(PromisedWorld[ClusterEntry, FlexcoJobEntry]):
         self._places[number] = place
         self.note_begin(number, self.names[0], place.start)
 
-    def entry(self, number: int) -> dict[str, Any]:
+    def planned(self, cluster: str) -> Iterator[PlannedPlace]:
+        """Yield the places of who waits on a cluster."""
+        for job in self._local[cluster]:
+            assert isinstance(job.id, int)
+            yield PlannedPlace(job.id, job.start, job.end, job.request)
+        for metajob in self._metajobs:
+            if cluster in metajob.place.parts:
+                assert isinstance(metajob.id, int)
+                place = metajob.place
+                yield PlannedPlace(metajob.id, place.start, place.end, place.parts[cluster])
+
+    def tables(self) -> dict[str, Any]:
+        """Return which cluster is asked first next, and the metajobs that wait."""
+        waiting = [self.jobs[metajob.id].id for metajob in self._metajobs if isinstance(metajob.id, int)]
+        return {"first": self.names[self._turn % len(self.names)], "metajobs": waiting}
+
+    def entry(self, number: int, _planned: Sequence[PlannedPlace]) -> dict[str, Any]:
         """Return what became of a job."""
         course, place, promised = self.courses[number], self._places.get(number), self._promised.get(number)
         end = None if place is None else place.end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from oarpy.grid.core.bags.composition import ClusterOffer, Strengths, compose
 from oarpy.grid.simulation.promised.fields import ClusterEntry, OffersJobEntry, OffersRules
-from oarpy.grid.simulation.promised.world import PromisedScenario, PromisedWorld, Run, mean, percent
+from oarpy.grid.simulation.promised.world import PlannedPlace, PromisedScenario, PromisedWorld, Run, mean, percent
 from oarpy.profiles.profile import CountedHold, Profile
 from oarpy.scheduler.bags.offers import DeadlineJob, DeadlinePlans
 from oarpy.scheduler.bags.tasks import TaskGroup, Tasks, hold_planned, last_end
@@ -146,11 +146,11 @@ class OffersWorld(PromisedWorld[ClusterEntry, OffersJobEntry]):
                     self.moved(number)
 
     def _plans(self, name: str, now: float) -> DeadlinePlans[CountedHold]:
-        profile = Profile(self.clusters[name].procs, now, self.held(name, now))
+        profile = Profile(self.clusters[name].procs, now, self.held_until(name, now))
         return DeadlinePlans(profile, self._parts[name].values(), now, listed=True)
 
     def _full_profile(self, name: str, now: float) -> Profile:
-        profile = Profile(self.clusters[name].procs, now, self.held(name, now))
+        profile = Profile(self.clusters[name].procs, now, self.held_until(name, now))
         for part in self._parts[name].values():
             hold_planned(profile, part.planned, part.tasks)
         return profile
@@ -161,18 +161,31 @@ class OffersWorld(PromisedWorld[ClusterEntry, OffersJobEntry]):
 
     def _pending(self, name: str, now: float) -> float:
         """Return the processor seconds that are still to be done on a cluster, as planned."""
-        running = sum((end - now) * procs for end, procs in self.held(name, now))
+        running = sum((end - now) * procs for end, procs in self.held_until(name, now))
         return running + sum(
             part.tasks.count * part.tasks.procs * part.tasks.time for part in self._parts[name].values()
         )
 
-    def entry(self, number: int) -> dict[str, Any]:
+    def planned(self, cluster: str) -> Iterator[PlannedPlace]:
+        """Yield the places of tasks that wait on a cluster, those that begin together as one."""
+        for number, part in self._parts[cluster].items():
+            for group in part.planned:
+                end = group.start + part.tasks.time
+                yield PlannedPlace(number, group.start, end, group.tasks * part.tasks.procs)
+
+    def tables(self) -> dict[str, Any]:
+        """Return where the tasks of bags are that are not over, and by when each is promised."""
+        open_bags = [number for number in self._counts if self.courses[number].left]
+        return {
+            "bags": [
+                {"job": self.jobs[number].id, "parts": self._counts[number], "promise": self._promise[number]}
+                for number in open_bags
+            ]
+        }
+
+    def entry(self, number: int, planned: Sequence[PlannedPlace]) -> dict[str, Any]:
         """Return what became of a job."""
-        spans = self.spans(number)
-        for parts in self._parts.values():
-            if number in parts:
-                part = parts[number]
-                spans += [(group.start, group.start + part.tasks.time) for group in part.planned]
+        spans = [*self.spans(number), *((place.start, place.end) for place in planned)]
         return {
             "id": self.jobs[number].id,
             "state": self.courses[number].state,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from math import inf
 from random import Random
 from typing import Any
 
 from oarpy.grid.simulation.promised.fields import ClusterEntry, WindowJobEntry, WindowRules
-from oarpy.grid.simulation.promised.world import PromisedScenario, PromisedWorld, Run, mean, percent
+from oarpy.grid.simulation.promised.world import PlannedPlace, PromisedScenario, PromisedWorld, Run, mean, percent
 from oarpy.profiles.profile import Profile
 from oarpy.scheduler.windows.admission import Terms, admit, replanned
 from oarpy.scheduler.windows.window_jobs import WindowJob, in_order
@@ -66,7 +67,13 @@ class WindowsWorld(PromisedWorld[ClusterEntry, WindowJobEntry]):
         if starts is not None:
             self._plan(name, starts)
 
-    def entry(self, number: int) -> dict[str, Any]:
+    def planned(self, cluster: str) -> Iterator[PlannedPlace]:
+        """Yield the places of who waits on a cluster."""
+        for number in self._waiting[cluster]:
+            start = self._starts[number]
+            yield PlannedPlace(number, start, start + self._time(number), self.jobs[number].size)
+
+    def entry(self, number: int, _planned: Sequence[PlannedPlace]) -> dict[str, Any]:
         """Return what became of a job."""
         start = self._starts.get(number)
         runs = self.courses[number].runs
@@ -101,7 +108,7 @@ class WindowsWorld(PromisedWorld[ClusterEntry, WindowJobEntry]):
         return self.jobs[number].planned / self.clusters[self._cluster(number)].speed
 
     def _profile(self, name: str, now: float) -> Profile:
-        return Profile(self.clusters[name].procs, now, self.held(name, now))
+        return Profile(self.clusters[name].procs, now, self.held_until(name, now))
 
     def _plan(self, name: str, starts: Any) -> None:
         for number, start in starts.items():

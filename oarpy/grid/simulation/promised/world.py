@@ -7,18 +7,21 @@ begin. Jobs are told by their places in the file.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import IntEnum
 from heapq import heappush
-from itertools import count
 from math import inf
 from statistics import fmean
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
+from oarpy.grid.simulation.promised import fields
 from oarpy.grid.simulation.promised.fields import ClusterEntry, JobEntry, Number
-from oarpy.grid.simulation.stepping import Told
+from oarpy.grid.simulation.rules import rule_of
 from oarpy.simulation.event_loop import Happening, events
+from oarpy.simulation.stepping.places import ClusterState, Place
+from oarpy.simulation.stepping.stepped_run import Rule, Told
+from oarpy.simulation.stepping.stepper import always
 
 Job = TypeVar("Job", bound=JobEntry)
 Cluster = TypeVar("Cluster", bound=ClusterEntry)
@@ -66,8 +69,25 @@ class Course:
     runs: list[Run] = field(default_factory=list)
 
 
+class PlannedPlace(NamedTuple):
+    """Where something of a job is planned on a cluster."""
+
+    number: int
+    start: float
+    end: float
+    procs: int
+
+
 class PromisedWorld(ABC, Generic[Cluster, Job]):
     """Virtual time in which every accepted job has a planned start."""
+
+    lasting: Mapping[type, Any] = {
+        PromisedScenario: always,
+        **dict.fromkeys((fields.WindowJobEntry, fields.FlexcoJobEntry, fields.OffersJobEntry), always),
+        **dict.fromkeys((fields.BagsJobEntry, fields.ClusterEntry, fields.EstimatingClusterEntry), always),
+        Course: lambda course: course.state in ("Terminated", "Refused"),
+    }
+    """What copies of a world have in common."""
 
     def __init__(self, scenario: PromisedScenario[Cluster, Job]) -> None:
         self.scenario = scenario
@@ -81,11 +101,12 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
         self.last: tuple[str, int] = ("", 0)
         """The last event and its job."""
         self._left = len(self.jobs)
-        self._began = count()
+        self._runs_begun = 0
 
     def events(self, until: float = inf) -> Iterator[Happening]:
-        """Let things happen one by one."""
-        order = sorted(range(len(self.jobs)), key=lambda number: (self.arrival(number), number))
+        """Let things happen one by one; asked again, go on after the last event."""
+        left = (number for number, course in enumerate(self.courses) if course.state == "Submitted")
+        order = sorted(left, key=lambda number: (self.arrival(number), number))
         return events(self, ((self.arrival(number), Kind.ARRIVAL, number) for number in order), until)
 
     def over(self) -> bool:
@@ -127,8 +148,12 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
         """Plan anew after something ended before its planned end."""
 
     @abstractmethod
-    def entry(self, number: int) -> dict[str, Any]:
-        """Return what became of a job so far as an object of JSON."""
+    def planned(self, cluster: str) -> Iterable[PlannedPlace]:
+        """Yield where what waits is planned on a cluster."""
+
+    @abstractmethod
+    def entry(self, number: int, planned: Sequence[PlannedPlace]) -> dict[str, Any]:
+        """Return what became of a job so far as an object of JSON; ``planned`` is what of it waits."""
 
     @abstractmethod
     def metrics(self) -> dict[str, Any]:
@@ -145,7 +170,17 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
         course.runs.append(run)
         for name in run.held:
             self.running[name][run] = None
-        heappush(self.agenda, (run.end, Kind.END, (next(self._began), run)))
+        self._runs_begun += 1
+        heappush(self.agenda, (run.end, Kind.END, (self._runs_begun, run)))
+
+    def watch(self) -> None:
+        """Note nothing: each event knows whom it changed."""
+
+    def why(self, happening: Happening) -> Rule:
+        """Return the rule by which the last event changed something."""
+        now, kind, what = happening
+        early = kind == Kind.END and now < what[1].planned_end
+        return rule_of(self.scenario.system, self.last[0], early=early)
 
     def told(self, happening: Happening) -> Told:
         """Return what the last event was."""
@@ -155,7 +190,33 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
 
     def state(self) -> dict[str, Any]:
         """Return jobs as they are after the last event."""
-        return {"jobs": [self.entry(number) for number in range(len(self.jobs))]}
+        planned: dict[int, list[PlannedPlace]] = {}
+        for name in self.names:
+            for place in self.planned(name):
+                planned.setdefault(place.number, []).append(place)
+        return {"jobs": [self.entry(number, planned.get(number, ())) for number in range(len(self.jobs))]}
+
+    def holders(self) -> Mapping[str, Set[Run]]:
+        """Return what runs on each cluster."""
+        return {name: runs.keys() for name, runs in self.running.items()}
+
+    def held(self, cluster: str, key: Run) -> Place:
+        """Return what a run holds on a cluster."""
+        return Place(self.jobs[key.job].id, key.start, key.planned_end, key.held[cluster])
+
+    def clusters_now(self) -> list[ClusterState]:
+        """Return who waits on each cluster, and where it is planned."""
+        found = []
+        for name, cluster in self.clusters.items():
+            places = list(self.planned(name))
+            queue = [self.jobs[number].id for number in dict.fromkeys(place.number for place in places)]
+            planned = [Place(self.jobs[one.number].id, one.start, one.end, one.procs) for one in places]
+            found.append(ClusterState(name, cluster.procs, queue, planned))
+        return found
+
+    def tables(self) -> dict[str, Any]:
+        """Return what the broker keeps: nothing but what jobs are promised, if the system has no more."""
+        return {}
 
     def outcome(self) -> dict[str, Any]:
         """Return what became of all jobs, and what the run is judged by."""
@@ -176,7 +237,7 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
         if now < run.planned_end:
             self.ended_early(run, now)
 
-    def held(self, cluster: str, now: float) -> list[tuple[float, int]]:
+    def held_until(self, cluster: str, now: float) -> list[tuple[float, int]]:
         """Return until when what runs on a cluster holds how many processors."""
         return [(run.planned_end, run.held[cluster]) for run in self.running[cluster] if run.planned_end > now]
 

@@ -1,0 +1,142 @@
+"""A run event by event: what happened, whom it changed, and what is the case after it.
+
+An event is one end, arrival, begin, try or pass, with all that follows from it at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from math import inf
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol, TextIO
+
+from oarpy.model.errors import UsageError
+from oarpy.simulation.event_loop import Happening
+from oarpy.simulation.stepping.chart import Chart
+from oarpy.simulation.stepping.places import ClusterState, Place
+
+
+class Told(NamedTuple):
+    """An event: its name, its job, and the other jobs whose planned start or parts changed; jobs by their ids."""
+
+    event: str
+    job: int | str | None
+    changed: list[int | str]
+
+
+class Rule(NamedTuple):
+    """Why something changed: a sentence, and the page and section of the documentation that it is from."""
+
+    sentence: str
+    section: str
+
+
+class SteppedRun(Protocol):
+    """A run of a file. It can be pickled between events, and the copy goes on as the run itself does."""
+
+    lasting: Mapping[type, Any]
+    """Types of values that copies may have in common; a function tells which of them do not change any more."""
+
+    def events(self, until: float = inf) -> Iterator[Happening]:
+        """Let things happen one by one, up to an instant; asked again, go on after the last event."""
+
+    def watch(self) -> None:
+        """Note where jobs are, so that the next event can be told."""
+
+    def told(self, happening: Happening) -> Told:
+        """Return what the last event was, if the run was watched before it, or the event before it was told."""
+
+    def why(self, happening: Happening) -> Rule:
+        """Return the rule by which the last event changed something."""
+
+    def state(self) -> Mapping[str, Any]:
+        """Return what is the case after the last event, with the jobs first."""
+
+    def outcome(self) -> Mapping[str, Any]:
+        """Return what became of everything after the last event of all."""
+
+    def holders(self) -> Mapping[str, Set[Any]]:
+        """Return, by cluster, keys of what holds processors now."""
+
+    def held(self, cluster: str, key: Any) -> Place:
+        """Return what holds processors, by its key."""
+
+    def clusters_now(self) -> Sequence[ClusterState]:
+        """Return who waits on each cluster, and what is planned there."""
+
+    def tables(self) -> Mapping[str, Any]:
+        """Return what the broker keeps between events."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """After how many events, and after which instant, a run stops; None: at its end.
+
+    With ``places`` the state has who holds, and is to hold, which processors.
+    """
+
+    steps: int | None = None
+    until: float | None = None
+    places: bool = False
+
+    @property
+    def early(self) -> bool:
+        """Whether the state is asked for, instead of the outcome."""
+        return self.steps is not None or self.until is not None
+
+
+def play(
+    run: SteppedRun, stop: Stop, log: TextIO | None = None, named: Mapping[str, str] = MappingProxyType({})
+) -> Mapping[str, Any]:
+    """Play a run until it is to stop; return the object to print.
+
+    Events are lines of ``log``; with several runs in one log, ``named`` says whose they are.
+    """
+    count, now, last = 0, None, None
+    chart = Chart(run) if stop.places else None
+    for happening in run.events(inf if stop.until is None else stop.until) if stop.steps != 0 else ():
+        count, now = count + 1, happening[0]
+        if chart is not None:
+            chart.follow(run, now)
+        if log is not None or chart is not None:
+            last = told_event(run, happening)
+        if log is not None and last is not None:
+            line = {"step": count, **{key: last[key] for key in ("at", "event", "job", "changed")}}
+            log.write(json.dumps(plain({**named, **line})) + "\n")
+        if count == stop.steps:
+            break
+    if not stop.early:
+        return run.outcome()
+    found = {"now": now, "steps": count, **run.state()}
+    if chart is not None:
+        found |= {"event": last, "clusters": chart.clusters(run), "broker": run.tables()}
+    return found
+
+
+def told_event(run: SteppedRun, happening: Happening) -> dict[str, Any]:
+    """Return the last event and its reason as an object of JSON."""
+    told, rule = run.told(happening), run.why(happening)
+    return {"at": happening[0], **told._asdict(), **rule._asdict()}
+
+
+def plain(value: Any) -> Any:
+    """Return a value of JSON with whole numbers as such."""
+    match value:
+        case dict():
+            return {key: plain(one) for key, one in value.items()}
+        case list() | tuple():
+            return [plain(one) for one in value]
+        case float() if value.is_integer():
+            return int(value)
+        case _:
+            return value
+
+
+def opened_log(path: str) -> TextIO:
+    """Open the file of a log. Raises :class:`UsageError` when it cannot be written."""
+    try:
+        return open(path, "w", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--log {path}: cannot be written: {error.strerror}", hint="name another file") from None
