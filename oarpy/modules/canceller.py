@@ -1,7 +1,7 @@
 """The canceller: turns kill requests into ends. What waits ends here; what runs is decided for the launcher.
 
 A best-effort job that has a checkpoint is asked to write it, and decided upon when its time for that is over. Parts of
-brokers that were not committed in time are undone here.
+brokers that were not committed in time are undone here, those that were not let begin in time end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from oarpy.configuration import Configuration
 from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
-from oarpy.store.grid import door_parts
+from oarpy.store.grid import door_parts, launch_gates
 from oarpy.store.jobs import execution, kill_requests
 
 
@@ -34,12 +34,13 @@ class Canceller:
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
         """Handle every open request, in one transaction."""
         with connection.transaction():
-            lapsed = door_parts.lapse(connection)
+            lapsed = len(door_parts.lapse(connection)) + launch_gates.lapse(connection)
             if self._inner_too:
                 kill_requests.ask_inside(connection)
             moved = execution.cancel(connection, now)
             lapse = door_parts.next_lapse(connection)
-            dates = [execution.next_kill(connection), None if lapse is None else time.time() + max(lapse, 0.0)]
+            lapse_at = None if lapse is None else time.time() + max(lapse, 0.0)
+            dates = [execution.next_kill(connection), lapse_at, launch_gates.next_lapse(connection)]
         wake_at = min((date for date in dates if date is not None), default=None)
         word = f"cancelled {len(moved)}" if moved or lapsed else "nothing"
         return Outcome(word, wake_at=wake_at, named={"jobs": job_ranges(set(moved))})

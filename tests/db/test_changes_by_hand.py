@@ -106,6 +106,7 @@ CHANGES = {
     "launch_gates": {
         "expected_at": "expected_at = now() + interval '3 hours'",
         "job_id": "job_id = {waiting}",
+        "lapses_at": "lapses_at = now() + interval '1 minute'",
         "opens_at": "opens_at = now() + interval '2 hours'",
         "walltime": "walltime = '1 hour'",
     },
@@ -249,6 +250,7 @@ SEEN_BY_OTHERS = {
     ("consumables", "unit"),
     ("consumption_descriptions", "position"),
     ("kill_requests", "not_before"),
+    ("launch_gates", "lapses_at"),
     ("maintenance_windows", "author"),
     ("maintenance_windows", "cancelled_by"),
     ("maintenance_windows", "planned_at"),

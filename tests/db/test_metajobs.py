@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from oarpy.grid.broker.replay import differing
-from oarpy.grid.calls.table import Cancel
+from oarpy.grid.calls.table import Begin, Call, Cancel
 from oarpy.grid.clusters.virtual.cluster import OrderedFault
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import broker_jobs, clusters, decisions, metajobs
@@ -121,7 +121,7 @@ def test_who_does_not_answer_is_asked_again(rounds: ClaimRounds) -> None:
     assert rounds.job(job).state is GridJobState.MAPPED
 
 
-@pytest.mark.parametrize("call", ["slots", "prepare", "commit"])
+@pytest.mark.parametrize("call", ["slots", "prepare", "commit", "begin"])
 @pytest.mark.parametrize("done", [False, True])
 def test_a_broker_killed_at_any_call_goes_on(rounds: ClaimRounds, call: str, done: bool) -> None:
     rounds.clusters["south"].faults.strike(OrderedFault(call, BrokerKilled(), done))
@@ -197,18 +197,79 @@ def test_a_cluster_that_dies_at_the_start_is_not_awaited_when_its_part_only_hold
     assert rounds.job(job).state is GridJobState.RUNNING
 
 
-def test_a_cluster_that_may_run_the_program_is_awaited_until_that_is_over(rounds: ClaimRounds) -> None:
+def test_a_cluster_that_was_not_told_that_the_program_begins_is_not_awaited(rounds: ClaimRounds) -> None:
     rounds.clusters["south"].submit("local", 4, 90)
     job = rounds.spread(12, walltime=300)
     rounds.until(5)
     assert [part.cluster for part in rounds.parts(job)] == ["north", "south"]
     clusters.set_active(rounds.connection, "north", active=False)
     rounds.clusters["north"].faults.cut = True
-    rounds.until(LEAD + 300)
-    assert rounds.job(job).state is GridJobState.SUBMITTED
-    assert rounds.job(job).message == "its part on cluster north had not started 60 s after the deadline"
-    rounds.until(LEAD + 400)
+    rounds.until(LEAD + 50)
+    assert rounds.job(job).state is GridJobState.MAPPED
+    rounds.until(LEAD + 80)
     assert "no room" in rounds.job(job).message
+    rounds.clusters["north"].faults.forget()
+    rounds.until(LEAD + 150)
+    assert rounds.there() == {"north": {}, "south": {}}
+    assert [event.part for event in rounds.events("started")] == [rounds.parts(job)[1].name]
+
+
+def test_a_program_begins_when_all_parts_run_and_knows_their_hosts(
+    rounds: ClaimRounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    north, south = rounds.clusters.values()
+    asked: list[Call[Any]] = []
+    answered = north.ask
+
+    def ask(call: Call[Any]) -> Any:
+        asked.append(call)
+        return answered(call)
+
+    monkeypatch.setattr(north, "ask", ask)
+    for _ in range(3):
+        south.faults.refuse("begin", "not yet")
+    job = rounds.spread(12)
+    rounds.until(LEAD + 5)
+    assert rounds.job(job).state is GridJobState.RUNNING
+    started = {event.part: event for event in rounds.events("started")}
+    program, hosts = (started[part.name] for part in rounds.parts(job))
+    assert LEAD < hosts.at - rounds.began <= program.at - rounds.began < LEAD + 3
+    assert {call.hosts for call in asked if isinstance(call, Begin)} == {hosts.hosts}
+
+
+def test_a_part_that_is_never_ready_begins_no_program(rounds: ClaimRounds) -> None:
+    job = rounds.spread(16, walltime=300)
+    rounds.until(5)
+    for _ in range(1000):
+        rounds.clusters["south"].faults.refuse("begin", "its node died")
+    rounds.until(LEAD + 58)
+    assert metajobs.of_job(rounds.connection, job).placings == 1
+    rounds.until(LEAD + 180)
+    row = rounds.job(job)
+    assert row.state is GridJobState.ERROR
+    assert row.message.endswith("had not started 60 s after the deadline")
+    assert metajobs.of_job(rounds.connection, job).placings == 2
+    assert (rounds.events("started"), rounds.there()) == ([], NOTHING)
+
+
+def test_a_program_that_may_have_begun_does_not_begin_again(rounds: ClaimRounds) -> None:
+    job = rounds.spread(16, walltime=300)
+    rounds.until(5)
+    north = rounds.clusters["north"]
+    north.faults.silent("begin", done=True)
+    while "begin" not in north.calls:
+        rounds.round()
+        rounds.clock.now += 0.25
+    north.faults.cut = True
+    rounds.until(LEAD + 80)
+    assert rounds.job(job).state is GridJobState.SUBMITTED
+    north.faults.forget()
+    rounds.until(LEAD + 130)
+    row = rounds.job(job)
+    assert row.state is GridJobState.ERROR
+    assert row.message.startswith("its program may have begun on cluster north: ")
+    assert len(rounds.events("started")) == 2
+    assert rounds.there() == NOTHING
 
 
 def test_a_job_that_ran_to_its_end_while_its_cluster_was_silent_does_not_run_again(rounds: ClaimRounds) -> None:

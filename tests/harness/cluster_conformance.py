@@ -18,6 +18,7 @@ from oarpy.grid.calls.parts import GridPart, PartEvent, PartOfTransaction, PartR
 from oarpy.grid.calls.table import (
     Abort,
     Amend,
+    Begin,
     CallRefused,
     Cancel,
     Cluster,
@@ -126,6 +127,16 @@ class ClusterStage(ABC):
         answers = [self.cluster.ask(Amend(transaction, name, part, ttl, key=key)) for _ in range(2)]
         assert answers[0] == answers[1]
         return new, transaction
+
+    def begin(self, name: str) -> PreparedPart:
+        """Let a part begin."""
+        return self.cluster.ask(Begin(name, key=self.unique("key")))
+
+    def begun(self, name: str) -> bool:
+        """Tell whether a part runs now that it was told to begin, on all its hosts."""
+        with suppress(CallRefused):
+            return len(self.begin(name).hosts) == self.procs
+        return False
 
     def freeze(self, name: str, *, ttl: float = LONG) -> str:
         """Freeze a part; return the transaction."""
@@ -371,6 +382,28 @@ class ClusterConformance:
             stage.prepared("reserved", 1, begin=begin)
         stage.commit(transaction, begin)
         assert int(begin) <= stage.event(name, "started").at
+
+    def test_a_reservation_with_patience_begins_when_it_is_told(self, stage: ClusterStage) -> None:
+        self._skip_unless_able(stage, "amended")
+        begin = float(int(stage.cluster.ask(Describe()).clock) + 3)
+        name, transaction = stage.prepared("reserved", stage.procs, begin=begin, program="sleep 1", patience=600)
+        stage.commit(transaction, begin)
+        assert not stage.has_room(1, begin, 60)
+        stage.wait(lambda: stage.begun(name), "its date")
+        assert stage.begun(name), "it may be told again"
+        assert stage.event(name, "started").at >= begin
+        assert stage.event(name, "ended").status == 0
+        with pytest.raises(CallRefused):
+            stage.begin(name)
+
+    def test_a_reservation_that_nobody_tells_to_begin_ends(self, stage: ClusterStage) -> None:
+        self._skip_unless_able(stage, "amended")
+        begin = float(int(stage.cluster.ask(Describe()).clock) + 3)
+        name, transaction = stage.prepared("reserved", stage.procs, begin=begin, patience=1)
+        stage.commit(transaction, begin)
+        assert "did not let it begin" in stage.event(name, "failed").reason
+        assert [event.kind for event in stage.events(name)] == ["failed"]
+        stage.wait(lambda: stage.idle() == stage.procs, "idle processors")
 
     def test_a_reservation_gets_another_place_as_if_its_old_one_were_away(self, stage: ClusterStage) -> None:
         self._skip_unless_able(stage, "amended")

@@ -20,7 +20,7 @@ from oarpy.grid.broker.broker_module import BrokerModule
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
 from oarpy.grid.broker.coallocated.deadline_jobs import MODULE, CoallocatedJobs, usable
 from oarpy.grid.broker.coallocated.job_files import GridJobFile, live_file, live_files
-from oarpy.grid.broker.coallocated.metajobs import MetajobRules, Metajobs, SlotsFound
+from oarpy.grid.broker.coallocated.metajobs import MetajobRules, Metajobs, PartsReady, SlotsFound
 from oarpy.grid.broker.coallocated.named_jobs import NamedJobs
 from oarpy.grid.broker.coallocated.room_looks import RoomLooks, RoomsFound
 from oarpy.grid.broker.connections import ClusterConnections
@@ -97,6 +97,10 @@ class Claimer(BrokerModule):
                 self._rooms_found(connection, result)
             case ("slots", int(job)), SlotsFound():
                 self._slots_found(connection, job, result)
+            case ("begin", int(job)), PartsReady():
+                if file := live_file(connection, job):
+                    with _one_job(connection, job):
+                        self._metajobs.ready(connection, file, result, self._clock())
             case ("prepare", int(transaction)), Prepared():
                 self._held(connection, transaction, result)
             case ("outcome", int(transaction), *_), str():

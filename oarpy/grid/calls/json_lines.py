@@ -25,6 +25,7 @@ from oarpy.grid.calls.parts import (
 from oarpy.grid.calls.table import (
     Amend,
     AnyCall,
+    Begin,
     Call,
     Cancel,
     Describe,
@@ -78,6 +79,7 @@ ANSWERS: dict[type[Call[Any]], Any] = {
     Prepare: PreparedPart,
     PrepareAll: list[PartAnswer],
     Amend: PreparedPart,
+    Begin: PreparedPart,
     Cancel: bool | None,
     Evict: list[str],
 }

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 _LONGEST_TIME = 4e9
 
@@ -66,7 +66,8 @@ class GridPart(Struct, frozen=True, forbid_unknown_fields=True):
     """A part, by a ``name`` that is unique among all parts of the broker.
 
     ``begin`` is the date of a reservation, and the deadline of a claim; None for what starts when it can. Of a
-    ``withdrawn`` part the name alone counts: it is the queued part that is frozen.
+    ``withdrawn`` part the name alone counts: it is the queued part that is frozen. A reservation with ``patience`` has
+    its processors from its date on, and begins when it is told; if it is not so many seconds after its date, it ends.
     """
 
     name: Name
@@ -77,6 +78,7 @@ class GridPart(Struct, frozen=True, forbid_unknown_fields=True):
     job_name: Line = ""
     begin: Instant | None = None
     environment: Annotated[dict[Variable, Text], Meta(max_length=1024)] = {}
+    patience: Duration | UnsetType = UNSET
 
 
 class PartOfTransaction(Struct, frozen=True, forbid_unknown_fields=True):

@@ -5,7 +5,7 @@ A call says what it asks for (its fields), what it is answered, which ability a 
     question   looks: the cluster changes nothing   describe, idle, slots, waiting, estimate, estimate_in_turn,
                                                     evictable
                numbers events, else nothing         events
-    change     done once for its key                prepare, prepare_all, amend, commit, abort, cancel, evict
+    change     done once for its key                prepare, prepare_all, amend, commit, abort, begin, cancel, evict
 
 A change on several clusters is two-phase: all prepare; the broker stores its decision; only then all commit.
 A new call is a class here, a place in :data:`AnyCall`, and a handler of each kind of cluster that can do it.
@@ -211,6 +211,17 @@ class Abort(Change[None], frozen=True, tag="abort"):
     transaction: Name
 
 
+class Begin(Change[PreparedPart], frozen=True, tag="begin"):
+    """Let a part with patience begin, now that it holds its processors; it is answered with its hosts when it runs.
+
+    ``hosts`` are those of the other parts: with its own before them they are the hosts of the job.
+    """
+
+    ability = "foresee"
+    part: Name
+    hosts: Hosts = ()
+
+
 class Cancel(Change[bool], frozen=True, tag="cancel"):
     """End a part, whatever it does; one that is over stays so. The answer is false for one that was never there."""
 
@@ -244,6 +255,7 @@ AnyCall = (
     | Amend
     | Commit
     | Abort
+    | Begin
     | Cancel
     | Evict
 )

@@ -24,6 +24,7 @@ from oarpy.grid.calls.table import (
     Abort,
     Amend,
     AnyCall,
+    Begin,
     Call,
     Cancel,
     Commit,
@@ -64,13 +65,18 @@ _ANSWERS: dict[type[Call[Any]], Callable[[CallContext, Any], Any]] = {
     Amend: parts.amend,
     Commit: parts.commit,
     Abort: parts.abort,
+    Begin: parts.begin,
     Cancel: parts.cancel,
     Evict: evictions.evict,
     Events: part_events.events,
 }
 """Who answers which call, inside a transaction that has begun."""
 
-_SETTLES: dict[type[Call[Any]], Callable[[CallContext, Any, Any], Any]] = {Prepare: parts.settled, Amend: parts.settled}
+_SETTLES: dict[type[Call[Any]], Callable[[CallContext, Any, Any], Any]] = {
+    Prepare: parts.settled,
+    Amend: parts.settled,
+    Begin: parts.begun,
+}
 """What comes after that transaction, also when a key is asked again: it makes the last answer of the kept one."""
 
 

@@ -89,6 +89,7 @@ _COMMIT = """
         hosts = %(hosts)s
     WHERE (broker, transaction) = (%(broker)s, %(transaction)s) AND lapses_at IS NOT NULL
 """
+_NOTE_HOSTS = "UPDATE door_parts SET hosts = %s WHERE (broker, part) = (%s, %s)"
 # What the job holds, or will, a host for each resource of type default.
 _HOSTS = """
     SELECT r.network_address FROM resources r JOIN (
@@ -288,6 +289,11 @@ def commit(connection: Connection, broker: str, transaction: str, begin: float |
     values = {"broker": broker, "transaction": transaction, "begin": begin, "hosts": list(hosts)}
     connection.execute(_COMMIT, values)
     connection.execute(_SETTLE, ["Committed", broker, transaction, "Committed"])
+
+
+def note_hosts(connection: Connection, broker: str, row: DoorPartRow, others: Sequence[str]) -> None:
+    """Note the hosts of all parts of a grid job: those of one that is here, and the others."""
+    connection.execute(_NOTE_HOSTS, [[*hosts_of(connection, row.job), *others], broker, row.name])
 
 
 def abort(connection: Connection, broker: str, transaction: str) -> None:

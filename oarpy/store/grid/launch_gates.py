@@ -1,4 +1,8 @@
-"""Gates of launches: jobs that hold their resources, and are not launched before a date."""
+"""Gates of launches: jobs that hold their resources, and are not launched before a date.
+
+A gate that lapses is opened by its broker at an instant that nobody knows before. Its job ends when that was due: what
+it lost by waiting is no walltime any more.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +11,58 @@ from collections.abc import Sequence
 from oarpy.store.database import Connection
 
 _PUT = """
-    INSERT INTO launch_gates (job_id, expected_at, walltime)
-    VALUES (%s, to_timestamp(%s), %s * interval '1 second')
+    INSERT INTO launch_gates (job_id, expected_at, walltime, lapses_at)
+    VALUES (%s, to_timestamp(%s), %s * interval '1 second', to_timestamp(%s))
 """
 _OPEN = """
-    UPDATE launch_gates SET opens_at = coalesce(to_timestamp(%(begin)s), expected_at),
-        expected_at = coalesce(to_timestamp(%(begin)s), expected_at)
+    UPDATE launch_gates SET expected_at = coalesce(to_timestamp(%(begin)s), expected_at),
+        opens_at = CASE WHEN lapses_at IS NULL THEN coalesce(to_timestamp(%(begin)s), expected_at) END
     WHERE job_id = ANY(%(jobs)s)
+"""
+_BEGIN = """
+    UPDATE launch_gates SET opens_at = now(),
+        walltime = greatest(walltime - greatest(now() - expected_at, interval '0'), interval '1 second')
+    WHERE job_id = %s AND opens_at IS NULL
+"""
+_LAPSE = """
+    INSERT INTO kill_requests (job_id, requested_by, reason)
+    SELECT job_id, 'door', 'its broker did not let it begin in time' FROM launch_gates
+    WHERE opens_at IS NULL AND lapses_at <= clock_timestamp()
+    ON CONFLICT (job_id) DO NOTHING
+"""
+_NEXT_LAPSE = """
+    SELECT extract(epoch FROM min(lapses_at))::float8 FROM launch_gates
+    WHERE opens_at IS NULL AND lapses_at > clock_timestamp()
 """
 
 
-def put(connection: Connection, job: int, expected: float, walltime: float) -> None:
-    """Let a job not be launched before its gate opens, which is ``expected`` (epoch seconds); then for ``walltime``."""
-    connection.execute(_PUT, [job, expected, walltime])
+def put(connection: Connection, job: int, expected: float, walltime: float, lapses: float | None = None) -> None:
+    """Let a job not be launched before its gate opens, which is ``expected`` (epoch seconds); then for ``walltime``.
+
+    One that ``lapses`` opens by :func:`begin` alone, and its job ends if it is shut then.
+    """
+    connection.execute(_PUT, [job, expected, walltime, lapses])
 
 
 def open_gates(connection: Connection, jobs: Sequence[int], begin: float | None) -> None:
-    """Let jobs be launched from ``begin`` (epoch seconds) on; None: from when it was expected."""
+    """Let jobs be launched from ``begin`` (epoch seconds) on; None: from when it was expected.
+
+    Gates that lapse stay shut.
+    """
     connection.execute(_OPEN, {"jobs": list(jobs), "begin": begin})
+
+
+def begin(connection: Connection, job: int) -> None:
+    """Let a job be launched now, unless it was already."""
+    connection.execute(_BEGIN, [job])
+
+
+def lapse(connection: Connection) -> int:
+    """Ask for the end of jobs whose gates were not opened in time; return how many there are."""
+    return connection.execute(_LAPSE).rowcount
+
+
+def next_lapse(connection: Connection) -> float | None:
+    """Return when the next gate lapses (epoch seconds); None when none does."""
+    row = connection.execute(_NEXT_LAPSE).fetchone()
+    return None if row is None else row[0]

@@ -27,7 +27,10 @@ class NewMetajob:
 
 @dataclass(frozen=True, slots=True)
 class MetajobRow:
-    """A job and its place; instants in epoch seconds. ``told`` has by cluster what it had, or why it was left out."""
+    """A job and its place; instants in epoch seconds. ``told`` has by cluster what it had, or why it was left out.
+
+    ``begun`` is when its program was told to begin there.
+    """
 
     job: int
     unit: str
@@ -44,6 +47,7 @@ class MetajobRow:
     promised_end: float | None
     end: float | None
     idle_on: str
+    begun: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +83,19 @@ _ADD = """
 _OF_JOBS = """
     SELECT job, unit, procs, overhead, operation, at_most, extract(epoch FROM end_by)::float8, first, placings,
            refusals, told, extract(epoch FROM promised_start)::float8, extract(epoch FROM promised_end)::float8,
-           extract(epoch FROM end_at)::float8, idle_on
+           extract(epoch FROM end_at)::float8, idle_on, extract(epoch FROM begun_at)::float8
     FROM grid_metajobs WHERE job = ANY(%s)
 """
 _EARLIER = "SELECT count(*) FROM grid_metajobs WHERE job < %s"
 _LOOKED = "UPDATE grid_metajobs SET first = %s, told = %s WHERE job = %s"
 _REFUSED = "UPDATE grid_metajobs SET refusals = refusals + 1 WHERE job = %s"
 _PLACED = """
-    UPDATE grid_metajobs SET placings = placings + 1, refusals = 0, end_at = to_timestamp(%(end)s),
+    UPDATE grid_metajobs SET placings = placings + 1, refusals = 0, end_at = to_timestamp(%(end)s), begun_at = NULL,
         promised_start = coalesce(promised_start, to_timestamp(%(start)s)),
         promised_end = coalesce(promised_end, to_timestamp(%(end)s))
     WHERE job = %(job)s
 """
+_BEGUN = "UPDATE grid_metajobs SET begun_at = coalesce(begun_at, clock_timestamp()) WHERE job = %s"
 _MOVED = "UPDATE grid_metajobs SET end_at = to_timestamp(%s) WHERE job = %s"
 _IDLE = "UPDATE grid_metajobs SET idle_on = %s WHERE job = ANY(%s) AND idle_on <> %s"
 # Components stand for parts: as many as there are now count, in their order.
@@ -172,6 +177,11 @@ def note_place(connection: Connection, job: int, start: float, end: float, *, mo
         connection.execute(_MOVED, [end, job])
     else:
         connection.execute(_PLACED, {"job": job, "start": start, "end": end})
+
+
+def note_begun(connection: Connection, job: int) -> None:
+    """Note that the program of a job is told to begin: from here on it may have."""
+    connection.execute(_BEGUN, [job])
 
 
 def note_parts(connection: Connection, row: MetajobRow, procs: Sequence[int]) -> None:

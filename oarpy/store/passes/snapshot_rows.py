@@ -52,9 +52,13 @@ PlatformRow = tuple[int, str, str, dict[str, object]]
 # The counter moves with every change of resources or properties, so a cached platform is known to be current.
 _PLATFORM_VERSION = "SELECT platform_version FROM site"
 _SITE = "SELECT platform_version, EXISTS (SELECT FROM launch_gates), ARRAY[{}]::boolean[] FROM site"
-# What holds its resources until its gate opens has them until its walltime from then on is over.
+# What holds its resources until its gate opens has them until its walltime from then on is over. Where a broker opens
+# it, waiting does not move that end.
 _GATED_ENDS = """
-    SELECT g.job_id, extract(epoch FROM greatest(coalesce(g.opens_at, g.expected_at), now()) + g.walltime)::float8
+    SELECT g.job_id, extract(epoch FROM CASE
+               WHEN g.lapses_at IS NULL THEN greatest(coalesce(g.opens_at, g.expected_at), now()) + g.walltime
+               ELSE greatest(coalesce(g.opens_at, g.expected_at) + g.walltime, now() + interval '1 second')
+           END)::float8
     FROM launch_gates g JOIN jobs j USING (job_id) WHERE j.state = 'toLaunch'
 """
 

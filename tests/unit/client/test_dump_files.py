@@ -14,7 +14,7 @@ from oarpy.client.dumps import _DATABASE, _FACTS, DumpFacts, _read
 from oarpy.model.errors import UsageError
 
 CONTENT = b"PGDMP and more"
-FACTS = DumpFacts("0084", 180000, "0.1.0", "2026-11-27", hashlib.sha256(CONTENT).hexdigest())
+FACTS = DumpFacts("0085", 180000, "0.1.0", "2026-11-27", hashlib.sha256(CONTENT).hexdigest())
 
 
 def written(path: Path, *, link: bool = False) -> Path:

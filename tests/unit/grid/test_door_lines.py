@@ -15,6 +15,7 @@ from oarpy.grid.calls.table import (
     Abort,
     Amend,
     AnyCall,
+    Begin,
     Cancel,
     Commit,
     Describe,
@@ -112,6 +113,7 @@ LINES: list[tuple[AnyCall, str]] = [
     ),
     (Commit("t", 5.0, ["n1"], key="k"), '"commit","transaction":"t","begin":5.0,"hosts":["n1"]'),
     (Abort("t", key="k"), '"abort","transaction":"t"'),
+    (Begin("7.1", ["n1"], key="k"), '"begin","part":"7.1","hosts":["n1"]'),
     (Cancel("7.1", "why", key="k"), '"cancel","part":"7.1","reason":"why"'),
     (Evict("t", ASKED, 2, key="k"), f'"evict","transaction":"t","request":{ASKED_LINE},"procs":2'),
 ]

@@ -8,6 +8,15 @@
 
 The program runs in the first part; the others hold their hosts for it, until it ends. What is to be done follows from
 the rows alone, but for places that are being prepared: these are given up when the broker is killed.
+
+Beginning, where there are several parts:
+
+1. From its date on, all clusters but the first one are told that their parts begin. They say when these run, and where.
+2. When all do, and the first cluster answers, the broker notes that the program begins. Only then that one is told,
+   with all hosts.
+3. Until its own part runs, a cluster may refuse; then all is asked again, for a minute after the date at most.
+
+What is always true: a program that may have begun is not begun again, whatever is heard of it later.
 """
 
 from __future__ import annotations
@@ -17,6 +26,8 @@ from dataclasses import dataclass, field, replace
 from math import ceil, floor, inf
 from random import Random
 
+from msgspec import UNSET
+
 from oarpy.grid.broker.acts import Act, Amend, Freeze, Hold, Prepared, Terms
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes, at_start
 from oarpy.grid.broker.coallocated.deadline_jobs import ANEW, MODULE, end_parts, usable
@@ -25,8 +36,8 @@ from oarpy.grid.broker.coallocated.moved_parts import MovedParts, holds_only_hos
 from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation, Conversations
 from oarpy.grid.broker.decisions import DrivenCore
 from oarpy.grid.broker.transactions import Transactions, note_prepared, part_name, part_origin
-from oarpy.grid.calls.parts import FreeSlot, GridPart, PartRequest
-from oarpy.grid.calls.table import ClusterSilent, Slots
+from oarpy.grid.calls.parts import ClusterDescription, FreeSlot, GridPart, PartRequest, PreparedPart
+from oarpy.grid.calls.table import Begin, ClusterSilent, Describe, Slots
 from oarpy.grid.core.broker_state import BrokerState, GridCluster
 from oarpy.grid.core.coallocation.common_start import CommonPlace, ParallelRequest
 from oarpy.grid.core.exchanges import Action, Event
@@ -59,6 +70,10 @@ _HOSTS_ONLY = "exec sleep infinity"
 _OVER = (GridPartState.ABORTING, GridPartState.GONE, GridPartState.ENDED)
 _NEEDED = {"reserve": "it reserves nothing", "foresee": "it does not say when processors are free"}
 _TIMES = ClaimTimes(start_bound=60.0)
+_PART_PATIENCE = _TIMES.start_bound + 2
+"""Seconds after which clusters end parts that were not told to begin, if the broker has not."""
+_LOOK, _TOLD = 0.25, 5.0
+"""Seconds between two questions whether parts are ready to begin, and after which a program is looked at that began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +83,18 @@ class SlotsFound:
     free: Mapping[str, Steps]
     words: Mapping[str, str]
     silent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PartsReady:
+    """What came of telling parts to begin: the hosts of those that run; ``all_run``: none was not ready.
+
+    ``program``: what was told was the part of the program, and no other one.
+    """
+
+    hosts: Sequence[str]
+    all_run: bool
+    program: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +183,10 @@ class Metajobs:
         if _has_run(_present(file)):
             broker_jobs.move(connection, [file.job.id], GridJobState.MAPPED, "")
             return now
+        if _may_have_begun(connection, file):
+            where = _present(file)[0].cluster
+            self._end(connection, file, f"its program may have begun on cluster {where}: {file.job.message}"[:1000])
+            return inf
         due = self._next_look.get(file.job.id, now)
         if due <= now:
             self._next_look[file.job.id] = now + _AGAIN
@@ -164,14 +195,15 @@ class Metajobs:
         return due
 
     def _are_lost(self, connection: Connection, file: GridJobFile, rows: Sequence[GridPartRow], now: float) -> bool:
-        """Tell whether parts that are to end need not be awaited: no cluster answers, and the program is over there."""
+        """Tell whether parts that are to end need not be awaited: no cluster answers, and no program runs there."""
         if not rows:
             return True
         silent = {row.name for row in clusters.every(connection) if row.silent_since is not None}
         shifts = metajobs.shifts_of(connection, [file.job.id])
         old = [shift.old_start for shift in shifts if shift.transaction == rows[0].transaction]
         bound = max([file.deadline, *old]) + _TIMES.start_bound
-        return all(row.cluster in silent and (holds_only_hosts(row) or now > bound + row.walltime) for row in rows)
+        idle = [row for row in rows if holds_only_hosts(row) or not _may_have_begun(connection, file)]
+        return all(row.cluster in silent and (row in idle or now > bound + row.walltime) for row in rows)
 
     def _settle_move(self, connection: Connection, file: GridJobFile, now: float) -> float | None:
         """See to it that a job that moved has one place; return when there is more to do, None if it has."""
@@ -217,7 +249,29 @@ class Metajobs:
             return now  # short ones have ended already
         if following.act == "end all":
             self._release(connection, file, following.reason)
-        return following.at
+            return following.at
+        return min(following.at, self._begins(connection, file, rows, now))
+
+    def _begins(self, connection: Connection, file: GridJobFile, rows: Sequence[GridPartRow], now: float) -> float:
+        """Have parts begin that wait for each other, from their date on; return when there is more to do."""
+        job = file.job.id
+        if len(rows) == 1 or ("begin", job) in self.conversations:
+            return inf
+        due = max(file.deadline, self._next_look.get(job, 0.0))
+        if now < due:
+            return due
+        self.conversations.begin(("begin", job), _begin_hosts(rows))
+        return inf
+
+    def ready(self, connection: Connection, file: GridJobFile, ready: PartsReady, now: float) -> None:
+        """Have the program begin when the parts that hold hosts for it run; ask again otherwise, and until it runs."""
+        job, rows = file.job.id, _present(file)
+        if file.job.state is not GridJobState.MAPPED or not rows:
+            return
+        self._next_look[job] = now + (_TOLD if ready.program and ready.all_run else _LOOK)
+        if ready.all_run and not ready.program:
+            metajobs.note_begun(connection, job)
+            self.conversations.begin(("begin", job), _begin_program(rows[0], ready.hosts))
 
     def _ends(self, connection: Connection, file: GridJobFile) -> None:
         """End the other parts with the program, which says how it ended, and all of them with one that dies."""
@@ -254,6 +308,7 @@ class Metajobs:
     def _let_go(self, connection: Connection, file: GridJobFile, reason: str) -> None:
         """Give up what is being done for it, and all that it has on clusters."""
         self.conversations.drop(("slots", file.job.id))
+        self.conversations.drop(("begin", file.job.id))
         if file.transaction is not None:
             metajobs.settle_shift(connection, file.transaction.id, "given up", reason)
         end_parts(connection, self.transactions, file, reason)
@@ -458,6 +513,16 @@ def _present(file: GridJobFile) -> list[GridPartRow]:
     return MovedParts.of(file.rows).present
 
 
+def _may_have_begun(connection: Connection, file: GridJobFile) -> bool:
+    """Tell whether the program of a job ran in the place that it had last, or may have, for all that is known."""
+    rows = _present(file)
+    if not rows or holds_only_hosts(rows[0]):
+        return False
+    if rows[0].started is not None or rows[0].state in _OVER:
+        return rows[0].started is not None
+    return len(rows) == 1 or metajobs.of_job(connection, file.job.id).begun is not None
+
+
 def _has_run(rows: Sequence[GridPartRow]) -> bool:
     """Tell whether all parts had started, and the program ended well: that was heard after they were given up."""
     return bool(rows) and all(row.started is not None for row in rows) and rows[0].exit_status == 0
@@ -512,6 +577,7 @@ def parts_of(file: GridJobFile, asked: MetajobRow, place: CommonPlace, transacti
             file.job.job_name,
             place.start,
             {"OAR_GRID_JOB_ID": str(file.job.id), "OAR_GRID_COMPONENT": str(number)},
+            UNSET if len(place.parts) == 1 else _PART_PATIENCE,
         )
         found.append((cluster, part))
     return found
@@ -523,6 +589,24 @@ def _request(file: GridJobFile, asked: MetajobRow, procs: int, walltime: float) 
     return PartRequest(
         job.user, resources, procs, walltime, job.queue, component.properties, job.project, component.types
     )
+
+
+def _begin_hosts(rows: Sequence[GridPartRow]) -> Conversation[object]:
+    """Have all parts begin but the first one, all at the same time, and see whether the cluster of that one answers."""
+    there, *answers = yield CallBatch([ClusterCall(rows[0].cluster, Describe()), *map(_begin, rows[1:])], _PATIENCE)
+    ready = [answer for answer in answers if isinstance(answer, PreparedPart)]
+    all_run = len(ready) == len(answers) and isinstance(there, ClusterDescription)
+    return PartsReady([host for one in ready for host in one.hosts], all_run, program=False)
+
+
+def _begin_program(row: GridPartRow, others: Sequence[str]) -> Conversation[object]:
+    """Have the program begin; ``others`` are the hosts of the other parts."""
+    (answer,) = yield CallBatch([_begin(row, others)], _PATIENCE)
+    return PartsReady((), isinstance(answer, PreparedPart), program=True)
+
+
+def _begin(row: GridPartRow, others: Sequence[str] = ()) -> ClusterCall:
+    return ClusterCall(row.cluster, Begin(row.name, tuple(others), key=f"{row.name}:begin"), 2 * _PATIENCE)
 
 
 def _slots(

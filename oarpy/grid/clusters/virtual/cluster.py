@@ -20,6 +20,8 @@ from math import inf
 from threading import RLock
 from typing import Any, Literal
 
+from msgspec import UNSET
+
 from oarpy.grid.calls.parts import (
     ABILITY_FOR,
     PART_EVENTS,
@@ -38,6 +40,7 @@ from oarpy.grid.calls.table import (
     Abort,
     Amend,
     Answer,
+    Begin,
     Call,
     CallRefused,
     Cancel,
@@ -272,6 +275,18 @@ class SimulatedCluster:
         """Return the running local jobs that were submitted as evictable, the latest started first."""
         return [EvictableJob(str(job.number), job.procs) for job in self._victims()]
 
+    def _begin(self, call: Begin) -> PreparedPart:
+        """Let a part run that holds its processors until it is told; what it lost by that is no walltime any more."""
+        job, now = self._parts.get(call.part), self._machine.now
+        if job is None or not job.may_begin:
+            raise CallRefused(f"part {call.part!r} is not to begin on cluster {self.name!r}, or is over")
+        if job.state == "reserved" and (job.begin or 0) > now:
+            raise CallRefused(f"part {call.part!r} does not hold its processors yet")
+        if job.patience is not None:
+            job.patience, job.walltime = None, max(job.walltime - (now - (job.begin or now)), 1)
+            self._machine.start(job)
+        return PreparedPart(str(job.number), tuple(f"{self.name}-{number}" for number in job.processors))
+
     def _cancel(self, call: Cancel) -> bool:
         if job := self._parts.get(call.part):
             self._machine.finish(job)
@@ -347,6 +362,11 @@ class SimulatedCluster:
             self._machine.finish(job)
             return
         transaction = self._transactions[self._transaction_of[job.name]]
+        if transaction.state == "committed":
+            self._machine.finish(job)
+            self._forget(job.name)
+            self._tell(job, "failed", reason="its broker did not let it begin in time")
+            return
         parts = [self._parts[name] for name in transaction.made]
         self._undo(transaction)
         for part in parts:
@@ -386,7 +406,7 @@ class SimulatedCluster:
         transaction, old = self._open(call.transaction), self._parts.get(call.instead_of)
         if not self._facts[2].amend:
             raise unable(self.name, call)
-        if old is None or old.state != "reserved" or not old.may_begin:
+        if old is None or old.state != "reserved" or not old.may_begin or (old.begin or 0) <= self._machine.now:
             raise CallRefused(f"part {call.instead_of!r} is not reserved on cluster {self.name!r}, or has begun")
         if any(job.instead_of is old for job in self._machine.jobs.values()):
             raise CallRefused(f"part {old.name!r} is being amended already")
@@ -425,6 +445,7 @@ class SimulatedCluster:
         job = MachineJob(
             0, part.name, request.procs, request.walltime, self._runs(part), now, state="held", begin=part.begin
         )
+        job.patience = None if part.patience is UNSET else part.patience
         if part.kind != "queued":
             job.begin = now if part.begin is None else part.begin
             job.state = "claimed" if part.kind == "claim" else "reserved"
@@ -529,6 +550,7 @@ _HANDLERS: dict[type[Call[Any]], Callable[[SimulatedCluster, Any], Any]] = {
     Amend: SimulatedCluster._amend,
     Commit: SimulatedCluster._commit,
     Abort: SimulatedCluster._abort,
+    Begin: SimulatedCluster._begin,
     Cancel: SimulatedCluster._cancel,
     Evict: SimulatedCluster._evict,
 }

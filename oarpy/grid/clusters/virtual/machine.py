@@ -37,6 +37,8 @@ class MachineJob:
     begin: float | None = None
     may_begin: bool = False
     lapses_at: float = inf
+    patience: float | None = None
+    """It begins when it is told, or ends so many seconds after its date; None: it begins at its date."""
     started: float = 0
     status: int = 0
     processors: tuple[int, ...] = ()
@@ -47,6 +49,13 @@ class MachineJob:
     def ends_at(self) -> float:
         """When it ends, once it runs."""
         return self.started + min(self.run, self.walltime)
+
+    @property
+    def told_by(self) -> float:
+        """Until when it has to be told that it begins; infinity if it need not be."""
+        if not self.may_begin or self.begin is None or self.patience is None:
+            return inf
+        return self.begin + self.patience
 
     def hold(self) -> tuple[float, float] | None:
         """Return from when to when processors cannot be given to others, as far as is known."""
@@ -202,10 +211,11 @@ class CountedMachine:
             if job.state == "running" and job.ends_at <= self.now:
                 yield partial(self._ends, job)
         for job in jobs:
-            if job.lapses_at <= self.now:
+            if job.lapses_at <= self.now or job.told_by <= self.now:
                 yield partial(self.on_lapse, job)
         for job in jobs:
-            if job.state in ("claimed", "reserved") and job.may_begin and (job.begin or 0) <= self.now:
+            begins = job.may_begin and job.patience is None
+            if job.state in ("claimed", "reserved") and begins and (job.begin or 0) <= self.now:
                 yield partial(self.start, job)
         starts = self.plan().starts
         for job in self.waiting():
@@ -224,5 +234,5 @@ class CountedMachine:
             if job.lapses_at < inf:
                 yield job.lapses_at
             if job.state in ("claimed", "reserved") and job.may_begin and job.begin is not None:
-                yield job.begin
+                yield job.begin if job.patience is None else job.told_by
         yield from (start for start in self.plan().starts.values() if start < inf)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
-from oarpy.grid.calls.parts import GridPart, PreparedPart
-from oarpy.grid.calls.table import Abort, Amend, CallRefused, Cancel, Commit, Prepare
+from msgspec import UNSET
+
+from oarpy.grid.calls.parts import PreparedPart
+from oarpy.grid.calls.table import Abort, Amend, Begin, CallRefused, Cancel, Commit, Prepare
 from oarpy.grid.door.answers import part_submission
 from oarpy.grid.door.call_context import CallContext
 from oarpy.model.errors import Unreachable
@@ -14,11 +17,14 @@ from oarpy.store.grid import door_parts, launch_gates
 from oarpy.store.grid.door_parts import DoorPartRow, NewDoorPart
 from oarpy.store.jobs import kill_requests
 
+_TO_BEGIN = (JobState.TO_LAUNCH, JobState.LAUNCHING)
 DOOR = "door"
 """Who asks for the end of jobs, on behalf of brokers."""
 
 _ANSWER_TIME = 30.0
 """Seconds for the meta-scheduler to answer."""
+_START_TIME = 5.0
+"""Seconds for a part to run once it may begin."""
 _POLL = 0.5
 """Seconds between two looks when no notification arrives."""
 
@@ -61,7 +67,8 @@ def _make(context: CallContext, call: Prepare | Amend, instead_of: int | None = 
     new = NewDoorPart(part.name, call.transaction, job, part.kind, walltime, part.begin, instead_of)
     door_parts.add(connection, context.broker, [new], call.ttl)
     if part.begin is not None:
-        launch_gates.put(connection, job, part.begin, walltime)
+        lapses = None if part.patience is UNSET else part.begin + part.patience
+        launch_gates.put(connection, job, part.begin, walltime, lapses)
     return PreparedPart(str(job))
 
 
@@ -74,7 +81,8 @@ def settled(context: CallContext, call: Prepare | Amend, prepared: PreparedPart)
     if part.kind not in ("claim", "reserved"):
         return prepared
     connection, job = context.connection, int(prepared.job)
-    _wait_for_answer(context, part)
+    if not _await(context, part.name, _is_answered, _ANSWER_TIME):
+        raise Unreachable(f"no answer for part '{part.name}' yet", hint="it lapses; is a server running?")
     with connection.transaction():
         row = _known(context, part.name)
         if row.state == "Prepared" and not row.held:
@@ -130,6 +138,34 @@ def abort(context: CallContext, call: Abort) -> None:
     door_parts.abort(context.connection, context.broker, call.transaction)
 
 
+def begin(context: CallContext, call: Begin) -> PreparedPart:
+    """Answer ``begin``, but for the hosts, which :func:`begun` tells when it runs."""
+    row = door_parts.part(context.connection, context.broker, call.part)
+    if row is None or row.state != "Committed" or not row.live:
+        raise CallRefused(f"part '{call.part}' is not to begin here", hint="it was not committed, or is over")
+    if row.job_state in (JobState.WAITING, JobState.HOLD):
+        raise CallRefused(f"part '{row.name}' does not hold its processors yet", hint="ask again")
+    if call.hosts:
+        door_parts.note_hosts(context.connection, context.broker, row, call.hosts)
+    launch_gates.begin(context.connection, row.job)
+    return PreparedPart(str(row.job))
+
+
+def begun(context: CallContext, call: Begin, begins: PreparedPart) -> PreparedPart:
+    """Wait, after the transaction of :func:`begin`, until the part runs; return its hosts.
+
+    Raises :class:`CallRefused` when it does not yet, or could not.
+    """
+    if not _await(context, call.part, lambda row: row.job_state not in _TO_BEGIN, _START_TIME):
+        raise CallRefused(f"part '{call.part}' does not run yet", hint="ask again")
+    with context.connection.transaction():
+        row = _known(context, call.part)
+        hosts = door_parts.hosts_of(context.connection, row.job)
+    if not row.live:
+        raise CallRefused(f"part '{row.name}' is over: {row.message}", hint="its events say how it ended")
+    return PreparedPart(begins.job, tuple(hosts))
+
+
 def cancel(context: CallContext, call: Cancel) -> bool | None:
     """Answer ``cancel``. What is over stays so; of what is not known, its broker will hear nothing."""
     row = door_parts.part(context.connection, context.broker, call.part)
@@ -161,19 +197,20 @@ def _known(context: CallContext, name: str) -> DoorPartRow:
     return row
 
 
-def _wait_for_answer(context: CallContext, part: GridPart) -> None:
-    """Return when a reservation is accepted or refused. Raises :class:`Unreachable` when nobody answers."""
-    connection, until = context.connection, time.monotonic() + _ANSWER_TIME
+def _await(context: CallContext, part: str, holds: Callable[[DoorPartRow], bool], seconds: float) -> bool:
+    """Return when something holds of a part; False if it does not within so many seconds."""
+    connection, until = context.connection, time.monotonic() + seconds
     connection.execute("LISTEN oarpy_events")
     try:
-        while not _is_answered(_known(context, part.name)):
+        while not holds(_known(context, part)):
             left = until - time.monotonic()
             if left <= 0:
-                raise Unreachable(f"no answer for part '{part.name}' yet", hint="it lapses; is a server running?")
+                return False
             for _ in connection.notifies(timeout=min(_POLL, left), stop_after=1):
                 pass
     finally:
         connection.execute("UNLISTEN oarpy_events")
+    return True
 
 
 def _is_answered(row: DoorPartRow) -> bool:

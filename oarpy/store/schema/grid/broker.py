@@ -145,6 +145,7 @@ grid_metajobs = table(
     column("promised_end", INSTANT, "the end that was promised first", optional=True),
     column("end_at", INSTANT, "when it is over in its present place", optional=True),
     column("idle_on", Text, "cluster where others ended early, to be looked at; empty: none", default=""),
+    column("begun_at", INSTANT, "when its program was told to begin there; NULL: not yet", optional=True),
     rule("grid_metajobs_promise", "(promised_start IS NULL) = (promised_end IS NULL)"),
 )
 

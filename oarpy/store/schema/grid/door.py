@@ -142,4 +142,10 @@ launch_gates = table(
     column("expected_at", INSTANT, "when it is to begin, which is planned with"),
     column("opens_at", INSTANT, "from when on it may be launched; NULL: not yet allowed", optional=True),
     column("walltime", INTERVAL, "for how long it runs then, at most", check="EXTRACT(epoch FROM walltime) > 0"),
+    column(
+        "lapses_at",
+        INSTANT,
+        "its broker opens it when all parts are ready, until then; NULL: a date does",
+        optional=True,
+    ),
 )
