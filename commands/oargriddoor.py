@@ -19,10 +19,19 @@ def main() -> None:
 
 @app.command()
 def oargriddoor(
-    broker: Annotated[str, typer.Argument(metavar="BROKER", help="The broker, one of those in door.brokers.")],
+    broker: Annotated[
+        str,
+        typer.Argument(
+            metavar="BROKER", help="The broker, one of those in door.brokers; or a cluster, of grid.accounts."
+        ),
+    ],
 ) -> None:
     """Answer the calls of a broker: JSON lines on standard input and output."""
     # imported here: whoever asks for help needs none of it
     from oarpy.grid.door.session import enter
+    from oarpy.grid.entering.by_broker import let_pass
 
-    enter(current(), broker)
+    caller = current()
+    settings = caller.configuration()
+    entered = let_pass if broker in settings.grid.accounts and broker not in settings.door.brokers else enter
+    raise typer.Exit(entered(caller, broker))

@@ -22,16 +22,7 @@ from msgspec import Meta
 from oarpy.frontend import discovery
 from oarpy.model.errors import UsageError
 from oarpy.model.job_types import NOT_OFFERED
-from oarpy.model.setting_values import (
-    DEVICE_RULES,
-    GhostRule,
-    PolicyName,
-    RankRule,
-    ReservationOrder,
-    limit_of,
-    read_device_rules,
-    read_keep_alive,
-)
+from oarpy.model.setting_values import GhostRule, PolicyName, RankRule, ReservationOrder, limit_of, read_keep_alive
 from oarpy.model.typed_values import Misfit, from_values
 from oarpy.model.windows import read_fix
 
@@ -158,7 +149,6 @@ class Nodes:
     ping_interval: PositiveSeconds = 5.0
     lost_timeout: PositiveSeconds = 60.0
     isolation: str = "auto"
-    device_rules: tuple[str, ...] = DEVICE_RULES
     pids_limit: NotNegative = 16_384
     pam_service: ServiceName = ""
     kill_patience: Seconds = 20.0
@@ -314,10 +304,12 @@ class NegotiationSettings:
 class DoorSettings:
     """What brokers of several clusters may ask of this one. Durations in seconds, ``line_limit`` in bytes.
 
-    ``brokers`` has the account on this machine of each broker that may come.
+    ``brokers`` has the account on this machine of each broker that may come, ``broker_doors`` the command by which jobs
+    here reach that broker's door.
     """
 
     brokers: Mapping[BrokerName, AccountName] = field(default_factory=dict)
+    broker_doors: Mapping[BrokerName, str] = field(default_factory=dict)
     evict: str = "none"
     longest_lead: PositiveSeconds = 86_400.0
     speed: Speed = 1.0
@@ -332,7 +324,8 @@ class DoorSettings:
 class GridSettings:
     """A broker of several clusters, which runs here if ``enabled``. Durations in seconds.
 
-    ``wait`` below 0, ``age_limit`` 0 and ``waiting_per_user`` 0 mean no limit.
+    ``wait`` below 0, ``age_limit`` 0 and ``waiting_per_user`` 0 mean no limit. ``accounts`` has the account on this
+    machine of each cluster whose jobs may enter others.
     """
 
     enabled: bool = False
@@ -356,6 +349,7 @@ class GridSettings:
     operation: Literal["rigid", "shift", "remap"] = "shift"
     commit_lead: PositiveSeconds = 15.0
     hint_interval: PositiveSeconds = 10.0
+    accounts: Mapping[BrokerName, AccountName] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,7 +442,6 @@ def load(environ: Mapping[str, str] | None = None) -> Configuration:
     site = _site(tree.get("site", {}), path, origins)
     configuration = Configuration(**values, site=site, origins=origins, path=str(path or ""))
     read_keep_alive(configuration.energy.keep_alive)
-    read_device_rules(configuration.nodes.device_rules)
     _check_time_zone(configuration.scheduler.time_zone)
     _check_walltime_limits(configuration.walltime)
     _check_fix(configuration.scheduler.reservation_fix)

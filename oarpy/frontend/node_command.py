@@ -23,6 +23,7 @@ NAMES = (
     "oarconnect",
     "oarcp",
     "oardel",
+    "oargridsh",
     "oarhold",
     "oarnegotiate",
     "oarnodes",

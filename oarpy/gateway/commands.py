@@ -15,7 +15,13 @@ _ON_FRONTENDS = ("oargridctl", "oargriddel", "oargriddoor", "oargridstat", "oarg
 COMMANDS = (*NAMES, *_ADMINISTRATION, *_ON_FRONTENDS)
 """All but ``oarpy``, which sets up and runs the server side itself."""
 
-_GRID = ("oarpy.grid.administration", "oarpy.grid.door", "oarpy.grid.reports", "oarpy.grid.submission")
+_GRID = (
+    "oarpy.grid.administration",
+    "oarpy.grid.door",
+    "oarpy.grid.entering",
+    "oarpy.grid.reports",
+    "oarpy.grid.submission",
+)
 _PACKAGES = ("oarpy.admission", "oarpy.client", *_GRID, "oarpy.store")
 _LIBRARIES = ("oarpy.transport.ssh", "pglast", "psycopg.types.json", "typer.rich_utils")
 _NOT_USED = frozenset({"oarpy.store.schema", "oarpy.store.past.job_pages"})

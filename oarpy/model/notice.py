@@ -19,8 +19,6 @@ class Tag(StrEnum):
     SUSPENDED = "SUSPENDED"
     RESUMING = "RESUMING"
     MOVED = "MOVED"
-    PROMISED = "PROMISED"
-    IMPROVED = "IMPROVED"
 
 
 class NoticeWay(StrEnum):

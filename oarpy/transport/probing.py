@@ -37,18 +37,14 @@ class ProbedCore(msgspec.Struct, frozen=True):
 
 
 class ProbedGpu(msgspec.Struct, frozen=True):
-    """A graphics processor; ``near`` are the threads close to it, none, and no ``uuid``: the machine does not tell."""
+    """A graphics processor, and the threads close to it; none: the machine does not tell."""
 
     address: str
     near: list[int]
-    uuid: str = ""
 
 
 class ProbeReport(msgspec.Struct, frozen=True):
-    """What a machine told. ``clock`` in epoch seconds, ``memory`` in MiB.
-
-    ``lack_of_walls`` says why jobs there are kept from no device; empty: they are.
-    """
+    """What a machine told. ``clock`` in epoch seconds, ``memory`` in MiB."""
 
     clock: float
     python: tuple[int, int, int]
@@ -56,7 +52,6 @@ class ProbeReport(msgspec.Struct, frozen=True):
     cores: list[ProbedCore]
     gpus: list[ProbedGpu]
     memory: int
-    lack_of_walls: str = ""
 
 
 @dataclass(frozen=True, slots=True)

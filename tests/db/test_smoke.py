@@ -50,6 +50,7 @@ USES = [
     ("oartoken", "list"),
     ("oarnegotiate", "--help"),
     ("oargriddoor", "--help"),
+    ("oargridsh", "--help"),
     ("oargridsub", "--help"),
     ("oargridstat",),
     ("oargridstat", "--all", "--moves"),

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
 from oarpy.grid.local.local_grid import LocalGrid, add_clusters
 from tests.harness.brokered_clusters import brokered_clusters
+from tests.harness.ordinary_users import ordinary_users
 from tests.harness.waiting import DEADLINE, until
 
 pytestmark = pytest.mark.e2e
@@ -83,6 +88,70 @@ def test_a_part_that_is_killed_ends_the_others(grid: LocalGrid) -> None:
     until(lambda: state(grid, job)[0] == "Error", lambda: shown(grid))
     assert state(grid, job)[1].startswith(f"its part on cluster {cluster} failed"), shown(grid)
     until(lambda: nothing_is_left(grid), lambda: shown(grid))
+
+
+PYTHON = "/usr/bin/python3"
+"""Which any user may run, as the one of these nodes need not be."""
+PROGRAM = """
+export HOME=$PWD PATH=$PWD/bin:$PATH OMPI_MCA_btl=tcp,self OMPI_MCA_rtc=^hwloc
+mpirun.openmpi sh -c 'tr "\\0" "\\n" </proc/$PPID/environ | sed -n "s,^OARPY_NODE=.*/,,p"' >ranks 2>mpi.errors
+echo $? >mpi.status
+sleep 600
+"""
+"""Who started a rank knows where it is: these hosts are one machine, which ``hostname`` would name."""
+
+
+@pytest.fixture(scope="module")
+def spanning(grid: LocalGrid) -> Iterator[int]:
+    """A job over both clusters whose program has run ``mpirun`` and sleeps."""
+    if shutil.which("mpirun.openmpi") is None:
+        pytest.skip("no openmpi on this machine (Debian: openmpi-bin has 55 MB)")
+    if not os.access(PYTHON, os.X_OK):
+        pytest.skip(f"no {PYTHON}")
+    starter = grid.home / "bin" / "oargridsh"
+    starter.parent.mkdir()
+    starter.write_text(f'#!/bin/sh\nexec {PYTHON} -IS "$OARPY_NODE/bin/oargridsh" "$@"\n')
+    starter.chmod(0o755)
+    (job,) = grid.submit("--parts", "any", "-l", "core=6,walltime=0:10:0", PROGRAM)
+    until((grid.home / "mpi.status").exists, lambda: shown(grid))
+    yield job
+    grid.run("oargriddel", str(job))
+    until(lambda: nothing_is_left(grid), lambda: shown(grid))
+
+
+def test_mpirun_begins_on_the_hosts_of_both_clusters(grid: LocalGrid, spanning: int) -> None:
+    errors = (grid.home / "mpi.errors").read_text()
+    assert Counter((grid.home / "ranks").read_text().split()) == {"north1": 4, "south1": 2}, errors
+    done = grid.run(
+        "oargridsh", "-j", str(spanning), "south1", "cat; echo $OAR_GRID_COMPONENT >&2; exit 3", check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", "1\n")
+
+
+def test_a_job_is_entered_by_its_user_alone(grid: LocalGrid, spanning: int) -> None:
+    ((north,),) = grid.sql("SELECT cluster_job FROM grid_parts WHERE job = %s AND component = 0", spanning)
+
+    def inside(host: str, of: LocalGrid = grid) -> subprocess.CompletedProcess[str]:
+        """Run a command as one does who is in the job on its first cluster."""
+        before, *words = of.command("oargridsh", host, "id -un; cat", on="north")
+        return subprocess.run(
+            [before, words[0], f"OAR_JOB_ID={north}", *words[1:]],
+            input="in\n",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    for host in ("north1", "south1"):
+        assert inside(host).stdout == f"{grid.user.pw_name}\nin\n"
+    unknown = inside("east1")
+    assert (unknown.returncode, unknown.stdout) == (4, "")
+    assert "'east1' is no host of grid job" in unknown.stderr
+    with ordinary_users("eve") as (eve,):
+        other = replace(grid, user=eve)
+        for refused in (inside("south1", other), other.run("oargridsh", "-j", str(spanning), "south1", check=False)):
+            assert (refused.returncode, refused.stdout) == (5, ""), refused
+            assert f"belongs to '{grid.user.pw_name}', not to '{eve.pw_name}'" in refused.stderr
 
 
 def test_decisions_are_taken_again_alike(grid: LocalGrid) -> None:

@@ -15,10 +15,11 @@ import msgspec
 import psycopg
 import structlog
 
-from oarpy.client.caller import Caller, KeptReader
+from oarpy.client.caller import Caller, KeptReader, Streams
 from oarpy.client.rendering import one_line
 from oarpy.client.session import user_name
 from oarpy.configuration import Configuration
+from oarpy.grid.calls.entry import is_entry, read_entry
 from oarpy.grid.calls.json_lines import DoorError, DoorReply, encode, key_of, read_answer, read_call
 from oarpy.grid.calls.table import (
     Abort,
@@ -40,6 +41,7 @@ from oarpy.grid.calls.table import (
     Slots,
     Waiting,
 )
+from oarpy.grid.door import entering
 from oarpy.grid.door.answers import estimates, evictions, free_slots, idle_processors, part_batches, part_events, parts
 from oarpy.grid.door.call_context import CallContext
 from oarpy.grid.door.description import describe
@@ -80,8 +82,11 @@ _SETTLES: dict[type[Call[Any]], Callable[[CallContext, Any, Any], Any]] = {
 """What comes after that transaction, also when a key is asked again: it makes the last answer of the kept one."""
 
 
-def enter(caller: Caller, broker: str) -> None:
-    """Be the session of ``broker`` until it leaves. Raises :class:`NotAllowed` for whoever is not its account."""
+def enter(caller: Caller, broker: str) -> int:
+    """Be the session of ``broker`` until it leaves, or has entered a part; return the exit status.
+
+    Raises :class:`NotAllowed` for whoever is not its account.
+    """
     configuration = caller.configuration()
     require_account(configuration, broker, caller)
     # connected only once it is attached: a connection that was open before must not be used then
@@ -92,7 +97,10 @@ def enter(caller: Caller, broker: str) -> None:
         pace = Pace(settings.calls_per_second)
         for line in lines_of(streams, settings.line_limit, settings.idle_limit):
             pace.keep()
+            if line is not None and is_entry(line):
+                return session.run_entry(line, streams)
             streams.send(1, session.reply(line) + b"\n")
+    return 0
 
 
 def require_account(configuration: Configuration, broker: str, caller: Caller) -> None:
@@ -149,6 +157,22 @@ class DoorSession:
         except Exception as error:
             return _failed(call.key, self._unexpected(call, error))
         return encode(DoorReply(call.key, answer=msgspec.Raw(answer)))
+
+    def run_entry(self, line: bytes, streams: Streams) -> int:
+        """Run a program inside a part, and return its exit status; the session is over with it.
+
+        No connection to the database is kept meanwhile.
+        """
+        try:
+            entry = read_entry(line)
+            with reachable():
+                job = entering.job_to_enter(self.open(), entry)
+            self.close()
+            began = encode(DoorReply(entry.key, answer=msgspec.Raw(b"null"))) + b"\n"
+            return entering.run(job, entry, streams, lambda: streams.send(1, began))
+        except OarpyError as error:
+            streams.send(1, _failed(key_of(line), error) + b"\n")
+            return error.exit_status
 
     def _answer(self, call: AnyCall) -> bytes:
         """Return the answer as JSON; a connection found broken is made anew once, for the key has a call done once."""

@@ -38,11 +38,11 @@ class LocalGrid:
 
     def door(self, name: str) -> list[str]:
         """Return the command by which the broker, that is its account, enters a cluster."""
-        return self._command(self.clusters[name], self.account, "oargriddoor", BROKER)
+        return _command(self.clusters[name].directory, self.account, "oargriddoor", BROKER)
 
     def command(self, *words: str, on: str = "") -> list[str]:
         """Return a command of the user, at the broker or on a cluster."""
-        return self._command(self.clusters[on] if on else self.broker, self.user, *words)
+        return _command((self.clusters[on] if on else self.broker).directory, self.user, *words)
 
     def run(self, *words: str, on: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run a command of the user in the user's folder. Raises :class:`OarpyError` when it fails and ``check``."""
@@ -69,11 +69,6 @@ class LocalGrid:
             cursor = connection.execute(statement, values)
             return cursor.fetchall() if cursor.description else []
 
-    @staticmethod
-    def _command(there: Sandbox, who: pwd.struct_passwd, *words: str) -> list[str]:
-        socket = there.directory / "gateway" / "socket"
-        return ["env", "-i", f"OARPY_GATEWAY_SOCKET={socket}", *user_command(who.pw_uid, *words)]
-
 
 @contextmanager
 def local_grid(
@@ -94,20 +89,25 @@ def local_grid(
     """
     if os.getuid() != 0:
         raise NotAllowed("several clusters on one machine need different users", hint="run it as root")
+
+    def back(name: str) -> str:
+        """Return the command by which a cluster enters the broker, as the same account."""
+        return shlex.join(_command(folder / "broker", account, "oargriddoor", name))
+
     with ExitStack() as stack:
         door: Mapping[str, Any] = {"brokers": {BROKER: account.pw_name}, "evict": "besteffort"}
         clusters = {
             name: stack.enter_context(
                 running_sandbox(
                     folder / name,
-                    _with_database({**(site or {}), "door": door}, database),
+                    _with_database({**(site or {}), "door": {**door, "broker_doors": {BROKER: back(name)}}}, database),
                     local_nodes(f"/host={name}1/cpu={{1}}/core={{{number}}}"),
                     ("oargridctl", "grant", BROKER, user.pw_name, "--user", user.pw_name),
                 )
             )
             for name, number in cores.items()
         }
-        grid = {"enabled": True, "name": BROKER, **settings}
+        grid = {"enabled": True, "name": BROKER, "accounts": dict.fromkeys(cores, account.pw_name), **settings}
         broker = stack.enter_context(running_sandbox(folder / "broker", _with_database({"grid": grid}, database)))
         for cluster in (*clusters.values(), broker):
             cluster.wait_for_gateway(_GATEWAY_TIMEOUT)
@@ -115,6 +115,11 @@ def local_grid(
         home.mkdir()
         os.chown(home, user.pw_uid, user.pw_gid)
         yield LocalGrid(broker, clusters, account, user, home)
+
+
+def _command(there: Path, who: pwd.struct_passwd, *words: str) -> list[str]:
+    """Return a command of a user to the server in a folder."""
+    return ["env", "-i", f"OARPY_GATEWAY_SOCKET={there / 'gateway' / 'socket'}", *user_command(who.pw_uid, *words)]
 
 
 def _with_database(settings: Settings, database: Callable[[], dict[str, str]] | None) -> Settings:

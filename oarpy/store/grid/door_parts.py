@@ -60,6 +60,7 @@ _FREEZE = """
         lapses_at = clock_timestamp() + %(ttl)s * interval '1 second'
     WHERE (broker, part) = (%(broker)s, %(part)s) AND state = 'Committed'
 """
+_OF_JOB = "SELECT broker, part FROM door_parts WHERE job_id = %s"
 _UNDECIDED_JOBS = "SELECT job_id, broker FROM door_parts WHERE lapses_at IS NOT NULL"
 _HOLD = "UPDATE jobs SET state = 'Hold' WHERE job_id = %s AND state = 'Waiting' AND reservation_state IS NULL"
 # A pass that starts one at this moment does not do so any more, or has done so first.
@@ -220,6 +221,12 @@ def named(connection: Connection, broker: str, names: Sequence[str]) -> dict[str
 def undecided(connection: Connection, broker: str, transaction: str) -> list[DoorPartRow]:
     """Return the parts of a transaction that are prepared or frozen; nobody else changes them meanwhile."""
     return [DoorPartRow(*row) for row in connection.execute(_OF_TRANSACTION, [broker, transaction])]
+
+
+def of_job(connection: Connection, job: int) -> tuple[str, str] | None:
+    """Return the broker and the name of the part that a job is, None if it is none."""
+    row = connection.execute(_OF_JOB, [job]).fetchone()
+    return None if row is None else (row[0], row[1])
 
 
 def undecided_jobs(connection: Connection) -> dict[int, str]:

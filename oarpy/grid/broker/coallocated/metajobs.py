@@ -67,6 +67,8 @@ _AGAIN = 10.0
 """Seconds after which clusters that did not answer are asked again."""
 _HOSTS_ONLY = "exec sleep infinity"
 """What runs in parts that hold hosts for the program of the first one."""
+_STARTER_OF_MPI = {"OMPI_MCA_plm_rsh_agent": "oargridsh"}
+"""What has ``mpirun`` begin on the hosts of all parts: clusters have other launchers do so, too."""
 _OVER = (GridPartState.ABORTING, GridPartState.GONE, GridPartState.ENDED)
 _NEEDED = {"reserve": "it reserves nothing", "foresee": "it does not say when processors are free"}
 _TIMES = ClaimTimes(start_bound=60.0)
@@ -87,12 +89,12 @@ class SlotsFound:
 
 @dataclass(frozen=True, slots=True)
 class PartsReady:
-    """What came of telling parts to begin: the hosts of those that run; ``all_run``: none was not ready.
+    """What came of telling parts to begin: the hosts of those that run, by part; ``all_run``: none was not ready.
 
     ``program``: what was told was the part of the program, and no other one.
     """
 
-    hosts: Sequence[str]
+    hosts: Mapping[str, Sequence[str]]
     all_run: bool
     program: bool
 
@@ -271,7 +273,9 @@ class Metajobs:
         self._next_look[job] = now + (_TOLD if ready.program and ready.all_run else _LOOK)
         if ready.all_run and not ready.program:
             metajobs.note_begun(connection, job)
-            self.conversations.begin(("begin", job), _begin_program(rows[0], ready.hosts))
+            broker_parts.note_hosts(connection, ready.hosts)
+            others = [host for hosts in ready.hosts.values() for host in hosts]
+            self.conversations.begin(("begin", job), _begin_program(rows[0], others))
 
     def _ends(self, connection: Connection, file: GridJobFile) -> None:
         """End the other parts with the program, which says how it ended, and all of them with one that dies."""
@@ -576,7 +580,11 @@ def parts_of(file: GridJobFile, asked: MetajobRow, place: CommonPlace, transacti
             file.job.directory,
             file.job.job_name,
             place.start,
-            {"OAR_GRID_JOB_ID": str(file.job.id), "OAR_GRID_COMPONENT": str(number)},
+            {
+                "OAR_GRID_JOB_ID": str(file.job.id),
+                "OAR_GRID_COMPONENT": str(number),
+                **(_STARTER_OF_MPI if len(place.parts) > 1 else {}),
+            },
             UNSET if len(place.parts) == 1 else _PART_PATIENCE,
         )
         found.append((cluster, part))
@@ -594,15 +602,15 @@ def _request(file: GridJobFile, asked: MetajobRow, procs: int, walltime: float) 
 def _begin_hosts(rows: Sequence[GridPartRow]) -> Conversation[object]:
     """Have all parts begin but the first one, all at the same time, and see whether the cluster of that one answers."""
     there, *answers = yield CallBatch([ClusterCall(rows[0].cluster, Describe()), *map(_begin, rows[1:])], _PATIENCE)
-    ready = [answer for answer in answers if isinstance(answer, PreparedPart)]
-    all_run = len(ready) == len(answers) and isinstance(there, ClusterDescription)
-    return PartsReady([host for one in ready for host in one.hosts], all_run, program=False)
+    answered = zip(rows[1:], answers, strict=True)
+    ready = {row.name: answer.hosts for row, answer in answered if isinstance(answer, PreparedPart)}
+    return PartsReady(ready, len(ready) == len(answers) and isinstance(there, ClusterDescription), program=False)
 
 
 def _begin_program(row: GridPartRow, others: Sequence[str]) -> Conversation[object]:
     """Have the program begin; ``others`` are the hosts of the other parts."""
     (answer,) = yield CallBatch([_begin(row, others)], _PATIENCE)
-    return PartsReady((), isinstance(answer, PreparedPart), program=True)
+    return PartsReady({}, isinstance(answer, PreparedPart), program=True)
 
 
 def _begin(row: GridPartRow, others: Sequence[str] = ()) -> ClusterCall:

@@ -11,7 +11,7 @@ from oarpy.transport.agent.job.spawning import PROFILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from oarpy.transport.agent.job.account import Account
     from oarpy.transport.agent.statedir import StateDir
@@ -27,8 +27,9 @@ _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _NODE_FILE_NAMES = ("OAR_NODEFILE", "OAR_NODE_FILE", "OAR_FILE_NODES", "OAR_RESOURCE_FILE")
 _AFTER_PROFILES = {"BASH_ENV": PROFILE, "ENV": PROFILE, "PROMPT_COMMAND": f'. "{PROFILE}"'}
 """By which shells read what is to be behind their profiles: bash for scripts, sh at a terminal, bash at a terminal."""
+_STARTER_OF_MPI, _GRID_STARTER = "OMPI_MCA_plm_rsh_agent", "oargridsh"
 _STARTERS_OF_MPI = {
-    "OMPI_MCA_plm_rsh_agent": "oarsh",
+    _STARTER_OF_MPI: "oarsh",
     "PRTE_MCA_plm_ssh_agent": "oarsh",
     "HYDRA_LAUNCHER": "ssh",
     "HYDRA_LAUNCHER_EXEC": "oarsh",
@@ -145,11 +146,11 @@ def _with_last(path: str, directory: str) -> str:
 
 
 def job_environment(
-    state: StateDir, key: str, spec: JobSpec, account: Account, mark: str, group: str, seen: Mapping[str, str]
+    state: StateDir, key: str, spec: JobSpec, account: Account, mark: str, group: str
 ) -> dict[str, str]:
     """Return a job's environment: the user's defaults, the submission's, OAR's, the job's variables; the last wins.
 
-    ``group`` is the job's control group below the mount point, if it has one. ``seen`` names the GPUs it may see.
+    ``group`` is the job's control group below the mount point, if it has one.
     """
     environment: dict[str, str] = {
         "PATH": _DEFAULT_PATH,
@@ -196,7 +197,6 @@ def job_environment(
         environment["OAR_GRID_NODEFILE"] = grid_file(state, key)
     for name, value in _defaults(state, key, spec).items():
         environment.setdefault(name, value)
-    environment.update(seen)
     environment.update(spec.variables)
     environment["PATH"] = _with_last(environment.get("PATH", ""), state.commands)
     environment[MARK] = mark
@@ -206,6 +206,10 @@ def job_environment(
 
 def _defaults(state: StateDir, key: str, spec: JobSpec) -> dict[str, str]:
     """Return the variables of a job that its user may set otherwise."""
+    # a broker whose job spans clusters says so by what is to start programs on them
+    if spec.grid_hosts and spec.environment.get(_STARTER_OF_MPI) == _GRID_STARTER:
+        starters = {name: starter.replace("oarsh", _GRID_STARTER) for name, starter in _STARTERS_OF_MPI.items()}
+        return {**_AFTER_PROFILES, **starters, **dict.fromkeys(_HOST_FILES_OF_MPI, grid_file(state, key))}
     if len(set(spec.nodes)) <= 1:
         return _AFTER_PROFILES
     hosts = dict.fromkeys(_HOST_FILES_OF_MPI, node_file(state, key))

@@ -185,8 +185,7 @@ class StepRun:
         except OSError as error:
             raise LaunchFailure.of("CANNOT_WRITE_NODE_FILE", error, "node file") from error
         isolation = isolation_of(self._settings)
-        seen = isolation.variables(job.gpus)
-        environment = job_environment(self._state, key, job, account, mark, isolation.name_of(key), seen)
+        environment = job_environment(self._state, key, job, account, mark, isolation.name_of(key))
         environment.update(spec.variables, PWD=spec.directory)
         if spec.terminal:
             environment["TERM"] = spec.terminal.type
@@ -201,10 +200,7 @@ class StepRun:
             with umask_of(environment):
                 return start(shell, arguments, environment, self._streams.actions())
 
-        try:
-            entered = isolation.enter(key, job.processors, job.memory, job.gpus)
-        except OSError as error:
-            raise LaunchFailure.of_devices(error) from error
+        entered = isolation.enter(key, job.processors, job.memory)
         try:
             self._main = start_as(
                 account, self._settings["pam_service"], execute, lambda: _is_over(membership), self._streams.theirs
