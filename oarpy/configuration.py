@@ -22,7 +22,16 @@ from msgspec import Meta
 from oarpy.frontend import discovery
 from oarpy.model.errors import UsageError
 from oarpy.model.job_types import NOT_OFFERED
-from oarpy.model.setting_values import GhostRule, PolicyName, RankRule, ReservationOrder, limit_of, read_keep_alive
+from oarpy.model.setting_values import (
+    DEVICE_RULES,
+    GhostRule,
+    PolicyName,
+    RankRule,
+    ReservationOrder,
+    limit_of,
+    read_device_rules,
+    read_keep_alive,
+)
 from oarpy.model.typed_values import Misfit, from_values
 from oarpy.model.windows import read_fix
 
@@ -149,6 +158,7 @@ class Nodes:
     ping_interval: PositiveSeconds = 5.0
     lost_timeout: PositiveSeconds = 60.0
     isolation: str = "auto"
+    device_rules: tuple[str, ...] = DEVICE_RULES
     pids_limit: NotNegative = 16_384
     pam_service: ServiceName = ""
     kill_patience: Seconds = 20.0
@@ -442,6 +452,7 @@ def load(environ: Mapping[str, str] | None = None) -> Configuration:
     site = _site(tree.get("site", {}), path, origins)
     configuration = Configuration(**values, site=site, origins=origins, path=str(path or ""))
     read_keep_alive(configuration.energy.keep_alive)
+    read_device_rules(configuration.nodes.device_rules)
     _check_time_zone(configuration.scheduler.time_zone)
     _check_walltime_limits(configuration.walltime)
     _check_fix(configuration.scheduler.reservation_fix)

@@ -19,6 +19,8 @@ class Tag(StrEnum):
     SUSPENDED = "SUSPENDED"
     RESUMING = "RESUMING"
     MOVED = "MOVED"
+    PROMISED = "PROMISED"
+    IMPROVED = "IMPROVED"
 
 
 class NoticeWay(StrEnum):

@@ -20,6 +20,12 @@ ReservationOrder = Literal["shuffle", "fifo", "bjf", "lff", "edf"]
 FORESEEING: frozenset[PolicyName] = frozenset({"conservative", "fcfs"})
 """Policies that foresee a start for every waiting job that may ever start on this platform."""
 
+DEVICE_RULES = (
+    *("/dev/nvidia[0-9]*: own", "/dev/dri/*: own"),
+    *("/dev/nvidia*: any", "/dev/nvidia-caps/*: any", "/dev/kfd: any"),
+)
+"""Which files of GPUs a job opens only if it has that GPU, or any."""
+_HOLDERS = ("own", "any")
 
 UNLIMITED = -1
 
@@ -59,4 +65,19 @@ def read_keep_alive(texts: Iterable[str]) -> tuple[tuple[str, int], ...]:
         if not (number.strip().isascii() and number.strip().isdigit()):
             raise UsageError(f"energy.keep_alive: '{text}' has no number of nodes", hint="CONDITION: NUMBER")
         rules.append((condition.strip(), int(number)))
+    return tuple(rules)
+
+
+def read_device_rules(texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Read entries of ``nodes.device_rules``; raise :class:`UsageError` for one that is not of that form.
+
+    >>> read_device_rules(["/dev/nvidia[0-9]*: own", "/dev/kfd: any"])
+    (('/dev/nvidia[0-9]*', 'own'), ('/dev/kfd', 'any'))
+    """
+    rules = []
+    for text in texts:
+        pattern, _, holder = (part.strip() for part in text.rpartition(":"))
+        if not pattern.startswith("/dev/") or holder not in _HOLDERS:
+            raise UsageError(f"nodes.device_rules: '{text}' is no rule for devices", hint="/dev/PATTERN: own, or: any")
+        rules.append((pattern, holder))
     return tuple(rules)

@@ -34,7 +34,9 @@ class ChannelConfig:
     kept for ``keep_days`` days. Processes of a job that live on for ``kill_patience`` after SIGKILL are given up.
     The directory and the files of a job must answer within ``start_patience``.
     ``isolation`` is what keeps jobs apart (``auto``, ``cgroup``, ``affinity``, ``none``), ``cgroup_root`` where control
-    groups are mounted on the nodes. A job's group holds at most ``pids_limit`` processes and threads; 0: any number.
+    groups are mounted on the nodes, ``machine_root`` where their ``dev``, ``proc`` and ``sys`` are. ``device_rules``
+    are patterns of device files and whom these are for: ``own``, the holder of their GPU, or ``any``, of any GPU. A
+    job's group holds at most ``pids_limit`` processes and threads; 0: any number.
     Jobs start with the limits of the PAM service ``pam_service``, if that is not empty.
     """
 
@@ -47,6 +49,8 @@ class ChannelConfig:
     start_patience: float = 60.0
     isolation: str = "auto"
     cgroup_root: str = "/sys/fs/cgroup"
+    machine_root: str = "/"
+    device_rules: tuple[tuple[str, str], ...] = ()
     pids_limit: int = 0
     pam_service: str = ""
 

@@ -37,14 +37,18 @@ class ProbedCore(msgspec.Struct, frozen=True):
 
 
 class ProbedGpu(msgspec.Struct, frozen=True):
-    """A graphics processor, and the threads close to it; none: the machine does not tell."""
+    """A graphics processor; ``near`` are the threads close to it, none, and no ``uuid``: the machine does not tell."""
 
     address: str
     near: list[int]
+    uuid: str = ""
 
 
 class ProbeReport(msgspec.Struct, frozen=True):
-    """What a machine told. ``clock`` in epoch seconds, ``memory`` in MiB."""
+    """What a machine told. ``clock`` in epoch seconds, ``memory`` in MiB.
+
+    ``lack_of_walls`` says why jobs there are kept from no device; empty: they are.
+    """
 
     clock: float
     python: tuple[int, int, int]
@@ -52,6 +56,7 @@ class ProbeReport(msgspec.Struct, frozen=True):
     cores: list[ProbedCore]
     gpus: list[ProbedGpu]
     memory: int
+    lack_of_walls: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oarpy.wire.fields import each, environ, flag, lines, seconds, signal_number, text, whole
+from oarpy.wire.fields import each, environ, flag, lines, optional, seconds, signal_number, text, whole
 from oarpy.wire.frames import Malformed
 from oarpy.wire.structure import Structure, field
 
@@ -67,7 +67,8 @@ class JobSpec(Structure):
     ``memory`` is what the job may use on the node, in bytes; 0 means no limit. ``keep`` makes it an interactive job:
     instead of a command it waits so long for its shell, a leading step, and ends with that. ``private_key`` is its
     SSH key. ``grid_hosts`` are those of all components of a job on several clusters. For ``kept`` seconds after the end
-    of its program the job stays on the node, until its walltime or its end is asked for.
+    of its program the job stays on the node, until its walltime or its end is asked for. ``gpus`` are those of the node
+    that it may see and open, by their numbers there; None: it may see all.
     """
 
     job: int = field(job_number)
@@ -99,6 +100,7 @@ class JobSpec(Structure):
     private_key: str = field(text, default="")
     grid_hosts: tuple[str, ...] = field(lines, default=())
     kept: int = field(whole(), default=0)
+    gpus: tuple[int, ...] | None = field(optional(each(whole())), default=None)
 
     @property
     def key(self) -> JobKey:

@@ -141,7 +141,8 @@ class Resize(JobOrder, word="resize"):
     """Have the files of these jobs of ``user`` on this node name other nodes and resources, each replaced by rename.
 
     ``order`` comes back with the answer, :class:`Resized`. With ``enters`` the node is new to the jobs: they may have
-    processes here, even if :class:`Clean` had ended them before.
+    processes here, even if :class:`Clean` had ended them before. ``gpus`` are then the jobs' own, as in a job's
+    specification.
     """
 
     order: int = field(whole(1))
@@ -149,6 +150,7 @@ class Resize(JobOrder, word="resize"):
     nodes: tuple[str, ...] = field(lines)
     resources: tuple[str, ...] = field(lines)
     enters: bool = field(flag, default=False)
+    gpus: tuple[int, ...] | None = field(optional(each(count)), default=None)
 
 
 class Clean(JobOrder, word="clean"):
@@ -321,10 +323,10 @@ class Ended(Report, word="ended"):
 
     ``status`` is the raw wait status of the command, None when it never ran or nobody saw it end. ``reason``:
     exited, killed, walltime, lost (its supervisor was killed), or what kept the command from running:
-    WORKING_DIRECTORY, OUTPUT_FILES, USER_SHELL, PAM, SUPERVISOR. ``by_node``: the command never ran, and another node
-    may be able to run it. ``memory_kills`` counts the processes that the kernel killed because the job was out of its
-    memory. ``cpu_seconds`` is the user and system time of its processes on this node, ``memory_peak`` the most bytes
-    that they had; None when nobody saw that. May come more than once.
+    WORKING_DIRECTORY, OUTPUT_FILES, USER_SHELL, PAM, DEVICES, SUPERVISOR. ``by_node``: the command never ran, and
+    another node may be able to run it. ``memory_kills`` counts the processes that the kernel killed because the job was
+    out of its memory. ``cpu_seconds`` is the user and system time of its processes on this node, ``memory_peak`` the
+    most bytes that they had; None when nobody saw that. May come more than once.
     """
 
     key: JobKey = field(job_key)

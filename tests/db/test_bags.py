@@ -144,6 +144,42 @@ def test_promises_hold_no_more_than_their_share(connection: Connection) -> None:
     assert cluster.states(tasks) == ["Running"] * 2 + ["Waiting"] * 2
 
 
+def test_what_becomes_of_a_promise_is_told_with_tags_of_its_own(cluster: SmallCluster) -> None:
+    tasks = submit(cluster, 10, notify="[PROMISED,IMPROVED,END]exec:/bin/true")
+    cluster.settle()
+    cluster.delete(*tasks[:4])
+    cluster.settle()
+    told = cluster.sql("SELECT tag, split_part(comment, ':', 1) FROM notices WHERE tag <> 'RUNNING' ORDER BY notice_id")
+    assert [one for one in told if one[0] in ("PROMISED", "IMPROVED")] == [
+        ("PROMISED", "PROMISED"), ("IMPROVED", "IMPROVED")
+    ]  # fmt: skip
+    cluster.delete(*tasks[4:])
+    cluster.settle()
+    assert cluster.sql("SELECT comment FROM notices WHERE tag = 'END' AND comment ~ '^END'") == [
+        ("END: all tasks of the bag are over",)
+    ]
+
+
+def test_for_limits_of_reservations_a_bag_counts_as_one(cluster: SmallCluster) -> None:
+    def count() -> int:
+        return submissions.count_live(
+            cluster.connection,
+            user="ann",
+            queue=None,
+            project=None,
+            job_type=None,
+            states=("Waiting",),
+            reservation=True,
+        )
+
+    submit(cluster, 10)
+    assert count() == 1
+    cluster.settle()
+    submit(cluster, 20)
+    cluster.settle()
+    assert count() == 2
+
+
 def test_tasks_know_their_place_in_the_bag(cluster: SmallCluster) -> None:
     tasks = submit(cluster, 3)
     cluster.settle()

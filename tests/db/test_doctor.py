@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from oarpy.client import installation
-from oarpy.client.health import server_health
+from oarpy.client.health import node_health, server_health
 from oarpy.modules.registry import MODULES
 from oarpy.store import notifications
 from oarpy.store.database import connect
+from oarpy.store.platform.health import NodeGpus
+from oarpy.transport.probing import ProbedGpu, ProbeReport, StateDisk
 from tests.harness.hand_written import rewrite
 from tests.harness.sample_cluster import Connection, Shell, add_job, add_nodes
 from tests.harness.waiting import until
@@ -192,3 +194,39 @@ def test_a_node_that_cannot_be_asked_and_one_that_is_suspected(patient: Patient,
     assert len(found) == 2
     assert found[0].startswith("n1: cannot read ")
     assert found[1].startswith("n2 answers, and is Suspected for ")
+
+
+def test_gpus_that_are_one_on_several_nodes_and_gpus_without_a_number(patient: Patient, connection: Connection) -> None:
+    local(connection, "n1", "n2")
+    connection.execute("ALTER TABLE resources ADD gpu integer, ADD gpudevice integer")
+    connection.execute(
+        "INSERT INTO resource_properties VALUES ('gpu', 'integer', false), ('gpudevice', 'integer', false)"
+    )
+    connection.execute("INSERT INTO exclusive_levels VALUES ('gpu', 'gpu') ON CONFLICT DO NOTHING")
+    connection.execute("UPDATE resources SET gpu = 1, gpudevice = 0 WHERE network_address = 'n1'")
+    assert patient.findings() == {}
+    connection.execute("UPDATE resources SET gpu = 1 WHERE network_address = 'n2'")
+    assert patient.findings() == {
+        "gpus": [
+            "gpu 1 of n2 have no gpudevice: jobs see, and open, all GPUs there",
+            "gpu 1 is one GPU on 2 nodes (n1, n2): one job at a time gets it",
+        ]
+    }
+
+
+def probed(gpus: int, lack_of_walls: str) -> ProbeReport:
+    disk = StateDisk("/var", 1 << 30, 1 << 30, writable=True)
+    return ProbeReport(
+        0.0, (3, 11, 0), disk, [], [ProbedGpu(str(number), []) for number in range(gpus)], 1, lack_of_walls
+    )
+
+
+def test_gpus_that_a_node_does_not_have_and_nodes_without_walls() -> None:
+    def found(report: ProbeReport, *, walls: bool = True) -> list[str]:
+        return [one.what for one in node_health._gpus("g1", report, NodeGpus([0, 1, 2], []), walls=walls)]
+
+    assert found(probed(3, "")) == []
+    assert found(probed(2, "")) == ["g1 has 2 GPUs, numbered from 0, and resources with gpudevice 2"]
+    assert found(probed(0, "why")) == []
+    assert found(probed(3, "why")) == ["nothing keeps jobs of g1 from the GPUs of others: why"]
+    assert found(probed(3, "why"), walls=False) == []

@@ -5,8 +5,8 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from oarpy.configuration import JobSettings, load
-from oarpy.modules.launcher.specifications import GPU_VARIABLES, specification
+from oarpy.configuration import load
+from oarpy.modules.launcher.specifications import own_gpus
 from oarpy.store.jobs.execution import launches
 from tests.harness.oarsub_cluster import Connection, Submitter, decide, let_run, run_pass
 
@@ -40,12 +40,10 @@ def held(connection: Connection) -> set[tuple[int, str, bool]]:
     return set(connection.execute("SELECT job_id, block, suspended FROM held_blocks WHERE property = 'gpu'").fetchall())
 
 
-def devices(connection: Connection, job: int, node: str) -> str | None:
+def devices(connection: Connection, job: int, node: str) -> tuple[int, ...] | None:
     """Return what a job that is launched sees of the GPUs of a node; None when nothing is said."""
     (launch,) = launches(connection, [job], "toLaunch")
-    variables = specification(launch, {}, JobSettings(), node, confined=False).variables
-    (seen,) = {variables.get(name) for name in GPU_VARIABLES}
-    return seen
+    return own_gpus(launch, node)
 
 
 def end(connection: Connection, job: int) -> None:
@@ -77,8 +75,8 @@ def test_jobs_without_gpus_get_the_other_cores_and_see_none(connection: Connecti
     decide(connection)
     (mine,), (others,) = gpus_of(connection, trains), gpus_of(connection, counts)
     assert mine < others
-    assert devices(connection, trains, "n2") == ("0" if mine == {"a0"} else "1")
-    assert devices(connection, counts, "n2") == ""
+    assert devices(connection, trains, "n2") == ((0,) if mine == {"a0"} else (1,))
+    assert devices(connection, counts, "n2") == ()
 
 
 def test_no_client_of_the_database_books_a_gpu_twice(connection: Connection, oarsub: Submitter) -> None:
@@ -126,7 +124,7 @@ def test_jobs_share_gpus_where_the_level_is_not_exclusive(
     decide(connection)
     assert gpus_of(connection, beside) == [{"b"}]
     assert held(connection) == set()
-    assert devices(connection, beside, "n3") == "0"
+    assert devices(connection, beside, "n3") == (0,)
     monkeypatch.delenv("OARPY_SCHEDULER_EXCLUSIVE_LEVELS")
     waits = oarsub.job_id("-p", "gpu = 'b'", "-l", "/gpu=1/core=1,walltime=1:0:0", "date")
     decide(connection)

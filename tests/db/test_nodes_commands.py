@@ -336,3 +336,11 @@ def test_a_terminal_gets_a_line_a_node(connection: Connection, shell: Shell, mon
     assert "Alive" in lines[-1]
     assert "0/2" in lines[-1]
     assert "resource_id: 1\n" in shell.done("oarnodes", "n1"), "named ones are shown in full"
+
+
+def test_new_gpus_get_their_numbers_on_their_nodes(connection: Connection, shell: Shell) -> None:
+    shell.done("oarproperty", "-a", "gpu")
+    shell.done("oarproperty", "-a", "gpudevice")
+    shell.done("oaradmin", "resources", "add", "/host=g[1-2]/gpu={2}/core={2}")
+    found = connection.execute("SELECT host, gpu, gpudevice FROM resources ORDER BY resource_id").fetchall()
+    assert found == [(f"g{gpu // 3 + 1}", gpu, (gpu - 1) % 2) for gpu in (1, 2, 3, 4) for _core in range(2)]

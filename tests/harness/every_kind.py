@@ -130,6 +130,8 @@ class EveryKind:
         self.drained_at = self.restored_at = 0.0
         self.offered: dict[int, list[float]] = {}
         """Starts that refused reservations were offered."""
+        self.promised: dict[int, dict[str, Any]] = {}
+        """What bags were promised, and what came of it, by the first job of each."""
         ((self.admin,),) = self.sql("SELECT session_user")
         self.cluster.settle()
 
@@ -256,6 +258,7 @@ class EveryKind:
         self.together()
         self.resized()
         self.windows()
+        self.bags()
         self.missed()
 
     def ordinary(self) -> None:
@@ -484,6 +487,66 @@ class EveryKind:
         for life in (flexible, strict):
             self.cluster.delete(life.job)
             self.over(life, "Error", ("Error",), None, "oardel")
+
+    def bags(self) -> None:
+        """Let the promise of a bag improve, one break for a task that is run again, and one bag be refused."""
+        tasks = self.bag("task", 8)
+        bag = self.promised[tasks[0].job]
+        self.tasks_begin(tasks[:6])
+        self.wait(300)
+        for life in tasks[:2]:
+            self.ends(life)
+        self.tasks_begin(tasks[6:])
+        self.wait(60)
+        for life in tasks[2:]:
+            self.ends(life)
+        bag |= {"promised": bag["submitted_at"] + 1200, "promise": self.clock.time() - 60 + 600, "improvements": 1}
+        bag["completed"] = self.clock.time()
+        again = self.bag("task that is run again", 6, "idempotent", strict=True, until=self.at(900))
+        bag = self.promised[again[0].job]
+        self.tasks_begin(again)
+        self.wait(400)
+        self.ends(again[0], 256)
+        ((copy,),) = self.sql("SELECT job_id FROM jobs WHERE resubmit_of = %s", again[0].job)
+        first = again[0]
+        self.lives.append(
+            Life("its second try", copy, first.requests, first.walltimes, first.given, first.ended or 0, first.array,
+                 copy_of=first.job)
+        )  # fmt: skip
+        self.tasks_begin(self.lives[-1:])
+        self.wait(100)
+        for life in (*again[1:], self.lives[-1]):
+            self.ends(life)
+        bag |= {"promised": bag["deadline"], "promise": (first.ended or 0) + 600, "completed": self.clock.time()}
+        bag |= {"broken": 1, "broken_because": "tasks that failed are run again, and there was no room for them before"}
+        refused = self.bag("task of a refused bag", 20, strict=True, until=self.at(900))
+        for life in refused:
+            cause = (
+                "REFUSED" if life is refused[0] else "NOT_PROMISED"
+            )  # the events of a bag are those of its first job
+            self.over(life, "Error", ("toError", "Error"), None, cause)
+        self.promised[refused[0].job] |= {"refused": True}
+
+    def bag(self, kind: str, tasks: int, *types: str, **values: Any) -> list[Life]:
+        """Submit a bag of tasks of ten minutes, of which six can run at once."""
+        lives = self.submit(
+            kind, "/core=1,walltime=0:10:0", size=tasks, bag=tasks, types=("bag", *types), user="bob", **values
+        )  # fmt: skip
+        until = values.get("until")
+        self.promised[lives[0].job] = {
+            "bag_id": lives[0].job, "tasks": tasks, "deadline": until and until.timestamp(),
+            "strict": "strict" in values, "refused": False, "submitted_at": self.clock.time(), "promised": None,
+            "promise": None, "completed": None, "improvements": 0, "broken": 0, "broken_because": "",
+        }  # fmt: skip
+        return lives
+
+    def tasks_begin(self, tasks: list[Life]) -> None:
+        """Let tasks of a bag be accepted, and begin."""
+        self.cluster.settle()
+        for life in tasks:
+            life.answer, life.path = "Scheduled", (*life.path, "toAckReservation", "Waiting")
+            life.reservation = self.clock.time()
+            self.begun(life, 1)
 
     def missed(self) -> None:
         """Let the nodes of a reservation be away when it is to start."""

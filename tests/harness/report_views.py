@@ -396,6 +396,19 @@ def report_offers(told: Told) -> list[Row]:
     return rows
 
 
+def report_promises(told: Told) -> list[Row]:
+    rows = []
+    for bag in told.world.promised.values():
+        end, refused = bag["completed"] or bag["promise"], bag["refused"]
+        rows.append({
+            **bag, "user_name": "bob",
+            "submitted_at": near(bag["submitted_at"]), "promised_at": None if refused else near(bag["submitted_at"]),
+            "promised": near(bag["promised"]), "promise": near(bag["promise"]), "completed": near(bag["completed"]),
+            "improved_seconds": None if refused else near(bag["promised"] - end, 2),
+        })  # fmt: skip
+    return rows
+
+
 def report_prediction_accuracy(told: Told) -> list[Row]:
     groups: defaultdict[tuple[Any, ...], list[tuple[Life, Row]]] = defaultdict(list)
     lives = {life.job: life for life in told.lives}
@@ -435,6 +448,7 @@ REPORT: dict[str, tuple[Callable[[Told], list[Row]], tuple[str, ...]]] = {
     "offers": (report_offers, ("offer_id",)),
     "prediction_accuracy": (report_prediction_accuracy, ("day", "queue_name")),
     "predictions": (report_predictions, ("job_id", "resource_id")),
+    "promises": (report_promises, ("bag_id",)),
     "utilisation": (report_utilisation, ("day",)),
     "waiting_jobs": (report_waiting_jobs, ("job_id",)),
 }

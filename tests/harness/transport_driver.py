@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from oarpy.transport.base import Transport
 from oarpy.transport.inbox import Inbox
@@ -174,15 +174,22 @@ class Driver:
 
 
 @contextlib.contextmanager
-def local_driver(folder: Path, isolation: str = "auto", pids_limit: int = 0) -> Iterator[Driver]:
-    """Give a driver of one local node, whose state and work are in ``folder``; end what is left of its jobs."""
+def local_driver(
+    folder: Path, isolation: str = "auto", pids_limit: int = 0, user: str = "", **more: Any
+) -> Iterator[Driver]:
+    """Give a driver of one local node, whose state and work are in ``folder``; end what is left of its jobs.
+
+    Jobs are of ``user``, or of the test's own; ``more`` are other settings of channels.
+    """
     inbox = Inbox()
-    config = ChannelConfig(instance=f"test-{folder.name}-{os.getpid()}", isolation=isolation, pids_limit=pids_limit)
+    instance = f"test-{folder.name}-{os.getpid()}"
+    config = ChannelConfig(instance=instance, isolation=isolation, pids_limit=pids_limit, **more)
     transport = LocalTransport(inbox, config)
     work = folder / "work"
     work.mkdir()
+    work.chmod(0o777)
     node = NodeAddress("node1", str(folder / "state"))
-    made = Driver(transport, node, work, config.instance, getpass.getuser())
+    made = Driver(transport, node, work, config.instance, user or getpass.getuser())
     yield made
     made.transport.close()
     inbox.close()

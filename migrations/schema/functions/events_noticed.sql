@@ -1,10 +1,11 @@
 -- Events of a job are told to its user, events of nodes to the admin; that a notice failed is told to nobody. That a
--- reservation moved has a tag of its own.
+-- reservation moved, and what became of the promise of a bag, have tags of their own.
 -- Events that come back from the past with their jobs are no news.
 CREATE OR REPLACE FUNCTION events_noticed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO notices (job_id, tag, comment)
-        SELECT e.job_id, CASE e.type WHEN 'RESERVATION_MOVED' THEN 'MOVED' ELSE 'INFO' END,
+        SELECT e.job_id, CASE WHEN e.type = 'RESERVATION_MOVED' THEN 'MOVED'
+                              WHEN e.type IN ('PROMISED', 'IMPROVED', 'END') THEN e.type ELSE 'INFO' END,
                e.type || ': ' || e.description
         FROM new_events e JOIN jobs j USING (job_id)
         WHERE j.notify <> '' AND e.type NOT LIKE 'USER\_%\_NOTIFICATION%'

@@ -79,7 +79,10 @@ class Site(Protocol):
         states: Iterable[str] | None = None,
         reservation: bool | None = None,
     ) -> int:
-        """Count the live jobs that satisfy every condition given; dates of brokers' parts are no reservations."""
+        """Count the live jobs that satisfy every condition given.
+
+        Of reservations a bag is one, and dates of brokers' parts are none.
+        """
         ...
 
     def held(self, *, user: str | None = None, queue: str | None = None, project: str | None = None) -> Holding:

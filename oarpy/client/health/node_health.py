@@ -12,8 +12,8 @@ from oarpy.model.errors import UsageError
 from oarpy.modules.launcher.addresses import channel_config, node_address, ssh_config
 from oarpy.store.database import Connection
 from oarpy.store.platform import health
-from oarpy.store.platform.health import NodeChannel
-from oarpy.transport.probing import NodeProbe, probe
+from oarpy.store.platform.health import NodeChannel, NodeGpus
+from oarpy.transport.probing import NodeProbe, ProbeReport, probe
 
 _OLDEST_PYTHON = (3, 9)
 
@@ -27,8 +27,36 @@ def nodes(connection: Connection, configuration: Configuration) -> Iterator[Find
         return  # told by the check of the configuration
     found = health.channels(connection)
     probes = probe([node_address(one.node, settings) for one in found], config, ssh_config(settings))
+    described = health.gpus(connection)
     for one in found:
-        yield from _node(one, probes[one.node.name])
+        probed, name = probes[one.node.name], one.node.name
+        yield from _node(one, probed)
+        if probed.report is not None:
+            yield from _gpus(
+                name, probed.report, described.get(name, NodeGpus([], [])), walls=bool(config.device_rules)
+            )
+    for gpu, places in health.shared_gpus(connection):
+        what = f"gpu {gpu} is one GPU on {len(places)} nodes ({', '.join(places[:3])}): one job at a time gets it"
+        todo = "oarnodesetting -p gpu=NUMBER gives each GPU of the cluster its own; gpudevice is the number on its node"
+        yield Finding("gpus", what, todo)
+
+
+def _gpus(name: str, report: ProbeReport, described: NodeGpus, *, walls: bool) -> Iterator[Finding]:
+    """Yield what is wrong with the GPUs of a node: their numbers, and what keeps jobs from those of others."""
+    if described.unnumbered:
+        what = (
+            f"gpu {', '.join(described.unnumbered[:8])} of {name} have no gpudevice: jobs see, and open, all GPUs there"
+        )
+        yield Finding("gpus", what, "oarnodesetting -p gpudevice=0 (1, 2, ...) says which number each has on its node")
+    absent = [number for number in described.devices if number >= len(report.gpus)]
+    if report.gpus and absent:
+        what = f"{name} has {len(report.gpus)} GPUs, numbered from 0, and resources with gpudevice {absent[0]}"
+        yield Finding("gpus", what, "oarnodesetting -p gpudevice=NUMBER: each node counts its own")
+    if report.gpus and walls and report.lack_of_walls:
+        what = f"nothing keeps jobs of {name} from the GPUs of others: {report.lack_of_walls}"
+        yield Finding(
+            "gpus", what, "see 'Walls around devices' in the guide for admins; nodes.device_rules = [] is without"
+        )
 
 
 def _node(channel: NodeChannel, found: NodeProbe) -> Iterator[Finding]:

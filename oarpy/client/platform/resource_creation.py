@@ -123,11 +123,12 @@ def _typed(row: Row, kinds: Mapping[str, str]) -> dict[str, PropertyValue]:
 
 
 def _complete(rows: Sequence[dict[str, PropertyValue]], kind: str, kinds: Mapping[str, str]) -> None:
-    """Fill in what follows from the rest: the node of a host, the host of a node, the place of a core in its node.
+    """Fill in what follows from the rest: node of a host, host of a node, places of a core and of a GPU in their node.
 
     ``kinds`` has the properties that there are: that of the host may have been deleted, or be a number here.
     """
     places: Counter[PropertyValue] = Counter()
+    gpus: dict[PropertyValue, list[PropertyValue]] = {}
     for row in rows:
         node = row.get("network_address") or row.get("host")
         if node is None and kind == "default":
@@ -140,6 +141,11 @@ def _complete(rows: Sequence[dict[str, PropertyValue]], kind: str, kinds: Mappin
                 row.setdefault("host", node)
             row.setdefault("cpuset", places[node])
             places[node] += 1
+            if "gpudevice" in kinds and "gpu" in row:
+                known = gpus.setdefault(node, [])
+                if row["gpu"] not in known:
+                    known.append(row["gpu"])
+                row.setdefault("gpudevice", known.index(row["gpu"]))
 
 
 def _refuse_repeats(session: Session, rows: Sequence[Mapping[str, PropertyValue]], kind: str) -> None:

@@ -71,7 +71,10 @@ class DatabaseSite:
         states: Iterable[str] | None = None,
         reservation: bool | None = None,
     ) -> int:
-        """Count the live jobs that satisfy every condition given; dates of brokers' parts are no reservations."""
+        """Count the live jobs that satisfy every condition given.
+
+        Of reservations a bag is one, and dates of brokers' parts are none.
+        """
         return submissions.count_live(
             self._connection,
             user=user,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from oarpy import configuration
 from oarpy.model.errors import UsageError
+from oarpy.model.setting_values import read_device_rules
 from oarpy.store.platform.nodes import NodeRow
 from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode, SshConfig
 
@@ -42,6 +43,7 @@ def channel_config(settings: configuration.Nodes, instance: str) -> ChannelConfi
         ping_period=settings.ping_interval,
         silence_timeout=settings.ping_interval * 3,
         isolation=settings.isolation,
+        device_rules=read_device_rules(settings.device_rules),
         pids_limit=settings.pids_limit,
         pam_service=settings.pam_service,
         kill_patience=settings.kill_patience,

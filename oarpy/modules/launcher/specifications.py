@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from oarpy.configuration import JobSettings
@@ -60,26 +60,26 @@ def specification(
         login_shell=settings.login_shell,
         kill_grace=settings.kill_grace,
         allow_root=spec.user == "root",
-        variables=_devices(launch, mine) | _amounts(launch) | _place_in_bag(launch),
+        variables=_amounts(launch) | _place_in_bag(launch),
         memory=_memory(launch, node),
         processors=_numbers(mine, "cpuset") if confined else (),
         grid_hosts=() if launch.part_hosts is None else launch.part_hosts or hosts,
         keep=settings.interactive_patience if launch.kind == INTERACTIVE else 0.0,
         kept=read_types(launch.types).kept,
+        gpus=own_gpus(launch, node),
     )
 
 
-GPU_VARIABLES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+def own_gpus(launch: Launch, node: str) -> tuple[int, ...] | None:
+    """Return the numbers of a job's GPUs on a node, those of its resources there (property ``gpudevice``).
 
-
-def _devices(launch: Launch, resources: Collection[Mapping[str, object]]) -> dict[str, str]:
-    """Show a job the graphics processors of its resources, where they have any (property ``gpudevice``).
-
-    Where the site has that property and they go to those who ask for them, others see none.
+    None where its resources have none: it may see all. Where the site has that property and GPUs go to those who ask
+    for them, others get none of them.
     """
-    hidden = launch.without_gpu and any("gpudevice" in resource for resource in resources)
-    numbers = () if hidden else _numbers(resources, "gpudevice")
-    return dict.fromkeys(GPU_VARIABLES, ",".join(map(str, numbers))) if numbers or hidden else {}
+    mine = [resource for resource in launch.held if resource["network_address"] == node]
+    if launch.without_gpu and any("gpudevice" in resource for resource in mine):
+        return ()
+    return _numbers(mine, "gpudevice") or None
 
 
 def _amounts(launch: Launch) -> dict[str, str]:

@@ -50,16 +50,16 @@ _DROP_KEYS = """
 """
 
 # Every condition is optional: NULL stands for "any".
-# Dates that brokers chose are no reservations of users.
+# Dates that brokers chose are no reservations of users. A bag counts as one reservation.
 _COUNT_LIVE = """
-    SELECT count(*) FROM jobs
+    SELECT count(DISTINCT CASE WHEN %(reservation)s AND 'bag' = ANY(types) THEN array_id ELSE job_id END) FROM jobs
     WHERE is_live(state)
       AND (%(user)s::text IS NULL OR user_name = %(user)s)
       AND (%(queue)s::text IS NULL OR queue_name = %(queue)s)
       AND (%(project)s::text IS NULL OR project = %(project)s)
       AND (%(job_type)s::text IS NULL OR %(job_type)s = ANY(types))
       AND (%(states)s::text[] IS NULL OR state = ANY(%(states)s))
-      AND (%(reservation)s::boolean IS NULL OR (reservation_start IS NOT NULL) = %(reservation)s)
+      AND (%(reservation)s::boolean IS NULL OR (reservation_start IS NOT NULL OR 'bag' = ANY(types)) = %(reservation)s)
       AND (%(reservation)s IS NOT TRUE OR NOT EXISTS (SELECT FROM door_parts p WHERE p.job_id = jobs.job_id))
 """
 

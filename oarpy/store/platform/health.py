@@ -44,6 +44,13 @@ class NodeChannel(NamedTuple):
     suspected: float | None
 
 
+class NodeGpus(NamedTuple):
+    """What resources of a node say of its GPUs: their numbers there, and values of ``gpu`` without such a number."""
+
+    devices: list[int]
+    unnumbered: list[str]
+
+
 _SERVER = """
     SELECT extract(epoch FROM clock_timestamp())::float8, pg_is_in_recovery(),
         (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
@@ -78,6 +85,23 @@ _CHANNELS = """
                       HAVING bool_and(r.state IN ('Absent', 'Dead')))
     ORDER BY 1
 """
+_GPUS = """
+    SELECT network_address,
+        coalesce(array_agg(DISTINCT (row -> 'gpudevice')::integer)
+                 FILTER (WHERE jsonb_typeof(row -> 'gpudevice') = 'number'), '{}'),
+        coalesce(array_agg(DISTINCT row ->> 'gpu') FILTER (WHERE row ->> 'gpudevice' IS NULL), '{}')
+    FROM (SELECT network_address, to_jsonb(r) AS row FROM resources r WHERE network_address IS NOT NULL) AS described
+    WHERE row ->> 'gpu' IS NOT NULL
+    GROUP BY network_address
+"""
+_SHARED_GPUS = """
+    SELECT gpu, array_agg(network_address ORDER BY network_address)
+    FROM (SELECT DISTINCT to_jsonb(r) ->> 'gpu' AS gpu, network_address FROM resources r
+          WHERE network_address IS NOT NULL AND EXISTS (SELECT FROM exclusive_levels WHERE property = 'gpu')) AS placed
+    WHERE gpu IS NOT NULL
+    GROUP BY gpu HAVING count(*) > 1
+    ORDER BY gpu
+"""
 _LATE_NOTICES = "SELECT count(*) FROM notices WHERE due < now() - make_interval(secs => %s)"
 
 
@@ -106,6 +130,16 @@ def late_jobs(connection: Connection, limits: Mapping[str, float], overdue: floa
 def channels(connection: Connection) -> list[NodeChannel]:
     """Return the nodes that are to be there: not those that are Absent or Dead."""
     return [NodeChannel(NodeRow(*row[:5]), row[5], row[6]) for row in connection.execute(_CHANNELS)]
+
+
+def gpus(connection: Connection) -> dict[str, NodeGpus]:
+    """Return what resources say of GPUs, by node; nodes without any are left out."""
+    return {node: NodeGpus(*row) for node, *row in connection.execute(_GPUS)}
+
+
+def shared_gpus(connection: Connection) -> list[tuple[str, list[str]]]:
+    """Return each GPU that is one on several nodes, to whoever holds it alone, and these nodes."""
+    return list(connection.execute(_SHARED_GPUS))
 
 
 def late_notices(connection: Connection, seconds: float) -> int:

@@ -53,7 +53,7 @@ notices = table(
         "tag",
         Text,
         "what kind of news",
-        check="tag IN ('RUNNING', 'END', 'ERROR', 'INFO', 'SUSPENDED', 'RESUMING', 'MOVED')",
+        check="tag IN ('RUNNING', 'END', 'ERROR', 'INFO', 'SUSPENDED', 'RESUMING', 'MOVED', 'PROMISED', 'IMPROVED')",
     ),
     column("comment", Text, "the news in words"),
     column("at", INSTANT, "when it happened", default=CLOCK),

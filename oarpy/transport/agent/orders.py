@@ -215,11 +215,13 @@ class Orders:
                 self._tombstones.revoke(key)
             elif key in self._tombstones:
                 return
+            self._jobs.change_devices(key, order.gpus)
             replace_files(self._state, key, order.nodes, order.resources, account)
             return
         try:
             history = found.history()
             if history.started is not None and history.ended is None:
+                self._jobs.change_devices(key, order.gpus)
                 replace_files(self._state, key, order.nodes, order.resources, account)
                 found.append("resized", time.time(), resources=len(order.nodes))
         finally:

@@ -13,6 +13,7 @@ import traceback
 from oarpy.transport.agent import descriptors
 from oarpy.transport.agent.calls import commands
 from oarpy.transport.agent.calls.call_requests import CallListener
+from oarpy.transport.agent.gpus import gpus
 from oarpy.transport.agent.job import record
 from oarpy.transport.agent.job.isolation import isolation_of
 from oarpy.transport.agent.job.job_run import RunSettings
@@ -22,7 +23,6 @@ from oarpy.transport.agent.job.supervisor_pool import SupervisorPool
 from oarpy.transport.agent.job.tombstones import Tombstones
 from oarpy.transport.agent.orders import Orders
 from oarpy.transport.agent.outbox import Outbox
-from oarpy.transport.agent.probe import gpus
 from oarpy.transport.agent.scripts.launchers import Launchers
 from oarpy.transport.agent.scripts.scripts import Scripts
 from oarpy.transport.agent.statedir import StateDir, StateError, boot_id
@@ -70,6 +70,7 @@ class Agent:
         self._state.create()
         self._boot = settings.get("boot_id") or boot_id()
         self._incarnation = self._enter_incarnation()
+        self._machine = settings["machine_root"]
         self._source = source
         self._lines = Lines(source)
         self._outbox = Outbox(sink)
@@ -189,7 +190,7 @@ class Agent:
         self._outbox.say(Load(os.getloadavg()[0], kibibytes // 1024, int(uptime)))
 
     def _on_tell_gpus(self, _order: TellGpus) -> None:
-        self._outbox.say(Gpus(len(gpus("/"))))
+        self._outbox.say(Gpus(len(gpus(self._machine))))
 
     def _on_start(self, start: Start) -> None:
         fence = start.incarnation

@@ -16,6 +16,7 @@ def test_limits_of_jobs_are_in_the_programs_that_start_them(entry: str) -> None:
     config = channel_config(Nodes(pids_limit=4711, pam_service="oarpy-site"), "test")
     program = agent_program(NodeAddress("n1", "/state"), config, entry).decode()
     assert "'pids_limit': 4711" in program
+    assert "('/dev/kfd', 'any')" in program
     assert "'pam_service': 'oarpy-site'" in program
 
 

@@ -29,6 +29,8 @@ def agent(tmp_path: Path) -> Iterator[Agent]:
         "pids_limit": 0,
         "pam_service": "",
         "cgroup_root": "/sys/fs/cgroup",
+        "machine_root": "/",
+        "device_rules": (),
     }
     made = Agent(settings, source, sink)
     yield made

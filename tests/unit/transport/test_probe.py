@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from oarpy.transport.agent import probe
+from oarpy.transport.agent.gpus import gpus
 
 
 def machine(root: Path) -> str:
@@ -37,12 +38,13 @@ def test_sockets_cores_threads_memory_and_gpus(tmp_path: Path) -> None:
         {"socket": 1, "threads": [2, 6]},
         {"socket": 1, "threads": [3]},
     ]
-    assert probe.gpus(root) == [{"address": "0000:81:00.0", "near": [2, 3, 6]}]
+    (gpu,) = gpus(root)
+    assert (gpu.address, gpu.near, gpu.uuid, gpu.files) == ("0000:81:00.0", [2, 3, 6], "", {})
     assert probe.memory(root) == 64000
 
 
 def test_a_machine_that_tells_nothing(tmp_path: Path) -> None:
-    assert (probe.cores(str(tmp_path)), probe.gpus(str(tmp_path)), probe.memory(str(tmp_path))) == ([], [], 0)
+    assert (probe.cores(str(tmp_path)), gpus(str(tmp_path)), probe.memory(str(tmp_path))) == ([], [], 0)
 
 
 def test_room_is_that_of_the_folder_that_will_hold_the_state(tmp_path: Path) -> None:

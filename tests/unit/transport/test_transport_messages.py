@@ -230,9 +230,10 @@ COMMANDS_AS_WRITTEN: list[tuple[Command, dict[str, object]]] = [
     (Resume(KEYS), {"type": "resume"}),
     (ChangeWalltime(KEYS, 60), {"type": "walltime", "seconds": 60}),
     (
-        Resize(KEYS, 5, "ann", ("n1", "n2"), ("host = 'n1'",), True),
+        Resize(KEYS, 5, "ann", ("n1", "n2"), ("host = 'n1'",), True, (0, 2)),
         {
             "type": "resize",
+            "gpus": [0, 2],
             "order": 5,
             "user": "ann",
             "nodes": ["n1", "n2"],

@@ -24,7 +24,7 @@ from oarpy.model.states import JobState
 from oarpy.modules.launcher.channels import Channels
 from oarpy.modules.launcher.parts import Hears, Part, Round
 from oarpy.modules.launcher.scripts.hooks import NodeScripts
-from oarpy.modules.launcher.specifications import DEFAULT_TYPE, JobHosts, specification
+from oarpy.modules.launcher.specifications import DEFAULT_TYPE, JobHosts, own_gpus, specification
 from oarpy.store import events
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent
@@ -75,6 +75,7 @@ class _Change:
     """A resize as nodes are told it: those that come, leave and stay, and what the job has afterwards."""
 
     resize: ResizeRow
+    job: Launch
     spec: JobSpec
     public_key: str
     coming: Sequence[str]
@@ -83,8 +84,8 @@ class _Change:
 
     def order(self, node: str) -> Resize:
         """Return what a node of the job is told."""
-        spec, enters = self.spec, node in self.coming
-        return Resize((spec.key,), self.resize.id, spec.user, spec.nodes, spec.resources, enters)
+        spec, enters, gpus = self.spec, node in self.coming, own_gpus(self.job, node)
+        return Resize((spec.key,), self.resize.id, spec.user, spec.nodes, spec.resources, enters, gpus)
 
 
 class Resizes(Part):
@@ -190,10 +191,11 @@ class Resizes(Part):
         rest = [one for one in held if one["resource_id"] not in resize.resources]
         kept = held if resize.kind == _GRANT else rest
         before, after = self._places(job, rest if resize.kind == _GRANT else held), self._places(job, kept)
-        spec = specification(replace(job, held=tuple(kept)), {}, self._settings, "", confined=False)
+        afterwards = replace(job, held=tuple(kept))
         return _Change(
             resize,
-            spec,
+            afterwards,
+            specification(afterwards, {}, self._settings, "", confined=False),
             job.public_key,
             coming=[node for node in after if node not in before],
             going=[node for node in before if node not in after],

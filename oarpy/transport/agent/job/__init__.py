@@ -10,11 +10,12 @@
 - ``node_jobs`` decides what is done with a job, ``record`` and ``tombstones`` are what it decides by.
 - ``supervisor_pool`` has idle ``supervisor`` processes; ``job_run`` is one job inside one, ``requests`` what it is
   asked.
-- ``account``, ``environment``, ``spawning`` and ``isolation`` start the program; ``processes``, ``foreign_processes``
-  and ``suspending`` find, end and stop what runs.
+- ``account``, ``environment``, ``spawning`` and ``isolation`` start the program; ``devices`` says which it may not
+  open, ``device_walls`` has the kernel refuse them. ``processes``, ``foreign_processes`` and ``suspending`` find, end
+  and stop what runs.
 
-May import ``statedir``, ``outbox``, ``kill_notice``, ``usage`` and ``steps.interactive_shell`` of the agent, and
-``oarpy.wire``.
+May import ``statedir``, ``outbox``, ``kill_notice``, ``usage``, ``gpus`` and ``steps.interactive_shell`` of the agent,
+and ``oarpy.wire``.
 """
 
 from __future__ import annotations

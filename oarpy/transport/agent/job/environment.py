@@ -11,7 +11,7 @@ from oarpy.transport.agent.job.spawning import PROFILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from oarpy.transport.agent.job.account import Account
     from oarpy.transport.agent.statedir import StateDir
@@ -146,11 +146,11 @@ def _with_last(path: str, directory: str) -> str:
 
 
 def job_environment(
-    state: StateDir, key: str, spec: JobSpec, account: Account, mark: str, group: str
+    state: StateDir, key: str, spec: JobSpec, account: Account, mark: str, group: str, seen: Mapping[str, str]
 ) -> dict[str, str]:
     """Return a job's environment: the user's defaults, the submission's, OAR's, the job's variables; the last wins.
 
-    ``group`` is the job's control group below the mount point, if it has one.
+    ``group`` is the job's control group below the mount point, if it has one. ``seen`` names the GPUs it may see.
     """
     environment: dict[str, str] = {
         "PATH": _DEFAULT_PATH,
@@ -197,6 +197,7 @@ def job_environment(
         environment["OAR_GRID_NODEFILE"] = grid_file(state, key)
     for name, value in _defaults(state, key, spec).items():
         environment.setdefault(name, value)
+    environment.update(seen)
     environment.update(spec.variables)
     environment["PATH"] = _with_last(environment.get("PATH", ""), state.commands)
     environment[MARK] = mark

@@ -14,12 +14,16 @@ import signal
 import time
 import zlib
 
+from oarpy.transport.agent.job import device_walls
+from oarpy.transport.agent.job.devices import devices_of
 from oarpy.transport.agent.usage import MeasuredUse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from typing import Any
+
+    from oarpy.transport.agent.job.devices import Device, Devices
 
 AUTO, CGROUP, AFFINITY, NONE = "auto", "cgroup", "affinity", "none"
 
@@ -29,15 +33,18 @@ _CONTROLLERS = ("cpuset", "memory", "pids")
 _LIMIT_1, _LIMIT_2 = "memory.limit_in_bytes", "memory.max"
 _PEAK_1, _PEAK_2 = "memory.max_usage_in_bytes", "memory.peak"
 _PROCESSES = "pids.max"
+_TRIAL = "trial"
+"""Begins the name of a group in which it is tried whether this node has walls."""
 
 
 class Isolation:
     """The control groups of one node's jobs; ``root`` is where the kernel's file systems of them are mounted.
 
-    ``pids_limit`` is how many processes and threads each job may have, 0 for no limit.
+    ``pids_limit`` is how many processes and threads each job may have, 0 for no limit. ``devices`` are those of which
+    a job may open its own only; without them it may open all.
     """
 
-    def __init__(self, mode: str, root: str, state: str, pids_limit: int = 0) -> None:
+    def __init__(self, mode: str, root: str, state: str, pids_limit: int = 0, devices: Devices | None = None) -> None:
         self._processors = sorted(os.sched_getaffinity(0))
         self._affinity = mode != NONE
         self._name = ""
@@ -47,6 +54,9 @@ class Isolation:
         self._memory = ""
         self._pids = ""
         self._pids_limit = pids_limit
+        self._devices = devices
+        self._lists = ""
+        self._by_program: bool | None = None
         self._homes: list[str] = []
         if mode not in (AUTO, CGROUP):
             return
@@ -66,7 +76,10 @@ class Isolation:
         if not self._unified:
             with contextlib.suppress(OSError):
                 self._freezer = _make(os.path.join(root, "freezer"), name)
-        bases = {"": self._unified, "cpuset": self._cpuset, "freezer": self._freezer}
+        if devices is not None and devices.rules:
+            with contextlib.suppress(OSError):
+                self._lists = _make(os.path.join(root, "devices"), name)
+        bases = {"": self._unified, "cpuset": self._cpuset, "freezer": self._freezer, "devices": self._lists}
         self._homes = _homes({**bases, "memory": self._memory, "pids": self._pids}, name)
 
     @property
@@ -79,13 +92,15 @@ class Isolation:
         """Whether groups of jobs here hold them to so many processes and threads."""
         return bool(self._pids_limit and (self._pids or _has(self._unified, _PROCESSES)))
 
-    def enter(self, key: str, processors: Sequence[int], memory: int = 0) -> bool:
+    def enter(self, key: str, processors: Sequence[int], memory: int = 0, gpus: Collection[int] | None = None) -> bool:
         """Put this process into the group of a job, made when it is not there; children then are in it.
 
         The group is confined to ``processors`` only when this machine has all of them. ``memory`` is the most bytes
-        that the job may have in use, 0 for no limit. What fails is done without. Returns whether :meth:`leave` has
-        anything to undo.
+        that the job may have in use, 0 for no limit. It may open the devices of ``gpus`` only, None for all. What fails
+        is done without, but for the wall around devices on a node that has such walls: then ``OSError`` is raised.
+        Returns whether :meth:`leave` has anything to undo.
         """
+        walled = self._wall(key, self.denied(gpus))
         limited = self._limit_memory(key, memory) if memory else False
         if self._limit_processes(key):
             limited = _join(os.path.join(self._pids, key)) or limited
@@ -94,7 +109,53 @@ class Isolation:
         if confined and not self._confine(key, confined):
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(0, confined)
-        return bool(joined or confined or limited)
+        return bool(joined or confined or limited or walled)
+
+    def denied(self, gpus: Collection[int] | None) -> list[Device]:
+        """Return the devices that a job with these GPUs is kept from here."""
+        denied = self._devices.denied(gpus) if self._devices is not None else []
+        return denied if denied and (self._lists or self._is_program_taken()) else []
+
+    def variables(self, gpus: Collection[int] | None) -> dict[str, str]:
+        """Return what has programs see these GPUs alone; nothing for a job that may see all."""
+        return {} if self._devices is None else self._devices.variables(gpus)
+
+    def change_devices(self, key: str, gpus: Collection[int] | None) -> None:
+        """Have the group of a job, if it has one here, allow the devices of other GPUs. Raises ``OSError``."""
+        denied = self.denied(gpus)
+        if self._is_program_taken() and os.path.isdir(os.path.join(self._unified, key)):
+            device_walls.refuse(os.path.join(self._unified, key), denied, anew=True)
+        elif self._lists and os.path.isdir(os.path.join(self._lists, key)):
+            device_walls.refuse_by_list(os.path.join(self._lists, key), denied, self.denied(()))
+
+    def _wall(self, key: str, denied: list[Device]) -> bool:
+        """Keep the group of a job from devices; return whether a group was joined for it. Raises ``OSError``."""
+        if not denied:
+            return False
+        if self._is_program_taken():
+            os.makedirs(os.path.join(self._unified, key), exist_ok=True)
+            device_walls.refuse(os.path.join(self._unified, key), denied)
+            return False
+        group = os.path.join(self._lists, key)
+        os.makedirs(group, exist_ok=True)
+        device_walls.refuse_by_list(group, denied)
+        _write(os.path.join(group, "cgroup.procs"), "0")
+        return True
+
+    def _is_program_taken(self) -> bool:
+        """Whether groups of version 2 take programs here: tried once, on a group of its own."""
+        if self._by_program is None:
+            self._by_program = bool(self._unified) and not device_walls.takes_programs()
+            if self._by_program:
+                group = os.path.join(self._unified, f"{_TRIAL}.{os.getpid()}")
+                try:
+                    os.makedirs(group, exist_ok=True)
+                    device_walls.refuse(group, ())
+                except OSError:  # one above has a program that wants none beside it
+                    self._by_program = False
+                finally:
+                    _remove(group)
+        return self._by_program
 
     def gather(self, key: str, pid: int) -> None:
         """Put a process of a job that is confined to nothing into its group; what fails is done without."""
@@ -184,7 +245,7 @@ class Isolation:
     def end(self, key: str, patience: float) -> int:
         """Kill all that is in the group of a job and remove it; return how many processes resist."""
         left = 0
-        for base in (self._unified, self._freezer, self._cpuset, self._memory, self._pids):
+        for base in (self._unified, self._freezer, self._cpuset, self._memory, self._pids, self._lists):
             group = os.path.join(base, key)
             if base and os.path.isdir(group):
                 left = max(left, _kill(group, patience))
@@ -195,7 +256,24 @@ class Isolation:
 
 def isolation_of(settings: dict[str, Any]) -> Isolation:
     """Return the control groups that the settings of an agent ask for."""
-    return Isolation(settings["isolation"], settings["cgroup_root"], settings["state"], settings["pids_limit"])
+    mode, root, state = settings["isolation"], settings["cgroup_root"], settings["state"]
+    return Isolation(mode, root, state, settings["pids_limit"], devices_of(settings))
+
+
+def lack_of_walls(settings: dict[str, Any]) -> str:
+    """Return why jobs are not kept from devices on this node, empty where they are; nothing is changed for that."""
+    if settings["isolation"] not in (AUTO, CGROUP):
+        return f"nodes.isolation is '{settings['isolation']}'"
+    root = settings["cgroup_root"]
+    if os.access(os.path.join(root, "devices", "cgroup.procs"), os.W_OK):
+        return ""
+    unified = next((path for path in (root, os.path.join(root, "unified")) if _has(path, "cgroup.controllers")), "")
+    if not unified:
+        return f"there are no control groups at {root} that know devices"
+    if not os.access(os.path.join(unified, "cgroup.procs"), os.W_OK):
+        return f"{unified} cannot be written by the log-in of the server"
+    refused = device_walls.takes_programs()
+    return f"the kernel takes no program of bpf(2): {refused}" if refused else ""
 
 
 def _homes(bases: dict[str, str], name: str) -> list[str]:

@@ -195,17 +195,18 @@ class JobRun:
         """Enter the job's group, and start its program as its user; return the process id."""
         spec, account = self._spec, self._account
         group = self._isolation.name_of(self._record.key)
-        environment = job_environment(self._state, self._record.key, spec, account, self._mark, group)
+        seen = self._isolation.variables(spec.gpus)
+        environment = job_environment(self._state, self._record.key, spec, account, self._mark, group, seen)
         shell = spec.shell or account.command_shell
         name = os.path.basename(shell)
         arguments = [f"-{name}" if spec.login_shell else name, "-c", spec.command]
         if spec.keep:
             shell, arguments = interactive_shell.SHELL, interactive_shell.arguments(self._pipe, spec.keep)
         entered = False
-        if self._is_confined():
-            self._grouped = True
-            entered = self._isolation.enter(self._record.key, spec.processors, spec.memory)
         try:
+            if self._is_confined():
+                self._grouped = True
+                entered = self._enter_group()
             return start_as(
                 account,
                 self._pam_service,
@@ -223,6 +224,13 @@ class JobRun:
             if entered:
                 self._isolation.leave()
             os.chdir("/")
+
+    def _enter_group(self) -> bool:
+        spec = self._spec
+        try:
+            return self._isolation.enter(self._record.key, spec.processors, spec.memory, spec.gpus)
+        except OSError as error:
+            raise LaunchFailure.of_devices(error) from error
 
     def _is_overdue(self) -> bool:
         """While the command is being started: do what is asked; return whether that has taken too long."""
@@ -339,7 +347,7 @@ class JobRun:
     def _is_confined(self) -> bool:
         """Whether the job is in its group from the start: another user's must not fork beyond its limit before."""
         limited = self._isolation.limits_processes and self._account.uid != os.geteuid()
-        return bool(self._spec.processors or self._spec.memory or limited)
+        return bool(self._spec.processors or self._spec.memory or limited or self._isolation.denied(self._spec.gpus))
 
     def _tell_start(self) -> None:
         if self._tell_at is not None:

@@ -13,6 +13,8 @@ from oarpy.wire.messages import REPORTS, Refused, Stuck
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from oarpy.transport.agent.job.isolation import Isolation
     from oarpy.transport.agent.job.job_run import RunSettings
     from oarpy.transport.agent.job.record import History, Record
@@ -84,6 +86,10 @@ class NodeJobs:
     def thaw(self, key: str) -> None:
         """Let run what is to be killed: what is frozen does not die."""
         suspending.thaw(self._isolation.freezers(key))
+
+    def change_devices(self, key: str, gpus: Collection[int] | None) -> None:
+        """Have what a job has here open the devices of these GPUs only. Raises ``OSError``."""
+        self._isolation.change_devices(key, gpus)
 
     def memory_kills(self, key: str) -> int:
         """Return how many processes of a job the kernel killed here because it was out of its memory."""

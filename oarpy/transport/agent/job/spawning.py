@@ -139,6 +139,11 @@ class LaunchFailure(Exception):
         return cls(reason, f"{what[:200]}: {detail}", by_node=gone or number in _OF_THE_NODE)
 
     @classmethod
+    def of_devices(cls, error: OSError) -> LaunchFailure:
+        """Return the failure that it is to have no wall around devices on a node that has such walls."""
+        return cls("DEVICES", f"it cannot be kept from devices: {error.strerror or error}", by_node=True)
+
+    @classmethod
     def of_refusal(cls, refusal: AccountRefusal) -> LaunchFailure:
         """Return the failure that a refused account makes: another node may have another PAM."""
         return cls(refusal.reason, refusal.detail, by_node=refusal.reason == PAM)

@@ -103,7 +103,7 @@ class Launchers:
                 processes.kill_marked([mark], processes.ancestors() | self._pool.pids(), _CLEANING_PATIENCE)
                 os.ftruncate(found.fd, 0)
             found.append("started", time.time())
-            environment = job_environment(self._state, name, spec, account, mark, "")
+            environment = job_environment(self._state, name, spec, account, mark, "", {})
             for variable in _OF_JOBS:
                 environment.pop(variable)
             run = LauncherRun(spec, account, environment, self._state.commands, self._settings)

@@ -185,7 +185,8 @@ class StepRun:
         except OSError as error:
             raise LaunchFailure.of("CANNOT_WRITE_NODE_FILE", error, "node file") from error
         isolation = isolation_of(self._settings)
-        environment = job_environment(self._state, key, job, account, mark, isolation.name_of(key))
+        seen = isolation.variables(job.gpus)
+        environment = job_environment(self._state, key, job, account, mark, isolation.name_of(key), seen)
         environment.update(spec.variables, PWD=spec.directory)
         if spec.terminal:
             environment["TERM"] = spec.terminal.type
@@ -200,7 +201,10 @@ class StepRun:
             with umask_of(environment):
                 return start(shell, arguments, environment, self._streams.actions())
 
-        entered = isolation.enter(key, job.processors, job.memory)
+        try:
+            entered = isolation.enter(key, job.processors, job.memory, job.gpus)
+        except OSError as error:
+            raise LaunchFailure.of_devices(error) from error
         try:
             self._main = start_as(
                 account, self._settings["pam_service"], execute, lambda: _is_over(membership), self._streams.theirs

@@ -1,0 +1,125 @@
+"""The graphics processors of this machine: which there are, how programs call them, and which files open them.
+
+They are numbered by their PCI addresses, as ``nvidia-smi`` does: that is the property ``gpudevice`` of resources.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+CUDA, ROCR, UUIDS = "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "OAR_GPU_UUIDS"
+_CUDA_ORDER = "CUDA_DEVICE_ORDER"
+_NVIDIA, _AMD = "0x10de", "0x1002"
+_DISPLAY_CLASSES = ("0x0300", "0x0302", "0x0380")
+_NVIDIA_MAJOR = 195
+_UUID = re.compile(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+"""The driver writes question marks until it has asked the card."""
+_UNIQUE_ID = re.compile(r"(?:0x)?([0-9a-f]{1,16})", re.ASCII)
+
+
+class Gpu:
+    """A graphics processor that computes. ``uuid`` is empty where its driver tells none.
+
+    ``near`` are the threads close to it, none where the machine does not tell. ``files`` are the names below ``/dev``
+    that open it, each with its major and minor number; they may be there or not.
+    """
+
+    __slots__ = ("address", "files", "near", "uuid", "vendor")
+
+    def __init__(self, address: str, vendor: str, near: list[int], uuid: str, files: dict[str, tuple[int, int]]):
+        self.address = address
+        self.vendor = vendor
+        self.near = near
+        self.uuid = uuid
+        self.files = files
+
+
+def gpus(root: str) -> list[Gpu]:
+    """Return the graphics processors that compute, in the order of their addresses; ``root`` is the machine's."""
+    base = os.path.join(root, "sys/bus/pci/devices")
+    found = []
+    for address in sorted(os.listdir(base)) if os.path.isdir(base) else []:
+        path = os.path.join(base, address)
+        kind, vendor = read_line(os.path.join(path, "class")), read_line(os.path.join(path, "vendor"))
+        if vendor in (_NVIDIA, _AMD) and kind[:6] in _DISPLAY_CLASSES:
+            told = _told_by_driver(root, address) if vendor == _NVIDIA else {}
+            uuid = _uuid_of_nvidia(told) if vendor == _NVIDIA else _uuid_of_amd(path)
+            files = {**_drawing_files(path), **_nvidia_file(told)}
+            found.append(Gpu(address, vendor, numbers(read_line(os.path.join(path, "local_cpulist"))), uuid, files))
+    return found
+
+
+def variables(cards: Sequence[Gpu], own: Collection[int]) -> dict[str, str]:
+    """Return what has programs see the GPUs with the numbers ``own`` alone, none of them if there are none.
+
+    CUDA and ROCm each count the cards of their maker. Cards that this machine does not know are given as numbers.
+    """
+    shown: dict[str, list[str]] = {CUDA: [], ROCR: []}
+    uuids = [cards[number].uuid for number in sorted(own) if number < len(cards) and cards[number].uuid]
+    for name, vendor in ((CUDA, _NVIDIA), (ROCR, _AMD)):
+        kind = [card for card in cards if card.vendor == vendor]
+        mine = [cards[number] for number in sorted(own) if number < len(cards) and cards[number].vendor == vendor]
+        named = all(card.uuid for card in mine)
+        shown[name] = [card.uuid if named else str(kind.index(card)) for card in mine]
+        shown[name] += [str(number) for number in sorted(own) if number >= len(cards)]
+    found = {name: ",".join(words) for name, words in shown.items()}
+    if any(word.isdigit() for word in shown[CUDA]):
+        found[_CUDA_ORDER] = "PCI_BUS_ID"
+    return {**found, UUIDS: ",".join(uuids)}
+
+
+def numbers(text: str) -> list[int]:
+    """Return the numbers of a list such as ``0-3,8``."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.strip():
+            found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def read_line(path: str) -> str:
+    """Return what a file of the kernel says, without its end of line; empty where there is none."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def _told_by_driver(root: str, address: str) -> dict[str, str]:
+    """Return what NVIDIA's driver tells of a card, by name; nothing without that driver."""
+    text = read_line(os.path.join(root, "proc/driver/nvidia/gpus", address, "information"))
+    return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}
+
+
+def _uuid_of_nvidia(told: dict[str, str]) -> str:
+    uuid = told.get("GPU UUID", "")
+    return uuid if _UUID.fullmatch(uuid) else ""
+
+
+def _uuid_of_amd(path: str) -> str:
+    """Return how ROCm names a card, from the id that its driver tells."""
+    found = _UNIQUE_ID.fullmatch(read_line(os.path.join(path, "unique_id")))
+    return f"GPU-{found[1].zfill(16)}" if found else ""
+
+
+def _nvidia_file(told: dict[str, str]) -> dict[str, tuple[int, int]]:
+    minor = told.get("Device Minor", "")
+    return {f"/dev/nvidia{minor}": (_NVIDIA_MAJOR, int(minor))} if minor.isdigit() else {}
+
+
+def _drawing_files(path: str) -> dict[str, tuple[int, int]]:
+    """Return the card's files of the kernel's Direct Rendering Manager, by what ``/sys`` says of them."""
+    folder = os.path.join(path, "drm")
+    found = {}
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        major, _, minor = read_line(os.path.join(folder, name, "dev")).partition(":")
+        if major.isdigit() and minor.isdigit():
+            found[f"/dev/dri/{name}"] = (int(major), int(minor))
+    return found
