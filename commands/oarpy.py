@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from oarpy.commands.events import events
@@ -19,6 +20,9 @@ from oarpy.client.options.optional_values import PastDateCommand
 from oarpy.client.rendering import Column, JsonValue, Table, json_text, show, write
 from oarpy.model.errors import NotFound, UsageError
 from oarpy.model.setting_values import POLICIES
+
+if TYPE_CHECKING:
+    from oarpy.simulation.stepping.sources import Source
 
 app = typer.Typer(
     add_completion=False,
@@ -38,6 +42,8 @@ app.add_typer(reproduce, name="reproduce")
 app.command()(events)
 
 _PLACES = "With the state, print queues, who holds and will hold which processors, and why the last event changed it."
+_WEB = "Step through it in a browser on this machine, at the link that is printed (extra web)."
+_PORT = "Port of --web; default any that is free."
 Json = Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")]
 
 
@@ -384,11 +390,22 @@ def grid_simulate(
         str | None, typer.Option("--log", metavar="FILE", help="Write a line of JSON for each event to FILE.")
     ] = None,
     places: Annotated[bool, typer.Option("--places", help=_PLACES)] = False,
+    web: Annotated[bool, typer.Option("--web", help=_WEB)] = False,
+    port: Annotated[int | None, typer.Option("--port", metavar="N", min=0, max=65535, help=_PORT)] = None,
     _as_json: Annotated[bool, typer.Option("-J", "--json", help="Accepted: the output is always JSON.")] = False,
 ) -> None:
     """Simulate several clusters with one broker, without a database: one JSON object a line for each file."""
     from oarpy.grid.simulation.command import run_grid
+    from oarpy.grid.simulation.scenario_source import read_sources
     from oarpy.simulation.stepping.stepped_run import Stop
+
+    _check_port(web, port)
+    if web:
+        for name, value in (("steps", steps), ("until", until), ("log", log)):
+            if value is not None:
+                raise UsageError(f"--{name} does not go with --web", hint="the page steps through the scenario")
+        sources = read_sources(files, sys.stderr)
+        raise typer.Exit(_serve_stepping(sources, port) if sources else UsageError.exit_status)
 
     raise typer.Exit(run_grid(files, sys.stdout, sys.stderr, Stop(steps, until, places), log))
 
@@ -461,10 +478,12 @@ def simulate(
         str | None, typer.Option("--log", metavar="FILE", help="Write a line of JSON for each event of a trace.")
     ] = None,
     places: Annotated[bool, typer.Option("--places", help=_PLACES)] = False,
+    web: Annotated[bool, typer.Option("--web", help=_WEB)] = False,
+    port: Annotated[int | None, typer.Option("--port", metavar="N", min=0, max=65535, help=_PORT)] = None,
     as_json: Json = False,
 ) -> None:
     """Replay a trace, or this site's own past, in virtual time under one or more policies and compare them."""
-    from oarpy.client.past.simulation import SimulationOptions, simulate
+    from oarpy.client.past.simulation import SimulationOptions, simulate, source_of
 
     asked = SimulationOptions(
         trace=trace,
@@ -486,7 +505,22 @@ def simulate(
         log=log,
         as_json=as_json,
     )
-    raise typer.Exit(simulate(asked))
+    _check_port(web, port)
+    raise typer.Exit(_serve_stepping([source_of(asked)], port) if web else simulate(asked))
+
+
+def _check_port(web: bool, port: int | None) -> None:
+    if port is not None and not web:
+        raise UsageError("--port does not go without --web", hint="add --web")
+
+
+def _serve_stepping(sources: Sequence[Source], port: int | None) -> int:
+    """Serve the page that steps through scenarios or a trace, until Ctrl-C."""
+    try:
+        from oarpy.web.stepping.serving import serve
+    except ModuleNotFoundError as error:
+        raise UsageError(f"the web needs {error.name}", hint="pip install 'oarpy-scheduler[web]'") from None
+    return serve(sources, port or 0)
 
 
 @app.command()

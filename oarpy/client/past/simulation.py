@@ -12,6 +12,7 @@ from oarpy.model.errors import UsageError
 
 if TYPE_CHECKING:
     from oarpy.simulation.engines.live_order import LiveOrder
+    from oarpy.simulation.stepping.trace_command import SteppedTrace, TraceSource
 
 _OF_TRACES = ("trace", "procs", "nodes", "jobs", "steps", "log")
 _OF_THE_PAST = ("since", "until", "quotas", "rules")
@@ -66,8 +67,7 @@ def _trace(asked: SimulationOptions) -> int:
     from oarpy.simulation.engines.queue_order import is_fixed
     from oarpy.simulation.run import run_simulate
 
-    if asked.trace is None:
-        raise UsageError("no workload", hint="--trace FILE, or --from-database for this site's own past")
+    trace = _named_trace(asked)
     order = asked.order or "fifo"
     live = None if is_fixed(order) else _live(order)
     if asked.steps is not None or asked.log is not None:
@@ -75,7 +75,7 @@ def _trace(asked: SimulationOptions) -> int:
         if asked.steps is not None:
             return 0
     return run_simulate(
-        asked.trace,
+        trace,
         _processors(asked),
         asked.policies,
         order=order,
@@ -90,18 +90,48 @@ def _trace(asked: SimulationOptions) -> int:
 
 def _step(asked: SimulationOptions, order: str, live: LiveOrder | None) -> None:
     """Print the trace's state after so many events, and write its log."""
-    from oarpy.simulation.engines.machine import Machine
     from oarpy.simulation.stepping.stepped_run import Stop
-    from oarpy.simulation.stepping.trace_command import play_trace, read_stepped
+    from oarpy.simulation.stepping.trace_command import play_trace
 
-    assert asked.trace is not None
     if asked.steps is not None:
-        for name in ("output", "plot"):
-            if getattr(asked, name) is not None:
-                raise UsageError(f"--{name} does not go with --steps", hint="a replay that is stopped has no outcome")
+        _refuse_outcomes(asked, "--steps")
+    stop = Stop(asked.steps, places=asked.places)
+    play_trace(_stepped(asked, order, live), asked.policies, stop, asked.log, sys.stdout)
+
+
+def source_of(asked: SimulationOptions) -> TraceSource:
+    """Return the trace to be stepped through in a page. Raises :class:`UsageError` for options that clash."""
+    from oarpy.simulation.engines.queue_order import is_fixed
+    from oarpy.simulation.stepping.trace_command import TraceSource
+
+    if asked.from_database:
+        raise UsageError("--web does not go with this replay", hint="--write FILE, then oarpy grid simulate FILE --web")
+    _refuse_outcomes(asked, "--web")
+    for name in (*_OF_THE_PAST, "steps", "log"):
+        if getattr(asked, name) is not None:
+            raise UsageError(f"--{name} does not go with --web", hint="the page steps through the trace")
+    order = asked.order or "fifo"
+    return TraceSource(_stepped(asked, order, None if is_fixed(order) else _live(order)), asked.policies)
+
+
+def _stepped(asked: SimulationOptions, order: str, live: LiveOrder | None) -> SteppedTrace:
+    from oarpy.simulation.engines.machine import Machine
+    from oarpy.simulation.stepping.trace_command import read_stepped
+
     machine = Machine(_processors(asked), asked.cores_per_node)
-    stepped = read_stepped(asked.trace, machine, asked.policies, order, live, asked.jobs)
-    play_trace(stepped, asked.policies, Stop(asked.steps, places=asked.places), asked.log, sys.stdout)
+    return read_stepped(_named_trace(asked), machine, asked.policies, order, live, asked.jobs)
+
+
+def _named_trace(asked: SimulationOptions) -> Path:
+    if asked.trace is None:
+        raise UsageError("no workload", hint="--trace FILE, or --from-database for this site's own past")
+    return asked.trace
+
+
+def _refuse_outcomes(asked: SimulationOptions, option: str) -> None:
+    for name in ("output", "plot"):
+        if getattr(asked, name) is not None:
+            raise UsageError(f"--{name} does not go with {option}", hint="a replay that is stopped has no outcome")
 
 
 def _live(name: str) -> LiveOrder:

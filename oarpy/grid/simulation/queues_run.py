@@ -39,6 +39,8 @@ class QueuesRun:
         self._now = -inf
         self._arrived: set[int] = set()
         self._places: dict[int, _Place] = {}
+        self._changed: list[int] = []
+        """Whom the last event that was told changed."""
 
     def events(self, until: float = inf) -> Iterator[Happening]:
         """Let things happen one by one, up to an instant; asked again, go on after the last event."""
@@ -52,6 +54,10 @@ class QueuesRun:
         """Note where jobs are."""
         self._places = self._placed()
 
+    def digested(self, happening: Happening) -> Any:
+        """Return where those are, or wait, that the last event changed."""
+        return [(number, self._places.get(number)) for number in self._changed]
+
     def why(self, happening: Happening) -> Rule:
         """Return the rule by which the last event changed something."""
         return rule_of("queues", Kind(happening[1]).name.lower())
@@ -62,11 +68,10 @@ class QueuesRun:
         jobs = self._scenario.jobs
         own = None if kind == Kind.PASS else what[1] if kind in (Kind.END, Kind.TRY) else what
         before, self._places = self._places, self._placed()
-        changed = [
-            jobs[number].id
-            for number, place in sorted(self._places.items())
-            if number != own and place != before.get(number, place)
-        ]
+        self._changed = sorted(
+            number for number, place in self._places.items() if number == own or place != before.get(number)
+        )
+        changed = [jobs[number].id for number in self._changed if number != own and number in before]
         return Told(Kind(kind).name.lower(), None if own is None else jobs[own].id, changed)
 
     def _placed(self) -> dict[int, _Place]:

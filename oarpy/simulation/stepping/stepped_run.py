@@ -48,6 +48,9 @@ class SteppedRun(Protocol):
     def told(self, happening: Happening) -> Told:
         """Return what the last event was, if the run was watched before it, or the event before it was told."""
 
+    def digested(self, happening: Happening) -> Any:
+        """Return what of the last event, beside whom it changed, tells two runs apart; asked after it was told."""
+
     def why(self, happening: Happening) -> Rule:
         """Return the rule by which the last event changed something."""
 

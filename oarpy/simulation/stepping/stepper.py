@@ -116,7 +116,11 @@ class Stepper:
 
     def _tell_last(self) -> bool:
         """Take the last event once more if nobody watched it."""
-        return self.event is not None or not self.step or self.go_to(self.step)
+        if self.event is None and self.step:
+            ended = self.ended
+            self.go_to(self.step)
+            self.ended = ended
+        return True
 
     def _forward(self, *, dense: bool = True) -> Happening | None:
         """Play one event; return it, or None at the end."""

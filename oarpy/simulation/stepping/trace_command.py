@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
+from oarpy.model.errors import UsageError
 from oarpy.simulation.engines.live_order import LiveOrder
 from oarpy.simulation.engines.machine import Machine
+from oarpy.simulation.engines.policies import POLICIES
+from oarpy.simulation.engines.queue_order import ORDERS
 from oarpy.simulation.run import check_choices, scheduler_of
+from oarpy.simulation.stepping.sources import Choice, Choices, Source
 from oarpy.simulation.stepping.stepped_run import Stop, opened_log, plain, play
 from oarpy.simulation.stepping.trace_run import TraceRun
 from oarpy.simulation.traces.swf import read_swf
@@ -39,6 +43,42 @@ def read_stepped(
     """Read a trace to be stepped through. Raises :class:`UsageError` for what cannot be meant."""
     check_choices(policies, order if live is None else None, jobs)
     return SteppedTrace(read_swf(path, machine, jobs), machine, order, live)
+
+
+class TraceSource:
+    """A trace that a page steps through, under the first policy unless another is chosen."""
+
+    system = "trace"
+    text = None
+
+    def __init__(self, stepped: SteppedTrace, policies: Sequence[str]) -> None:
+        self.name = stepped.trace.name
+        self._stepped, self._policy = stepped, policies[0]
+
+    def choices(self) -> Sequence[Choice]:
+        """Return the policies and the orders."""
+        return [
+            Choice("policy", "Policy", POLICIES, self._policy),
+            Choice("order", "Order", ORDERS, self._stepped.order),
+        ]
+
+    def start(self, choices: Choices) -> TraceRun:
+        """Return the run with some choices, before its first event."""
+        stepped = self._stepped
+        if "order" in choices:
+            stepped = replace(stepped, order=choices["order"], live=None)
+        return stepped.run_of(choices.get("policy", self._policy))
+
+    def jobs(self) -> Sequence[Mapping[str, Any]]:
+        """Return what is known of the jobs beforehand."""
+        return [
+            {"id": job.number, "submit": job.submit, "estimate": job.estimate, "procs": job.procs}
+            for job in self._stepped.trace.jobs
+        ]
+
+    def edited(self, text: str) -> Source:
+        """Raise :class:`UsageError`."""
+        raise UsageError("a trace cannot be edited", hint="write another file")
 
 
 def play_trace(stepped: SteppedTrace, policies: Sequence[str], stop: Stop, log: str | None, out: TextIO) -> int:

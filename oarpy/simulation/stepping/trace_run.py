@@ -76,6 +76,11 @@ class TraceRun(Replay):
         ]
         return Told("arrival" if kind == ARRIVAL else "end", self._jobs[own].number, changed)
 
+    def digested(self, happening: Happening) -> Any:
+        """Return when those start that wait, and when the last who ended or arrived did."""
+        what = happening[2]
+        return self.starts[what if happening[1] == ARRIVAL else what[1]], sorted(self._before.items())
+
     def why(self, happening: Happening) -> Rule:
         """Return the rule of a replay."""
         return _RULE

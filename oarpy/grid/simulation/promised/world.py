@@ -176,6 +176,13 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
     def watch(self) -> None:
         """Note nothing: each event knows whom it changed."""
 
+    def digested(self, happening: Happening) -> Any:
+        """Return where those are planned that the last event changed, and what became of its own job."""
+        own = self.last[1]
+        some = {*self.changed, own}
+        places = sorted(place for name in self.names for place in self.planned(name) if place.number in some)
+        return self.courses[own].state, [(run.start, run.end) for run in self.courses[own].runs], places
+
     def why(self, happening: Happening) -> Rule:
         """Return the rule by which the last event changed something."""
         now, kind, what = happening
