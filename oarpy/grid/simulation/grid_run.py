@@ -110,16 +110,12 @@ class GridRun:
     """
 
     def __init__(self, scenario: GridScenario, *, keep_moves: bool = True) -> None:
-        self._scenario = scenario
-        self._jobs = scenario.jobs
-        self._arriving = sorted(range(len(self._jobs)), key=lambda number: self._jobs[number].submit)
-        self._ranks = {number: rank for rank, number in enumerate(self._arriving)}
+        self._know(scenario)
         self._state = BrokerState(scenario.clusters, scenario.deadlines, scenario.reallocation)
         self._queues: dict[str, ClusterQueue] = {
             cluster.name: queue_of(scenario.engine, policy, cluster.procs)
             for cluster, policy in zip(scenario.clusters, scenario.policies, strict=True)
         }
-        self._clusters = {cluster.name: cluster for cluster in scenario.clusters}
         self._asking: dict[str, dict[int, QueuedJob | None]] = {name: {} for name in self._queues}
         """The jobs whose ECTs were asked for, as each cluster sees them; None: too large for it."""
         self._outside = JobsAsked()
@@ -139,6 +135,26 @@ class GridRun:
         self._started = 0
         self._come = 0
         """How many jobs have arrived."""
+
+    def _know(self, scenario: GridScenario) -> None:
+        """Note what follows from a scenario alone."""
+        self._scenario = scenario
+        self._jobs = scenario.jobs
+        self._arriving = sorted(range(len(self._jobs)), key=lambda number: self._jobs[number].submit)
+        self._ranks = {number: rank for rank, number in enumerate(self._arriving)}
+        self._clusters = {cluster.name: cluster for cluster in scenario.clusters}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what follows from the scenario, and who has not arrived."""
+        come = {number: self._courses[number] for number in self._arriving[: self._come]}
+        return {**self.__dict__, **dict.fromkeys(("_jobs", "_arriving", "_ranks", "_clusters")), "_courses": come}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what a copy has."""
+        self.__dict__.update(state)
+        self._know(state["_scenario"])
+        come: Mapping[int, JobCourse] = state["_courses"]
+        self._courses = [come.get(number) or JobCourse() for number in range(len(self._jobs))]
 
     def run(self, until: float = inf) -> GridOutcome:
         """Run until every job is over; what would happen after ``until`` does not."""

@@ -18,7 +18,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any
 
 from oarpy.simulation.event_loop import Happening
@@ -27,9 +27,9 @@ from oarpy.simulation.stepping.places import Bar
 from oarpy.simulation.stepping.stepped_run import SteppedRun, told_event
 
 _FORWARD = 0.03
-"""Seconds that playing on from a copy may take."""
+"""Seconds of processor time that playing on from a copy may take."""
 _SHARE = 4
-"""How much longer than making a copy the playing before it takes while a long stretch is run through."""
+"""How much longer than making a copy the playing before it takes, at least, while a long stretch is run through."""
 _MOST_BYTES = 96 << 20
 """Bytes of all copies."""
 
@@ -124,15 +124,15 @@ class Stepper:
 
     def _forward(self, *, dense: bool = True) -> Happening | None:
         """Play one event; return it, or None at the end."""
-        began = perf_counter()
+        began = thread_time()
         happening = next(self._playing, None)
         if happening is None:
             self.ended = True
             return None
         self.step, self.now, self.event = self.step + 1, happening[0], None
         self._chart.follow(self._run, happening[0])
-        self._since += perf_counter() - began
-        if self._since > (_FORWARD if dense else max(_FORWARD, _SHARE * self._copying)):
+        self._since += thread_time() - began
+        if self._since >= max(_FORWARD, self._copying * (1 if dense else _SHARE)):
             self._keep()
         return happening
 
@@ -152,13 +152,13 @@ class Stepper:
         place = bisect_right(self._copies, self.step, key=lambda copy: copy.step)
         if place and self._copies[place - 1].step == self.step:
             return
-        began = perf_counter()
+        began = thread_time()
         data = io.BytesIO()
         _Writer(data, self._run.lasting, self._lasting).dump((self._run, self._chart))
         self._copies.insert(place, _Copy(self.step, self.now, data.getvalue()))
         while len(self._copies) > 2 and self.copies[1] > self._most_bytes:
             del self._copies[1::2]
-        self._copying = perf_counter() - began
+        self._copying = thread_time() - began
 
 
 class _Writer(pickle.Pickler):

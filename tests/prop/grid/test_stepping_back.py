@@ -53,6 +53,7 @@ def test_a_run_gone_through_is_where_one_is_that_was_only_played(
     system: str, every: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("oarpy.simulation.stepping.stepper._FORWARD", 0 if every == "each event" else 1e9)
+    monkeypatch.setattr("oarpy.simulation.stepping.stepper.thread_time", lambda: 0.0)
     for seed, text in enumerate(scenarios(system, 5)):
         dice, stepper = Random(seed), Stepper(partial(run_of, text))
         stepper.run_until(float("inf"))
@@ -71,6 +72,7 @@ def test_a_run_gone_through_is_where_one_is_that_was_only_played(
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_copies_keep_within_their_memory(system: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("oarpy.simulation.stepping.stepper._FORWARD", 0)
+    monkeypatch.setattr("oarpy.simulation.stepping.stepper.thread_time", lambda: 0.0)
     (text,) = scenarios(system, 1)
     stepper = Stepper(partial(run_of, text), most_bytes=20_000)
     stepper.go_to(10**6)

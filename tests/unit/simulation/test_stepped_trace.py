@@ -49,6 +49,7 @@ def test_a_trace_gone_through_is_where_one_is_that_was_only_played(
     if live is not None and policy == "compressed":
         pytest.skip("compression has no order but that of the jobs")
     monkeypatch.setattr("oarpy.simulation.stepping.stepper._FORWARD", 0)
+    monkeypatch.setattr("oarpy.simulation.stepping.stepper.thread_time", lambda: 0.0)
     start = partial(stepped(live=live).run_of, policy)
     stepper, dice = Stepper(start), Random(policy)
     for _ in range(12):

@@ -36,8 +36,6 @@ class BagsWorld(PromisedWorld[EstimatingClusterEntry, BagsJobEntry]):
         self._completions: dict[int, float] = {}
         self._promise: dict[int, float] = {}
         self._counts: dict[int, dict[str, int]] = {}
-        for course, job in zip(self.courses, self.jobs, strict=True):
-            course.left = job.count
 
     def arrival(self, number: int) -> float:
         """Return when a job arrives; bags are profiled first where run times are predicted."""

@@ -45,6 +45,11 @@ class JobEntry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     cluster: str | UnsetType = UNSET
 
     @property
+    def count(self) -> int:
+        """How many tasks it has."""
+        return 1
+
+    @property
     def size(self) -> int:
         """Processors, of each task if there are several."""
         return 1 if self.procs is UNSET else self.procs

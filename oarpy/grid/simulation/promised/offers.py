@@ -27,8 +27,6 @@ class OffersWorld(PromisedWorld[ClusterEntry, OffersJobEntry]):
         """What waits on each cluster: jobs, and parts of bags."""
         self._promise: dict[int, float] = {}
         self._counts: dict[int, dict[str, int]] = {}
-        for course, job in zip(self.courses, self.jobs, strict=True):
-            course.left = job.count
 
     def arrive(self, number: int, now: float) -> None:
         """Promise a completion, and take the job or the parts of the bag in."""

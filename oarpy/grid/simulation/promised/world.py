@@ -94,7 +94,7 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
         self.jobs, self.clusters = scenario.jobs, {cluster.name: cluster for cluster in scenario.clusters}
         self.names = list(self.clusters)
         self.agenda: list[Happening] = []
-        self.courses = [Course() for _ in self.jobs]
+        self.courses = [Course(left=job.count) for job in self.jobs]
         self.running: dict[str, dict[Run, None]] = {name: {} for name in self.clusters}
         self.changed: set[int] = set()
         """Jobs whose planned start or parts changed in the last event."""
@@ -102,6 +102,19 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
         """The last event and its job."""
         self._left = len(self.jobs)
         self._runs_begun = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what follows from the scenario, and who has not arrived."""
+        come = {number: course for number, course in enumerate(self.courses) if course.state != "Submitted"}
+        return {**self.__dict__, "jobs": None, "clusters": None, "courses": come}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what a copy has."""
+        self.__dict__.update(state)
+        self.jobs = self.scenario.jobs
+        self.clusters = {cluster.name: cluster for cluster in self.scenario.clusters}
+        come: Mapping[int, Course] = state["courses"]
+        self.courses = [come.get(number) or Course(left=job.count) for number, job in enumerate(self.jobs)]
 
     def events(self, until: float = inf) -> Iterator[Happening]:
         """Let things happen one by one; asked again, go on after the last event."""
