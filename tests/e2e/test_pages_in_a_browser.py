@@ -356,6 +356,7 @@ def test_axe_finds_nothing_serious(site: Site, chromium: Browser, scheme: str) -
     pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     jobs = site.cluster.job_ids("-n", "seen", "-l", "/core=1", "true")
     site.cluster.wait_for(jobs, ["Terminated"], DEADLINE)
+    bag = a_bag(site)
     found = {}
     with chromium.new_context(color_scheme=scheme) as context:  # type: ignore[arg-type]
         page = context.new_page()
@@ -363,17 +364,26 @@ def test_axe_finds_nothing_serious(site: Site, chromium: Browser, scheme: str) -
         page.goto(f"{site.address}/login")
         found["/login"] = troubles(page)
         log_in(page, site.address, site.token("admin"))
-        for path in (*PAGES, *PAGES_OF_ADMINS, f"/jobs/{jobs[0]}"):
+        for path in (*PAGES, *PAGES_OF_ADMINS, f"/jobs/{jobs[0]}", bag):
             page.goto(f"{site.address}{path}")
             found[path] = troubles(page)
     assert {path: some for path, some in found.items() if some} == {}
+    site.cluster.run("oardel", "--bag", bag.removeprefix("/bags/"))
+
+
+def a_bag(site: Site) -> str:
+    """Submit a bag of tasks; return the path of its page."""
+    jobs = site.cluster.job_ids("--bag", "3", "-l", "/core=1,walltime=0:10:0", "sleep 600")
+    return f"/bags/{min(jobs)}"
 
 
 def test_pages_fit_a_narrow_screen(site: Site, chromium: Browser) -> None:
+    bag = a_bag(site)
     with chromium.new_context(viewport={"width": 400, "height": 800}) as context:
         page = context.new_page()
         page.set_default_timeout(_PATIENCE)
         log_in(page, site.address, site.token("admin"))
-        for path in (*PAGES, *PAGES_OF_ADMINS):
+        for path in (*PAGES, *PAGES_OF_ADMINS, bag):
             page.goto(f"{site.address}{path}")
             assert page.evaluate("document.documentElement.scrollWidth") <= 400, path
+    site.cluster.run("oardel", "--bag", bag.removeprefix("/bags/"))

@@ -16,6 +16,7 @@ from oarpy.model.reasons import ReasonDocument, reason_record, sentence
 from oarpy.model.states import FINAL_STATES, ExtensionState, JobState
 from oarpy.scheduler.forecast.start_intervals import FEWEST, LEVEL
 from oarpy.store.events import Event
+from oarpy.store.jobs.bags import BagRow
 from oarpy.store.jobs.details import JobDetails, JobRow
 from oarpy.store.jobs.extensions import ExtensionRow
 from oarpy.store.jobs.kill_requests import GAVE_WAY
@@ -82,6 +83,17 @@ class WindowDocument(TypedDict):
     state: str
 
 
+class BagOfTaskDocument(TypedDict):
+    """The bag of which a job is a task, in epoch seconds."""
+
+    bag_id: int
+    tasks: int
+    deadline: int | None
+    promise: int | None
+    expected: int | None
+    ended: int | None
+
+
 class SharedJobDocument(TypedDict):
     """What a job is called alike here and in OAR's own interface (times in epoch seconds, durations in seconds)."""
 
@@ -97,6 +109,7 @@ class SharedJobDocument(TypedDict):
     properties: str
     reservation: str
     window: NotRequired[WindowDocument]
+    bag: NotRequired[BagOfTaskDocument]
     walltime: int | None
     message: str
     expected_start: ExpectedStartDocument | None
@@ -139,6 +152,7 @@ class JobDocument(SharedJobDocument):
 class _Extra(TypedDict, total=False):
     extensions: Sequence[ExtensionDocument]
     window: WindowDocument
+    bag: BagOfTaskDocument
     environment: Mapping[str, str] | None
 
 
@@ -152,6 +166,7 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
         {"extensions": [_extension_json(extension) for extension in job.extensions]} if job.extensions else {}
     )
     window: _Extra = {"window": window_json(job.window)} if job.window else {}
+    bag: _Extra = {"bag": _bag_json(job.bag)} if job.bag else {}
     document: JobDocument = {
         "Job_Id": row.job_id,
         "array_id": row.array_id,
@@ -171,6 +186,7 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
         "properties": row.properties,
         "reservation": row.reservation,
         **window,
+        **bag,
         "walltime": walltime(job),
         "submissionTime": int(row.submitted),
         "startTime": whole_seconds(start_time(row)),
@@ -237,6 +253,7 @@ def as_text(job: JobDetails, *, private: bool) -> str:
         "reserved_resources": "+".join(map(str, job.reserved_ids)),
         "reservation": row.reservation,
         **({"window": _window_text(job.window)} if job.window else {}),
+        **({"bag": _bag_text(job.bag)} if job.bag else {}),
         "walltime": _duration(walltime(job)),
         "submissionTime": local_date(row.submitted),
         "startTime": local_date(start_time(row)),
@@ -349,6 +366,22 @@ def _extension_text(row: ExtensionRow) -> str:
 def window_json(window: JobWindow) -> WindowDocument:
     """Return where a reservation may move, or might."""
     return {"ready": whole_seconds(window.ready), "deadline": int(window.deadline), "state": window.state}
+
+
+def _bag_json(bag: BagRow) -> BagOfTaskDocument:
+    return {
+        "bag_id": bag.bag,
+        "tasks": bag.tasks,
+        "deadline": whole_seconds(bag.deadline),
+        "promise": whole_seconds(bag.promise),
+        "expected": whole_seconds(bag.expected),
+        "ended": whole_seconds(bag.ended),
+    }
+
+
+def _bag_text(bag: BagRow) -> str:
+    promise = f"promised {local_date(bag.promise)}" if bag.promise is not None else "not promised"
+    return f"{bag.bag}, {bag.tasks} tasks, {promise}"
 
 
 def _window_text(window: JobWindow) -> str:

@@ -21,13 +21,17 @@ _ANSWER = """
     WHERE bag_id = %s AND c.kind IN ('PROMISED', 'REFUSED') ORDER BY change_id LIMIT 1
 """
 
-_BAG = """
-    SELECT bag_id AS bag, user_name AS user, tasks, strict,
-           extract(epoch FROM deadline)::float8 AS deadline, extract(epoch FROM submitted_at)::float8 AS submitted,
-           extract(epoch FROM promise)::float8 AS promise, extract(epoch FROM expected)::float8 AS expected,
-           extract(epoch FROM ended)::float8 AS ended
-    FROM bags WHERE bag_id = %s
+_COLUMNS = """
+    b.bag_id AS bag, b.user_name AS user, b.tasks, b.strict,
+    extract(epoch FROM b.deadline)::float8 AS deadline, extract(epoch FROM b.submitted_at)::float8 AS submitted,
+    extract(epoch FROM b.promise)::float8 AS promise, extract(epoch FROM b.expected)::float8 AS expected,
+    extract(epoch FROM b.ended)::float8 AS ended
 """
+_BAG = f"SELECT {_COLUMNS} FROM bags b WHERE b.bag_id = %s"  # noqa: S608 - columns named above
+_OF_TASKS = f"""
+    SELECT {_COLUMNS}, j.job_id AS task FROM jobs j JOIN bags b ON b.bag_id = j.array_id
+    WHERE j.job_id = ANY(%s) AND 'bag' = ANY(j.types)
+"""  # noqa: S608
 _CHANGES = """
     SELECT extract(epoch FROM at)::float8 AS at, kind, extract(epoch FROM promise)::float8 AS promise,
            extract(epoch FROM expected)::float8 AS expected, cause
@@ -67,6 +71,13 @@ class BagRow:
 
 
 @dataclass(frozen=True, slots=True)
+class BagOfTask(BagRow):
+    """The bag of a ``task``, by the number of its job."""
+
+    task: int
+
+
+@dataclass(frozen=True, slots=True)
 class BagChangeRow:
     """A change of what is promised or expected of a bag, and its cause."""
 
@@ -103,6 +114,11 @@ def bag(connection: Connection, number: int) -> BagRow | None:
     """Return a bag, None if there is none."""
     found = read(connection, _BAG, BagRow, [number])
     return found[0] if found else None
+
+
+def of_tasks(connection: Connection, jobs: Sequence[int]) -> dict[int, BagRow]:
+    """Return the bags of those jobs that are tasks, by job."""
+    return {row.task: row for row in read(connection, _OF_TASKS, BagOfTask, [list(jobs)])}
 
 
 def changes(connection: Connection, number: int) -> list[BagChangeRow]:

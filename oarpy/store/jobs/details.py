@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from psycopg.sql import SQL
 
 from oarpy.model.dependency import Dependency
+from oarpy.model.job_types import BAG
 from oarpy.model.reasons import Reason, reason_of
 from oarpy.model.request import Consumption, Group, Level, ResourceRequest
 from oarpy.store.database import Connection
 from oarpy.store.events import Event, job_events
-from oarpy.store.jobs import extensions, windows
+from oarpy.store.jobs import bags, extensions, windows
+from oarpy.store.jobs.bags import BagRow
 from oarpy.store.jobs.extensions import ExtensionRow
 from oarpy.store.jobs.kill_requests import OPEN_REQUEST, reason_of_kill
 from oarpy.store.jobs.scope import JobScope
@@ -83,6 +85,7 @@ class JobDetails:
     told: ToldStart | None = None
     extensions: tuple[ExtensionRow, ...] = ()
     window: JobWindow | None = None
+    bag: BagRow | None = None
 
 
 _JOBS = f"""
@@ -152,6 +155,7 @@ def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
     for extension in extensions.of_jobs(connection, ids):
         asked[extension.job].append(extension)
     found = windows.of_jobs(connection, ids)
+    of_bags = bags.of_tasks(connection, [row.job_id for row in rows if BAG in row.types])
     return tuple(
         JobDetails(
             row,
@@ -164,6 +168,7 @@ def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
             told[row.job_id],
             tuple(asked[row.job_id]),
             found.get(row.job_id),
+            of_bags.get(row.job_id),
         )
         for row in rows
     )

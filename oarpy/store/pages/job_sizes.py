@@ -12,7 +12,9 @@ from oarpy.store.past.reading import is_in_past, with_past
 # Of what is only asked for, the nodes are known where each part of the request begins with a number of them.
 _SIZES = """
     WITH shown AS (
-        SELECT job_id, array_id, array_index, submission_id, state, walltime, message FROM jobs
+        SELECT job_id, array_id, array_index, submission_id, state, walltime, message,
+               'bag' = ANY(types) AS of_bag
+        FROM jobs
         WHERE job_id = ANY(%(jobs)s)
     ), held AS (
         SELECT a.job_id, count(DISTINCT r.network_address) AS nodes, count(*) AS cores
@@ -34,7 +36,7 @@ _SIZES = """
     SELECT j.job_id, coalesce(held.nodes, planned.nodes, asked.nodes)::int,
            coalesce(held.cores, planned.cores, substring(j.message FROM '^R=([0-9]+)')::int)::int,
            extract(epoch FROM coalesce(j.walltime, first.walltime))::float8,
-           EXISTS (SELECT FROM jobs o WHERE o.array_id = j.array_id AND o.array_index <> j.array_index)
+           EXISTS (SELECT FROM jobs o WHERE o.array_id = j.array_id AND o.array_index <> j.array_index), j.of_bag
     FROM shown j LEFT JOIN held USING (job_id) LEFT JOIN planned USING (job_id) LEFT JOIN asked USING (job_id)
         LEFT JOIN gantt_predictions p ON p.job_id = j.job_id
         LEFT JOIN moldable_descriptions first ON first.submission_id = j.submission_id
@@ -46,13 +48,14 @@ _SIZES = """
 class JobSize:
     """``nodes`` and ``cores``, None where nobody can tell yet; ``walltime`` in seconds.
 
-    ``in_array``: it shares its array with others.
+    ``in_array``: it shares its array with others. ``of_bag``: it is a task of a bag.
     """
 
     nodes: int | None
     cores: int | None
     walltime: float | None
     in_array: bool
+    of_bag: bool
 
 
 def sizes(connection: Connection, jobs: Sequence[int]) -> dict[int, JobSize]:

@@ -15,6 +15,8 @@ from oarpy.client.jobs.job_views import ListedJobDocument
 from oarpy.client.jobs.running import walltime_changes
 from oarpy.client.jobs.running.walltime_changes import WalltimeDocument
 from oarpy.client.jobs.selection import JobSelection
+from oarpy.client.jobs.views import bag_report
+from oarpy.client.jobs.views.bag_report import BagDocument
 from oarpy.client.jobs.views.priority_report import PriorityDocument
 from oarpy.client.past.periods import parse_date
 from oarpy.client.session import Session
@@ -118,6 +120,17 @@ def job(
         if environment:
             document["environment"] = dict(job_views.environment(session, found)) or None
         return document
+
+
+@router.get("/bags/{bag_id}")
+def bag(
+    request: Request,
+    identity: Reader,
+    bag_id: Annotated[int, Path(ge=1, le=LARGEST_ID, description="number of a bag: that of its first job")],
+) -> BagDocument:
+    """Return a bag of tasks, with every change of what is promised, as ``oarstat --bag``."""
+    with seats_of(request).session(identity) as session:
+        return bag_report.report(bag_report.bag_state(session, bag_id)).data()
 
 
 @router.get("/jobs/{job_id}/why")

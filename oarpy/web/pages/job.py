@@ -84,6 +84,7 @@ def job(request: Request, identity: Reader, job_id: int) -> Response:
         ran=None if row.started is None else (row.ended or now) - row.started,
         walltime=walltime,
         window=found.window,
+        bag=found.bag,
         moves=[one for one in found.events if one.type == "RESERVATION_MOVED"],
         offers=offers,
         dependencies=found.dependencies,
@@ -101,7 +102,7 @@ def job(request: Request, identity: Reader, job_id: int) -> Response:
 @router.get("/jobs/{job_id:int}/why")
 def why(request: Request, identity: Reader, job_id: int) -> Response:
     """Return why the job waits, and what would let it start."""
-    _require_id(job_id)
+    require_id(job_id)
     with seats_of(request).session(identity) as session:
         sentences = explanation_report.report(explain(session, job_id)).text().splitlines()
     return page(request, identity, "why.html", job=job_id, sentences=sentences)
@@ -127,7 +128,7 @@ def output(request: Request, identity: Reader, job_id: int) -> Response:
 
 def find(session: Session, job_id: int) -> JobDetails:
     """Return a job with what hangs on it; raise :class:`NotFound`."""
-    _require_id(job_id)
+    require_id(job_id)
     wanted = JobScope((job_id,), live=False)
     with scope.reached(session.connection, wanted):
         found = details.details(session.connection, wanted)
@@ -141,9 +142,10 @@ def may_see(session: Session, found: JobDetails) -> bool:
     return session.is_admin or found.row.user == session.user
 
 
-def _require_id(job_id: int) -> None:
-    if not 0 < job_id <= _LARGEST_ID:
-        raise NotFound(f"job {str(job_id)[:30]} does not exist", hint="the list of jobs has those that do")
+def require_id(number: int, what: str = "job") -> None:
+    """Raise :class:`NotFound` for a number that no job, or what else it is of, can have."""
+    if not 0 < number <= _LARGEST_ID:
+        raise NotFound(f"{what} {str(number)[:30]} does not exist", hint="the list of jobs has those that do")
 
 
 def _output(title: str, path: str, user: str) -> ShownOutput:

@@ -173,6 +173,7 @@ def shown_job(job: ListedJob, size: JobSize, now: float) -> dict[str, Any]:
         "cores": size.cores,
         "walltime": size.walltime,
         "in_array": size.in_array,
+        "of_bag": size.of_bag,
         "lasted": lasted,
         "failed": failed,
         "told": expected(job, now),

@@ -1,0 +1,45 @@
+"""One bag of tasks: by when it is promised to be done, how its tasks stand, and every change of the promise."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from oarpy.client.jobs.views.bag_report import bag_state
+from oarpy.web.identity import Reader
+from oarpy.web.pages.job import require_id
+from oarpy.web.pages.rendering import page
+from oarpy.web.seats import seats_of
+
+router = APIRouter()
+
+_WIDTH = 600.0
+_FAILED = "Failed"
+"""What ``bag_state`` counts besides the states of jobs."""
+
+
+@router.get("/bags/{bag_id:int}")
+def bag(request: Request, identity: Reader, bag_id: int) -> Response:
+    """Return the page."""
+    require_id(bag_id, "bag")
+    with seats_of(request).session(identity) as session:
+        found = bag_state(session, bag_id)
+    drawn, x = [], 0.0
+    tasks = sum(found.states.values()) or 1
+    for state, count in found.states.items():
+        width = count / tasks * _WIDTH
+        drawn.append((state, "Error" if state == _FAILED else state, count, round(x, 2), round(width, 2)))
+        x += width
+    refused = any(change.kind == "REFUSED" for change in found.changes)
+    return page(
+        request,
+        identity,
+        "bag.html",
+        stream_of=f"?owner={quote(found.bag.user)}",
+        bag=found.bag,
+        standing="refused" if refused else "over" if found.bag.ended is not None else "goes on",
+        states=drawn,
+        changes=found.changes,
+    )
