@@ -116,9 +116,10 @@ def _change(row: LiveBagRow, answers: BagAnswers) -> BagChange | None:
         cause = _REPEATED if repeating else _LOST
         text = f"it is done by {local_instant(expected)}, not by {local_instant(row.promise)}: {cause}"
         return BagChange(row.bag, "BROKEN", expected, expected, cause, text)
-    if row.deadline is None and expected <= row.promise - WORTH_TELLING:
-        text = f"it is done by {local_instant(expected)}, not by {local_instant(row.promise)}: {_EARLIER}"
-        return BagChange(row.bag, "IMPROVED", expected, expected, _EARLIER, text)
+    better = expected if row.deadline is None else max(expected, row.deadline)
+    if better <= row.promise - WORTH_TELLING:
+        text = f"it is done by {local_instant(better)}, not by {local_instant(row.promise)}: {_EARLIER}"
+        return BagChange(row.bag, "IMPROVED", better, expected, _EARLIER, text)
     before = row.promise if row.expected is None else row.expected
     if abs(expected - before) < _SAME:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -39,6 +40,7 @@ class Demo(Transcript):
         self._besteffort()
         self._refusal()
         self._windows()
+        self._bags()
         self._overview()
         self._accounting()
 
@@ -122,6 +124,31 @@ class Demo(Transcript):
         self.show("oardel", str(movable))
         self.sandbox.wait_for([movable], FINAL, 30)
 
+    def _bags(self) -> None:
+        self.say("A bag of tasks is told at once by when all are done: by its deadline, or by the nearest later date")
+        now = datetime.now().replace(microsecond=0)
+        task = ("-l", "/core=1,walltime=0:10:0", "sleep 600")
+        met = self._bag("--bag", "6", "--until", f"{now + timedelta(minutes=30)}", *task)
+        late = self._bag("--bag", "12", "--until", f"{now + timedelta(minutes=15)}", *task)
+        self.say("Others end early: the promise gets better, and that is told")
+        self.show("oardel", "--bag", str(met))
+        self._until("the promise improves", lambda: " IMPROVED :" in self._told(late))
+        self.show("oarstat", "--bag", str(late))
+        self.show("oardel", "--bag", str(late))
+        self._until("the bag is over", lambda: " END :" in self._told(late))
+
+    def _bag(self, *arguments: str) -> int:
+        """Show a bag that is submitted, and return its number."""
+        lines = self.sandbox.run("oarsub", *arguments).stdout.splitlines()
+        self.command("oarsub", *arguments)
+        jobs = [line for line in lines if line.startswith("OAR_JOB_ID=")]
+        shown = [jobs[0], "...", jobs[-1], *(line for line in lines if line not in jobs)]
+        sys.stdout.write("".join(f"{line}\n" for line in shown))
+        return int(jobs[0].partition("=")[2])
+
+    def _told(self, bag: int) -> str:
+        return self.sandbox.run("oarstat", "--bag", str(bag)).stdout
+
     def _asked(self, *arguments: str) -> str:
         """Show a reservation that is asked for, with its answer; return what was printed."""
         done = self.sandbox.run("oarsub", *arguments, check=False)
@@ -139,10 +166,14 @@ class Demo(Transcript):
     def _until_at(self, job: int, start: datetime) -> None:
         """Wait until a reservation starts at an instant."""
         wanted = f"start={start:%Y-%m-%d_%H:%M:%S}"
+        self._until(f"job {job} goes forward", lambda: wanted in self.sandbox.run("oarwindow", str(job)).stdout)
+
+    def _until(self, what: str, happened: Callable[[], bool]) -> None:
+        """Wait until something has happened."""
         deadline = time.monotonic() + 30
-        while wanted not in self.sandbox.run("oarwindow", str(job)).stdout:
+        while not happened():
             if time.monotonic() > deadline:
-                raise OarpyError(f"job {job} does not go forward", hint="see server.log")
+                raise OarpyError(f"it is not so that {what}", hint="see server.log")
             time.sleep(0.2)
 
     def _overview(self) -> None:

@@ -63,6 +63,19 @@ def test_the_promise_comes_forward_when_tasks_end_early(cluster: SmallCluster) -
     assert "IMPROVED" in cluster.events(tasks[0])
 
 
+def test_a_promise_after_the_deadline_comes_forward_to_it_and_no_further(cluster: SmallCluster) -> None:
+    tasks = submit(cluster, 12, 15)
+    cluster.settle()
+    assert promise(cluster, tasks[0]) == 30
+    cluster.delete(*tasks[:4])
+    cluster.settle()
+    assert promise(cluster, tasks[0]) == 20
+    cluster.delete(*tasks[4:8])
+    cluster.settle()
+    assert promise(cluster, tasks[0]) == 15
+    assert kinds(cluster, tasks[0]) == ["PROMISED", "IMPROVED", "IMPROVED"]
+
+
 def test_a_newcomer_of_higher_priority_makes_no_task_late(cluster: SmallCluster) -> None:
     tasks = submit(cluster, 10)
     cluster.settle()
