@@ -478,6 +478,11 @@ def simulate(
         str | None, typer.Option("--log", metavar="FILE", help="Write a line of JSON for each event of a trace.")
     ] = None,
     places: Annotated[bool, typer.Option("--places", help=_PLACES)] = False,
+    written: Annotated[
+        Path | None,
+        typer.Option("--write", metavar="FILE", help="Write the past as a scenario of oarpy grid simulate."),
+    ] = None,
+    names: Annotated[bool, typer.Option("--names", help="With the names of users in it.")] = False,
     web: Annotated[bool, typer.Option("--web", help=_WEB)] = False,
     port: Annotated[int | None, typer.Option("--port", metavar="N", min=0, max=65535, help=_PORT)] = None,
     as_json: Json = False,
@@ -503,6 +508,8 @@ def simulate(
         steps=steps,
         places=places,
         log=log,
+        write=written,
+        names=names,
         as_json=as_json,
     )
     _check_port(web, port)

@@ -11,11 +11,15 @@ from oarpy.client.past.periods import parse_date
 from oarpy.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from oarpy.simulation.engines.live_order import LiveOrder
     from oarpy.simulation.stepping.trace_command import SteppedTrace, TraceSource
 
 _OF_TRACES = ("trace", "procs", "nodes", "jobs", "steps", "log")
-_OF_THE_PAST = ("since", "until", "quotas", "rules")
+_OF_THE_PAST = ("since", "until", "quotas", "rules", "write")
+_OF_REPLAYS = ("order", "quotas", "rules", "output", "plot")
+"""What does not go with writing the past: it is written as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,8 @@ class SimulationOptions:
     steps: int | None
     places: bool
     log: str | None
+    write: Path | None
+    names: bool
     as_json: bool
 
 
@@ -49,15 +55,41 @@ def simulate(asked: SimulationOptions) -> int:
         if getattr(asked, name) is not None:
             hint = "the past has its own jobs and resources" if asked.from_database else "it needs --from-database"
             raise UsageError(f"--{name} does not go with this replay", hint=hint)
+    if asked.names and asked.write is None:
+        raise UsageError("--names does not go without --write", hint="--from-database --write FILE --names")
+    if asked.write is not None:
+        return _write(asked, asked.write)
     return _past(asked) if asked.from_database else _trace(asked)
+
+
+def _write(asked: SimulationOptions, file: Path) -> int:
+    """Write the past as a scenario, and say what was written."""
+    from oarpy.client.past.scenario_file import write_past
+    from oarpy.client.session import open_session
+
+    for name in _OF_REPLAYS:
+        if getattr(asked, name) is not None:
+            raise UsageError(f"--{name} does not go with --write", hint="the past is written as it was")
+    if asked.policies:
+        raise UsageError("--policy does not go with --write", hint="choose it when the file is simulated")
+    since, until = _period(asked)
+    with open_session("oarpy simulate") as session:
+        said = write_past(session, since, until, file, names=asked.names)
+    sys.stdout.write(f"{file}: {said}\n")
+    return 0
+
+
+def _period(asked: SimulationOptions) -> tuple[datetime | None, datetime | None]:
+    since = None if asked.since is None else parse_date(asked.since)
+    until = None if asked.until is None else parse_date(asked.until)
+    return since, until
 
 
 def _past(asked: SimulationOptions) -> int:
     from oarpy.client.past.history_replay import PolicyChange, Sinks, replay_history
     from oarpy.client.session import open_session
 
-    since = None if asked.since is None else parse_date(asked.since)
-    until = None if asked.until is None else parse_date(asked.until)
+    since, until = _period(asked)
     change = PolicyChange(asked.policies, asked.order, asked.quotas, asked.rules)
     with open_session("oarpy simulate") as session:
         return replay_history(session, since, until, change, Sinks(asked.as_json, asked.output, asked.plot))

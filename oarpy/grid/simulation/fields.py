@@ -27,7 +27,10 @@ class GridClusterEntry(Struct, forbid_unknown_fields=True):
 
 
 class GridJobEntry(Struct, forbid_unknown_fields=True):
-    """A job: local with ``cluster``, co-allocated with ``components`` and ``deadline``, else mapped."""
+    """A job: local with ``cluster``, co-allocated with ``components`` and ``deadline``, else mapped.
+
+    ``recorded`` is when it really started, and changes nothing.
+    """
 
     id: JobId
     procs: int
@@ -37,6 +40,7 @@ class GridJobEntry(Struct, forbid_unknown_fields=True):
     cluster: str | UnsetType = UNSET
     components: int | UnsetType = UNSET
     deadline: Number | UnsetType = UNSET
+    recorded: Number | UnsetType = UNSET
 
 
 class DeadlinesEntry(Struct, frozen=True, forbid_unknown_fields=True):

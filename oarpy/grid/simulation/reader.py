@@ -135,6 +135,7 @@ def _job(place: int, values: Any, clusters: Mapping[str, GridCluster]) -> GridJo
     check_number(owner, "walltime", entry.walltime, above=0, most=LONGEST)
     check_number(owner, "submit", entry.submit, most=LONGEST)
     check_number(owner, "deadline", entry.deadline, most=LONGEST)
+    check_number(owner, "recorded", entry.recorded, most=LONGEST)
     _check_kind(owner, entry)
     _check_size(owner, entry, clusters)
     return GridJob(

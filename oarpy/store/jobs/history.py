@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from psycopg import sql
 
@@ -33,6 +33,11 @@ _HELD = """
     WHERE job_id = ANY(%s) GROUP BY job_id
 """
 
+_WINDOWS = """
+    SELECT job_id, extract(epoch FROM ready)::float8, extract(epoch FROM deadline)::float8
+    FROM reservation_windows WHERE job_id = ANY(%s)
+"""
+
 _RECORDS = "SELECT submission_id, request FROM submissions WHERE submission_id = ANY(%s)"
 
 
@@ -49,6 +54,19 @@ def ended(connection: Connection, since: datetime | None, until: datetime | None
 def held(connection: Connection, jobs: Iterable[int]) -> dict[int, tuple[int, ...]]:
     """Return the ids of the resources that each of ``jobs`` held."""
     return {job: tuple(resources) for job, resources in connection.execute(_HELD, [list(jobs)])}
+
+
+class RecordedWindow(NamedTuple):
+    """The window of a reservation (epoch seconds); without ``ready`` it could begin at once."""
+
+    ready: float | None
+    deadline: float
+
+
+def windows(connection: Connection, jobs: Iterable[int]) -> dict[int, RecordedWindow]:
+    """Return the windows of those of ``jobs`` that had one."""
+    rows = connection.execute(_WINDOWS, [list(jobs)])
+    return {job: RecordedWindow(ready, deadline) for job, ready, deadline in rows}
 
 
 def records(connection: Connection, submissions: Iterable[int]) -> dict[int, dict[str, object]]:

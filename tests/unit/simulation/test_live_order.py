@@ -123,5 +123,7 @@ def asked(trace: Path, order: str) -> SimulationOptions:
         steps=None,
         places=False,
         log=None,
+        write=None,
+        names=False,
         as_json=False,
     )

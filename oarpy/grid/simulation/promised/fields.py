@@ -35,7 +35,7 @@ class EstimatingClusterEntry(ClusterEntry, frozen=True, forbid_unknown_fields=Tr
 
 
 class JobEntry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What all jobs have. Without ``cluster`` the broker places it."""
+    """What all jobs have. Without ``cluster`` the broker places it; ``recorded`` is when it really started."""
 
     id: JobId
     procs: int | UnsetType = UNSET
@@ -43,6 +43,7 @@ class JobEntry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     submit: Number = 0
     walltime: Number | UnsetType = UNSET
     cluster: str | UnsetType = UNSET
+    recorded: Number | UnsetType = UNSET
 
     @property
     def count(self) -> int:

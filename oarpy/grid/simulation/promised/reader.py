@@ -90,6 +90,7 @@ def _check_job(owner: str, job: JobEntry, clusters: Clusters) -> None:
     check_number(owner, "run", job.run, above=0, most=LONGEST)
     check_number(owner, "walltime", job.walltime, above=0, most=LONGEST)
     check_number(owner, "submit", job.submit, most=LONGEST)
+    check_number(owner, "recorded", job.recorded, most=LONGEST)
     if job.cluster is not UNSET and job.cluster not in clusters:
         refuse(owner, "cluster", job.cluster, "is no cluster", f"known: {', '.join(clusters)}")
     if job.cluster is not UNSET:
