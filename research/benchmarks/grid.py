@@ -1,7 +1,8 @@
 """Several clusters and their broker, measured on this machine: ``oarpy bench grid [PART ...]``.
 
 Clusters and the broker have servers and databases of their own. The parts are: ``array`` of ``date`` on three clusters;
-``place`` one job; components that start ``together``; ``takeover`` by a second server of the broker after the first one
+``place`` one job; components that start ``together``; programs over all clusters that move after an ``early_end``, and
+whose parts begin when all are ready (``parts``); ``takeover`` by a second server of the broker after the first one
 was killed; ``passes`` over waiting jobs on five clusters, which have doors and databases alone; ``experiments`` by one
 process and by two. Without a part, all of them are measured.
 """
@@ -13,10 +14,11 @@ import os
 import pwd
 import signal
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,8 +28,10 @@ import psycopg
 
 from oarpy.grid.core.broker_state import HeuristicName, ReallocationRules
 from oarpy.local_cluster.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
-from oarpy.store.grid import broker_jobs, clusters
+from oarpy.local_cluster.user_commands import user_command
+from oarpy.store.grid import broker_jobs, clusters, metajobs
 from oarpy.store.grid.broker_jobs import NewGridComponent, NewGridJob
+from oarpy.store.grid.metajobs import NewMetajob
 
 from .grid_passes import door_grid
 from .results import save
@@ -37,6 +41,7 @@ CLUSTERS = ("north", "south", "west")
 HEURISTICS: tuple[HeuristicName, ...] = ("mct", "minmin", "maxmin", "maxgain", "maxrelgain", "sufferage")
 _LEAD = 30
 """Seconds from a submission to the first deadline."""
+_CORES = 34
 _LOOK = 0.05
 _PATIENCE = 300
 _GRANT = "INSERT INTO grid_grants (broker, broker_user, local_user, granted_by) VALUES (%s, %s, %s, 'bench')"
@@ -60,6 +65,15 @@ _STARTS = """
 """
 
 
+_MAPPED = "SELECT state = 'Mapped' FROM grid_jobs WHERE id = %s"
+_SHIFTED = """
+    SELECT max(extract(epoch FROM t.done_at))::float8
+    FROM grid_shifts s JOIN grid_transactions t ON t.id = s.transaction
+    WHERE s.job = %s AND s.outcome = 'moved' AND t.state = 'Done'
+"""
+_FREED = "SELECT extract(epoch FROM ended_at)::float8 FROM jobs WHERE job_id = %s"
+
+
 @dataclass(slots=True)
 class BenchGrid:
     """Three clusters with a server each, and a broker that enters them as whoever measures."""
@@ -68,6 +82,9 @@ class BenchGrid:
     connection: psycopg.Connection[tuple[Any, ...]]
     folder: Path
     """Where jobs run: anybody may write there."""
+    clusters: Mapping[str, Sandbox]
+    local_user: str
+    """Who submits local jobs."""
 
     def submit(self, kind: str, program: str, components: int = 1, copies: int = 1, **more: Any) -> list[int]:
         """Submit jobs of one core a component; return their ids."""
@@ -135,6 +152,75 @@ class BenchGrid:
             "p99_after_deadline_seconds": late[int(0.99 * (len(late) - 1))],
         }
 
+    def early_ends(self, times: int) -> dict[str, Any]:
+        """Return how long it takes from the last of the early ends of local jobs until all clusters know the new place.
+
+        The local jobs hold all clusters, and a program over all of them waits for their ends.
+        """
+        spent = []
+        for _ in range(times):
+            local = {name: self._occupy(name) for name in CLUSTERS}
+            job = self._spread(3 * _CORES - 6, 600)
+            _until(lambda job=job: self.one(_MAPPED, job)[0], "a program waits on all clusters")  # type: ignore[misc]
+            for name, number in local.items():
+                self._at(name, "oardel", str(number))
+            ended = max(self._ended(name, number) for name, number in local.items())
+            _until(lambda job=job: self.one(_SHIFTED, job)[0] is not None, "it moves")  # type: ignore[misc]
+            spent.append(float(self.one(_SHIFTED, job)[0]) - ended)
+            broker_jobs.ask_deletion(self.connection, [job], BROKER)
+            self.settle([job])
+        spent.sort()
+        return {"times": times, "median_seconds": statistics.median(spent), "p95_seconds": spent[_rank(0.95, times)]}
+
+    def parts_begin(self, jobs: int) -> dict[str, Any]:
+        """Return how far apart the parts of programs over all clusters begin, the one of the program last."""
+        ids = []
+        for _ in range(jobs):
+            ids.append(self._spread(3, 60, dict.fromkeys(CLUSTERS, 1)))
+            time.sleep(1)
+        self.settle(ids)
+        rows = self.connection.execute(_STARTS, [ids]).fetchall()
+        apart = sorted(float(row[0]) for row in rows if row[2] == len(CLUSTERS))
+        if len(apart) < jobs:
+            raise SystemExit(f"{jobs - len(apart)} of {jobs} programs did not begin on all clusters")
+        return {
+            "jobs": jobs,
+            "median_apart_seconds": statistics.median(apart),
+            "p99_apart_seconds": apart[_rank(0.99, jobs)],
+        }
+
+    def _spread(self, procs: int, walltime: float, at_most: Mapping[str, int] | None = None) -> int:
+        """Submit a program over clusters; return its id."""
+        asked = (NewGridComponent(f"/core={procs}", procs),)
+        with self.connection.transaction():
+            (job,) = broker_jobs.insert(
+                self.connection, NewGridJob(BROKER, "metajob", "true", walltime, asked, str(self.folder))
+            )
+            metajobs.add(self.connection, job, NewMetajob("/core", procs, "shift", at_most=at_most))
+        return job
+
+    def _occupy(self, name: str) -> int:
+        """Let a local job hold a whole cluster, and wait until it runs; return its number."""
+        printed = self._at(name, "oarsub", "-l", f"/core={_CORES},walltime=0:20:0", "sleep 1200")
+        job = int(printed.rpartition("OAR_JOB_ID=")[2].split()[0])
+        self.clusters[name].wait_for([job], ("Running",), _PATIENCE)
+        return job
+
+    def _ended(self, name: str, job: int) -> float:
+        """Wait until a local job is over; return when its resources were free."""
+        self.clusters[name].wait_for([job], ("Error", "Terminated"), _PATIENCE)
+        with psycopg.connect(self.clusters[name].dsn()) as connection:
+            row = connection.execute(_FREED, [job]).fetchone()
+            assert row is not None
+            return float(row[0])
+
+    def _at(self, name: str, *words: str) -> str:
+        """Run a command of a local user on a cluster; return what it printed."""
+        socket = self.clusters[name].directory / "gateway" / "socket"
+        command_there = user_command(pwd.getpwnam(self.local_user).pw_uid, *words)
+        started = ["env", "-i", f"OARPY_GATEWAY_SOCKET={socket}", *command_there]
+        return subprocess.run(started, capture_output=True, text=True, check=True, cwd=self.folder).stdout
+
     def takeover_seconds(self, standby: Sandbox) -> float:
         """Kill the broker's server with all its processes; return when a job has its place, counted from then."""
         standby.start()
@@ -156,11 +242,13 @@ def bench_grid(directory: Path) -> Iterator[BenchGrid]:
     account = pwd.getpwuid(os.getuid()).pw_name
     local = account if os.getuid() else "nobody"
     settings: Settings = {"door": {"brokers": {BROKER: account}}}
+    made: dict[str, Sandbox] = {}
     with ExitStack() as stack:
         for name in CLUSTERS:
             nodes = local_nodes(f"/host={name}[1-17]/core={{2}}")
             cluster = stack.enter_context(running_sandbox(directory / name, settings, nodes))
             cluster.wait_for_gateway(60)
+            made[name] = cluster
             with psycopg.connect(cluster.dsn()) as connection:
                 connection.execute(_GRANT, [BROKER, BROKER, local])
         broker = stack.enter_context(running_sandbox(directory / "broker", {"grid": {"enabled": True, "name": BROKER}}))
@@ -171,7 +259,7 @@ def bench_grid(directory: Path) -> Iterator[BenchGrid]:
         folder = directory / "jobs"
         folder.mkdir()
         folder.chmod(0o777)
-        yield BenchGrid(broker, connection, folder)
+        yield BenchGrid(broker, connection, folder, made, local)
 
 
 def _children(pid: int) -> list[int]:
@@ -202,6 +290,12 @@ def real_clusters(directory: Path, parts: Sequence[str], jobs: int) -> dict[str,
             report["array_jobs_per_second"] = _told(f"array of {jobs} date, jobs/s (aim 100)", grid.array_rate(jobs))
         if "together" in parts:
             report["together"] = _told("components that start together (aim: p99 1 s)", grid.together(jobs // 10))
+        if "early_end" in parts:
+            moved = grid.early_ends(max(jobs // 20, 1))
+            report["early_end"] = _told("early end to committed shift (aim: p95 4 s)", moved)
+        if "parts" in parts:
+            begun = grid.parts_begin(max(jobs // 20, 1))
+            report["parts"] = _told("parts of programs begin (aim: p99 1 s)", begun)
         if "takeover" in parts:
             database = {"url": grid.broker.dsn()}
             standby = Sandbox(directory / "standby", {**grid.broker.settings, "database": database})
@@ -242,6 +336,11 @@ def experiments(directory: Path) -> dict[str, float]:
     return {"one_process": spent[0], "two_processes": spent[1], "ratio": spent[1] / spent[0]}
 
 
+def _rank(share: float, count: int) -> int:
+    """Return the place of a quantile in so many values that rise."""
+    return int(share * (count - 1))
+
+
 def _told(what: str, value: Any) -> Any:
     sys.stdout.write(f"{what}: {value}\n")
     sys.stdout.flush()
@@ -250,7 +349,7 @@ def _told(what: str, value: Any) -> Any:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark."""
-    parts = ("array", "place", "together", "takeover", "passes", "experiments")
+    parts = ("array", "place", "together", "early_end", "parts", "takeover", "passes", "experiments")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("part", nargs="*", choices=[[], *parts], help="what to measure (all)")
     parser.add_argument("--jobs", type=int, default=1000, help="jobs of the array, and jobs that wait (1000)")
@@ -262,7 +361,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="oarpy-bench-") as name:
         directory = Path(name)
         directory.chmod(0o755)
-        if {"array", "place", "together", "takeover"} & set(wanted):
+        if set(parts[:6]) & set(wanted):
             report |= real_clusters(directory, wanted, chosen.jobs)
         if "passes" in wanted:
             algorithms = chosen.algorithm or (1,)

@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pytest
 
-from oarpy.client.session import open_session
+from oarpy.client.session import Session, open_session
 from oarpy.grid.calls.table import Cluster
 from oarpy.grid.clusters.virtual.cluster import SimulatedCluster, VirtualClock
 from oarpy.grid.reports import grid_job_views, job_explanation
 from oarpy.grid.reports.grid_waits import all_parts_ran
 from oarpy.grid.submission import rehearsal
 from oarpy.grid.submission.grid_options import GridOptions
-from oarpy.grid.submission.rehearsal import ends_of, rehearse
+from oarpy.grid.submission.rehearsal import GridRehearsal, ends_of, rehearse
+from oarpy.grid.submission.spread_rehearsal import SpreadRehearsal
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import (
     broker_jobs,
@@ -342,9 +344,41 @@ def simulated(row: GridClusterRow) -> Cluster:
     return cluster
 
 
+def rehearsed(session: Session, options: GridOptions, opening: Callable[[GridClusterRow], Cluster]) -> GridRehearsal:
+    """A dry run of a job that is not one program over clusters."""
+    found = rehearse(session, options, opening)
+    assert isinstance(found, GridRehearsal)
+    return found
+
+
+@pytest.mark.usefixtures("oarsub")
+def test_a_dry_run_says_where_a_program_over_clusters_would_begin(connection: Connection) -> None:
+    opened: dict[str, SimulatedCluster] = {}
+
+    def opening(row: GridClusterRow) -> Cluster:
+        opened[row.name] = SimulatedCluster(row.name, 8)
+        return opened[row.name]
+
+    for name in ("a", "b_2"):
+        clusters.note_description(connection, name, 8, ["reserve", "foresee"], 0)
+    asked = GridOptions(words=("date",), parts="any", overhead="20%")
+    with open_session("oargridsub") as session:
+        found = rehearse(session, replace(asked, resources=("core=12,walltime=0:10:0",)), opening)
+        never = rehearse(session, replace(asked, resources=("core=17",)), opening)
+    assert isinstance(found, SpreadRehearsal)
+    assert found.place is not None
+    assert found.place.end - found.place.start == 720
+    assert (found.data()["parts"], found.refused) == ({"a": 8, "b_2": 4}, False)
+    assert "It would begin at " in found.text()
+    assert never.refused
+    assert "It has no room.\n" in never.text()
+    assert {name: one.calls for name, one in opened.items()} == {"a": ["slots"], "b_2": ["slots"]}
+    assert broker_jobs.of_everybody(connection) == []
+
+
 def test_a_dry_run_asks_the_clusters_and_stores_nothing(connection: Connection, oarsub: Submitter) -> None:
     with open_session("oargridsub") as session:
-        found = rehearse(session, GridOptions(words=("date",), resources=("/core=8,walltime=0:10:0",)), simulated)
+        found = rehearsed(session, GridOptions(words=("date",), resources=("/core=8,walltime=0:10:0",)), simulated)
         (job,) = gridsub(oarsub, "-l", "/core=2,walltime=0:10:0", "date")
         view = grid_job_views.views(session.connection, broker_jobs.read(session.connection, [job]))[0]
         ends = ends_of(session, view, simulated)
@@ -363,7 +397,7 @@ def test_a_dry_run_asks_the_clusters_and_stores_nothing(connection: Connection, 
 def test_a_dry_run_that_nobody_answers_refuses_nothing(connection: Connection) -> None:
     clusters.remove(connection, "a")
     with open_session("oargridsub") as session:
-        found = rehearse(session, GridOptions(words=("date",), resources=("/core=8,walltime=0:10:0",)), simulated)
+        found = rehearsed(session, GridOptions(words=("date",), resources=("/core=8,walltime=0:10:0",)), simulated)
     assert (found.refused, found.data()["best"]) == (False, None)
     assert "Nobody knows when it would end: no cluster that could run it answers.\n" in found.text()
 
@@ -382,18 +416,18 @@ def test_doors_keep_places_for_the_modules_when_many_users_ask(
     options = GridOptions(words=("date",), resources=("/core=2,walltime=0:10:0",))
     with open_session("oargridsub") as session:
         with door_sessions.place_to_ask(connection, 1) as free:
-            found = rehearse(session, options, opening)
+            found = rehearsed(session, options, opening)
         assert (free, opened, found.refused) == (True, [], False)
         assert {one.error for one in found.ends} == {"not asked: 1 users ask clusters at present; try again"}
         for _ in range(2):
-            assert rehearse(session, options, opening).ends[0].end is not None
+            assert rehearsed(session, options, opening).ends[0].end is not None
 
 
 def test_clocks_that_are_off_change_no_expected_end(connection: Connection, oarsub: Submitter) -> None:
     clusters.note_description(connection, "a", 8, ["claim"], 600.0)
     (job,) = gridsub(oarsub, "-l", "/core=2,walltime=0:10:0", "date")
     with open_session("oargridsub") as session:
-        found = rehearse(session, GridOptions(words=("date",), resources=("/core=2,walltime=0:10:0",)), simulated)
+        found = rehearsed(session, GridOptions(words=("date",), resources=("/core=2,walltime=0:10:0",)), simulated)
         view = grid_job_views.views(session.connection, broker_jobs.read(session.connection, [job]))[0]
         ends = ends_of(session, view, simulated)
     assert [one[0].end for one in (found.ends, ends)] == [1_800_000_000] * 2
@@ -403,6 +437,6 @@ def test_clocks_that_are_off_change_no_expected_end(connection: Connection, oars
 def test_a_dry_run_of_what_can_never_run_is_refused(connection: Connection) -> None:
     clusters.remove(connection, "b_2")
     with open_session("oargridsub") as session:
-        found = rehearse(session, GridOptions(words=("date",), resources=("/core=9",)), simulated)
+        found = rehearsed(session, GridOptions(words=("date",), resources=("/core=9",)), simulated)
     assert (found.refused, broker_jobs.of_everybody(connection)) == (True, [])
     assert "It can never run.\n" in found.text()

@@ -106,7 +106,9 @@ def test_a_dry_run_says_which_clusters_are_closed(connection: Connection) -> Non
 
     def rehearsed(*words: str) -> GridRehearsal:
         with open_session("oargridsub") as session:
-            return rehearse(session, GridOptions(words=words, resources=("/core=2",)), opening)
+            found = rehearse(session, GridOptions(words=words, resources=("/core=2",)), opening)
+            assert isinstance(found, GridRehearsal)
+            return found
 
     asked: list[str] = []
     for place, name in enumerate(("north", "south")):

@@ -4,6 +4,9 @@
 faults. Every kind of process is killed with SIGKILL, databases and their sessions are ended, ways between the broker
 and clusters are cut. Every third fault strikes the broker or a cluster at a chosen step of a transaction. Only root can
 run it: it makes users. A smaller round is a test.
+
+``--metajobs`` strikes at each step of programs over clusters alone: they are placed, modified, and begin. Local jobs
+end early all the time, so there is room to move to.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ import psycopg
 from oarpy.grid.local.local_grid import LocalGrid, add_clusters, local_grid
 from oarpy.model.errors import OarpyError
 from oarpy.store.grid import reallocation_passes
-from tests.e2e.grid_faults import GridFaults, planned
+from tests.e2e.grid_faults import GridFaults, planned, planned_for_metajobs
 from tests.e2e.grid_promises import GridOutcome, PromiseWatch, outcome, unfinished
 from tests.harness import bare_environment
 from tests.harness.ordinary_users import ordinary_users
@@ -38,7 +41,7 @@ _MOST_OPEN = 120
 """So many mapped jobs may be under way before faults wait for them."""
 _MARK = 'echo "$OAR_GRID_JOB_ID $OAR_GRID_COMPONENT $(date +%s.%N)" >> marks; sleep'
 _SETTINGS = {"algorithm": 1, "period": 5.0, "threshold": 0.0, "kill_grace": 1.0}
-_SITE: Mapping[str, Mapping[str, float]] = {"nodes": {"lost_timeout": 60.0}}
+_SITE: Mapping[str, Mapping[str, float]] = {"nodes": {"lost_timeout": 60.0}, "grid": {"hint_interval": 2.0}}
 
 
 @dataclass(slots=True)
@@ -50,6 +53,8 @@ class GridCampaign:
     faults: int = 300
     mapped: int = 500
     coallocated: int = 100
+    metajobs: int = 0
+    """Programs over clusters; if there are any, faults strike at their steps alone."""
     databases: bool = True
     lead: float = 25.0
     """Seconds until the deadlines of co-allocated jobs, at least."""
@@ -73,7 +78,12 @@ class GridCampaign:
         self.watch.start()
         submitter = threading.Thread(target=self._submit_all, args=(random.Random(chance.random()),), daemon=True)
         submitter.start()
-        self._strike_all(chance, planned(chance, self.faults, databases=self.databases))
+        early = threading.Thread(target=self._end_early, daemon=True)
+        if self.metajobs:
+            early.start()
+            self._strike_all(chance, planned_for_metajobs(chance, self.faults))
+        else:
+            self._strike_all(chance, planned(chance, self.faults, databases=self.databases))
         self.striker.settle()
         self.done = 1.0
         submitter.join()
@@ -87,11 +97,14 @@ class GridCampaign:
 
     def _submit_all(self, chance: random.Random) -> None:
         """Submit jobs as fast as faults strike: bunches of mapped ones, single ones with several components."""
-        mapped, coallocated = self.mapped, self.coallocated
+        mapped, coallocated, metajobs = self.mapped, self.coallocated, self.metajobs
         try:
-            while mapped or coallocated:
-                if not self._more_wanted(mapped + coallocated):
+            while mapped or coallocated or metajobs:
+                if not self._more_wanted(mapped + coallocated + metajobs):
                     time.sleep(0.05)
+                elif metajobs:
+                    self._submit(*_metajob(chance))
+                    metajobs -= 1
                 elif chance.random() * (mapped / 5 + coallocated) < coallocated:
                     self._submit(*self._coallocated(chance))
                     coallocated -= 1
@@ -107,7 +120,16 @@ class GridCampaign:
         if self.striker.wants_work.is_set():
             self.striker.wants_work.clear()
             return True
-        return 1 - left / (self.mapped + self.coallocated) <= self.done + 0.05
+        return 1 - left / (self.mapped + self.coallocated + self.metajobs) <= self.done + 0.05
+
+    def _end_early(self) -> None:
+        """Let local jobs hold half of a cluster for some seconds of the minutes that they ask for, until the end."""
+        while self.done < 1:
+            for name, cores in CORES.items():
+                words = ("oarsub", "-d", str(self.grid.home), "-l", f"/core={cores // 2},walltime=0:4:0", "sleep 6")
+                with suppress(OSError):
+                    self.grid.run(*words, on=name, check=False)
+            time.sleep(4)
 
     def _coallocated(self, chance: random.Random) -> Sequence[str]:
         seconds = int(chance.uniform(self.lead, self.lead * 1.6))
@@ -183,6 +205,7 @@ class GridCampaign:
                 f"jobs: {_counts(over.ended)}; moves: {_counts(dict(moved))}; {over.replayed}",
                 f"{len(over.spreads)} jobs began all their components, {longest};"
                 f" {over.alone} began in part, alone for {self.watch.longest_alone:.1f} s at most",
+                f"programs over clusters were moved: {_counts(over.shifts) or 'none was'}",
                 f"why jobs were missed: {_counts(over.missed) or 'none was'}",
                 f"{self.watch.samples} samples of all clusters;"
                 f" holds were there {self.watch.latest_hold:.1f} s after their ttl at most",
@@ -193,6 +216,22 @@ class GridCampaign:
 
 def _mapped(chance: random.Random) -> Sequence[str]:
     return "-l", f"/core={chance.choice((1, 1, 2, 4))},walltime=0:{chance.randint(1, 9)}:0"
+
+
+def _metajob(chance: random.Random) -> Sequence[str]:
+    size = f"core={chance.choice((4, 9, 12, 15))},walltime=0:2:0"
+    operation = chance.choice(("shift", "shift", "remap"))
+    return (
+        "--parts",
+        "any",
+        "-l",
+        size,
+        "--overhead",
+        "20%",
+        "--operation",
+        operation,
+        f"{_MARK} {chance.choice((1, 5))}",
+    )
 
 
 def _counts(counted: Mapping[str, int]) -> str:
@@ -238,9 +277,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--faults", type=int, default=300)
     parser.add_argument("--mapped", type=int, default=500, help="jobs on one cluster")
     parser.add_argument("--coallocated", type=int, default=100, help="jobs of two components")
+    parser.add_argument(
+        "--metajobs", action="store_true", help="100 programs over clusters, and 100 faults at their steps"
+    )
     parser.add_argument("--logs", type=Path, help="folder for the logs of the servers")
     options = parser.parse_args(arguments)
     sizes = {"faults": options.faults, "mapped": options.mapped, "coallocated": options.coallocated}
+    if options.metajobs:
+        sizes = {"faults": min(options.faults, 100), "mapped": 0, "coallocated": 0, "metajobs": 100}
     campaign, wrong, told = run_round(options.seed, sizes, logs=options.logs)
     print(f"seed {options.seed}, {campaign.seconds:.0f} s: {told}")
     print(

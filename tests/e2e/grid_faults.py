@@ -28,6 +28,8 @@ KINDS = (
 """The main ones first. Those of a cluster strike any of them; the others, the broker."""
 STEPS = ("Preparing", "Held", "Committing", "Aborting", "Beginning")
 """States of a transaction, and the instant at which the parts of a claim begin."""
+METAJOB_STEPS = ("Placing", "Modifying", "Gathering")
+"""What is done for programs over clusters: parts are reserved, amended, and begin when all are ready."""
 SIDES = ("broker", "cluster")
 RARE = ("supervisor", "cluster's supervisor", DATABASE)
 """Faults after which a whole server has to start again: each comes once while the others come four times."""
@@ -41,17 +43,37 @@ _BEGINNING = """
     SELECT module, array(SELECT cluster FROM grid_parts p WHERE p.transaction = t.id) FROM grid_transactions t
     WHERE kind = 'claim' AND committed AND abs(extract(epoch FROM begin_at - clock_timestamp())) < 0.4 LIMIT 1
 """
+_PARTS_OF = """
+    SELECT t.module, array(SELECT cluster FROM grid_outcomes o WHERE o.transaction = t.id) FROM grid_transactions t
+    JOIN grid_jobs j ON j.id = t.job WHERE j.kind = 'metajob'
+"""
+_MOMENTS = {
+    "Beginning": _BEGINNING,
+    "Placing": f"{_PARTS_OF} AND t.kind = 'reserve' AND t.state IN ('Preparing', 'Committing') LIMIT 1",
+    "Modifying": f"{_PARTS_OF} AND t.kind = 'amend' AND t.state IN ('Preparing', 'Committing') LIMIT 1",
+    "Gathering": f"{_PARTS_OF} AND j.state = 'Mapped' AND j.deadline < clock_timestamp() ORDER BY t.id DESC LIMIT 1",
+}
+"""How each moment is known that is no state of a transaction."""
 _END_SESSIONS = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name LIKE 'oarpy %' ORDER BY random() LIMIT 3
 """
 _STEP_TIME = 6.0
+_METAJOB_STEP_TIME = 40.0
 _SHORTEST_CUT, _LONGEST_CUT = 1.0, 8.0
 _HANGING = 25.0
 """Seconds for which a launcher does nothing: longer than the broker waits for a part that does not begin."""
 
 Fault = str | tuple[str, str]
 """A kind, or a step of a transaction and the side that is struck then."""
+
+
+def planned_for_metajobs(chance: random.Random, count: int) -> list[Fault]:
+    """Return so many faults, alike many at each step and on each side, in random order."""
+    steps: list[Fault] = [(step, side) for side in SIDES for step in METAJOB_STEPS]
+    made = [steps[place % len(steps)] for place in range(count)]
+    chance.shuffle(made)
+    return made
 
 
 def planned(chance: random.Random, count: int, *, databases: bool) -> list[Fault]:
@@ -122,8 +144,8 @@ class GridFaults:
 
     def _strike_at(self, step: str, side: str) -> bool:
         """Wait until a transaction is at a step, and kill who leads it, or a process of a cluster it concerns."""
-        until = time.monotonic() + _STEP_TIME
-        query = (_BEGINNING,) if step == "Beginning" else (_OPEN, [step])
+        until = time.monotonic() + (_METAJOB_STEP_TIME if step in METAJOB_STEPS else _STEP_TIME)
+        query = (_MOMENTS[step],) if step in _MOMENTS else (_OPEN, [step])
         self.wants_work.set()
         while time.monotonic() < until:
             with suppress(psycopg.Error), psycopg.connect(self._grid.broker.dsn(), autocommit=True) as connection:
@@ -143,7 +165,13 @@ class GridFaults:
         name = self._chance.choice(list(clusters))
         cluster = self._grid.clusters[name]
         kinds = ["door session", "door session", "metascheduler", "canceller", "gateway"]
-        kind = self._chance.choice(["launcher", "hanging launcher"] if step == "Beginning" else kinds)
+        if step in ("Beginning", "Gathering"):
+            kinds = (
+                ["launcher", "hanging launcher"]
+                if step == "Beginning"
+                else ["launcher", "door session", "metascheduler"]
+            )
+        kind = self._chance.choice(kinds)
         if kind == "hanging launcher":
             return self._hang(name)
         return self._kill_one(self._pids(cluster, kind))

@@ -21,8 +21,10 @@ from oarpy.model.errors import OarpyError
 
 LATE = 5.0
 """Seconds after its ttl within which a hold must be gone."""
-LONE = 30.0
-"""Seconds after the broker knows within which a part that began alone must be ended."""
+LONE = {"coallocated": 30.0, "metajob": 65.0}
+"""Seconds after the broker knows within which a part that began alone must be ended, by kind of job."""
+_GATHERED = 65.0
+"""Seconds after its promised start within which a program over clusters begins that was placed once."""
 _POLL = 0.05
 
 _STARTABLE = """
@@ -35,9 +37,10 @@ _PRESENT = """
 """
 # The broker knows that one runs, and of another one not.
 _ALONE = """
-    SELECT p.job, p.transaction, array_agg(p.name) FILTER (WHERE p.state = 'Running'),
+    SELECT p.job, p.transaction, j.kind, array_agg(p.name) FILTER (WHERE p.state = 'Running'),
         array_agg(p.cluster) FILTER (WHERE p.state = 'Running')
-    FROM grid_parts p JOIN grid_jobs j ON j.id = p.job WHERE j.kind = 'coallocated' GROUP BY p.job, p.transaction
+    FROM grid_parts p JOIN grid_jobs j ON j.id = p.job WHERE j.kind IN ('coallocated', 'metajob')
+    GROUP BY p.job, p.transaction, j.kind
     HAVING bool_or(p.state = 'Running') AND bool_or(p.started_at IS NULL)
 """
 _NEEDED = {"canceller", "launcher"}
@@ -53,6 +56,11 @@ _OPEN = {
     "transactions that are not done": "SELECT id, kind, module, state FROM grid_transactions WHERE state <> 'Done'",
     "parts that are not over": "SELECT name, state, cluster FROM grid_parts WHERE state NOT IN ('Ended', 'Gone')",
 }
+_LATE_STARTS = """
+    SELECT j.id, m.placings, extract(epoch FROM j.started_at - m.promised_start)::float8, j.message
+    FROM grid_metajobs m JOIN grid_jobs j ON j.id = m.job WHERE j.started_at IS NOT NULL
+"""
+_SHIFTS = "SELECT operation || ' ' || outcome, count(*) FROM grid_shifts GROUP BY 1 ORDER BY 1"
 _JOBS = "SELECT id, kind, state, components, exit_status, message FROM grid_jobs ORDER BY id"
 
 
@@ -174,7 +182,7 @@ class PromiseWatch(threading.Thread):
 
     def _look_for_alone(self, samples: Mapping[str, _Sample], passed: float) -> None:
         able = {"watcher", "claimer"} <= self._broker.column(_PRESENT)
-        for job, transaction, names, clusters in self._broker.rows(_ALONE):
+        for job, transaction, kind, names, clusters in self._broker.rows(_ALONE):
             reached = all(
                 name in samples and name not in self._cut_off() and samples[name].present >= _NEEDED
                 for name in clusters
@@ -182,8 +190,8 @@ class PromiseWatch(threading.Thread):
             runs = any(name in sample.startable for sample in samples.values() for name in names)
             if able and reached and runs:
                 self._alone[job, transaction] += passed
-                if self._alone[job, transaction] > LONE:
-                    self._wrong.add(f"a part of job {job} ran alone for more than {LONE:g} s: {names}")
+                if self._alone[job, transaction] > LONE[kind]:
+                    self._wrong.add(f"a part of job {job} ran alone for more than {LONE[kind]:g} s: {names}")
 
 
 def _doubles(samples: Mapping[str, _Sample]) -> dict[str, set[str]]:
@@ -224,13 +232,16 @@ class GridOutcome:
     alone: int = 0
     """Jobs of which a part ran and another one did not."""
     replayed: str = ""
+    shifts: dict[str, int] = field(default_factory=dict)
+    """Moves of programs over clusters, by what was done and what came of it."""
 
 
 def outcome(grid: LocalGrid) -> GridOutcome:
     """Hold what jobs wrote against what the broker says, and check all books."""
     found = GridOutcome()
     marks = _marks(grid)
-    for job, kind, state, components, status, message in grid.sql(_JOBS):
+    for job, kind, state, parts, status, message in grid.sql(_JOBS):
+        components = 1 if kind == "metajob" else parts  # its program begins once
         found.ended[f"{kind} {state}"] += 1
         begun = {number: marks[job, number] for number in range(components) if marks[job, number]}
         shown = f"{kind} job {job} is {state} ({message!r}, exit status {status}), its components began {begun}"
@@ -244,13 +255,19 @@ def outcome(grid: LocalGrid) -> GridOutcome:
             found.wrong.append(shown)
         elif state != "Terminated" and not message:
             found.wrong.append(f"nothing is told: {shown}")
-        if kind == "coallocated" and state != "Terminated":
+        if kind in ("coallocated", "metajob") and state != "Terminated":
             found.missed[re.sub(r"[0-9.]+", "N", message)[:80]] += 1
         if kind == "coallocated" and begun and not whole:
             found.alone += 1
         if kind == "coallocated" and state == "Terminated" and whole:
             instants = [one[0] for one in begun.values()]
             found.spreads.append(max(instants) - min(instants))
+    found.wrong += [
+        f"metajob {job} was placed once, and began {late:.1f} s after its promise: {message!r}"
+        for job, placings, late, message in grid.sql(_LATE_STARTS)
+        if placings == 1 and late > _GATHERED
+    ]
+    found.shifts = dict(grid.sql(_SHIFTS))
     known = {row[0] for row in grid.sql("SELECT id FROM grid_jobs")}
     found.wrong += [f"a mark of job {job}, which is not known" for job, _ in marks if job not in known]
     _check_books(grid, found)

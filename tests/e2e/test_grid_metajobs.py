@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -11,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from oarpy.grid.local import mpi_job
 from oarpy.grid.local.local_grid import LocalGrid, add_clusters
 from tests.harness.brokered_clusters import brokered_clusters
 from tests.harness.ordinary_users import ordinary_users
@@ -90,10 +89,8 @@ def test_a_part_that_is_killed_ends_the_others(grid: LocalGrid) -> None:
     until(lambda: nothing_is_left(grid), lambda: shown(grid))
 
 
-PYTHON = "/usr/bin/python3"
-"""Which any user may run, as the one of these nodes need not be."""
-PROGRAM = """
-export HOME=$PWD PATH=$PWD/bin:$PATH OMPI_MCA_btl=tcp,self OMPI_MCA_rtc=^hwloc
+PROGRAM = f"""
+{mpi_job.SETTING}
 mpirun.openmpi sh -c 'tr "\\0" "\\n" </proc/$PPID/environ | sed -n "s,^OARPY_NODE=.*/,,p"' >ranks 2>mpi.errors
 echo $? >mpi.status
 sleep 600
@@ -104,14 +101,9 @@ sleep 600
 @pytest.fixture(scope="module")
 def spanning(grid: LocalGrid) -> Iterator[int]:
     """A job over both clusters whose program has run ``mpirun`` and sleeps."""
-    if shutil.which("mpirun.openmpi") is None:
-        pytest.skip("no openmpi on this machine (Debian: openmpi-bin has 55 MB)")
-    if not os.access(PYTHON, os.X_OK):
-        pytest.skip(f"no {PYTHON}")
-    starter = grid.home / "bin" / "oargridsh"
-    starter.parent.mkdir()
-    starter.write_text(f'#!/bin/sh\nexec {PYTHON} -IS "$OARPY_NODE/bin/oargridsh" "$@"\n')
-    starter.chmod(0o755)
+    if missing := mpi_job.what_is_missing():
+        pytest.skip(missing)
+    mpi_job.prepare(grid.home)
     (job,) = grid.submit("--parts", "any", "-l", "core=6,walltime=0:10:0", PROGRAM)
     until((grid.home / "mpi.status").exists, lambda: shown(grid))
     yield job

@@ -19,8 +19,9 @@ from oarpy.grid.broker.acts import Prepared
 from oarpy.grid.broker.broker_module import BrokerModule
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
 from oarpy.grid.broker.coallocated.deadline_jobs import MODULE, CoallocatedJobs, usable
+from oarpy.grid.broker.coallocated.free_slots import SlotsFound
 from oarpy.grid.broker.coallocated.job_files import GridJobFile, live_file, live_files
-from oarpy.grid.broker.coallocated.metajobs import MetajobRules, Metajobs, PartsReady, SlotsFound
+from oarpy.grid.broker.coallocated.metajobs import MetajobRules, Metajobs, PartsReady
 from oarpy.grid.broker.coallocated.named_jobs import NamedJobs
 from oarpy.grid.broker.coallocated.room_looks import RoomLooks, RoomsFound
 from oarpy.grid.broker.connections import ClusterConnections

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from oarpy.grid.local import mpi_job
 from oarpy.grid.local.local_grid import LocalGrid, add_clusters, local_grid
 from oarpy.model.errors import OarpyError
 
@@ -58,6 +59,8 @@ class GridDemo:
         self._together()
         self._evicting()
         self._refused()
+        self._shifted()
+        self._remapped()
 
     def _mapped(self) -> int:
         """Fill the clusters with local jobs, and submit a job that waits where it ends first; return its number."""
@@ -116,6 +119,37 @@ class GridDemo:
         left = self._grid.run("oarstat", "-u", self._grid.user.pw_name, on="north").stdout
         self._hold(not re.search(r"^\d", left, re.MULTILINE), f"something is left on north: {left}")
 
+    def _shifted(self) -> None:
+        """Let one program over two clusters begin earlier on both, after early ends."""
+        _say("One program on 6 processors: no cluster has as many, so it begins on two when their local jobs are over")
+        if missing := mpi_job.what_is_missing():
+            _write(f"{missing}: the program begins on one host\n")
+        mpi_job.prepare(self._grid.home)
+        local = [(name, self._occupy(name, 4, 20)) for name in ("north", "south")]
+        job = self._spread(6, "shift")
+        _say("Both local jobs end early: its parts begin earlier on both clusters, and the program when both run")
+        for name, number in local:
+            self._delete(name, number)
+        self._summed(job, r"shift north \d, south \d at .* -> north \d, south \d at .*: moved")
+
+    def _remapped(self) -> None:
+        """Let one program over two clusters go to one of them: the overhead is saved."""
+        _say(
+            "One program on 4 processors of two clusters, as long as both are half full: there it takes a fifth longer"
+        )
+        self._occupy("north", 2, 60)
+        self._occupy("north", 2, 20)
+        local = [self._occupy("south", 2, minutes) for minutes in (60, 20)]
+        job = self._spread(4, "remap")
+        self._hold(self._walltimes(job) == [720], f"its parts have {self._walltimes(job)} s")
+        _say("South is free early: the program goes there alone, and has no overhead any more")
+        for number in local:
+            self._delete("south", number)
+        self._wait("it is on one cluster", lambda: self._walltimes(job) == [600])
+        self._hold(self._clusters(job) == ["south"], f"the job is on {self._clusters(job)}")
+        _write("its walltime was 0:12:0 and is 0:10:0\n")
+        self._summed(job, r"remap north 2, south 2 at .* -> south 4 at .*: moved")
+
     # What steps are made of
 
     def _fill(self, cluster: str, walltime: str, *options: str) -> int:
@@ -129,9 +163,40 @@ class GridDemo:
 
     def _delete_local(self, cluster: str) -> None:
         """Delete the local job of a cluster, and wait until it is idle."""
-        job = self._local.pop(cluster)
+        self._delete(cluster, self._local.pop(cluster))
+
+    def _occupy(self, cluster: str, cores: int, minutes: int) -> int:
+        """Submit a local job of some cores of a cluster, and wait until it runs; return its number."""
+        words = ("oarsub", "-d", str(self._grid.home), "-l", f"/core={cores},walltime=0:{minutes}:0", "sleep 3600")
+        job = int(self._show(*words, on=cluster).rpartition("OAR_JOB_ID=")[2].split()[0])
+        self._grid.clusters[cluster].wait_for([job], ("Running",), _TIMEOUT)
+        return job
+
+    def _delete(self, cluster: str, job: int) -> None:
+        """Delete a local job, and wait until it is over."""
         self._show("oardel", str(job), on=cluster)
         self._grid.clusters[cluster].wait_for([job], ("Error", "Terminated"), _TIMEOUT)
+
+    def _spread(self, procs: int, operation: str) -> int:
+        """Submit the program of MPI over clusters; return its number."""
+        asked = ("--parts", "any", "-l", f"core={procs},walltime=0:10:0", "--overhead", "20%")
+        (job,) = self._submit(*asked, "--operation", operation, "./sum.sh")
+        self._show("oargridstat", "--why", str(job))
+        return job
+
+    def _summed(self, job: int, moved: str) -> None:
+        """Wait until the program has ended, and see where its job was moved, and what came out."""
+        self._wait("the job is over", lambda: self._state(job) in ("Terminated", "Error"))
+        self._hold(re.search(moved, self._show("oargridstat", "--moves", str(job))) is not None, "it did not move so")
+        self._hold(self._state(job) == "Terminated", f"job {job} is {self._state(job)}")
+        summed = (self._grid.home / f"sum.{job}").read_text().strip()
+        _write(f"the sum is {summed}, as on one host\n")
+        self._hold(summed == str(mpi_job.RESULT), f"the sum should be {mpi_job.RESULT}")
+
+    def _walltimes(self, job: int) -> list[int]:
+        """Return the walltimes of the parts that wait, in seconds, each once."""
+        query = "SELECT DISTINCT extract(epoch FROM walltime)::int FROM grid_parts WHERE job = %s AND state = 'Waiting'"
+        return [seconds for (seconds,) in self._grid.sql(query, job)]
 
     def _submit(self, *words: str) -> list[int]:
         printed = self._show("oargridsub", "-d", str(self._grid.home), *words)

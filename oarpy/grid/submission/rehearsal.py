@@ -16,7 +16,8 @@ from oarpy.grid.submission.expected_ends import EndQuestion, ExpectedEnd, best, 
 from oarpy.grid.submission.grid_draft import GridDraft
 from oarpy.grid.submission.grid_options import GridOptions
 from oarpy.grid.submission.grid_submission import read_draft
-from oarpy.model.errors import OarpyError, UsageError
+from oarpy.grid.submission.spread_rehearsal import SpreadRehearsal, rehearse_spread
+from oarpy.model.errors import OarpyError
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import clusters, door_sessions
 from oarpy.store.grid.broker_jobs import GridComponentRow, GridJobRow, NewGridComponent, NewGridJob
@@ -70,11 +71,14 @@ class GridRehearsal:
         }
 
 
-def rehearse(session: Session, options: GridOptions, opening: GridOpening | None = None) -> GridRehearsal:
+def rehearse(
+    session: Session, options: GridOptions, opening: GridOpening | None = None
+) -> GridRehearsal | SpreadRehearsal:
     """Return what would come of a submission; errors as :func:`read_draft`."""
     drafted, rows = read_draft(session, options)
     if drafted.metajob is not None:
-        raise UsageError("--dry-run with --parts any", hint="oargridstat says of a job where and when")
+        opening = opening or clusters_of(session.configuration.grid.name)
+        return rehearse_spread(session, drafted, drafted.metajob, opening, _MOST_AT_ONCE)
     job = drafted.job
     if job.kind == "named":
         by_name = {row.name: row for row in rows}

@@ -27,7 +27,8 @@ _EVENTS = """
     FROM door_events WHERE broker = %s AND number > %s ORDER BY number LIMIT %s
 """
 
-# A part that waits for its date is told that a job ended early, after the pass that gave its place to others; rarely.
+# A part that waits for its date is told that a job ended early, after the pass that gave its place to others, if some
+# of it idles now; rarely.
 _IDLE = """
     INSERT INTO door_events (broker, part, kind, job_id)
     SELECT p.broker, p.part, 'idle', p.job_id
@@ -39,7 +40,11 @@ _IDLE = """
       AND (last.at IS NULL OR last.at < clock_timestamp() - %s * interval '1 second')
       AND EXISTS (SELECT FROM jobs o
                   WHERE o.ended_at > coalesce(last.at, p.made_at) AND o.ended_at < s.at
-                    AND o.started_at + o.walltime > o.ended_at + interval '1 second')
+                    AND o.started_at + o.walltime > o.ended_at + interval '1 second'
+                    AND EXISTS (SELECT FROM assigned_resources a JOIN resources r USING (resource_id)
+                                WHERE a.job_id = o.job_id AND r.type = 'default' AND r.state = 'Alive'
+                                  AND NOT EXISTS (SELECT FROM assigned_resources b
+                                                  WHERE b.resource_id = a.resource_id AND upper_inf(b.during))))
 """
 _PRUNE = """
     DELETE FROM door_events e WHERE at < %s AND number IS NOT NULL AND number < (
@@ -73,7 +78,10 @@ def events(connection: Connection, broker: str, after: int) -> list[PartEventRow
 
 
 def note_idle(connection: Connection, broker: str, interval: float) -> None:
-    """Note for parts that wait for their date that jobs ended early: for each every ``interval`` seconds at most."""
+    """Note for parts that wait for their date that processors idle since a job ended early.
+
+    For each it is noted every ``interval`` seconds at most.
+    """
     connection.execute(_IDLE, [broker, interval])
 
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil, floor, inf
+from math import ceil, inf
 from random import Random
 
 from msgspec import UNSET
@@ -31,17 +31,24 @@ from msgspec import UNSET
 from oarpy.grid.broker.acts import Act, Amend, Freeze, Hold, Prepared, Terms
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes, at_start
 from oarpy.grid.broker.coallocated.deadline_jobs import ANEW, MODULE, end_parts, usable
+from oarpy.grid.broker.coallocated.free_slots import (
+    PATIENCE,
+    SlotsFound,
+    look_for_slots,
+    parallel_request,
+    part_request,
+)
 from oarpy.grid.broker.coallocated.job_files import GridJobFile
 from oarpy.grid.broker.coallocated.moved_parts import MovedParts, holds_only_hosts
 from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation, Conversations
 from oarpy.grid.broker.decisions import DrivenCore
 from oarpy.grid.broker.transactions import Transactions, note_prepared, part_name, part_origin
-from oarpy.grid.calls.parts import ClusterDescription, FreeSlot, GridPart, PartRequest, PreparedPart
-from oarpy.grid.calls.table import Begin, ClusterSilent, Describe, Slots
+from oarpy.grid.calls.parts import ClusterDescription, GridPart, PreparedPart
+from oarpy.grid.calls.table import Begin, Describe
 from oarpy.grid.core.broker_state import BrokerState, GridCluster
-from oarpy.grid.core.coallocation.common_start import CommonPlace, ParallelRequest
+from oarpy.grid.core.coallocation.common_start import CommonPlace
 from oarpy.grid.core.exchanges import Action, Event
-from oarpy.grid.core.metajobs import AmendParts, EndedEarly, ParallelJob, ReserveParts, SlotsTold, Steps
+from oarpy.grid.core.metajobs import AmendParts, EndedEarly, ParallelJob, ReserveParts, SlotsTold
 from oarpy.model.states import GridJobState, GridPartState, GridTransactionState
 from oarpy.store.database import Connection
 from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, metajobs, transactions
@@ -51,10 +58,6 @@ from oarpy.store.grid.metajobs import MetajobRow, NewShift, ShiftRow
 
 _TTL = 60.0
 """Seconds after which a cluster drops a reservation that was not committed."""
-_HORIZON = 366 * 86_400.0
-"""Seconds for which clusters are asked what is free."""
-_PATIENCE = 10.0
-"""Seconds that a cluster has for its answer."""
 _PREPARED_IN = 10.0
 """Seconds that clusters may take to hold a new place."""
 _FAR = 60.0
@@ -70,21 +73,11 @@ _HOSTS_ONLY = "exec sleep infinity"
 _STARTER_OF_MPI = {"OMPI_MCA_plm_rsh_agent": "oargridsh"}
 """What has ``mpirun`` begin on the hosts of all parts: clusters have other launchers do so, too."""
 _OVER = (GridPartState.ABORTING, GridPartState.GONE, GridPartState.ENDED)
-_NEEDED = {"reserve": "it reserves nothing", "foresee": "it does not say when processors are free"}
 _TIMES = ClaimTimes(start_bound=60.0)
 _PART_PATIENCE = _TIMES.start_bound + 2
 """Seconds after which clusters end parts that were not told to begin, if the broker has not."""
 _LOOK, _TOLD = 0.25, 5.0
 """Seconds between two questions whether parts are ready to begin, and after which a program is looked at that began."""
-
-
-@dataclass(frozen=True, slots=True)
-class SlotsFound:
-    """What clusters told: free processors, and words about it, or why there are none; ``silent``: some said nothing."""
-
-    free: Mapping[str, Steps]
-    words: Mapping[str, str]
-    silent: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,21 +316,7 @@ class Metajobs:
         """Have clusters told what is free there for its parts."""
         asked = metajobs.of_job(connection, file.job.id)
         rows = usable(connection)
-        left_out = {row.name: reason for row in rows if (reason := self._objection(row, file.job.user))}
-        slowest = min((row.speed for row in rows if row.name not in left_out), default=1)
-        request = _request(file, asked, 1, parallel_request(file, asked).spread(slowest))
-        return _slots({row.name: (request, ()) for row in rows if row.name not in left_out}, left_out, floor(now))
-
-    def _objection(self, row: GridClusterRow, user: str) -> str:
-        """Say why a cluster gets no part; nothing if it may."""
-        if closed := row.refusal_to(user):
-            return closed
-        if row.procs is None:
-            return "it was not heard yet"
-        if missing := next((words for ability, words in _NEEDED.items() if ability not in row.abilities), ""):
-            return missing
-        offset = row.clock_offset or 0.0
-        return f"its clock is {offset:+.1f} s off" if abs(offset) > self.tolerance else ""
+        return look_for_slots(rows, file.job, file.components[0], asked, {}, self.tolerance, now)
 
     def slots_found(self, connection: Connection, file: GridJobFile, found: SlotsFound, now: float) -> None:
         """Place a job by what clusters told, or move it."""
@@ -424,11 +403,7 @@ class Metajobs:
         """Have clusters told what is free there, its own parts too: those where it is, or all if it may be remapped."""
         own: dict[str, Sequence[str]] = {row.cluster: [row.name] for row in _present(file)}
         rows = [row for row in usable(connection) if row.name in own or asked.operation == "remap"]
-        left_out = {row.name: reason for row in rows if (reason := self._objection(row, file.job.user))}
-        slowest = min((row.speed for row in rows), default=1)
-        request = _request(file, asked, 1, parallel_request(file, asked).spread(slowest))
-        wanted = {row.name: (request, own.get(row.name, ())) for row in rows if row.name not in left_out}
-        return _slots(wanted, left_out, floor(now))
+        return look_for_slots(rows, file.job, file.components[0], asked, own, self.tolerance, now)
 
     def _moved_by(self, connection: Connection, file: GridJobFile, found: SlotsFound, now: float) -> None:
         """Move a job by what clusters told, if it ends enough earlier; all of them where it is must have said so."""
@@ -542,12 +517,6 @@ def _shift(connection: Connection, job: int, transaction: int) -> ShiftRow:
     return next(one for one in metajobs.shifts_of(connection, [job]) if one.transaction == transaction)
 
 
-def parallel_request(file: GridJobFile, asked: MetajobRow) -> ParallelRequest:
-    """Return what a job asks for as the core knows it."""
-    end_by = inf if asked.end_by is None else asked.end_by
-    return ParallelRequest(asked.procs, file.job.walltime, asked.overhead, asked.at_most, end_by)
-
-
 def parallel_job(
     connection: Connection, file: GridJobFile, asked: MetajobRow, known: Sequence[GridClusterRow]
 ) -> ParallelJob:
@@ -556,7 +525,7 @@ def parallel_job(
     first = asked.first
     if names and first not in names:
         first = names[metajobs.count_before(connection, file.job.id) % len(names)]
-    return ParallelJob(file.job.id, parallel_request(file, asked), first)
+    return ParallelJob(file.job.id, parallel_request(file.job.walltime, asked), first)
 
 
 def decide(connection: Connection, known: Sequence[GridClusterRow], event: Event, now: float) -> Sequence[Action]:
@@ -575,7 +544,7 @@ def parts_of(file: GridJobFile, asked: MetajobRow, place: CommonPlace, transacti
         part = GridPart(
             part_name(file.job.id, number, transaction),
             "reserved",
-            _request(file, asked, procs, place.end - place.start),
+            part_request(file.job, file.components[0], asked.unit, procs, place.end - place.start),
             _HOSTS_ONLY if number else file.job.program,
             file.job.directory,
             file.job.job_name,
@@ -591,17 +560,9 @@ def parts_of(file: GridJobFile, asked: MetajobRow, place: CommonPlace, transacti
     return found
 
 
-def _request(file: GridJobFile, asked: MetajobRow, procs: int, walltime: float) -> PartRequest:
-    job, component = file.job, file.components[0]
-    resources = f"{asked.unit}={procs}"
-    return PartRequest(
-        job.user, resources, procs, walltime, job.queue, component.properties, job.project, component.types
-    )
-
-
 def _begin_hosts(rows: Sequence[GridPartRow]) -> Conversation[object]:
     """Have all parts begin but the first one, all at the same time, and see whether the cluster of that one answers."""
-    there, *answers = yield CallBatch([ClusterCall(rows[0].cluster, Describe()), *map(_begin, rows[1:])], _PATIENCE)
+    there, *answers = yield CallBatch([ClusterCall(rows[0].cluster, Describe()), *map(_begin, rows[1:])], PATIENCE)
     answered = zip(rows[1:], answers, strict=True)
     ready = {row.name: answer.hosts for row, answer in answered if isinstance(answer, PreparedPart)}
     return PartsReady(ready, len(ready) == len(answers) and isinstance(there, ClusterDescription), program=False)
@@ -609,32 +570,9 @@ def _begin_hosts(rows: Sequence[GridPartRow]) -> Conversation[object]:
 
 def _begin_program(row: GridPartRow, others: Sequence[str]) -> Conversation[object]:
     """Have the program begin; ``others`` are the hosts of the other parts."""
-    (answer,) = yield CallBatch([_begin(row, others)], _PATIENCE)
+    (answer,) = yield CallBatch([_begin(row, others)], PATIENCE)
     return PartsReady({}, isinstance(answer, PreparedPart), program=True)
 
 
 def _begin(row: GridPartRow, others: Sequence[str] = ()) -> ClusterCall:
-    return ClusterCall(row.cluster, Begin(row.name, tuple(others), key=f"{row.name}:begin"), 2 * _PATIENCE)
-
-
-def _slots(
-    wanted: Mapping[str, tuple[PartRequest, Sequence[str]]], left_out: Mapping[str, str], begin: float
-) -> Conversation[object]:
-    """Ask clusters what is free, all at the same time; parts that are named count as free."""
-    calls = [
-        ClusterCall(name, Slots(request, begin, begin + _HORIZON, without), 2 * _PATIENCE)
-        for name, (request, without) in wanted.items()
-    ]
-    answers = yield CallBatch(calls, _PATIENCE)
-    free: dict[str, Steps] = {}
-    words = dict(left_out)
-    silent = any(words == "it was not heard yet" for words in left_out.values())
-    for name, answer in zip(wanted, answers, strict=True):
-        if isinstance(answer, Sequence) and answer:
-            steps = [(slot.begin, slot.procs) for slot in answer if isinstance(slot, FreeSlot)]
-            free[name] = steps
-            words[name] = f"{steps[0][1]} free now, {max(procs for _, procs in steps)} at most"
-        else:
-            words[name] = str(answer)
-            silent = silent or isinstance(answer, ClusterSilent)
-    return SlotsFound(free, words, silent)
+    return ClusterCall(row.cluster, Begin(row.name, tuple(others), key=f"{row.name}:begin"), 2 * PATIENCE)

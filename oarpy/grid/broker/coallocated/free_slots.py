@@ -1,0 +1,99 @@
+"""What is free on clusters for a program that the broker may spread: which are asked, for what, and what they told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import floor, inf
+
+from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation
+from oarpy.grid.calls.parts import FreeSlot, PartRequest
+from oarpy.grid.calls.table import ClusterSilent, Slots
+from oarpy.grid.core.coallocation.common_start import ParallelRequest
+from oarpy.grid.core.metajobs import Steps
+from oarpy.store.grid.broker_jobs import GridComponentRow, GridJobRow, NewGridComponent, NewGridJob
+from oarpy.store.grid.clusters import GridClusterRow
+from oarpy.store.grid.metajobs import MetajobRow, NewMetajob
+
+_HORIZON = 366 * 86_400.0
+"""Seconds for which clusters are asked what is free."""
+PATIENCE = 10.0
+"""Seconds that a cluster has for its answer."""
+_NEEDED = {"reserve": "it reserves nothing", "foresee": "it does not say when processors are free"}
+
+
+@dataclass(frozen=True, slots=True)
+class SlotsFound:
+    """What clusters told: free processors, and words about it, or why there are none; ``silent``: some said nothing."""
+
+    free: Mapping[str, Steps]
+    words: Mapping[str, str]
+    silent: bool
+
+
+def objection(row: GridClusterRow, user: str, tolerance: float) -> str:
+    """Say why a cluster gets no part; nothing if it may. Clocks may be off by ``tolerance`` seconds."""
+    if closed := row.refusal_to(user):
+        return closed
+    if row.procs is None:
+        return "it was not heard yet"
+    if missing := next((words for ability, words in _NEEDED.items() if ability not in row.abilities), ""):
+        return missing
+    offset = row.clock_offset or 0.0
+    return f"its clock is {offset:+.1f} s off" if abs(offset) > tolerance else ""
+
+
+def parallel_request(walltime: float, asked: MetajobRow | NewMetajob) -> ParallelRequest:
+    """Return what a job asks for as the core knows it."""
+    end_by = inf if asked.end_by is None else asked.end_by
+    return ParallelRequest(asked.procs, walltime, asked.overhead, asked.at_most or {}, end_by)
+
+
+def part_request(
+    job: GridJobRow | NewGridJob, component: GridComponentRow | NewGridComponent, unit: str, procs: int, walltime: float
+) -> PartRequest:
+    """Return what a part of so many processors asks a cluster for; ``walltime`` in seconds there."""
+    return PartRequest(
+        job.user,
+        f"{unit}={procs}",
+        procs,
+        walltime,
+        job.queue,
+        component.properties,
+        job.project,
+        component.types,
+    )
+
+
+def look_for_slots(
+    rows: Sequence[GridClusterRow],
+    job: GridJobRow | NewGridJob,
+    component: GridComponentRow | NewGridComponent,
+    asked: MetajobRow | NewMetajob,
+    own: Mapping[str, Sequence[str]],
+    tolerance: float,
+    now: float,
+) -> Conversation[object]:
+    """Ask clusters what is free for parts of a job, all at the same time; its ``own`` parts there count as free."""
+    left_out = {row.name: reason for row in rows if (reason := objection(row, job.user, tolerance))}
+    slowest = min((row.speed for row in rows if row.name not in left_out), default=1)
+    length = parallel_request(job.walltime, asked).spread(slowest)
+    request, begin = part_request(job, component, asked.unit, 1, length), floor(now)
+    wanted = {row.name: own.get(row.name, ()) for row in rows if row.name not in left_out}
+    calls = [
+        ClusterCall(name, Slots(request, begin, begin + _HORIZON, without), 2 * PATIENCE)
+        for name, without in wanted.items()
+    ]
+    answers = yield CallBatch(calls, PATIENCE)
+    free: dict[str, Steps] = {}
+    words = dict(left_out)
+    silent = any(words == "it was not heard yet" for words in left_out.values())
+    for name, answer in zip(wanted, answers, strict=True):
+        if isinstance(answer, Sequence) and answer:
+            steps = [(slot.begin, slot.procs) for slot in answer if isinstance(slot, FreeSlot)]
+            free[name] = steps
+            words[name] = f"{steps[0][1]} free now, {max(procs for _, procs in steps)} at most"
+        else:
+            words[name] = str(answer)
+            silent = silent or isinstance(answer, ClusterSilent)
+    return SlotsFound(free, words, silent)
