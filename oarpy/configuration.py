@@ -161,6 +161,7 @@ class Nodes:
     device_rules: tuple[str, ...] = DEVICE_RULES
     pids_limit: NotNegative = 16_384
     pam_service: ServiceName = ""
+    log_ins: bool = False
     kill_patience: Seconds = 20.0
     start_patience: PositiveSeconds = 60.0
     strikes: NotNegative = 5

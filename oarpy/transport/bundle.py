@@ -97,9 +97,14 @@ def agent_program(node: NodeAddress, config: ChannelConfig, entry: str = "servic
         "device_rules": config.device_rules,
     }
     if entry == "service":
-        settings["commands"] = (node_command.NAMES, command_script())
+        adopter = _program("logins.adopter", settings) if config.log_ins else ""
+        settings |= {"commands": (node_command.NAMES, command_script()), "adopter": adopter}
+    return _program(entry, settings).encode()
+
+
+def _program(entry: str, settings: dict[str, object]) -> str:
     begin = f"from {agent.__name__}.{entry} import main\n\nmain(SETTINGS)\n"
-    return f"SOURCES = {agent_sources()!r}\nSETTINGS = {settings!r}\n{_LOADER}{begin}".encode()
+    return f"SOURCES = {agent_sources()!r}\nSETTINGS = {settings!r}\n{_LOADER}{begin}"
 
 
 def agent_arguments(node: NodeAddress, program: bytes) -> list[str]:

@@ -37,7 +37,8 @@ class ChannelConfig:
     groups are mounted on the nodes, ``machine_root`` where their ``dev``, ``proc`` and ``sys`` are. ``device_rules``
     are patterns of device files and whom these are for: ``own``, the holder of their GPU, or ``any``, of any GPU. A
     job's group holds at most ``pids_limit`` processes and threads; 0: any number.
-    Jobs start with the limits of the PAM service ``pam_service``, if that is not empty.
+    Jobs start with the limits of the PAM service ``pam_service``, if that is not empty. ``log_ins``: the program for
+    log-ins of users is put on nodes.
     """
 
     instance: str = "oarpy"
@@ -53,6 +54,7 @@ class ChannelConfig:
     device_rules: tuple[tuple[str, str], ...] = ()
     pids_limit: int = 0
     pam_service: str = ""
+    log_ins: bool = False
 
 
 @dataclass(frozen=True, slots=True)

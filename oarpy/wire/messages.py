@@ -123,6 +123,16 @@ class Admit(JobOrder, word="admit"):
     node: str = field(name)
 
 
+class Welcome(Command, word="welcome"):
+    """Let the user of a job that runs log in on this node, into the job, until :class:`Clean` or :class:`Forget`.
+
+    ``head``: its program is here; only while it runs.
+    """
+
+    job: JobSpec = field(JobSpec.read)
+    head: bool = field(flag)
+
+
 class Suspend(JobOrder, word="suspend"):
     """Stop the processes of jobs; their walltime stands still. Answered by :class:`Suspended`, also when they are."""
 

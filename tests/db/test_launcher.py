@@ -21,6 +21,7 @@ from oarpy.wire.messages import (
     TellGpus,
     TellLoad,
     Terminate,
+    Welcome,
 )
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
@@ -115,6 +116,21 @@ def test_a_node_tells_of_its_gpus_whenever_its_channel_opens(cluster: SmallClust
     assert cluster.sql(gpus) == [("n1", 4), ("n2", 0), ("n3", 0)]
     cluster.settle()
     assert sorted(node for node, _ in cluster.sent(TellGpus)) == ["n1", "n2", "n3"]
+
+
+def test_nodes_are_told_whose_user_may_log_in_where_the_site_wants_it(
+    connection: Connection, cluster: SmallCluster
+) -> None:
+    first = cluster.submit("/nodes=2/core=1")
+    cluster.settle()
+    assert cluster.sent(Welcome) == []
+    cluster.end(first)
+    cluster.settle()
+    cluster = SmallCluster(connection, with_settings(nodes={"log_ins": True}))
+    second = cluster.submit("/nodes=2/core=1")
+    cluster.settle()
+    told = [(node, order.job.job, order.head) for node, order in cluster.sent(Welcome) if isinstance(order, Welcome)]
+    assert told == [("n1", second, True), ("n2", second, False)]
 
 
 def test_a_job_of_one_node_that_ends_by_itself_is_not_cleaned(cluster: SmallCluster) -> None:

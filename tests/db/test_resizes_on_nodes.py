@@ -12,7 +12,7 @@ from oarpy.modules.launcher.running import resizing
 from oarpy.negotiation.modules.resize_messages import ResizeMessages
 from oarpy.negotiation.store import growth
 from oarpy.store.jobs import resizes
-from oarpy.wire.messages import Admit, Clean, Cleaned, Kill, Release, Resize
+from oarpy.wire.messages import Admit, Clean, Cleaned, Kill, Release, Resize, Welcome
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
@@ -299,6 +299,16 @@ def test_the_key_of_a_job_opens_nodes_that_come(cluster: SmallCluster) -> None:
     grant(cluster, job, "n2")
     cluster.settle()
     assert [(node, one.node) for node, one in cluster.sent(Admit) if isinstance(one, Admit)] == [("n2", "n2")]
+
+
+def test_the_user_of_a_job_may_log_in_on_nodes_that_come(connection: Connection) -> None:
+    cluster = SmallCluster(connection, with_settings(nodes={"log_ins": True}))
+    cluster.add_nodes(*NODES)
+    job = running(cluster, "n1")
+    grant(cluster, job, "n2")
+    cluster.settle()
+    told = [(node, order.head) for node, order in cluster.sent(Welcome) if isinstance(order, Welcome)]
+    assert told == [("n1", True), ("n2", False)]
 
 
 def test_a_job_on_a_host_of_the_site_is_told_there_alone(connection: Connection) -> None:

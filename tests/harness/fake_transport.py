@@ -49,6 +49,7 @@ from oarpy.wire.messages import (
     TellGpus,
     TellLoad,
     WalltimeChanged,
+    Welcome,
 )
 
 _EXIT = re.compile(r"(?:.*;\s*)?exit (\d+)\s*")
@@ -107,6 +108,8 @@ class FakeNode:
     problem: str = ""
     load: Load = field(default_factory=lambda: Load(0.0, 1024, 60))
     gpus: int = 0
+    welcome: dict[JobKey, tuple[str, bool]] = field(default_factory=dict)
+    """Whose user may log in for which job, and whether that is led from here."""
     scripts: list[tuple[str, int]] = field(default_factory=list)
     script_outcomes: dict[str, str | None] = field(default_factory=dict)
     unreachable: str = ""
@@ -224,6 +227,9 @@ class FakeTransport:
             return [report for spec in command.jobs for report in self._script_of(node, command.kind, spec.key)]
         if isinstance(command, RunLaunchers):
             return [LauncherEnded(spec.key, "a fake node runs no launchers") for spec in command.jobs]
+        if isinstance(command, Welcome):
+            node.welcome[command.job.key] = (command.job.user, command.head)
+            return []
         assert isinstance(command, JobOrder)
         return [report for key in command.jobs for report in self._obey(node, command, key)]
 

@@ -122,6 +122,11 @@ class Channels:
         """Whether some node has neither been reached nor not reached yet."""
         return not all(node.answered for node in self._nodes.values())
 
+    @property
+    def takes_log_ins(self) -> bool:
+        """Whether users may log in on the nodes of their jobs."""
+        return self._settings.log_ins
+
     def confines(self, name: str) -> bool:
         """Tell whether jobs keep to their processors on a node."""
         return confines(self._nodes[name].address, self._settings)

@@ -27,7 +27,7 @@ from oarpy.store.database import Connection
 from oarpy.store.jobs import execution
 from oarpy.store.jobs.execution import Agenda, Launch, LiveRow
 from oarpy.wire.jobs import JobKey
-from oarpy.wire.messages import Admit, Ended, Refused, Start, Started
+from oarpy.wire.messages import Admit, Ended, Refused, Start, Started, Welcome
 
 log = structlog.get_logger()
 
@@ -197,7 +197,23 @@ class Starting(Part):
             if specs and channels.send(node, Start(tuple(specs), incarnation)):
                 self._sent.sent([spec.key for spec in specs], node)
                 sent += len(specs)
+        if channels.takes_log_ins:
+            self._let_log_in(channels, launches, environments, places)
         return sent
+
+    def _let_log_in(
+        self,
+        channels: Channels,
+        launches: Sequence[Launch],
+        environments: Mapping[Submission, dict[str, str]],
+        places: Mapping[int, tuple[str, ...]],
+    ) -> None:
+        """Tell the nodes of jobs that their users may log in there; behind the start, of which the first one knows."""
+        for launch in launches:
+            for number, node in enumerate(places[launch.spec.job]):
+                environment, confined = environments[launch.submission], channels.confines(node)
+                spec = specification(launch, environment, self._settings, node, confined=confined)
+                channels.send(node, Welcome(spec, number == 0))
 
     def _admitted(self, connection: Connection, launches: Sequence[Launch]) -> list[Launch]:
         """Have the server's prologue run; start what runs nothing, return the others that it let pass."""

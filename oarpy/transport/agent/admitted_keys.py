@@ -52,6 +52,16 @@ def withdraw(state: StateDir, jobs: Collection[str]) -> None:
         os.close(lock)
 
 
+def job_of_key(state: StateDir, user: str, told: str) -> str:
+    """Return the job (``JOB.ATTEMPT``) whose key sshd tells of (``SSH_AUTH_INFO_0``); empty where it is of none."""
+    used = [" ".join(words[1:3]) for words in map(str.split, told.splitlines()) if words[:1] == ["publickey"]]
+    for line in _lines(os.path.join(_folder(state), user)) if _NAME.fullmatch(user) else ():
+        known, _, comment = line.rstrip("\n").rpartition(" ")
+        if any(known.endswith(f" {key}") for key in used):
+            return comment[len(_comment("")) :]
+    return ""
+
+
 def _comment(job: str) -> str:
     return f"oar-job-{job}"
 

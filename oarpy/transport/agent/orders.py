@@ -10,8 +10,9 @@ import time
 from oarpy.transport.agent import admitted_keys
 from oarpy.transport.agent.job import record, requests
 from oarpy.transport.agent.job.account import AccountRefusal, Accounts
-from oarpy.transport.agent.job.environment import remove_files, replace_files
+from oarpy.transport.agent.job.environment import remove_files, replace_files, write_files
 from oarpy.transport.agent.job.foreign_processes import ForeignProcesses
+from oarpy.transport.agent.logins.login_notes import leave_note, remove_notes
 from oarpy.transport.agent.usage import MeasuredUse
 from oarpy.wire.frames import Malformed
 from oarpy.wire.messages import (
@@ -34,6 +35,7 @@ from oarpy.wire.messages import (
     Suspended,
     Terminate,
     WalltimeChanged,
+    Welcome,
 )
 
 TYPE_CHECKING = False
@@ -73,6 +75,7 @@ class Orders:
             Kill: self._on_kill,
             Terminate: self._on_terminate,
             Admit: self._on_admit,
+            Welcome: self._on_welcome,
             Signal: self._on_signal,
             Suspend: self._on_suspend,
             Resume: self._on_resume,
@@ -161,6 +164,19 @@ class Orders:
                 admitted_keys.admit(self._state, job, order.user, order.public_key, order.node)
             except (OSError, ValueError) as error:
                 self._outbox.complain(f"admit: {error}")
+
+    def _on_welcome(self, order: Welcome) -> None:
+        spec = order.job
+        key = str(spec.key)
+        self._tombstones.refresh()
+        if key in self._tombstones:
+            return
+        try:
+            account = self._accounts.get(spec.user)
+            write_files(self._state, key, spec, account, replace=False)
+            leave_note(self._state, spec, account, self._jobs.environment(spec, account), head=order.head)
+        except (AccountRefusal, OSError) as error:
+            self._outbox.complain(f"log-ins of job {key}: {error}")
 
     def _on_suspend(self, order: Suspend) -> None:
         for key in self._pause(order.jobs, requests.SUSPEND):
@@ -259,6 +275,7 @@ class Orders:
             self._tombstones.add(list(keys.values()))
         with contextlib.suppress(OSError):  # the server lets nobody into a job that is over
             admitted_keys.withdraw(self._state, list(keys.values()))
+        remove_notes(self._state, list(keys.values()))
         for key in keys.values():
             self._jobs.thaw(key)
         for mark, (killed, left) in self._jobs.clean(list(keys)).items():
@@ -278,6 +295,7 @@ class Orders:
                 os.unlink(os.path.join(self._state.jobs, found.key))
                 remove_files(self._state, found.key)
             admitted_keys.withdraw(self._state, keys)
+            remove_notes(self._state, keys)
             requests.drop_requests(self._state, set(keys))
         finally:
             for found in opened:

@@ -21,6 +21,7 @@ from oarpy.transport.agent.job.node_jobs import NodeJobs, write_lost
 from oarpy.transport.agent.job.supervisor import become_subreaper
 from oarpy.transport.agent.job.supervisor_pool import SupervisorPool
 from oarpy.transport.agent.job.tombstones import Tombstones
+from oarpy.transport.agent.logins.login_notes import remove_all_notes
 from oarpy.transport.agent.orders import Orders
 from oarpy.transport.agent.outbox import Outbox
 from oarpy.transport.agent.scripts.launchers import Launchers
@@ -82,6 +83,8 @@ class Agent:
         self._knocks = CallListener(self._state.root, self._poll, select.EPOLLIN)
         with contextlib.suppress(OSError):  # jobs run without them
             commands.install(self._state.commands, *settings.pop("commands", ((), "")))
+            if adopter := settings.pop("adopter", ""):
+                commands.install_program(self._state.commands, "oaradopt", adopter)
         self._isolation = isolation_of(settings)
         run = RunSettings(settings["kill_patience"], settings["start_patience"], settings["pam_service"])
         pool = SupervisorPool(self._state, self._isolation, self._poll, select.EPOLLIN, run)
@@ -214,6 +217,7 @@ class Agent:
             if boot != self._boot:
                 for key in self._state.job_keys():
                     self._close_as_lost(key)
+                remove_all_notes(self._state)
                 identity = self._state.write_incarnation(self._boot)
         finally:
             os.close(lock)

@@ -28,6 +28,7 @@ class StateDir:
         self.jobs = os.path.join(self.root, "jobs")
         self.files = os.path.join(self.root, "files")
         self.requests = os.path.join(self.root, "requests")
+        self.logins = os.path.join(self.root, "logins")
         self.scripts = os.path.join(self.root, "scripts")
         self.forgotten = os.path.join(self.root, "forgotten")
         self.bell = os.path.join(self.root, "bell")
@@ -53,6 +54,7 @@ class StateDir:
                 (self.jobs, 0o700),
                 (self.files, 0o711),
                 (self.requests, 0o700),
+                (self.logins, 0o700),
                 (self.scripts, 0o700),
                 (self.forgotten, 0o700),
             ):

@@ -209,7 +209,7 @@ def test_incarnations(state: StateDir) -> None:
 def test_the_state_directory_is_closed_to_others(state: StateDir) -> None:
     closed = {name: os.stat(Path(state.root) / name).st_mode & 0o777 for name in os.listdir(state.root)}
     assert closed == {
-        **dict.fromkeys(("jobs", "requests", "scripts", "forgotten"), 0o700),
+        **dict.fromkeys(("jobs", "requests", "logins", "scripts", "forgotten"), 0o700),
         "files": 0o711,
         "bell": 0o600,
     }

@@ -46,6 +46,7 @@ from oarpy.wire.messages import (
     Resize,
     Resized,
     ScriptEnded,
+    Welcome,
 )
 
 log = structlog.get_logger()
@@ -236,7 +237,7 @@ class Resizes(Part):
                 progress.silent[node] = progress.details.get(node, "no answer")
                 continue
             due = moment - progress.told.get(node, float("-inf")) >= _REPEAT
-            if due and all(channels.send(node, order) for order in self._orders(change, node)):
+            if due and all(channels.send(node, order) for order in self._orders(change, node, channels)):
                 progress.told[node] = moment
         return all(node in progress.silent for node in waiting)
 
@@ -247,12 +248,15 @@ class Resizes(Part):
             for node, detail in self._progress[change.resize.id].silent.items()
         ]
 
-    def _orders(self, change: _Change, node: str) -> list[Command]:
+    def _orders(self, change: _Change, node: str, channels: Channels) -> list[Command]:
         if node in change.going:
             return [Clean((change.spec.key,), self._grace)]
         orders: list[Command] = [change.order(node)]
         if node in change.coming and change.public_key:
             orders.insert(0, Admit((change.spec.key,), change.spec.user, change.public_key, node))
+        if node in change.coming and channels.takes_log_ins:
+            spec = specification(change.job, {}, self._settings, node, confined=False)
+            orders.append(Welcome(spec, head=False))
         return orders
 
     def _let_forget(self, change: _Change, channels: Channels) -> None:

@@ -22,15 +22,22 @@ def install(directory: str, names: Sequence[str], text: str) -> None:
     """Write what is missing or differs, each file at once; raise ``OSError``. ``text`` is the script's program."""
     os.makedirs(directory, mode=0o755, exist_ok=True)
     _write(os.path.join(directory, PROFILE), _PROFILE_TEXT, 0o644)
-    interpreter = sys.executable
-    if not interpreter or len(interpreter) > _LONGEST_INTERPRETER or len(interpreter.split()) != 1:
-        return  # no script can name it
-    _write(os.path.join(directory, _SCRIPT), f"#!{interpreter} -IS\n{text}", 0o755)
+    if not install_program(directory, _SCRIPT, text):
+        return
     for name in names:
         path = os.path.join(directory, name)
         if not os.path.islink(path) or os.readlink(path) != _SCRIPT:
             with _new(path) as hidden:
                 os.symlink(_SCRIPT, hidden)
+
+
+def install_program(directory: str, name: str, text: str) -> bool:
+    """Write a script of this process's Python; return whether a script can name that. Raises ``OSError``."""
+    interpreter = sys.executable
+    if not interpreter or len(interpreter) > _LONGEST_INTERPRETER or len(interpreter.split()) != 1:
+        return False
+    _write(os.path.join(directory, name), f"#!{interpreter} -IS\n{text}", 0o755)
+    return True
 
 
 def _write(path: str, text: str, mode: int) -> None:

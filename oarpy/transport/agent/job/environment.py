@@ -77,7 +77,7 @@ def write_files(state: StateDir, key: str, spec: JobSpec, account: Account, *, r
             continue
         text = "".join(f"{line}\n" for line in lines)
         if replace:
-            _write(path, text, account)
+            write_for(account, path, text)
         elif not os.path.exists(path):
             # Under another name first: another step must not read half of it.
             _replace(path, text, account)
@@ -94,14 +94,15 @@ def replace_files(state: StateDir, key: str, nodes: Sequence[str], resources: Se
 
 def _replace(path: str, text: str, account: Account) -> None:
     hidden = f"{path}.{os.getpid()}"
-    _write(hidden, text, account)
+    write_for(account, hidden, text)
     os.rename(hidden, path)
 
 
-def _write(path: str, text: str, account: Account) -> None:
+def write_for(account: Account, path: str, text: str) -> None:
+    """Write a file that the user of a job may read, and nobody else. Raises ``OSError``."""
     fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     try:
-        content = memoryview(text.encode())
+        content = memoryview(text.encode(errors="surrogateescape"))
         while content:
             content = content[os.write(fd, content) :]
         if os.geteuid() == 0 and account.uid != 0:

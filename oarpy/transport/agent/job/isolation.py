@@ -157,6 +157,16 @@ class Isolation:
                     _remove(group)
         return self._by_program
 
+    def bring(self, key: str, pid: int) -> None:
+        """Put another process where this one is, which has entered the group of a job. Raises ``OSError``."""
+        for base in (self._unified, self._freezer, self._memory, self._pids, self._lists):
+            if base and os.path.isdir(os.path.join(base, key)):
+                _write(os.path.join(base, key, "cgroup.procs"), str(pid))
+        with contextlib.suppress(OSError):
+            if self._cpuset and os.path.isdir(os.path.join(self._cpuset, key)):
+                _write(os.path.join(self._cpuset, key, "cgroup.procs"), str(pid))
+        os.sched_setaffinity(pid, os.sched_getaffinity(0))
+
     def gather(self, key: str, pid: int) -> None:
         """Put a process of a job that is confined to nothing into its group; what fails is done without."""
         limited = self._limit_processes(key)

@@ -7,6 +7,7 @@ import time
 from collections import deque
 
 from oarpy.transport.agent.job import processes, record, suspending
+from oarpy.transport.agent.job.environment import job_environment
 from oarpy.transport.agent.job.hung_supervisors import HungSupervisors
 from oarpy.transport.agent.usage import MeasuredUse
 from oarpy.wire.messages import REPORTS, Refused, Stuck
@@ -15,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from oarpy.transport.agent.job.account import Account
     from oarpy.transport.agent.job.isolation import Isolation
     from oarpy.transport.agent.job.job_run import RunSettings
     from oarpy.transport.agent.job.record import History, Record
@@ -86,6 +88,12 @@ class NodeJobs:
     def thaw(self, key: str) -> None:
         """Let run what is to be killed: what is frozen does not die."""
         suspending.thaw(self._isolation.freezers(key))
+
+    def environment(self, spec: JobSpec, account: Account) -> dict[str, str]:
+        """Return what a program of a job has for its environment here."""
+        key = str(spec.key)
+        group, seen = self._isolation.name_of(key), self._isolation.variables(spec.gpus)
+        return job_environment(self._state, key, spec, account, self.mark(key), group, seen)
 
     def change_devices(self, key: str, gpus: Collection[int] | None) -> None:
         """Have what a job has here open the devices of these GPUs only. Raises ``OSError``."""

@@ -60,6 +60,11 @@ def thaw(groups: Iterable[str]) -> None:
                     _write(path, word)
 
 
+def is_frozen(group: str) -> bool:
+    """Tell whether the processes of a group stand still, or would."""
+    return any(_read(os.path.join(group, order)).strip() in (word, "FREEZING") for order, word, *_ in _FREEZERS)
+
+
 def _freeze(group: str) -> bool:
     """Freeze a group; False where it cannot be, has nobody in it, or does not stand still in time."""
     for order, word, back, told, wanted in _FREEZERS:

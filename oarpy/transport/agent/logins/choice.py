@@ -1,0 +1,117 @@
+"""Which of several jobs a log-in is for: the user's own process says so, a process of root moves the session.
+
+sshd reads what a client sends (``OAR_JOB_ID``) after PAM has let the user in. So a session begins in the newest job,
+and who has others is waited for: at a socket that only this user opens, by a process that lives as long as the session.
+It moves none but processes of that session, into none but jobs of that user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import select
+import socket
+import struct
+
+from oarpy.transport.agent.job import processes
+from oarpy.transport.agent.job.isolation import isolation_of
+from oarpy.transport.agent.job.spawning import close_all_but
+from oarpy.transport.agent.logins.entering import enter_job, is_stopped
+from oarpy.transport.agent.logins.login_notes import notes_of
+from oarpy.transport.agent.statedir import StateDir
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_PATIENCE = 10.0
+_LONGEST = 200
+
+
+def offer(settings: dict[str, Any], user: str, monitor: int) -> None:
+    """Leave a process that moves the session of ``monitor``, sshd's process, into the job that its user names."""
+    state, uid = StateDir(settings["state"]), pwd.getpwnam(user).pw_uid
+    path = _socket(state, monitor)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)  # of an earlier process of this number
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    os.chmod(path, 0o600)
+    os.chown(path, uid, -1)
+    listener.listen(4)
+    session = os.pidfd_open(monitor)
+    if os.fork():
+        return
+    try:
+        os.setsid()
+        if os.fork():
+            os._exit(0)  # whoever waits for children of sshd sees none
+        null = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(null, standard)
+        close_all_but({listener.fileno(), session})
+        os.chdir("/")
+        _serve(settings, user, uid, monitor, listener, session)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        os._exit(0)
+
+
+def _serve(settings: dict[str, Any], user: str, uid: int, monitor: int, listener: socket.socket, session: int) -> None:
+    poll = select.poll()
+    poll.register(listener, select.POLLIN)
+    poll.register(session, select.POLLIN)
+    while not any(descriptor == session for descriptor, _ in poll.poll()):
+        with contextlib.suppress(OSError), listener.accept()[0] as asking:
+            asking.settimeout(_PATIENCE)
+            pid, peer, _ = struct.unpack("3i", asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            if peer == uid:
+                asked = asking.recv(_LONGEST).decode("ascii", "replace")
+                asking.sendall("\n".join(_move(settings, user, monitor, pid, asked)).encode())
+
+
+def _move(settings: dict[str, Any], user: str, monitor: int, pid: int, asked: str) -> tuple[str, str]:
+    """Move a session into a job; return the key of the job, or an empty text and why not."""
+    wanted = [note for note in notes_of(StateDir(settings["state"]), user) if str(note.job) == asked]
+    if not wanted:
+        return "", _not_here(asked)
+    if is_stopped(isolation_of(settings), wanted[0].key):
+        return "", f"your job {asked} on this node is suspended"
+    session = _up_to(monitor, pid)
+    if not session:
+        return "", "this is no process of your log-in"
+    refusal = enter_job(settings, wanted[0], session)
+    return ("", refusal) if refusal else (wanted[0].key, "")
+
+
+def ask(state: StateDir, asked: str) -> tuple[str, str]:
+    """Have this process's session moved into a job; return the key of the job, or an empty text and why not."""
+    for pid in processes.ancestors():
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.settimeout(_PATIENCE)
+            try:
+                asking.connect(_socket(state, pid))
+            except OSError:
+                continue
+            asking.sendall(asked[:_LONGEST].encode("ascii", "replace"))
+            key, _, refusal = asking.recv(1 << 12).decode(errors="replace").partition("\n")
+            return key, refusal
+    return "", _not_here(asked)
+
+
+def _up_to(monitor: int, pid: int) -> list[int]:
+    """Return the processes from the monitor down to one of its session; none where that is not below it."""
+    found = [pid]
+    while found[-1] > 1 and found[-1] != monitor:
+        found.append(processes.parent(found[-1]))
+    return found[::-1] if found[-1] == monitor else []
+
+
+def _not_here(asked: str) -> str:
+    return f"job {asked[:20]} (OAR_JOB_ID) is none of yours that runs on this node"
+
+
+def _socket(state: StateDir, monitor: int) -> str:
+    return os.path.join(state.files, f"choice.{monitor}")
