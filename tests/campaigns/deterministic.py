@@ -40,12 +40,15 @@ from oarpy.client.session import Session as UserSession
 from oarpy.model.errors import OarpyError
 from oarpy.model.request import parse_request
 from oarpy.model.submission import Submission
+from oarpy.modules.automaton import PATIENT
 from oarpy.negotiation.requests import resizing
 from oarpy.postgres import embedded_server
 from oarpy.store.jobs import submissions
+from tests.campaigns import virtual_launchers
 from tests.campaigns.interleaving import run_together
 from tests.campaigns.told import HEARS, Oracle
 from tests.campaigns.virtual_cluster import MODULES, NODES, Counts, Doom, Process, VirtualCluster, Wrong
+from tests.campaigns.virtual_launchers import VirtualLaunchers
 from tests.harness import bare_environment, virtual_time
 from tests.harness.virtual_time import BEGIN, SECOND
 
@@ -58,8 +61,16 @@ _SLOWNESS = SECOND // 2
 """For how long a module that is woken hears more, while all is calm."""
 _PROBED = 0.3
 """How often, when no module was told to run and some job has changed, one does: it must find nothing to do."""
+_LIVES = (6, 6, 20)
+"""After how many statements and messages a process is struck, on average; a round of the launcher has 20 or so."""
 _AWAY = 240 * SECOND
 """For how long nodes stay away at the end of a seed: longer than it takes to give them up."""
+_AFTERWARDS = 120 * SECOND
+"""How much longer programs run when nodes are back: longer than the oracle is patient."""
+_SOON = 15.0
+"""Seconds that programs run then."""
+_RESIGNED = 30 * SECOND
+"""After how long without a change users see to jobs that they have stopped, or that wait for what never comes."""
 _HOPELESS = """
     SELECT j.job_id FROM job_dependencies d JOIN jobs j USING (job_id) JOIN jobs r ON r.job_id = d.required_job_id
     WHERE j.state = 'Waiting' AND r.state IN ('Terminated', 'Error') AND d.outcome <> 'any'
@@ -71,9 +82,16 @@ _HOSTS = """
     WHERE a.job_id = %s AND upper_inf(a.during) GROUP BY r.network_address
     ORDER BY min(lower(a.during)), min(resource_id)
 """
+_TALK = 0.4
+"""How often launchers have their turn in seeds that have some, beside all other steps together."""
 _DETAILS = re.compile(r"[0-9.]+|[:,\[{(].*")
 _STATEMENT = re.compile(r"\d+ \w+ [0-9a-f]{8}")
 USERS = ("ann", "bob", "eve")
+_WIDE = ("/nodes=2", "/nodes=3", "/nodes=2/core=1")
+_ALL = ("/core=1", "/core=2", "/core=3", "/nodes=1", *_WIDE)
+
+_TIMES = ("+0:10:0", "+1:0:0", "-0:2:0", "+0:1:0")
+"""What somebody asks for whose job runs too long, or is over soon."""
 
 SERVER_SETTINGS = {
     "fsync": "off",
@@ -110,6 +128,12 @@ class Temper:
     """The share of messages that come twice."""
     broken: float
     """The share of commands at which something happens to the channel or the node."""
+    wide: float
+    """The share of jobs that are on several nodes."""
+    long: float
+    """The share of jobs that last until the end of the seed."""
+    talk: float
+    """How often launchers have their turn, beside all other steps together."""
 
 
 @dataclass(slots=True)
@@ -130,13 +154,17 @@ class Result:
 class Run:
     """One run of steps on a fresh cluster."""
 
-    def __init__(self, database: virtual_time.Database, seed: int) -> None:
+    def __init__(self, database: virtual_time.Database, seed: int, *, applications: bool = False) -> None:
         self.temper = temper_of(seed)
         self.cluster = VirtualCluster(database, random.Random(f"messages of {seed}"))
         self.cluster.slow, self.cluster.doubled = self.temper.slow, self.temper.doubled
         self.cluster.broken = self.temper.broken
         self.oracle = Oracle(self.cluster)
         self.cluster.on_start = self.oracle.starts
+        self.launchers = VirtualLaunchers(self.cluster) if applications else None
+        if self.launchers is not None:
+            self.oracle.left |= virtual_launchers.LEFT
+            self.cluster.on_listen = self.launchers.listen
         self._struck = True
         self._later: deque[Step] = deque()
         self._probed = 0
@@ -159,8 +187,9 @@ class Run:
 
     def _doom(self, chance: random.Random) -> Doom | None:
         """Draw what happens to a process: nothing, most often."""
-        struck = self._struck and chance.random() < self.temper.struck
-        return Doom(1 + int(chance.expovariate(1 / 6)), cut=chance.random() < self.temper.cut) if struck else None
+        if not self._struck or chance.random() >= self.temper.struck:
+            return None
+        return Doom(1 + int(chance.expovariate(1 / chance.choice(_LIVES))), cut=chance.random() < self.temper.cut)
 
     def _strike(self, name: str, chance: random.Random) -> None:
         self.oracle.ran(name, self.cluster.run(name, self._doom(chance)))
@@ -191,12 +220,14 @@ class Run:
         """Somebody submits a job, or an array."""
         user, types, queue = chance.choice(USERS), list[str](), "default"
         seconds, walltime = chance.randrange(1, chance.choice((60, 400, 900))), chance.choice((60, 200, 400, 900))
+        if chance.random() < self.temper.long:
+            seconds, walltime = chance.randrange(900, 3600), 3600
         if chance.random() < 0.25:
             types, queue = ["besteffort"], "besteffort"
         if chance.random() < 0.4:
             types.append("idempotent")
         if not types and chance.random() < 0.1:
-            types.append("noop")
+            types, walltime = ["noop"], min(walltime, 400)
         size = chance.randrange(2, 5) if chance.random() < 0.2 else 1
         reservation = None
         if not types and size == 1 and chance.random() < 0.1:
@@ -205,7 +236,7 @@ class Run:
         after = tuple[str, ...]()
         if known and reservation is None and chance.random() < 0.15:
             after = (chance.choice(("", "ok:", "notok:")) + str(chance.choice(known[-4:])),)
-        words = chance.sample(("/core=1", "/core=2", "/nodes=1", "/nodes=2", "/nodes=3", "/core=3"), 2)
+        words = chance.sample(_WIDE if chance.random() < self.temper.wide else _ALL, 2)
         alternatives = words if chance.random() < 0.15 else words[:1]
         asked = Submission(
             user=user,
@@ -249,7 +280,7 @@ class Run:
 
     def hold(self, chance: random.Random) -> None:
         """Somebody holds a job that waits, or suspends one that runs."""
-        if jobs := self._some(chance):
+        if jobs := self._some(chance, *(("Running",) if chance.random() < 0.6 else ())):
             self._act(chance, lambda who: actions.hold(who, JobSelection(tuple(jobs)), running=chance.random() < 0.8))
 
     def resume(self, chance: random.Random) -> None:
@@ -266,8 +297,23 @@ class Run:
         """Somebody asks for more time, or less."""
         if jobs := self._grown if chance.random() < 0.4 else self._some(chance, "Running"):
             self._grown = jobs
-            asked = walltime_changes.WalltimeQuestion(chance.choice(("+0:10:0", "+1:0:0", "-0:2:0", "+0:1:0")))
-            self._act(chance, lambda who: walltime_changes.change(who, jobs[0], asked))
+            self._ask_time(chance, jobs[0])
+
+    def haste(self, chance: random.Random) -> None:
+        """Somebody asks for another walltime, and again before the node has answered."""
+        running = [job for job, seen in self.oracle.seen.items() if seen.state == "Running"]
+        if running:
+            job = max(running, key=lambda one: self.oracle.seen[one].walltime or 0)
+            self._ask_time(chance, job, ("-0:2:0", "-0:2:0", "+0:10:0"))
+            self._strike("metascheduler", chance)
+            self._strike("launcher", chance)
+            self._ask_time(chance, job, ("-0:1:0", "+0:1:0"))
+            self._strike("metascheduler", chance)
+            self.cluster.pass_time(chance.randrange(SECOND // 10))
+
+    def _ask_time(self, chance: random.Random, job: int, words: Sequence[str] = _TIMES) -> None:
+        asked = walltime_changes.WalltimeQuestion(chance.choice(words))
+        self._act(chance, lambda who: walltime_changes.change(who, job, asked))
 
     def resize(self, chance: random.Random) -> None:
         """Somebody asks for one more host, or gives one back."""
@@ -281,6 +327,11 @@ class Run:
         else:
             has = [node for (node,) in self.cluster.rows(_HOSTS, jobs[0])] if chance.random() < 0.9 else NODES
             self._act(chance, lambda who: resizing.release(who, jobs[0], has[-1:]))
+
+    def application(self, chance: random.Random) -> None:
+        """A launcher comes, goes or says something, or what one asked for is carried out."""
+        if self.launchers is not None:
+            self.launchers.step(chance, self._doom(chance))
 
     def _some(self, chance: random.Random, *states: str, most: int = 1) -> list[int]:
         """Choose among the jobs that users know, most of them live ones."""
@@ -377,8 +428,13 @@ class Run:
         for name in NODES:
             cluster.mend(name)
         cluster.control.execute("UPDATE resources SET state = 'Alive' WHERE state = 'Absent'")
+        if not self.oracle.all_over():
+            self._go_on(cluster.clock.now + _AFTERWARDS)
+        cluster.longest = _SOON
         if not self._go_on(None):
             raise Wrong("no rest: " + "; ".join(self.oracle.settled()))
+        if self.launchers is not None and (unaware := self.launchers.unaware()):
+            raise Wrong("; ".join(unaware))
 
     def _last_faults(self) -> None:
         """Nodes crash, or go away, and nothing happens afterwards that would make up for what is not done about it."""
@@ -389,20 +445,24 @@ class Run:
                 self.cluster.lose(name)
             elif draw < 0.4:
                 self.cluster.reboot(name, keep_state=draw < 0.25)
+        if self._probes.random() < 0.3:
+            self.cluster.close_channels()
+            self.cluster.processes["launcher"].die()
+            self.cluster.told.add("launcher")
 
     def _go_on(self, until: int | None) -> bool:
         """Run modules when they are told to, until all is over or an instant; return whether it is."""
         cluster, began = self.cluster, self.cluster.clock.now
         for _ in range(_CALM_ROUNDS):
             cluster.listen()
-            for name in MODULES:
+            for name in [*cluster.processes]:
                 process = cluster.processes[name]
                 if name in cluster.told or process.due <= cluster.clock.now:
                     self._run(name, unasked=process.by_period)
             self.oracle.look()
             self.oracle.look_at_nodes()
             cluster.listen()
-            if cluster.told:
+            if cluster.told or self._launchers_say():
                 continue
             if self.oracle.changed > self._probed and self._probes.random() < _PROBED:
                 self._probed = cluster.clock.now
@@ -414,12 +474,18 @@ class Run:
                     self._sleep()
             elif self._is_over(until):
                 return True
-            elif not (self._let_go_on() or self._delete_hopeless()):
+            else:
                 still = cluster.clock.now - max(self.oracle.changed, began)
                 if until is None and still > (_STILL if self.oracle.all_over() else _STUCK):
                     return False
-                self._sleep()
+                if until is not None or still < _RESIGNED or not (self._let_go_on() or self._delete_hopeless()):
+                    self._sleep()
         return False
+
+    def _launchers_say(self) -> bool:
+        """Let launchers hear and answer; tell whether anything happened."""
+        ending = self.cluster.longest == _SOON
+        return self.launchers is not None and self.launchers.settle(self._probes, ending=ending)
 
     def _is_over(self, until: int | None) -> bool:
         if until is not None:
@@ -432,7 +498,7 @@ class Run:
         if unasked and name not in cluster.told:
             cluster.rows("SELECT")
             cluster.listen()
-        unasked &= name not in cluster.told
+        unasked &= name not in cluster.told and (cluster.processes[name].by_period or name not in PATIENT)
         self.oracle.ran(name, cluster.run(name), unasked=unasked)
 
     def _sleep(self) -> None:
@@ -451,10 +517,13 @@ class Run:
         return bool(hopeless)
 
     def _let_go_on(self) -> bool:
-        """Let jobs go on that users have stopped; tell whether there are any."""
+        """Let jobs go on that users have stopped, or delete them; tell whether there are any."""
         stopped = tuple(job for job, seen in self.oracle.seen.items() if seen.state in ("Hold", "Suspended"))
+        deleted = self._probes.random() < 0.5
         if stopped:
-            self.cluster.act("ann", lambda who: actions.resume(_as_admin(who), JobSelection(stopped)))
+            do = actions.delete if deleted else actions.resume
+            self.cluster.act("ann", lambda who: do(_as_admin(who), JobSelection(stopped)))
+            self.oracle.deleted |= set(stopped) if deleted else set()
             self.oracle.look()
         return bool(stopped)
 
@@ -464,6 +533,7 @@ def _as_admin(session: UserSession) -> UserSession:
 
 
 _COMMANDS = ("submit", "delete", "hold", "resume", "walltime", "resize", "signal")
+_CALM = (*_COMMANDS, "haste")
 KINDS: dict[str, tuple[float, Callable[[Run, random.Random], None]]] = {
     "told": (60, Run.told),
     "together": (14, Run.together),
@@ -473,6 +543,7 @@ KINDS: dict[str, tuple[float, Callable[[Run, random.Random], None]]] = {
     "resume": (2, Run.resume),
     "signal": (4, Run.signal),
     "walltime": (2, Run.walltime),
+    "haste": (2, Run.haste),
     "resize": (5, Run.resize),
     "end": (3, Run.end),
     "lose": (1.5, Run.lose),
@@ -481,12 +552,15 @@ KINDS: dict[str, tuple[float, Callable[[Run, random.Random], None]]] = {
     "reboot": (1.5, Run.reboot),
     "jump": (0.5, Run.jump),
     "absent": (2, Run.absent),
+    "application": (0, Run.application),
     "wait": (8, Run.wait),
 }
 _WEIGHTS = {
     "metascheduler": 4.0, "launcher": 8.0, "canceller": 2.0, "monitor": 5.0, "accounting": 1.0,
     **{kind: weight for kind, (weight, _) in KINDS.items()},
 }  # fmt: skip
+_WIDE_AND_LONG, _TALKATIVE = 3, 0
+"""Which seeds of four have jobs that are wide and long, and which have launchers."""
 _FAVOUR = (0.0, 0.3, 1.0, 1.0, 4.0)
 _ALWAYS = ("told", "launcher", "monitor", "submit")
 
@@ -503,24 +577,28 @@ def temper_of(seed: int) -> Temper:
         slow=chance.choice((0.0, 0.1, 0.3, 0.7)),
         doubled=chance.choice((0.0, 0.03, 0.03, 0.3)),
         broken=chance.choice((0.0, 0.03, 0.1, 0.2)),
+        wide=0.6 if seed % 4 == _WIDE_AND_LONG else 0.0,
+        long=0.3 if seed % 4 == _WIDE_AND_LONG else 0.0,
+        talk=_TALK if seed % 4 == _TALKATIVE else 0.0,
     )
 
 
 def steps_of(seed: int, number: int) -> list[Step]:
     """Draw the steps of a seed. The last tenth are what users do when faults are over."""
-    chance, weights = random.Random(f"steps of {seed}"), temper_of(seed).weights
+    chance, temper = random.Random(f"steps of {seed}"), temper_of(seed)
+    weights = {**temper.weights, "application": temper.talk * sum(temper.weights.values())}
     stormy, calm = number - number // 10, number // 10
     kinds = chance.choices([*weights], [*weights.values()], k=stormy)
-    kinds += chance.choices(_COMMANDS, [max(weights[kind], 1) for kind in _COMMANDS], k=calm)
+    kinds += chance.choices(_CALM, [max(weights[kind], 2) for kind in _CALM], k=calm)
     return [Step(kind, chance.getrandbits(48), calm=place >= stormy) for place, kind in enumerate(kinds)]
 
 
 def run_steps(database: virtual_time.Database, seed: int, steps: Sequence[Step]) -> Result:
     """Run steps on a fresh cluster, and return what became of it."""
     began, wrong = time.perf_counter(), ""
-    made = Run(database, seed)
+    made = Run(database, seed, applications=any(step.kind == "application" for step in steps))
     cluster = made.cluster
-    with cluster.clock.rules(), _quiet():
+    with cluster.clock.rules(), _quiet(), made.launchers.rules() if made.launchers is not None else nullcontext():
         try:
             for step in steps:
                 if not step.calm:

@@ -225,13 +225,6 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "nobody tells the meta-scheduler that a job has ended",
-        "e172d87f",
-        "oarpy/modules/automaton.py",
-        '"job Terminated": ("metascheduler", "accounting"),',
-        '"job Terminated": ("accounting",),',
-    ),
-    Mutant(
         "a resize that cannot be goes on as it was instead of taking back what it gave",
         "806fee3a",
         _LAUNCHER + "running/resizing.py",
@@ -245,6 +238,13 @@ MUTANTS = (
         "            told = self._starts.tell(connection, snapshot, writing.changed)\n",
         "            self._reader.note_begun(begun, now)\n"
         "            told = self._starts.tell(connection, snapshot, writing.changed)\n",
+    ),
+    Mutant(
+        "a suspended best-effort job goes on where the same pass starts another job",
+        "63f03932",
+        "oarpy/scheduler/rules/suspended_jobs.py",
+        "    return tuple(job for job in due if job not in late)\n",
+        "    return tuple(due)\n",
     ),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,12 +12,13 @@ from oarpy.store.analytics import recount
 from oarpy.wire.jobs import JobKey, JobSpec
 from oarpy.wire.messages import Check, Forget, Ping, TellGpus, TellLoad
 from tests.campaigns.virtual_cluster import VirtualCluster, Wrong
-from tests.harness.fake_transport import FakeJob
+from tests.harness.fake_transport import FakeJob, FakeNode
 from tests.harness.virtual_time import SECOND
 
 _JOBS = """
     SELECT job_id, state, attempt, exit_status, extract(epoch FROM started_at)::float8,
-           extract(epoch FROM ended_at)::float8, types, accounted, message, extract(epoch FROM walltime)::bigint
+           extract(epoch FROM ended_at)::float8, types, accounted, message,
+           floor(extract(epoch FROM walltime))::bigint
     FROM jobs ORDER BY job_id
 """
 _HELD_ON = """
@@ -57,6 +58,8 @@ _NOT_SUSPECTED = (
 )
 _PATIENCE = 90 * SECOND
 """For how long a node may differ from what users are told, when all is calm."""
+_CLEANING = 30 * SECOND
+"""For how long the answer of a node is waited for that is to end what is left of a job."""
 _ROUTINE = (Check, Forget, Ping, TellGpus, TellLoad)
 """What is sent to nodes without a reason."""
 HEARS = ("metascheduler", "launcher", "canceller", "accounting")
@@ -121,6 +124,8 @@ class Oracle:
     """Remembers what users were told. ``submitted`` are the answers of submissions, ``deleted`` those of ``oardel``."""
 
     cluster: VirtualCluster
+    left: dict[str, str] = field(default_factory=lambda: {**_LEFT})
+    """What must be left of nothing at the end, each with its query."""
     submitted: set[int] = field(default_factory=set)
     deleted: set[int] = field(default_factory=set)
     seen: dict[int, Seen] = field(default_factory=dict)
@@ -132,6 +137,8 @@ class Oracle:
     """What on a node differs from what users are told, and since when."""
     _never: set[int] = field(default_factory=set)
     """Jobs that were over before any program of theirs began."""
+    _finishing: dict[int, int] = field(default_factory=dict)
+    """Since when jobs are Finishing."""
     _words: dict[str, str] = field(default_factory=dict)
     """What each module said last."""
     _places: dict[JobKey, tuple[str, frozenset[int]]] = field(default_factory=dict)
@@ -177,6 +184,10 @@ class Oracle:
                 self._never.add(job)
             if now.state is JobState.RUNNING and not self._is_idle(now) and now.attempt:
                 self._require_begun(job, now)
+            if now.state is JobState.FINISHING:
+                self._finishing.setdefault(job, self.cluster.clock.now)
+            elif now.state in FINAL_STATES and before is not None and before.state not in FINAL_STATES:
+                self._require_clean(job)
             self.seen[job] = now
             self.changed = self.cluster.clock.now
         self._rows = rows
@@ -187,7 +198,10 @@ class Oracle:
             raise Wrong(f"jobs stay on resources that were taken away: {rows[:5]}")
         if module == "launcher" and word and (rows := self.cluster.rows(_STALE)):
             raise Wrong(f"nodes are to be told of jobs that are over: {rows[:5]}")
-        repeated = word.startswith("nothing") and word == self._words.get(module)  # a victim is still to go, say
+        before = self._words.get(module, "")
+        repeated = word.startswith("nothing") and before.endswith(word.removeprefix("nothing"))  # victims still to go
+        if module == "metascheduler" and any(one.state is JobState.FINISHING for one in self.seen.values()):
+            unasked = False  # it may count on the end already, and is told of it in a moment
         if unasked and module in HEARS and word != "nothing" and not repeated:
             raise Wrong(f"{module} was not told of something: {word}")
         self._words[module] = word
@@ -197,9 +211,10 @@ class Oracle:
     def look_at_nodes(self) -> None:
         """Compare what runs with what users are told, when all is calm. Raises :class:`Wrong`."""
         odd: dict[tuple[JobKey, str], int] = {}
+        away = {node.name for node in self.cluster.nodes._nodes.values() if node.unreachable}
         for node in self.cluster.nodes._nodes.values():
             for key, program in node.jobs.items():
-                if program.started is None or node.unreachable or key.job not in self.seen:
+                if program.started is None or key.job not in self.seen or self._waits_for(away, node, key):
                     continue
                 if why := _differs(key, self.seen[key.job], program):
                     since = odd[key, why] = self._odd.get((key, why), self.cluster.clock.now)
@@ -216,6 +231,11 @@ class Oracle:
                     raise Wrong(f"{key} is gone from {node.name}, and users are told {told}")
         self._odd = odd
 
+    def _waits_for(self, away: Collection[str], node: FakeNode, key: JobKey) -> bool:
+        """Tell whether something of a job is on a node that is away: what is asked of all of them is done later."""
+        elsewhere = {name for spec in node.starts if spec.key == key for name in spec.nodes}
+        return node.name in away or any(name in elsewhere or key in self.cluster.left[name] for name in away)
+
     def require_given_up(self, away: Sequence[str]) -> None:
         """Check that nodes which are away for long are given up. Raises :class:`Wrong`."""
         for what, query in {"jobs wait for nodes": _ON_LOST_NODES, "resources of nodes": _NOT_SUSPECTED}.items():
@@ -229,6 +249,17 @@ class Oracle:
     def _require_begun(self, job: int, now: Seen) -> None:
         if not self.cluster.began[JobKey(job, now.attempt)]:
             raise Wrong(f"job {job} is Running, and no node has begun attempt {now.attempt}")
+
+    def _require_clean(self, job: int) -> None:
+        """Check that nodes which answer have ended what they had of a job that is over now."""
+        since = self._finishing.get(job, self.cluster.clock.now)
+        if self.cluster.clock.now - since > _CLEANING:
+            return
+        for node in self.cluster.nodes._nodes.values():
+            if node.deaf or node.unreachable or self.cluster.troubled[node.name] >= since:
+                continue
+            if some := [key for key in self.cluster.left[node.name] - node.forgotten if key.job == job]:
+                raise Wrong(f"job {job} is over, and {node.name} was not told to end what it may have of {some}")
 
     def _require_stopped(self, key: JobKey) -> None:
         if key not in self._places or key.job in self.cluster.disturbed:
@@ -256,7 +287,7 @@ class Oracle:
 
     def settled(self) -> Iterator[str]:
         """Say what is left that should not be, when nothing goes on."""
-        for what, query in _LEFT.items():
+        for what, query in self.left.items():
             if rows := self.cluster.rows(query):
                 yield f"{what}: {rows[:5]}"
         yield from self._programs()
@@ -300,6 +331,6 @@ def _differs(key: JobKey, told: Seen, program: FakeJob) -> str:
         return "is of an earlier attempt"
     if (program.suspended is not None) != (told.state in (JobState.SUSPENDED, JobState.RESUMING)):
         return "is stopped" if program.suspended is not None else "goes on"
-    if told.state is JobState.RUNNING and program.walltime != told.walltime:
+    if told.state is JobState.RUNNING and program.walltime != max(told.walltime or 0, 1):
         return f"has a walltime of {program.walltime}"
     return ""

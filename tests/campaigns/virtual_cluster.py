@@ -13,7 +13,9 @@ runs were the same.
 
 from __future__ import annotations
 
+import bisect
 import hashlib
+import math
 import random
 import zlib
 from collections import Counter, deque
@@ -28,7 +30,7 @@ from oarpy import configuration
 from oarpy.client.session import Session as UserSession
 from oarpy.configuration import Configuration
 from oarpy.modules.accounting import Accounting
-from oarpy.modules.automaton import REACTIONS
+from oarpy.modules.automaton import PATIENCE, PATIENT, REACTIONS
 from oarpy.modules.canceller import Canceller
 from oarpy.modules.launcher import Launcher
 from oarpy.modules.loop.module import Module, run
@@ -40,7 +42,7 @@ from oarpy.transport.base import Transport
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode
 from oarpy.wire.jobs import JobKey, JobSpec
-from oarpy.wire.messages import ChannelLost, Clean, Command, Ready, Report, Resize, Start
+from oarpy.wire.messages import ChannelLost, Clean, Command, Ended, Ready, Refused, Report, Resize, Start, Started
 from tests.harness.fake_transport import FakeTransport
 from tests.harness.small_cluster import with_settings
 from tests.harness.virtual_time import SECOND, Clock, Database, Session
@@ -64,6 +66,8 @@ AGAIN = 99
 """The exit code with which an idempotent job asks to be run again."""
 _SILENCE = 20 * SECOND
 """After how long it is clear that a node is not reached."""
+_ECHO = 90 * SECOND
+"""After how long, at most, a node says again what it said of a start or an end."""
 _BREAKS = ("before", "before", "after", "after", "agent", "node")
 """What may happen at a command other than a start."""
 _TICK = SECOND // 1000
@@ -120,7 +124,7 @@ class Process:
     def session(self) -> Session:
         """The session, opened when there is none; a module leads then."""
         if self._session is None or self._session.closed:
-            self._session = self._cluster.database.connect(self)
+            self._session = self._cluster.database.connect(self, f"oarpy {self.name}")
             if self.module is not None:
                 doom, self.doom = self.doom, None
                 assert notifications.try_lead(self._session, self.name)
@@ -240,7 +244,9 @@ class VirtualCluster:
         self.wire: Wire | None = None
         self.opened: set[str] = set()
         self._out: dict[str, deque[tuple[int, Command]]] = {name: deque() for name in NODES}
-        self._back: dict[str, deque[tuple[int, Report]]] = {name: deque() for name in NODES}
+        self._back: dict[str, list[tuple[int, Report]]] = {name: [] for name in NODES}
+        self._said: dict[str, tuple[int, Report] | None] = dict.fromkeys(NODES)
+        """What each node said last, and when it arrives."""
         self.on_start: Callable[[JobSpec], None] = lambda spec: None
         self.began: Counter[JobKey] = Counter()
         self.ended: dict[JobKey, int | None] = {}
@@ -249,14 +255,22 @@ class VirtualCluster:
         """Jobs whose programs a node lost."""
         self.left: dict[str, set[JobKey]] = {name: set() for name in NODES}
         """What may be left of jobs on nodes other than their first."""
+        self.troubled: dict[str, float] = dict.fromkeys(NODES, -math.inf)
+        """Until when a launcher knew that it does not reach a node; without end while it does not."""
+        self.longest = math.inf
+        """After how many seconds programs end, at most."""
         self.slow = 0.3
         """The share of messages that take long."""
         self.doubled = 0.03
         """The share of messages that come twice."""
         self.broken = 0.0
         """The share of commands at which something happens to the channel or the node."""
+        self.on_listen: Callable[[], None] = lambda: None
+        """What else is heard when modules are told."""
         self.told: set[str] = set(MODULES)
         """Modules that have something to hear, or have just begun."""
+        self._ran: dict[str, int] = {}
+        """When each module ran last."""
         self.ordered: list[Command] = []
         """What the launcher has sent since a module began to run."""
         self.control = database.connect()
@@ -317,6 +331,7 @@ class VirtualCluster:
         process, word, again = self.processes[name], "", True
         self.listen()
         self.told.discard(name)
+        self._ran[name] = self.clock.now
         self.ordered.clear()
         process.doom = doom
         self.counts.seen[name] += 1
@@ -368,7 +383,14 @@ class VirtualCluster:
         The server passes on what it has when it answers: what was announced before ``rows`` were last read.
         """
         heard = self._ear.drain()
-        self.told |= {name for payload in heard for name in REACTIONS.get(payload, ()) if name in self.processes}
+        for name in {name for payload in heard for name in REACTIONS.get(payload, ()) if name in self.processes}:
+            later = self._ran.get(name, 0) + int(PATIENCE * SECOND) if name in PATIENT else 0
+            if later > self.clock.now:
+                process = self.processes[name]
+                process.due, process.by_period = min(process.due, later), False
+            else:
+                self.told.add(name)
+        self.on_listen()
 
     # Time and messages
 
@@ -396,6 +418,7 @@ class VirtualCluster:
                 if job.spec is None or job.started is None or job.ended is not None or job.suspended is not None:
                     continue
                 seconds, status = _work(job.spec.command)
+                seconds = min(seconds, self.longest)
                 status = 0 if status == AGAIN and key.job % 3 == 0 else status  # a chain of copies has an end
                 over = seconds >= job.walltime > 0
                 at = int((job.started.start + min(seconds, job.walltime or seconds)) * SECOND)
@@ -418,7 +441,7 @@ class VirtualCluster:
 
     def _starts(self, spec: JobSpec) -> None:
         self.began[spec.key] += 1
-        for node in spec.nodes[1:]:
+        for node in set(spec.nodes) - {spec.nodes[0]}:
             self.left[node].add(spec.key)
         self.note(f"{spec.key} starts")
         self.on_start(spec)
@@ -478,23 +501,38 @@ class VirtualCluster:
     def _collect(self) -> None:
         """Put what nodes said on its way."""
         for name, report in self.nodes.inbox.drain():
-            queue = self._back[name]
             silence = _SILENCE if report == ChannelLost(self.nodes.node(name).unreachable) else 0
-            for _ in range(2 if self.chance.random() < self.doubled and not isinstance(report, Ready) else 1):
-                at = self.clock.now + silence + self._delay()
-                queue.append((max(at, queue[-1][0] if queue else 0), report))
-            if len(queue) > 1 and self.chance.random() < 0.1 and _apart(queue[-1][1], queue[-2][1]):
-                (earlier, first), (later, second) = queue[-2], queue[-1]
-                queue[-2], queue[-1] = (earlier, second), (later, first)
+            self._say(name, report, silence)
+            if self.chance.random() >= self.doubled or isinstance(report, Ready):
+                continue
+            if isinstance(report, (Started, Ended, Refused)) and self.chance.random() < 0.5:
+                self._put(name, self.clock.now + self.chance.randrange(_ECHO), report)
+            else:
+                self._say(name, report, silence)
+
+    def _say(self, name: str, report: Report, silence: int) -> None:
+        """Put what a node says behind what it said before, or now and then before that if they are about two jobs."""
+        at, before = self.clock.now + silence + self._delay(), self._said[name]
+        if before is not None and before[0] >= self.clock.now:
+            early = self.chance.random() < 0.1 and _apart(report, before[1])
+            at = before[0] - 1 if early else max(at, before[0])
+        self._put(name, at, report)
+        self._said[name] = (at, report)
+
+    def _put(self, name: str, at: int, report: Report) -> None:
+        bisect.insort_right(self._back[name], (at, report), key=lambda one: one[0])
 
     def _report(self, name: str) -> None:
-        _, report = self._back[name].popleft()
+        _, report = self._back[name].pop(0)
         self.counts.messages += 1
         self.note(f"{name} says {type(report).__name__} {getattr(report, 'key', '')}")
         if isinstance(report, Ready):
             self.opened.add(name)
+            if self.troubled[name] == math.inf:
+                self.troubled[name] = self.clock.now
         elif isinstance(report, ChannelLost):
             self.opened.discard(name)
+            self.troubled[name] = math.inf
         if self.wire is not None:
             self.told.add("launcher")
             self.wire.inbox.put(name, [report])
@@ -507,17 +545,20 @@ class VirtualCluster:
             self._deliver(name, command)
         self.nodes.inbox.drain()
         self._back[name].clear()
+        self._said[name] = None
 
     def close_channels(self) -> None:
         """Close all channels: their launcher is gone."""
         for name in NODES:
             self.cut_channel(name)
         self.nodes.close()
+        self.troubled = dict.fromkeys(NODES, -math.inf)
         self.wire = None
 
     def lose(self, name: str) -> None:
         """Cut a channel, which the launcher hears of."""
         if self.nodes.node(name).connected:
+            self.troubled[name] = math.inf
             self.cut_channel(name)
             self.nodes.lose(name)
             self._collect()
@@ -541,7 +582,7 @@ class VirtualCluster:
 
 
 @lru_cache(maxsize=256)
-def _work(command: str) -> tuple[int, int]:
+def _work(command: str) -> tuple[float, int]:
     """Return how many seconds a program works, and how it ends."""
     seconds, status = map(int, command.split()[1:])
     return seconds, status

@@ -186,10 +186,13 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
             watch.after("COMMIT")
 
     def _exec_command(self, command: Any, *options: Any, **more: Any) -> Any:
-        """Run a command of psycopg's own; BEGIN comes behind the time that it is then, in one message."""
+        """Run a command of psycopg's own; BEGIN comes behind the time that it is then, in one message.
+
+        COMMIT between the two lets the transaction begin with BEGIN: its isolation can still be chosen.
+        """
         if self.watch is None or not command.startswith(b"BEGIN"):
             return (yield from super()._exec_command(command, *options, **more))
-        self.pgconn.send_query(self._clock_at(self.watch.begins(transaction=True)) + b"; " + command)
+        self.pgconn.send_query(self._clock_at(self.watch.begins(transaction=True)) + b"; COMMIT; " + command)
         return (yield from generators.execute(self.pgconn))[-1]
 
     def break_off(self) -> None:
@@ -232,8 +235,8 @@ class Database:
                         copy.write(rows)
             connection.execute(_RESTART)
 
-    def connect(self, watch: Watch | None = None) -> Session:
-        """Open a session as modules do."""
+    def connect(self, watch: Watch | None = None, name: str = "oarpy") -> Session:
+        """Open a session as modules do, known to the server by a name."""
         if self._idle:
             pgconn, prepared = self._idle.pop()
             session = Session(pgconn)
@@ -244,6 +247,7 @@ class Database:
             session = Session.connect(self.dsn, autocommit=True, cursor_factory=_Cursor, prepare_threshold=0)
             session.prepared_max = None
         session.adapters.register_dumper(list, PlainListDumper)
+        session.pgconn.exec_(f"SET application_name = '{name}'".encode())
         session.database, session.watch = self, watch
         return session
 
