@@ -115,6 +115,10 @@ def oarstat(
         str | None,
         typer.Option("--bag", metavar="ID", help="Show this bag: its tasks, what was promised, and how that changed."),
     ] = None,
+    script: Annotated[
+        str | None,
+        typer.Option("--script", metavar="ID", help="Print the script of this job of yours, as it was submitted."),
+    ] = None,
     efficiency: Annotated[
         bool, typer.Option("--efficiency", help="Show what jobs used of what they held: of named jobs, or by week.")
     ] = False,
@@ -181,6 +185,9 @@ def oarstat(
         return
     if bag is not None:
         _show_bag(bag, as_json=as_json)
+        return
+    if script is not None:
+        _show_script(script, as_json=as_json)
         return
     if failures is not None:
         _show_failures(failures, look(color), as_json=as_json)
@@ -383,6 +390,16 @@ def _show_bag(number: str, *, as_json: bool) -> None:
     chosen = parse_one(number)
     with open_session("oarstat") as session:
         show(bag_report.report(bag_report.bag_state(session, one_array(session, chosen))), as_json=as_json)
+
+
+def _show_script(job: str, *, as_json: bool) -> None:
+    from oarpy.client.jobs import job_views
+    from oarpy.client.jobs.selection import one_job, parse_one
+
+    chosen = parse_one(job)
+    with open_session("oarstat") as session:
+        text = job_views.script(session, one_job(session, chosen))
+    show(TwoForms(lambda: text, lambda: {"script": text}), as_json=as_json)
 
 
 def _show_failures(array: str, seen: Look, *, as_json: bool) -> None:

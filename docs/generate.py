@@ -202,6 +202,7 @@ _QUESTIONS = ("now", *sorted(QUESTIONS - {"now", "settings"}))
 _WITHOUT_OPTION = {
     "user": "who submits",
     "groups": "Unix groups of the user",
+    "script": "the text of the script that the command begins with, if it is kept",
     "command": "the command of the job, one line",
     "resubmit_of": "the job that this one repeats",
     "initial_request": "the call as typed",

@@ -185,6 +185,7 @@ class JobSettings:
     server_script_timeout: Seconds = 60.0
     deploy_host: str = ""
     cosystem_host: str = ""
+    keep_scripts: bool = True
     users_may_suspend: bool = False
     kill_inner_jobs: bool = False
     after_suspend: MaybePath = ""

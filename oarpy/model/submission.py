@@ -375,6 +375,7 @@ class Submission:
     resubmit_of: int | None = _field(checks.optional_integer, None, read_only=True)
     initial_request: str = _field(checks.text, "", read_only=True, recorded=False)
     submitted_from: str = _field(checks.text, "", read_only=True, recorded=False)
+    script: str = _field(checks.text, "", read_only=True, recorded=False)
     environment: Mapping[str, str] = _field(checks.environment, {}, check=checks.check_environment, recorded=False)
 
     def changed(self, **values: Any) -> Submission:

@@ -68,7 +68,8 @@ class JobSpec(Structure):
     instead of a command it waits so long for its shell, a leading step, and ends with that. ``private_key`` is its
     SSH key. ``grid_hosts`` are those of all components of a job on several clusters. For ``kept`` seconds after the end
     of its program the job stays on the node, until its walltime or its end is asked for. ``gpus`` are those of the node
-    that it may see and open, by their numbers there; None: it may see all.
+    that it may see and open, by their numbers there; None: it may see all. ``script`` is the text, as it was submitted,
+    of the script that the command begins with; empty means that none is kept.
     """
 
     job: int = field(job_number)
@@ -101,6 +102,7 @@ class JobSpec(Structure):
     grid_hosts: tuple[str, ...] = field(lines, default=())
     kept: int = field(whole(), default=0)
     gpus: tuple[int, ...] | None = field(optional(each(whole())), default=None)
+    script: str = field(text, default="")
 
     @property
     def key(self) -> JobKey:

@@ -9,10 +9,10 @@ from oarpy.client.jobs import description
 from oarpy.client.jobs.selection import parse_user
 from oarpy.client.rendering import local_date
 from oarpy.client.session import Session
-from oarpy.model.errors import NotFound, UsageError
+from oarpy.model.errors import NotAllowed, NotFound, UsageError
 from oarpy.model.reasons import ReasonDocument, reason_record, sentence
 from oarpy.model.states import JobState
-from oarpy.store.jobs import details, scope
+from oarpy.store.jobs import details, requests, scope, scripts
 from oarpy.store.jobs.details import JobDetails
 from oarpy.store.jobs.job_listing import ListedJob
 from oarpy.store.jobs.scope import JobScope
@@ -94,6 +94,22 @@ def environment(session: Session, job: JobDetails) -> Mapping[str, str]:
         return {}
     with scope.reached(session.connection, JobScope((job.row.job_id,), live=False)):
         return details.environments(session.connection, [job.row.job_id]).get(job.row.job_id, {})
+
+
+def script(session: Session, job_id: int) -> str:
+    """Return the script of a job, live or past, as it was submitted; a command has none.
+
+    Raises :class:`NotFound`, and :class:`NotAllowed` for somebody else's.
+    """
+    handles = requests.find(session.connection, JobScope((job_id,), live=False))
+    if not handles:
+        raise NotFound(f"there is no job {job_id}", hint="oarstat lists the live ones")
+    if not may_look_into(session, handles[0].user):
+        raise NotAllowed(f"job {job_id} belongs to '{handles[0].user}'", hint="its user and admins see its script")
+    found = scripts.of_job(session.connection, job_id)
+    if found is None:
+        raise NotFound(f"no script of job {job_id} is kept", hint="scripts below the directory of oarsub, or the home")
+    return found
 
 
 def known_states(words: list[str]) -> tuple[str, ...]:

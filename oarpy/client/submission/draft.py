@@ -23,6 +23,7 @@ from oarpy.client.submission.directives.script import (
     read_script,
 )
 from oarpy.client.submission.directives.translation import Names
+from oarpy.client.submission.kept_scripts import kept_script
 from oarpy.client.submission.options import Options, as_typed, merge, read_array_parameters
 from oarpy.client.submission.values import check_values, read_reservation, read_until
 from oarpy.model.dependency import other_word, with_job
@@ -53,6 +54,8 @@ class Submitter:
     """What the site has."""
     job_named: Callable[[str], int] = int
     """The job that ``last`` or ``@NAME`` means."""
+    keeps_scripts: bool = False
+    """Whether jobs run their scripts as they are now."""
 
 
 def draft(
@@ -90,6 +93,7 @@ def draft(
             **_with_ids(options, caller).values(),
             "directory": directory(options),
             **_array(options, limits),
+            "script": kept_script(options) if caller.keeps_scripts else "",
         }
     )
     if "bag" in options.texts:

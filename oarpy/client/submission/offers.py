@@ -84,6 +84,7 @@ def _changes(session: Session, offer: OfferedPlace) -> dict[str, object]:
         "array_parameters": (),
         "command": offer.command,
         "environment": offer.environment,
+        "script": offer.script,
         "submitted_from": socket.gethostname(),
         "initial_request": f"oarsub --accept, offered to job {offer.job}",
     }

@@ -17,6 +17,7 @@ from oarpy.client.submission.bags import check_bag
 from oarpy.client.submission.directives.translation import Names
 from oarpy.client.submission.draft import Submitter, draft
 from oarpy.client.submission.feasibility import Need, check_consumables, check_names, consumable_names, needed_resources
+from oarpy.client.submission.kept_scripts import without_foreign_script
 from oarpy.client.submission.options import Options
 from oarpy.client.submission.site import DatabaseSite, rule_limits, unix_groups
 from oarpy.client.submission.values import check_values
@@ -237,6 +238,7 @@ def submitter(session: Session, environment: Mapping[str, str], arguments: Seque
             lambda: submissions.resource_types(session.connection),
         ),
         lambda word: one_job(session, parse_one(word)),
+        session.configuration.jobs.keep_scripts,
     )
 
 
@@ -283,7 +285,7 @@ def admitted(
     ``need_of`` tells what a submission takes, in place of the planner's matching.
     """
     limits = session.configuration.submission
-    submission = _with_fix(filled_in(ruled, limits), session)
+    submission = without_foreign_script(_with_fix(filled_in(ruled, limits), session), asked)
     try:
         _check(submission, site, session)
     except OarpyError as error:
@@ -304,7 +306,7 @@ def readmitted(session: Session, record: Mapping[str, object], changes: Mapping[
     asked = Submission.from_record(dict(record))
     asked = asked.changed(groups=tuple(site.groups(asked.user)), **changes)
     ruled, trace = _ruled(session, site, asked)
-    submission = filled_in(ruled, limits)
+    submission = without_foreign_script(filled_in(ruled, limits), asked)
     _check(submission, site, session)
     return Admitted(submission, asked, needed_resources(session, submission), (), trace)
 

@@ -36,8 +36,8 @@ _ROWS = f"""
 """  # noqa: S608 - columns of the source
 _SHARED = "SELECT EXISTS (SELECT FROM jobs WHERE submission_id = %s AND NOT job_id = ANY(%s))"
 _SPLIT = """
-    INSERT INTO submissions (initial_request, environment, submitted_from)
-    SELECT initial_request, environment, submitted_from FROM submissions WHERE submission_id = %s
+    INSERT INTO submissions (initial_request, environment, submitted_from, script)
+    SELECT initial_request, environment, submitted_from, script FROM submissions WHERE submission_id = %s
     RETURNING submission_id
 """
 # a pass that has decided about the former alternatives finds them gone

@@ -159,6 +159,7 @@ _LAUNCHES = f"""
            greatest(trunc(extract(epoch FROM j.walltime)), 1)::bigint AS walltime,
            trunc(extract(epoch FROM j.checkpoint))::bigint AS checkpoint, j.checkpoint_signal,
            coalesce(k.private_key, '') AS private_key,
+           coalesce((SELECT content FROM kept_scripts WHERE digest = s.script), '') AS script,
            j.state, j.types, ARRAY[j.submission_id, coalesce(s.xmin::text::bigint, 0)] AS submission, j.incarnation,
            j.kind, coalesce(k.public_key, '') AS public_key,
            CASE WHEN 'bag' = ANY(j.types)

@@ -15,7 +15,7 @@ from oarpy.model.dependency import Dependency
 from oarpy.model.request import ResourceRequest
 from oarpy.model.submission import COLUMNS, FIELDS, Submission
 from oarpy.store.database import Connection
-from oarpy.store.jobs import bags, windows
+from oarpy.store.jobs import bags, scripts, windows
 from oarpy.store.jobs.copied_columns import COPIED, COPIES
 from oarpy.store.jobs.scope import JobScope, reached
 from oarpy.store.past.moving import recall
@@ -85,9 +85,9 @@ _EXISTING = "SELECT job_id FROM jobs WHERE job_id = ANY(%s)"
 # Each of these statements stores what it is about for any number of submissions. Ids that are drawn in one statement
 # ascend in the order of the submissions: so what comes back in the order of ids belongs to them in their order.
 _INSERT_SUBMISSIONS = """
-    INSERT INTO submissions (initial_request, environment, request, submitted_from, admitted_filters, kind)
+    INSERT INTO submissions (initial_request, environment, request, submitted_from, admitted_filters, kind, script)
     SELECT initial_request, (%(environments)s::jsonb[])[(%(places)s::int[])[ordinality]], request, submitted_from,
-        admitted_filters, kind
+        admitted_filters, kind, script
     FROM json_populate_recordset(NULL::submissions, %(rows)s::json) WITH ORDINALITY ORDER BY ordinality
     RETURNING submission_id
 """
@@ -389,6 +389,7 @@ def insert(
 def insert_all(connection: Connection, new: Sequence[NewSubmission]) -> list[list[int]]:
     """Write several submissions, in as many statements as one takes; return the ids of the jobs of each, ascending."""
     submissions = [submission.submission for submission in new]
+    scripts.keep(connection, [submission.script for submission in submissions])
     numbers = _drawn(connection, _INSERT_SUBMISSIONS, _submission_parameters(new))
     asked = [(number, one.alternatives) for number, one in zip(numbers, submissions, strict=True)]
     insert_requests(connection, asked)
@@ -530,6 +531,7 @@ def _submission_parameters(new: Sequence[NewSubmission]) -> dict[str, object]:
             "submitted_from": submission.submission.submitted_from,
             "admitted_filters": filters_of(submission.submission),
             "kind": submission.kind,
+            "script": scripts.digest(submission.submission.script),
         }
         for submission in new
     ]

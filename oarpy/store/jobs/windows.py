@@ -98,9 +98,10 @@ def offers(connection: Connection, jobs: Sequence[int]) -> list[OfferRow]:
 
 _CLAIM = """
     SELECT o.job_id, j.user_name, o.start_time, o.end_time, o.valid_until > now(), o.accepted_job,
-           j.command, s.environment, s.request, j.queue_name,
+           j.command, s.environment, coalesce(k.content, ''), s.request, j.queue_name,
            j.state IN ('Waiting', 'Hold') AND j.reservation_state = 'Scheduled'
     FROM reservation_offers o JOIN jobs j USING (job_id) JOIN submissions s USING (submission_id)
+        LEFT JOIN kept_scripts k ON k.digest = s.script
     WHERE o.offer_id = %s FOR UPDATE OF o
 """
 _TAKEN = "UPDATE reservation_offers SET accepted_job = %s WHERE offer_id = %s"
@@ -122,6 +123,7 @@ class OfferedPlace:
     accepted_job: int | None
     command: str
     environment: Mapping[str, str]
+    script: str
     request: Mapping[str, object]
     queue: str
     stands: bool

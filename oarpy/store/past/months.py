@@ -12,6 +12,7 @@ from psycopg.sql import SQL, Identifier, Literal
 from oarpy.model.errors import OarpyError
 from oarpy.store.database import Connection
 from oarpy.store.histories import rewrite
+from oarpy.store.jobs import scripts
 from oarpy.store.past.tables import FiledTable
 
 
@@ -145,3 +146,4 @@ def drop(connection: Connection, tables: Sequence[FiledTable], month: date) -> N
     except psycopg.errors.LockNotAvailable as error:
         raise OarpyError("the past is being read", hint="try again when long queries have ended") from error
     connection.execute(_DROPPED, [month])
+    scripts.forget_unused(connection)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, ForeignKey, Identity, Integer, SmallInteger, Text, UniqueConstraint
+from sqlalchemy import BigInteger, ForeignKey, Identity, Index, Integer, SmallInteger, Text, UniqueConstraint, text
 from sqlalchemy.dialects.postgresql import ARRAY, INTERVAL, JSONB
 
-from oarpy.store.schema.columns import LONGEST_REQUEST, column, table
+from oarpy.store.schema.columns import INSTANT, LONGEST_REQUEST, NOW, column, table
+
+kept_scripts = table(
+    "kept_scripts",
+    "scripts of jobs as they were submitted, each once; for their users and nobody else",
+    column("digest", Text, "SHA-256 of the script in UTF-8", key=True, check="digest ~ '^[0-9a-f]{64}$'"),
+    column("content", Text, "the script"),
+    column("asked_at", INSTANT, "when a submission last had it", default=NOW),
+)
 
 submissions = table(
     "submissions",
@@ -31,6 +39,14 @@ submissions = table(
         default="{}",
     ),
     column("kind", BigInteger, "number that submissions of the same kind share; NULL: none", optional=True),
+    column(
+        "script",
+        Text,
+        "digest of the script that the command begins with, as it was submitted; NULL: none is kept",
+        optional=True,
+        check="script ~ '^[0-9a-f]{64}$'",
+    ),
+    Index("submissions_script", "script", postgresql_where=text("script IS NOT NULL")),
 )
 
 moldable_descriptions = table(

@@ -73,7 +73,7 @@ class NodeScripts:
         """
         run = self._runs.setdefault(spec.key, _Run(time.monotonic()))
         # A script of the site takes nothing from the user.
-        bare = spec.replace(command="", environment={}, variables={})
+        bare = spec.replace(command="", script="", environment={}, variables={})
         command = RunScript(self.kind, self._program, self._timeout, (bare,), self._after_prologue)
         waiting = [node for node in nodes if node not in run.done]
         run.asked |= {node for node in waiting if node not in run.asked and channels.send(node, command)}

@@ -61,6 +61,17 @@ def grid_file(state: StateDir, key: str) -> str:
     return f"{state.files}/{key}.grid"
 
 
+def script_file(state: StateDir, key: str) -> str:
+    """Return where the script of a job is, as it was submitted."""
+    return f"{state.files}/{key}.script"
+
+
+def write_script(state: StateDir, key: str, spec: JobSpec, account: Account) -> None:
+    """Write the script of a job, if it has one, readable by its user alone. Raises ``OSError``."""
+    if spec.script:
+        write_for(account, script_file(state, key), spec.script)
+
+
 def write_files(state: StateDir, key: str, spec: JobSpec, account: Account, *, replace: bool = True) -> None:
     """Write the files of a job, readable by its user alone; without ``replace`` only those that are missing.
 
@@ -131,6 +142,7 @@ def remove_files(state: StateDir, key: str) -> None:
         properties_file(state, key),
         key_file(state, key),
         grid_file(state, key),
+        script_file(state, key),
         *notes,
     ):
         try:

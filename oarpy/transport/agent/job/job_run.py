@@ -8,7 +8,14 @@ import signal
 import time
 
 from oarpy.transport.agent.job import foreign_processes, processes, requests, suspending
-from oarpy.transport.agent.job.environment import job_environment, node_file, write_files
+from oarpy.transport.agent.job.environment import (
+    job_environment,
+    node_file,
+    script_file,
+    write_files,
+    write_script,
+)
+from oarpy.transport.agent.job.kept_script import as_submitted
 from oarpy.transport.agent.job.spawning import LaunchFailure, enter_directory, plain_command, start_as, umask_of
 from oarpy.transport.agent.kill_notice import KillNotice
 from oarpy.transport.agent.steps import interactive_shell
@@ -113,6 +120,7 @@ class JobRun:
         Raises ``OSError`` when the node has no room for what it must keep of the job, which then was never started.
         """
         write_files(self._state, self._record.key, self._spec, self._account)
+        write_script(self._state, self._record.key, self._spec, self._account)
         if self._spec.keep:
             self._pipe = interactive_shell.make_pipe(self._state, self._record.key, self._account)
         self._start = time.time()
@@ -199,9 +207,7 @@ class JobRun:
         environment = job_environment(self._state, self._record.key, spec, account, self._mark, group, seen)
         shell = spec.shell or account.command_shell
         name = os.path.basename(shell)
-        arguments = [f"-{name}" if spec.login_shell else name, "-c", spec.command]
-        if spec.keep:
-            shell, arguments = interactive_shell.SHELL, interactive_shell.arguments(self._pipe, spec.keep)
+        name = f"-{name}" if spec.login_shell else name
         entered = False
         try:
             if self._is_confined():
@@ -210,7 +216,7 @@ class JobRun:
             return start_as(
                 account,
                 self._pam_service,
-                lambda start: self._execute(start, shell, arguments, environment),
+                lambda start: self._execute(start, shell, name, environment),
                 self._is_overdue,
             )
         except LaunchFailure as failure:
@@ -241,12 +247,12 @@ class JobRun:
         self._given_up = late or (self._kill_at is not None and now >= self._kill_at)
         return self._given_up
 
-    def _execute(self, start: Start, shell: str, arguments: list[str], environment: dict[str, str]) -> int:
+    def _execute(self, start: Start, shell: str, name: str, environment: dict[str, str]) -> int:
         """Start the command, as the job's user and with the files that are made as its submitter would."""
         with umask_of(environment):
-            return self._execute_there(start, shell, arguments, environment)
+            return self._execute_there(start, shell, name, environment)
 
-    def _execute_there(self, start: Start, shell: str, arguments: list[str], environment: dict[str, str]) -> int:
+    def _execute_there(self, start: Start, shell: str, name: str, environment: dict[str, str]) -> int:
         self._step = "WORKING_DIRECTORY", self._spec.directory
         enter_directory(self._spec.directory)
         opened = self._open_outputs()
@@ -258,9 +264,11 @@ class JobRun:
                 (os.POSIX_SPAWN_DUP2, opened[1], 2),
             ]
             self._notice.keep(opened[1])
-            plain = None
-            if not (self._spec.login_shell or self._spec.keep):
-                plain = plain_command(self._spec.command, shell, environment)
+            if self._spec.keep:
+                arguments = interactive_shell.arguments(self._pipe, self._spec.keep)
+                return start(interactive_shell.SHELL, arguments, environment, actions)
+            command = as_submitted(self._spec, script_file(self._state, self._record.key), opened[1])
+            plain = None if self._spec.login_shell else plain_command(command, shell, environment)
             if plain is not None:
                 # What cannot be executed after all (a script without its first line, say) is the shell's to deal with.
                 try:
@@ -268,7 +276,7 @@ class JobRun:
                 except LaunchFailure as failure:
                     if failure.reason != "USER_SHELL":
                         raise
-            return start(shell, arguments, environment, actions)
+            return start(shell, [name, "-c", command], environment, actions)
         finally:
             for fd in opened:
                 os.close(fd)

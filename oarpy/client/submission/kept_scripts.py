@@ -1,0 +1,53 @@
+"""Which script of a user a command begins with, as it is at submission: the job runs it as it is then."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from oarpy.client.caller import current
+from oarpy.client.submission.options import Options
+from oarpy.model.submission import Submission
+
+_LARGEST = 262_144
+"""Bytes: a larger one is not kept."""
+_PLAIN = re.compile(r"[\w./+@%:,=-]*/[\w./+@%:,=-]+", re.ASCII)
+"""A path that means the same to every shell."""
+
+
+def kept_script(options: Options) -> str:
+    """Return the text of the script that the command begins with; empty when there is none to be kept.
+
+    It is a file of the user: below the present directory or the home. Programs of the site may differ from node to
+    node. With ``-d`` a relative path names a file of another directory.
+    """
+    path = _first_word(options.command)
+    if not _PLAIN.fullmatch(path):
+        return ""
+    try:
+        if not _is_of_user(path, elsewhere="directory" in options.texts):
+            return ""
+        if current().read_file(path, 1, executable=True) != b"#!":
+            return ""
+        text = current().read_file(path, _LARGEST, executable=True).decode()
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return "" if len(text.encode()) > _LARGEST or "\0" in text else text
+
+
+def without_foreign_script(submission: Submission, asked: Submission) -> Submission:
+    """Return the submission without the script, if rules have made the command begin with something else."""
+    if submission.script and _first_word(submission.command) != _first_word(asked.command):
+        return submission.changed(script="")
+    return submission
+
+
+def _is_of_user(path: str, *, elsewhere: bool) -> bool:
+    if not path.startswith("/"):
+        return not elsewhere
+    places = [os.path.normpath(place) for place in (current().directory(), current().environment.get("HOME")) if place]
+    return any(os.path.normpath(path).startswith(f"{place}/") for place in places if place != "/")
+
+
+def _first_word(command: str) -> str:
+    return next(iter(command.split(None, 1)), "")
