@@ -483,6 +483,10 @@ def simulate(
         typer.Option("--write", metavar="FILE", help="Write the past as a scenario of oarpy grid simulate."),
     ] = None,
     names: Annotated[bool, typer.Option("--names", help="With the names of users in it.")] = False,
+    prediction: Annotated[
+        str,
+        typer.Option("--prediction", metavar="P[,P...]", help="Plan a trace by walltime, last2, similar or perfect."),
+    ] = "",
     web: Annotated[bool, typer.Option("--web", help=_WEB)] = False,
     port: Annotated[int | None, typer.Option("--port", metavar="N", min=0, max=65535, help=_PORT)] = None,
     as_json: Json = False,
@@ -511,6 +515,7 @@ def simulate(
         write=written,
         names=names,
         as_json=as_json,
+        predictions=tuple(word.strip() for word in prediction.split(",") if word.strip()),
     )
     _check_port(web, port)
     raise typer.Exit(_serve_stepping([source_of(asked)], port) if web else simulate(asked))

@@ -46,10 +46,13 @@ class SimulationOptions:
     write: Path | None
     names: bool
     as_json: bool
+    predictions: tuple[str, ...] = ()
 
 
 def simulate(asked: SimulationOptions) -> int:
     """Replay what is asked for and return the exit status. Raises :class:`UsageError` for options that clash."""
+    if asked.predictions:
+        _refuse_with_predictions(asked)
     foreign = _OF_TRACES if asked.from_database else _OF_THE_PAST
     for name in foreign:
         if getattr(asked, name) is not None:
@@ -85,6 +88,13 @@ def _period(asked: SimulationOptions) -> tuple[datetime | None, datetime | None]
     return since, until
 
 
+def _refuse_with_predictions(asked: SimulationOptions) -> None:
+    given = {"--from-database": asked.from_database, "--steps": asked.steps is not None, "--log": asked.log is not None}
+    for option, there in given.items():
+        if there:
+            raise UsageError(f"--prediction does not go with {option}", hint="a trace is replayed whole by predictions")
+
+
 def _past(asked: SimulationOptions) -> int:
     from oarpy.client.past.history_replay import PolicyChange, Sinks, replay_history
     from oarpy.client.session import open_session
@@ -117,6 +127,7 @@ def _trace(asked: SimulationOptions) -> int:
         output=asked.output,
         plot=asked.plot,
         live=live,
+        predictions=asked.predictions,
     )
 
 
@@ -139,6 +150,8 @@ def source_of(asked: SimulationOptions) -> TraceSource:
     if asked.from_database:
         raise UsageError("--web does not go with this replay", hint="--write FILE, then oarpy grid simulate FILE --web")
     _refuse_outcomes(asked, "--web")
+    if asked.predictions:
+        raise UsageError("--prediction does not go with --web", hint="the page steps through replays by walltimes")
     for name in (*_OF_THE_PAST, "steps", "log"):
         if getattr(asked, name) is not None:
             raise UsageError(f"--{name} does not go with --web", hint="the page steps through the trace")

@@ -28,12 +28,17 @@ _TABLE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class PolicyResult:
-    """One policy's replay: its metrics and the wall-clock seconds that the replay took."""
+    """One policy's replay: its metrics and the wall-clock seconds that the replay took.
+
+    ``prediction`` is empty where none was asked for; ``underestimated`` is the share of jobs that outlived theirs.
+    """
 
     policy: str
     order: str
     metrics: Metrics
     seconds: float
+    prediction: str = ""
+    underestimated: float = 0.0
 
 
 def summary_json(trace: Trace, procs: int, results: Sequence[PolicyResult]) -> str:
@@ -51,8 +56,12 @@ def summary_json(trace: Trace, procs: int, results: Sequence[PolicyResult]) -> s
 def _policy_json(result: PolicyResult) -> dict[str, str | int | float]:
     """Return the figures of one policy as a JSON object, times in seconds."""
     metrics = result.metrics
+    predicted: dict[str, str | float] = {}
+    if result.prediction:
+        predicted = {"prediction": result.prediction, "underestimated": result.underestimated}
     return {
         "policy": result.policy,
+        **predicted,
         "order": result.order,
         "jobs": metrics.jobs,
         "mean_wait": metrics.mean_wait,
@@ -67,7 +76,10 @@ def _policy_json(result: PolicyResult) -> dict[str, str | int | float]:
 def summary_table(trace: Trace, procs: int, results: Sequence[PolicyResult]) -> str:
     """Return the same as a table, durations as h:m:s."""
     rows = [_TABLE_COLUMNS, *(_policy_row(result) for result in results)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_TABLE_COLUMNS))]
+    if any(result.prediction for result in results):
+        told = [("prediction", "underestimated"), *((one.prediction, f"{one.underestimated:.2%}") for one in results)]
+        rows = [(row[0], *more, *row[1:]) for row, more in zip(rows, told, strict=True)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     replayed = results[0].metrics.jobs if results else len(trace.jobs)
     title = f"{trace.name}: {replayed} jobs on {procs} processors ({trace.left_out} left out)"

@@ -1,0 +1,137 @@
+"""A pass that places jobs by how long they are predicted to run, and not by their walltimes.
+
+A prediction may be wrong, and nothing that is promised hangs on one::
+
+    job 3 waits        |-- predicted --|.............. walltime|
+    reservation                                    |==========|      job 3 would be in its way: it goes elsewhere
+
+1. Jobs that run hold what they have until their predicted ends; one that outlives its prediction gets a longer one.
+2. Jobs that wait are placed for their predicted times, beside everything.
+3. Whose walltime would meet there what is promised to others on the same resources (reservations, tasks of bags,
+   outages), is placed by its walltime, and all are placed anew, until there is no such job.
+
+Only the walltime ends a job, so what starts is started with that. Where reservations wait for their answers, all are
+placed by walltimes: whoever is accepted then is promised what nobody can run into. So are jobs that share resources,
+hold amounts, have dates, or are inside others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from msgspec import structs
+
+from oarpy.model.dates import NO_DATES
+from oarpy.scheduler.gantt.gantt import bits_held
+from oarpy.scheduler.job_roles import PLAIN, roles_of
+from oarpy.scheduler.order.queue_orders import Order
+from oarpy.scheduler.plan import Placement, Plan, plan
+from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
+from oarpy.scheduler.verdicts import Verdict
+
+_MINUTE, _HOUR = 60, 3600
+GROWTH = (_MINUTE, 5 * _MINUTE, 15 * _MINUTE, 30 * _MINUTE, _HOUR, 2 * _HOUR, 5 * _HOUR, 10 * _HOUR)
+"""By how many seconds a prediction that was outlived grows, each time it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByPredictions:
+    """What a pass by predictions tells besides: nothing."""
+
+    dates: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedStep:
+    """Places jobs by predictions: ``runs`` has the seconds that jobs will run in all, by job."""
+
+    runs: Mapping[int, float]
+
+    def place(
+        self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None
+    ) -> tuple[Plan, ByPredictions]:
+        """Place every waiting job."""
+        if any(job.reservation is not None for job in snapshot.waiting) or _limits_hours(snapshot):
+            return plan(snapshot, orders, matchers), ByPredictions()
+        waiting = {job.id: job for job in snapshot.waiting if job.id in self.runs and is_predictable(job)}
+        promises = _promises(snapshot)
+        holding = tuple(self._shortened(job, snapshot) for job in snapshot.holding)
+        by_walltime: set[int] = set()
+        while True:
+            short = {number: job for number, job in waiting.items() if number not in by_walltime}
+            asking = tuple(_for(job, self.runs[job.id]) if job.id in short else job for job in snapshot.waiting)
+            made = plan(replace(snapshot, holding=holding, waiting=asking), orders, matchers)
+            ending = {one.job: _by_walltime(one, short[one.job]) for one in made.placements if one.job in short}
+            risky = {number for number, one in ending.items() if _meets(one, promises, snapshot.security_time)}
+            if not risky:
+                break
+            by_walltime |= risky
+        # what starts keeps its resources until its walltime is over
+        placements = tuple(
+            ending[one.job] if one.verdict is Verdict.STARTS and one.job in ending else one for one in made.placements
+        )
+        return replace(made, placements=placements), ByPredictions()
+
+    def _shortened(self, job: HoldingJob, snapshot: Snapshot) -> HoldingJob:
+        """Return a job that runs with the walltime that it is thought to need."""
+        run = self.runs.get(job.id)
+        if run is None or job.start > snapshot.now or job.resumes is not None or roles_of(job) != PLAIN:
+            return job
+        return structs.replace(job, walltime=grown(run, snapshot.now - job.start, job.walltime))
+
+
+def grown(run: float, elapsed: float, walltime: float) -> float:
+    """Return how long a job will run that was predicted to ``run`` for so many seconds, and has run for ``elapsed``.
+
+    >>> grown(600, 500, 7200), grown(600, 600, 7200), grown(600, 700, 7200), grown(600, 700, 800)
+    (600, 660, 960, 800)
+    """
+    for more in (0, *GROWTH):
+        run += more
+        if run > elapsed:
+            return min(run, walltime)
+    return walltime
+
+
+def is_predictable(job: WaitingJob) -> bool:
+    """Tell whether a job may be placed by a prediction: it shares with nobody, and has no dates and no amounts."""
+    plain = roles_of(job) == PLAIN and job.dates == NO_DATES and job.part is None and job.reservation is None
+    return plain and not any(way.consumes for way in job.alternatives)
+
+
+def _for(job: WaitingJob, run: float) -> WaitingJob:
+    ways = tuple(replace(way, walltime=min(run, way.walltime)) for way in job.alternatives)
+    return structs.replace(job, alternatives=ways)
+
+
+def _by_walltime(placement: Placement, job: WaitingJob) -> Placement:
+    """Return a place of a job for as long as it may run."""
+    if placement.start is None or placement.alternative is None:
+        return placement
+    return replace(placement, end=placement.start + job.alternatives[placement.alternative].walltime)
+
+
+def _promises(snapshot: Snapshot) -> list[tuple[float, float, int]]:
+    """Return what is promised: from when to when, and on which resources."""
+    promises = [(outage.begin, outage.end, outage.bits) for outage in snapshot.outages]
+    for job in snapshot.holding:
+        if job.start > snapshot.now:
+            promises.append((job.start, job.end, bits_held(snapshot.platform, job)))
+        if job.resumes is not None:
+            promises.append((job.resumes, job.end, job.given_back))
+    return promises
+
+
+def _meets(placement: Placement, promises: Sequence[tuple[float, float, int]], security: float) -> bool:
+    """Tell whether a job that ran for its whole walltime would meet what is promised."""
+    if placement.start is None or placement.end is None:
+        return False
+    begin, end = placement.start, placement.end + security
+    return any(bits & placement.bits and since < end and begin < until for since, until, bits in promises)
+
+
+def _limits_hours(snapshot: Snapshot) -> bool:
+    """Tell whether quotas count walltimes."""
+    return any(rule.resource_hours >= 0 for rule in snapshot.quotas)
