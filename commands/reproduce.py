@@ -157,6 +157,39 @@ def flexible(
     raise typer.Exit(status)
 
 
+@app.command()
+def flexco(
+    traces: Annotated[Path, typer.Option("--traces", metavar="DIR", help="Has the logs of CTC, HPC2N and SDSC.")],
+    output: Annotated[Path, typer.Option("--output", metavar="DIR", help="For all files.")] = Path("flexco"),
+    quick: Quick = False,
+    full: Annotated[bool, typer.Option("--full", help="Five seeds instead of two and one.")] = False,
+    files: Annotated[
+        Path | None,
+        typer.Option("--write", metavar="FILE", help="Run nothing: write the scenarios there, a JSON line each."),
+    ] = None,
+    seed: Seed = 1,
+    processes: Processes = None,
+    dask: Dask = None,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Jobs over clusters that begin earlier, of a thesis of 2009: a line for each claim; exit status 1 if one fails."""
+    report, status = research("reservations.flexco_report").reproduce_flexco(
+        traces,
+        output,
+        _pool(processes, dask),
+        sys.stderr,
+        seed=seed,
+        quick=quick,
+        full=full,
+        fresh=fresh,
+        as_json=as_json,
+        write=files,
+    )
+    write(report)
+    raise typer.Exit(status)
+
+
 def _pool(processes: int | None, dask: str | None) -> Any:
     """Return where the runs are done."""
     pools = research("runs.pools")

@@ -59,7 +59,7 @@ _END_SESSIONS = """
     WHERE datname = current_database() AND application_name LIKE 'oarpy %' ORDER BY random() LIMIT 3
 """
 _STEP_TIME = 6.0
-_METAJOB_STEP_TIME = 40.0
+_METAJOB_STEP_TIME = 12.0
 _SHORTEST_CUT, _LONGEST_CUT = 1.0, 8.0
 _HANGING = 25.0
 """Seconds for which a launcher does nothing: longer than the broker waits for a part that does not begin."""
