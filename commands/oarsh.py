@@ -18,7 +18,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
     context_settings={"allow_interspersed_args": False},
 )
 def oarsh(
-    host: Annotated[str, typer.Argument(metavar="HOST", help="A node of the job.")],
+    host: Annotated[str, typer.Argument(metavar="HOST", help="A node of the job.")] = "",
     command: Annotated[
         list[str] | None, typer.Argument(metavar="[COMMAND...]", help="For the shell there; none: a shell.")
     ] = None,
@@ -47,15 +47,32 @@ def oarsh(
     ssh_setting: Annotated[
         list[str] | None, typer.Option("-o", metavar="NAME=VALUE", help="A setting of ssh, without a meaning here.")
     ] = None,
+    connect_to: Annotated[
+        str,
+        typer.Option("-W", metavar="HOST:PORT", help="Connect standard input and output to a port, from that node."),
+    ] = "",
+    as_lines: Annotated[
+        bool, typer.Option("--ssh-config", help="Print lines for ~/.ssh/config: ssh then leads into the job.")
+    ] = False,
+    with_ssh: Annotated[
+        bool, typer.Option("-X", "-A", "-N", help="Become ssh, through the job: windows, the agent, no program.")
+    ] = False,
+    ssh_ports: Annotated[
+        list[str] | None, typer.Option("-L", "-R", "-D", metavar="PORTS", help="Likewise: ports forwarded by ssh.")
+    ] = None,
 ) -> None:
     """Run a program inside one's job on one of its nodes, within the limits of the job."""
     from oarpy.client.caller import current
-    from oarpy.client.jobs import job_steps
+    from oarpy.client.jobs import forwarding, job_steps
     from oarpy.client.jobs.selection import one_job
     from oarpy.client.session import open_session
 
     if key is not None or port is not None:
         raise UsageError("-p without -i" if key is None else "-i with -J or without a key", hint="oarsh -i KEY HOST")
+    if with_ssh or ssh_ports:
+        raise UsageError("-X, -L, -R, -D, -A and -N need a host, and no -J", hint="oarsh -X -j ID HOST")
+    if not host and not as_lines:
+        raise UsageError("no host given", hint="oarsh -j ID HOST; oarstat -j ID names the nodes of a job")
     caller = current()
     chosen = job_steps.named_job(job, caller.environment)
     host, user = job_steps.host_and_user(host, user)
@@ -63,9 +80,14 @@ def oarsh(
         if user not in (None, session.user):
             raise NotAllowed(f"'{session.user}' cannot enter a job as '{user}'", hint="only a job's owner enters it")
         found = job_steps.running_job(session, one_job(session, chosen))
+    if as_lines:
+        write(forwarding.configuration(found, [found.node(host)] if host else found.nodes))
+        return
     node = found.node(host)
     words = command or []
     text = job_steps.shell_text(words[1:] if words[:1] == ["--"] else words)
+    if connect_to:
+        text = forwarding.connecting(node.python, connect_to, text)
     with_input = not (no_input or as_json)
     with caller.attached() as attached, job_steps.steps_of(found) as steps:
         terminal = None

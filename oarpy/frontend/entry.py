@@ -23,9 +23,9 @@ def start(name: str, *, by_gateway: bool = True) -> NoReturn:
 
     standard_streams.complete()
     if name == "oarsh":
-        from oarpy.frontend.job_key import enter_by_key
+        from oarpy.frontend.job_key import become_ssh
 
-        enter_by_key(sys.argv[1:])
+        become_ssh(sys.argv[1:])
     if by_gateway:
         _try_gateway(name)
     if sys.flags.no_site:

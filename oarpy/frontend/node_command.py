@@ -12,7 +12,7 @@ from oarpy.frontend import standard_streams
 from oarpy.frontend.call import NotReached, be_called
 from oarpy.frontend.conversation import PATIENCE, connect, converse
 from oarpy.frontend.discovery import socket_path
-from oarpy.frontend.job_key import copy, enter_by_key
+from oarpy.frontend.job_key import become_ssh, copy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _run(name: str, arguments: list[str]) -> int:
     if name == "oarcp":
         copy(arguments)
     if name == "oarsh":
-        enter_by_key(arguments)
+        become_ssh(arguments)
     path = socket_path()
     connection = connect(path) if path else None
     if connection is None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import json
+import socket
+import socketserver
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +16,8 @@ import psycopg
 import pytest
 
 from oarpy.local_cluster.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
+from tests.harness.sshd_nodes import find_sshd, make_key
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 DEADLINE = 60.0
@@ -190,3 +196,110 @@ def test_files_are_copied_to_and_from_a_node(cluster: Sandbox, job: str, tmp_pat
     )
     assert done.returncode == 1
     assert f"oarsh: 'n3' is not a node of job {job}".encode() in done.stderr
+
+
+@pytest.fixture
+def echo_port() -> Iterator[int]:
+    """A port of this machine, which the nodes are, that says all it hears in capitals."""
+
+    class Answer(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.wfile.write(self.rfile.read().upper())
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+def test_a_connection_from_a_node(cluster: Sandbox, job: str, echo_port: int) -> None:
+    content = b"all of it\n" * 100_000
+    done = oarsh(cluster, "-j", job, "-W", f"localhost:{echo_port}", "n2", stdin=content)
+    assert (done.returncode, done.stdout, done.stderr) == (0, content.upper(), b"")
+    for target, status, said in (
+        ("localhost:1", 1, b"oarsh: localhost:1: Connection refused"),
+        ("localhost", 2, b"oarsh: 'localhost' is no place to connect to"),
+        ("a b:22", 2, b"oarsh: 'a b:22' is no place to connect to"),
+        ("$(id):22", 2, b"oarsh: '$(id):22' is no place to connect to"),
+        ("localhost:70000", 2, b"oarsh: 'localhost:70000' is no place to connect to"),
+    ):
+        done = oarsh(cluster, "-j", job, "-W", target, "n1")
+        assert (done.returncode, done.stderr[: len(said)]) == (status, said)
+
+
+def test_lines_for_the_configuration_of_ssh(cluster: Sandbox, job: str, tmp_path: Path) -> None:
+    lines = oarsh(cluster, "--ssh-config", "-j", job).stdout.decode()
+    (tmp_path / "config").write_text(lines)
+    for node in ("n1", "n2"):
+        words = ["ssh", "-F", str(tmp_path / "config"), "-G", node]
+        read = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+        assert f"proxycommand oarsh -j {job} -W localhost:%p %h" in read
+        assert f"setenv OAR_JOB_ID={job}" in read
+    assert oarsh(cluster, "--ssh-config", "-j", job, "n2").stdout.count(b"Host ") == 1
+    assert oarsh(cluster, "-j", job).stderr.startswith(b"oarsh: no host given")
+
+
+def test_ports_are_forwarded_by_ssh_through_the_job(cluster: Sandbox, job: str, echo_port: int, tmp_path: Path) -> None:
+    """The sshd is one of the test's user: it lets in as a node's does where users may log in."""
+    make_key(tmp_path / "host_key")
+    (tmp_path / "keys").write_text(make_key(tmp_path / "key") + "\n")
+    (tmp_path / "sshd_config").write_text(
+        f"HostKey {tmp_path}/host_key\nAuthorizedKeysFile {tmp_path}/keys\nStrictModes no\nPermitRootLogin yes\n"
+        f"UsePAM no\nListenAddress 127.0.0.1\nPidFile none\nPort {(ssh_port := free_port())}\nAcceptEnv OAR_JOB_ID\n"
+    )
+    port = free_port()
+    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    settings = [f"UserKnownHostsFile={tmp_path}/known", "StrictHostKeyChecking=no", "IdentitiesOnly=yes"]
+    given = [word for setting in (*settings, f"IdentityFile={tmp_path}/key") for word in ("-o", setting)]
+    words = [
+        command("oarsh"),
+        "-N",
+        "-L",
+        f"{port}:localhost:{echo_port}",
+        "-p",
+        str(ssh_port),
+        "-j",
+        job,
+        *given,
+        "n1",
+    ]
+    with (
+        subprocess.Popen([find_sshd(), "-D", "-f", str(tmp_path / "sshd_config")]) as sshd,
+        subprocess.Popen(words, env=cluster.environment()) as forwarding,
+    ):
+        until(lambda: answers(port), "the port is forwarded")
+        shown = [*words[:1], "-A", "-p", str(ssh_port), "-j", job, *given, "n2", "echo $OAR_JOB_ID"]
+        done = subprocess.run(shown, env=cluster.environment(), capture_output=True, text=True, check=False)
+        forwarding.terminate()
+        sshd.terminate()
+    assert done.stdout == f"{job}\n", done
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def answers(port: int) -> bool:
+    """Whether what echoes is behind a port."""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)) as peer:
+        peer.sendall(b"word")
+        peer.shutdown(socket.SHUT_WR)
+        return peer.makefile("rb").read() == b"WORD"
+    return False
+
+
+def test_what_only_ssh_does_needs_a_job_and_a_host(cluster: Sandbox, job: str) -> None:
+    for words, said in (
+        (("-X", "n1"), "no job given"),
+        (("-X", "-j", job), "-X, -L, -R, -D, -A and -N need a host"),
+        (("-N", "-L", "1:localhost:1", "-j", "7; id", "n1"), "'7; id' is not the name of a job"),
+        (("-N", "-j", job, "$(id)"), "'$(id)' is not the name of a host"),
+        (("-N", "-j", job, "--", "-oProxyCommand=id"), "'-oProxyCommand=id' is not the name of a host"),
+    ):
+        done = oarsh(cluster, *words)
+        assert (done.returncode, done.stderr.decode().count("\n")) == (2, 1)
+        assert done.stderr.decode().startswith(f"oarsh: {said}")
