@@ -64,6 +64,8 @@ _PATIENCE = 90 * SECOND
 """For how long a node may differ from what users are told, when all is calm."""
 _CLEANING = 30 * SECOND
 """For how long the answer of a node is waited for that is to end what is left of a job."""
+_ROUNDS = 4
+"""After how many rounds of the launcher nothing is to be told any more of a job that is over."""
 _ROUTINE = (Check, Forget, Ping, TellGpus, TellLoad)
 """What is sent to nodes without a reason."""
 HEARS = ("metascheduler", "launcher", "canceller", "accounting")
@@ -143,6 +145,8 @@ class Oracle:
     """Jobs that were over before any program of theirs began."""
     _finishing: dict[int, int] = field(default_factory=dict)
     """Since when jobs are Finishing."""
+    _stale: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    """What is to be told of jobs that are over, and for how many rounds of the launcher."""
     _words: dict[str, str] = field(default_factory=dict)
     """What each module said last."""
     _places: dict[JobKey, tuple[str, frozenset[int]]] = field(default_factory=dict)
@@ -200,8 +204,10 @@ class Oracle:
         """Check what a module did; ``unasked``: it ran for its period alone. Raises :class:`Wrong`."""
         if module == "monitor" and word and (rows := self.cluster.rows(_WITHDRAWN)):
             raise Wrong(f"jobs stay on resources that were taken away: {rows[:5]}")
-        if module == "launcher" and word and (rows := self.cluster.rows(_STALE)):
-            raise Wrong(f"nodes are to be told of jobs that are over: {rows[:5]}")
+        if module == "launcher" and word:
+            self._stale = {row: self._stale.get(row, 0) + 1 for row in self.cluster.rows(_STALE)}
+            if rows := [row for row, rounds in self._stale.items() if rounds > _ROUNDS]:
+                raise Wrong(f"nodes are to be told of jobs that are over: {rows[:5]}")
         before = self._words.get(module, "")
         repeated = word.startswith("nothing") and before.endswith(word.removeprefix("nothing"))  # victims still to go
         if module == "metascheduler" and any(one.state is JobState.FINISHING for one in self.seen.values()):

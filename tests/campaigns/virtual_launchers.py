@@ -180,7 +180,7 @@ class VirtualLauncher:
 
     def _hear(self, message: dict[str, Any], chance: random.Random) -> None:
         word = message["message"]
-        if self.over:
+        if self.over and word != "refused":
             raise Wrong(f"{self._name} was told that job {self.job} has ended, then {message}")
         if word == "subscribed":
             self.job, self._token = message["job"], message["token"]
