@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec import Meta
@@ -102,7 +102,8 @@ class SchedulerSettings:
     besteffort_minimum_life: NotNegative = 0
     besteffort_kill_before_reservation: NotNegative = 0
     reservation_wait: NotNegative = 300
-    reservation_order: ReservationOrder = "edf"
+    reservation_order: str = "edf"
+    plugins: tuple[str, ...] = ()
     reservation_fix: str = "never"
     reservation_notice: NotNegative = 600
     offers_limit: NotNegative = 8
@@ -458,6 +459,7 @@ def load(environ: Mapping[str, str] | None = None) -> Configuration:
     _check_time_zone(configuration.scheduler.time_zone)
     _check_walltime_limits(configuration.walltime)
     _check_fix(configuration.scheduler.reservation_fix)
+    _check_order(configuration.scheduler)
     _check_socket(configuration.gateway.socket)
     return configuration
 
@@ -507,6 +509,15 @@ def _check_fix(text: str) -> None:
         read_fix(text)
     except UsageError as error:
         raise UsageError(f"scheduler.reservation_fix: {error.message}", hint=error.hint) from None
+
+
+def _check_order(scheduler: SchedulerSettings) -> None:
+    known = (*get_args(ReservationOrder), *scheduler.plugins)
+    if scheduler.reservation_order not in known:
+        raise UsageError(
+            f"scheduler.reservation_order: '{scheduler.reservation_order[:40]}' is not one of {', '.join(known)}",
+            hint="name a plug-in in scheduler.plugins",
+        )
 
 
 def _with_hosts(submission: SubmissionSettings, jobs: JobSettings) -> SubmissionSettings:

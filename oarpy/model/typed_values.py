@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Final, NoReturn, TypeVar
@@ -16,6 +17,7 @@ import msgspec
 from msgspec import Meta, inspect
 
 from oarpy.model.errors import UsageError
+from oarpy.model.plugins import names
 
 Kind = TypeVar("Kind")
 Path = tuple[str | int, ...]
@@ -89,6 +91,13 @@ def from_values(values: object, kind: type[Kind], *, strict: bool = True) -> Kin
         return msgspec.convert(values, kind, strict=strict)
     except msgspec.ValidationError as error:
         raise _misfit(error, values, kind) from None
+
+
+def check_named(owner: str, key: str, value: str, known: Sequence[str], group: str) -> None:
+    """Raise :class:`UsageError` for a name that is neither known nor that of a plug-in of a group."""
+    if value not in known and value not in names(group):
+        every = ", ".join((*sorted(known), *names(group)))
+        refuse(owner, key, value, f"is not one of {every}", "use one of these, or install its plug-in")
 
 
 def refuse(owner: str, key: str, value: object, problem: str, advice: str) -> NoReturn:

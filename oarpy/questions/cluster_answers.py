@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import inf
 from random import Random
-from typing import Any
+from typing import Any, get_args
 
 from msgspec import UNSET, UnsetType
 
-from oarpy.model.typed_values import refuse, shown
-from oarpy.processes.mapping import MAPPERS, Program
+from oarpy.model.plugins import MAPPINGS, RESERVATION_ORDERS, PluginFailed, plugin
+from oarpy.model.plugins import PREDICTORS as PREDICTOR_PLUGINS
+from oarpy.model.typed_values import check_named, refuse, shown
+from oarpy.processes.mapping import MAPPERS, Mapper, ProcessMap, Program
 from oarpy.processes.rates import steady_rate
 from oarpy.profiles.profile import Profile
 from oarpy.questions.fields import (
@@ -29,9 +31,9 @@ from oarpy.scheduler.bags.advancing import PlannedTask, advance
 from oarpy.scheduler.bags.offers import DeadlineJob, DeadlinePlans, offers_beside
 from oarpy.scheduler.bags.tasks import TaskGroup, Tasks
 from oarpy.scheduler.predictors.frame_profiles import predicted_frames
-from oarpy.scheduler.predictors.run_times import PREDICTORS, JobToPredict, PastRun, predicted_run
+from oarpy.scheduler.predictors.run_times import PREDICTORS, JobToPredict, PastRun, Predictor, predicted_run
 from oarpy.scheduler.windows.admission import Terms, admit
-from oarpy.scheduler.windows.window_jobs import WindowJob, in_order
+from oarpy.scheduler.windows.window_jobs import Criterion, WindowJob, in_order
 
 Answer = dict[str, Any]
 
@@ -40,6 +42,7 @@ def answer_admit(file: AdmitFile) -> Answer:
     """Tell whether a reservation is accepted, and what else could be had."""
     _check_admit(file)
     jobs = [_window_job(entry) for entry in (*file.waiting, file.new)]
+    check_named("file", "criterion", file.criterion, get_args(Criterion), RESERVATION_ORDERS)
     queue = in_order(jobs, file.criterion, file.now, Random(file.seed).random)
     running = [(job.start, job.start + job.time, job.procs) for job in file.running if job.start + job.time > file.now]
     terms = Terms(
@@ -192,8 +195,12 @@ def _check_bag(owner: str, bag: str | UnsetType | None, end: float, completions:
 def answer_map(file: MapFile) -> Answer:
     """Tell which processes of a program run on which cores."""
     _check_map(file)
+    check_named("file", "model", file.model, tuple(MAPPERS), MAPPINGS)
     program = Program(file.processes, file.iterations, file.transfer)
-    found = MAPPERS[file.model](file.resources, file.throughput, program)
+    mapper: Mapper = MAPPERS.get(file.model) or plugin(MAPPINGS, file.model)
+    found = mapper(file.resources, file.throughput, program)
+    if not isinstance(found, ProcessMap):
+        raise PluginFailed(f"plug-in '{file.model}' gives no map")
     return {"stages": found.stages, "seconds": found.seconds, "assigned": found.assigned}
 
 
@@ -216,7 +223,11 @@ def answer_predict_run(file: PredictRunFile) -> Answer:
     """Tell how long a job will run, by its user's history."""
     job = JobToPredict(file.job.user, file.job.name, file.job.walltime)
     history = [PastRun(one.user, one.name, one.walltime, one.run, one.end) for one in file.history]
-    return {"seconds": predicted_run(PREDICTORS[file.predictor], job, history, file.now)}
+    predictor: Predictor = PREDICTORS.get(file.predictor) or plugin(PREDICTOR_PLUGINS, file.predictor)
+    seconds = predicted_run(predictor, job, history, file.now)
+    if not seconds > 0:
+        raise PluginFailed(f"plug-in '{file.predictor}' predicts {seconds} seconds")
+    return {"seconds": seconds}
 
 
 def answer_predict_frames(file: PredictFramesFile) -> Answer:

@@ -9,11 +9,10 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from oarpy.grid.core.bags.composition import BagPolicy
+from oarpy.grid.core.coallocation.common_start import EARLIEST
 from oarpy.grid.core.coallocation.early_end import Operation
 from oarpy.model.typed_values import Exact
 from oarpy.profiles.planned import JobId
-from oarpy.scheduler.windows.window_jobs import Criterion
 
 MOST = 1e15
 """Instants and other numbers are no further from 0."""
@@ -80,7 +79,7 @@ class AdmitFile(_Object, frozen=True):
     procs: Count
     new: NewEntry
     now: Number = 0
-    criterion: Criterion = "edf"
+    criterion: str = "edf"
     seed: int = 1
     running: tuple[RunningEntry, ...] = ()
     waiting: tuple[WindowEntry, ...] = ()
@@ -118,6 +117,7 @@ class CoallocateFile(_Object, frozen=True):
     job: ParallelEntry
     now: Number = 0
     first: str | UnsetType = UNSET
+    coallocation: str = EARLIEST
 
 
 class LocalEntry(_Object, frozen=True):
@@ -168,7 +168,7 @@ class MapFile(_Object, frozen=True):
     """Which processes of a program run on which cores."""
 
     ask: Literal["map"]
-    model: Literal["sync", "async"]
+    model: str
     iterations: Count
     processes: Count
     resources: dict[str, Limit]
@@ -221,7 +221,7 @@ class ComposeFile(_Object, frozen=True):
     """How the tasks of a bag are shared out among clusters that made offers."""
 
     ask: Literal["compose"]
-    policy: BagPolicy
+    policy: str
     tasks: Count
     deadline: Exact | None = None
     offers: tuple[OfferEntry, ...] = ()
@@ -273,7 +273,7 @@ class PredictRunFile(_Object, frozen=True):
     """How long a job will run, by its user's history."""
 
     ask: Literal["predict"]
-    predictor: Literal["walltime", "last2", "similar"]
+    predictor: str
     job: UnknownRunEntry
     history: tuple[PastRunEntry, ...] = ()
     now: Number = 0

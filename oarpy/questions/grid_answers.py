@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
+from typing import get_args
 
 from msgspec import UNSET
 
-from oarpy.grid.core.bags.composition import ClusterOffer, Strengths, compose
-from oarpy.grid.core.coallocation.common_start import CommonPlace, CoProvider, ParallelRequest, common_place, in_turn
+from oarpy.grid.core.bags.composition import BagPolicy, ClusterOffer, Strengths, compose
+from oarpy.grid.core.coallocation.common_start import (
+    EARLIEST,
+    CommonPlace,
+    CoProvider,
+    ParallelRequest,
+    in_turn,
+    placed_by,
+)
 from oarpy.grid.core.coallocation.early_end import Metajob, PlannedClusters
-from oarpy.model.typed_values import Exact, refuse
+from oarpy.model.plugins import COALLOCATIONS, COMPOSITIONS
+from oarpy.model.typed_values import Exact, check_named, refuse
 from oarpy.profiles.planned import plan_at
 from oarpy.profiles.profile import CountedHold, Profile
 from oarpy.questions.cluster_answers import Answer
@@ -42,7 +51,9 @@ def answer_coallocate(file: CoallocateFile) -> Answer:
     ends = {hold.end for provider in file.providers for hold in provider.holds}
     speeds = {provider.name: provider.speed for provider in file.providers}
     providers = [CoProvider(name, speeds[name], profiles[name]) for name in in_turn(names, first)]
-    found = common_place(providers, _request(file.job, file.job.end_by), [lo, *sorted(end for end in ends if end > lo)])
+    check_named("file", "coallocation", file.coallocation, (EARLIEST,), COALLOCATIONS)
+    instants = [lo, *sorted(end for end in ends if end > lo)]
+    found = placed_by(file.coallocation, providers, _request(file.job, file.job.end_by), instants)
     if found is None:
         return {"start": None, "end": None, "parts": {}}
     return _place(found)
@@ -153,6 +164,7 @@ def _planned_place(job: MetajobEntry, speeds: Mapping[str, float]) -> CommonPlac
 
 def answer_compose(file: ComposeFile) -> Answer:
     """Tell how the tasks of a bag are shared out among clusters that made offers."""
+    check_named("file", "policy", file.policy, get_args(BagPolicy), COMPOSITIONS)
     _check_compose(file)
     offers = [ClusterOffer(offer.provider, offer.tasks, offer.end) for offer in file.offers]
     found = compose(file.policy, file.tasks, file.deadline, offers, Strengths(file.power, file.pending))

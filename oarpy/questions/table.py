@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from oarpy.model.plugins import PREDICTORS, names
 from oarpy.model.typed_values import Misfit, from_exact_json, from_json, refuse
 from oarpy.questions import cluster_answers, fields, grid_answers
 from oarpy.questions.cluster_answers import Answer
@@ -19,6 +20,9 @@ class Question:
     answer: Callable[[Any], Answer]
     exact: bool = False
 
+
+_PLUGGED = Question(fields.PredictRunFile, cluster_answers.answer_predict_run)
+"""A prediction by a plug-in."""
 
 QUESTIONS: Mapping[str, Question | Mapping[str, Question]] = {
     "admit": Question(fields.AdmitFile, cluster_answers.answer_admit),
@@ -54,6 +58,8 @@ def answer(text: str) -> Answer:
 
 def _row(rows: Mapping[str, Any], document: Mapping[str, Any], key: str) -> Any:
     name = document.get(key)
+    if key == "predictor" and isinstance(name, str) and name in names(PREDICTORS):
+        return _PLUGGED
     if not isinstance(name, str) or name not in rows:
         problem = "is no question" if key in document else "is missing"
         refuse("file", key, name, problem, f"known: {', '.join(rows)}")

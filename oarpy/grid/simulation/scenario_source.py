@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any, TextIO, get_args
 
 from oarpy.grid.core.broker_state import HeuristicName, MappingRule
+from oarpy.grid.core.coallocation.common_start import EARLIEST
 from oarpy.grid.core.coallocation.early_end import Operation
 from oarpy.grid.simulation.command import run_of
 from oarpy.grid.simulation.scenario import EngineName, QueuePolicy
 from oarpy.grid.simulation.system_of_file import QUEUES, system_of
 from oarpy.model.errors import UsageError
+from oarpy.model.plugins import COALLOCATIONS, COMPOSITIONS, RESERVATION_ORDERS, names
 from oarpy.scheduler.windows.window_jobs import Criterion
 from oarpy.simulation.scenarios.input_file import text_of
 from oarpy.simulation.stepping.sources import Choice, Choices
@@ -33,7 +35,10 @@ _CHOICES: Mapping[str, Sequence[tuple[str, str, Sequence[str]]]] = {
         ("windows.order", "Order", get_args(Criterion)),
         ("windows.farther", "Offers farther away", ("false", "true")),
     ),
-    "flexco": (("flexco.operation", "Operation", get_args(Operation)),),
+    "flexco": (
+        ("flexco.operation", "Operation", get_args(Operation)),
+        ("flexco.coallocation", "Co-allocation", (EARLIEST,)),
+    ),
     "offers": (("offers.policy", "Policy", (*_POLICIES, "dplbv2", "slots")),),
     "bags": (
         ("bags.policy", "Policy", _POLICIES),
@@ -41,6 +46,14 @@ _CHOICES: Mapping[str, Sequence[tuple[str, str, Sequence[str]]]] = {
         ("clusters.estimates", "Predictor of all clusters", ("walltime", "predicted")),
     ),
 }
+
+_PLUGINS = {
+    "windows.order": RESERVATION_ORDERS,
+    "flexco.coallocation": COALLOCATIONS,
+    "offers.policy": COMPOSITIONS,
+    "bags.policy": COMPOSITIONS,
+}
+"""The groups whose plug-ins may be chosen, too."""
 
 
 class ScenarioSource:
@@ -56,7 +69,8 @@ class ScenarioSource:
         """Return what may be chosen, with what the file says."""
         document = json.loads(self.text)
         return [
-            Choice(key, label, values, _value_of(document, key) or "") for key, label, values in _CHOICES[self.system]
+            Choice(key, label, (*values, *_plugged(key)), _value_of(document, key) or "")
+            for key, label, values in _CHOICES[self.system]
         ]
 
     def start(self, choices: Choices) -> SteppedRun:
@@ -75,6 +89,11 @@ class ScenarioSource:
     def edited(self, text: str) -> ScenarioSource:
         """Return the same with another text."""
         return ScenarioSource(self.name, text)
+
+
+def _plugged(key: str) -> Sequence[str]:
+    """Return the plug-ins that may be chosen."""
+    return names(_PLUGINS[key]) if key in _PLUGINS else ()
 
 
 def _value_of(document: Mapping[str, Any], key: str) -> str | None:

@@ -382,6 +382,8 @@ def _report_faults(decided: Decisions) -> None:
     """Log settings that could not be read."""
     for fault in decided.walltimes.faults:
         log.error("walltime", reason=fault)
+    if decided.windows.fault:
+        log.error("scheduler.reservation_order", reason=decided.windows.fault)
     snapshot = decided.kept.snapshot
     for text, _ in snapshot.rules.power.keep if snapshot.rules.power else ():
         if text in snapshot.filter_errors:

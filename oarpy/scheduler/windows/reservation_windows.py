@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from oarpy.scheduler.windows.window_jobs import Criterion
+from oarpy.scheduler.windows.window_jobs import OWN_ORDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,14 @@ class ReservationWindow:
 class Windows:
     """The windows of reservations, by job, and the rules of the site (durations in seconds).
 
-    ``order`` is that in which they get their places, ``offers`` and ``tries`` are how many other starts a refused
-    one is offered and how many are tried for that. None moves later that begins within ``notice``. ``replan`` tells
-    that resources are free, or gone, other than was expected when the reservations were placed.
+    ``order`` is that in which they get their places, a name of ours or of a plug-in. ``offers`` and ``tries`` are how
+    many other starts a refused one is offered and how many are tried for that. None moves later that begins within
+    ``notice``. ``replan`` tells that resources are free, or gone, other than was expected when the reservations were
+    placed.
     """
 
     of: Mapping[int, ReservationWindow]
-    order: Criterion = "edf"
+    order: str = OWN_ORDER
     offers: int = 8
     tries: int = 32
     notice: float = 600

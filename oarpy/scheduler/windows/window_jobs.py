@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 from math import inf, nextafter
 from typing import Generic, Literal, TypeVar
 
+from oarpy.model.plugins import RESERVATION_ORDERS, plugin
 from oarpy.profiles.planned import JobId, id_order
 
 Request = TypeVar("Request")
 Criterion = Literal["shuffle", "fifo", "bjf", "lff", "edf"]
 """At random; by submission; the largest first; the least slack first; the earliest deadline first."""
+OWN_ORDER: Criterion = "edf"
+"""The order where none is named, or a plug-in fails."""
 Window = tuple[float, float]
 """The first and the last start that a job may have."""
 
@@ -48,9 +51,9 @@ class WindowJob(Generic[Request]):
 
 
 def in_order(
-    jobs: Iterable[WindowJob[Request]], criterion: Criterion, now: float, draw: Callable[[], float]
+    jobs: Iterable[WindowJob[Request]], criterion: str, now: float, draw: Callable[[], float]
 ) -> list[WindowJob[Request]]:
-    """Return the queue. Who is equal under the criterion comes by submission, then by id.
+    """Return the queue. Who is equal under the criterion, or a plug-in, comes by submission, then by id.
 
     ``draw`` gives a number at random for each job, in the order of submission, if the criterion is to shuffle.
     """
@@ -67,3 +70,6 @@ def in_order(
         case "shuffle":
             drawn = {job.id: draw() for job in queue}
             return sorted(queue, key=lambda job: drawn[job.id])
+        case _:
+            order = plugin(RESERVATION_ORDERS, criterion)
+            return sorted(queue, key=lambda job: order(job, now))

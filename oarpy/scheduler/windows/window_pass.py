@@ -21,6 +21,7 @@ from random import Random
 
 from msgspec import structs
 
+from oarpy.model.plugins import PluginFailed
 from oarpy.profiles.planned import JobId
 from oarpy.scheduler.gantt.demands import CompiledRequests
 from oarpy.scheduler.gantt.gantt import Claim, Gantt
@@ -35,7 +36,7 @@ from oarpy.scheduler.verdicts import Verdict
 from oarpy.scheduler.windows.admission import Admission, Offer, Terms, admit, replanned
 from oarpy.scheduler.windows.named_timeline import Asked, NamedTimeline
 from oarpy.scheduler.windows.reservation_windows import ReservationWindow, Windows
-from oarpy.scheduler.windows.window_jobs import WindowJob, in_order
+from oarpy.scheduler.windows.window_jobs import OWN_ORDER, WindowJob, in_order
 
 _NONE_DATED: Mapping[int, tuple[WaitingJob, Claim]] = {}
 _ADMITTED = frozenset({Verdict.RESERVED, Verdict.STARTS, Verdict.HELD})
@@ -57,7 +58,7 @@ class WindowAnswers:
     ``dated`` are new reservations that it found a date for, each with the place of the alternative that they take.
     ``strict`` are windows, [ready, deadline], of those that took another start than they asked for. ``offers`` are what
     others could have. ``fixed`` are accepted ones that from now on no longer move. ``changed`` tells whether accepted
-    ones got the other window that was asked for.
+    ones got the other window that was asked for. ``fault`` is why the order of the site could not be used.
     """
 
     moves: tuple[WindowMove, ...] = ()
@@ -66,6 +67,7 @@ class WindowAnswers:
     offers: Mapping[int, Sequence[Offer]] = field(default_factory=dict)
     fixed: tuple[int, ...] = ()
     changed: Mapping[int, bool] = field(default_factory=dict)
+    fault: str = ""
 
     def unplaced(self, made: Plan) -> frozenset[int]:
         """Return the jobs with a date that the planner has no place for."""
@@ -162,6 +164,7 @@ class _WindowPass:
         self._changed: dict[int, bool] = {}
         self._new: dict[int, WaitingJob] = {}
         """New reservations that may move, with the alternative that they take."""
+        self._failed = ""
         self._leaving: set[int] = set()
         """Those whose own places are free while another window is looked at."""
         self._fresh = tuple(job for job in snapshot.waiting if job.reservation is not None and self._is_asked(job))
@@ -189,7 +192,8 @@ class _WindowPass:
         changed = with_reservations(self._snapshot, (move.reservation for move in moves))
         again = {job: found[0] for job, found in dates.items()} | over
         waiting = tuple(again.get(job.id, job) for job in changed.waiting)
-        answers = WindowAnswers(moves, self._dated, self._strict, self._offers, self._newly_fixed(dates), self._changed)
+        fixed = self._newly_fixed(dates)
+        answers = WindowAnswers(moves, self._dated, self._strict, self._offers, fixed, self._changed, self._failed)
         return replace(changed, waiting=waiting), answers
 
     def arrival(self, job: WaitingJob) -> Arrival | str:
@@ -309,7 +313,12 @@ class _WindowPass:
 
     def _queue(self, *new: WindowJob[Asked]) -> list[WindowJob[Asked]]:
         jobs = [self._window_job(one.asked, one.window) for one in self._movable.values()]
-        return in_order([*jobs, *new], self._windows.order, self._now, Random(int(self._now)).random)
+        queue, draw = [*jobs, *new], Random(int(self._now)).random
+        try:
+            return in_order(queue, self._windows.order, self._now, draw)
+        except PluginFailed as failed:
+            self._failed = str(failed)
+            return in_order(queue, OWN_ORDER, self._now, draw)
 
     def _window_job(self, asked: Asked, window: ReservationWindow) -> WindowJob[Asked]:
         job = asked.job

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from oarpy.model.quota_calendar import DEFAULT_LEVEL
-from oarpy.model.setting_values import PolicyName, ReservationOrder
+from oarpy.model.setting_values import PolicyName
 from oarpy.model.typed_values import Number, Whole, Word
 from oarpy.scheduler.snapshot import AskedJob, HeldJob, Power
 
@@ -158,7 +158,7 @@ class WindowsEntry(Struct, frozen=True, forbid_unknown_fields=True):
     """The windows of reservations, by id of their jobs, and the rules of the site."""
 
     of: dict[str, WindowEntry] = {}
-    order: ReservationOrder = "edf"
+    order: str = "edf"
     offers: Whole = 8
     tries: Whole = 32
     notice: Number = 600

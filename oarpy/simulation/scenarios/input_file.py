@@ -18,18 +18,18 @@ def answer_files(
 ) -> int:
     """Write to ``out`` a line for each file: ``answer`` of what ``read`` makes of its path; return the exit status.
 
-    A file for which ``read`` raises :class:`UsageError` gets one line on ``err`` and the status 2; the others are still
-    answered.
+    A file for which one of them raises :class:`UsageError` gets one line on ``err`` and the status 2; the others are
+    still answered.
     """
     status = 0
     for path in paths:
         try:
-            content = read(path)
+            line = answer(read(path))
         except UsageError as error:
             err.write(f"{path}: {error}\n")
             status = _UNREADABLE
             continue
-        out.write(f"{answer(content)}\n")
+        out.write(f"{line}\n")
         out.flush()
     return status
 

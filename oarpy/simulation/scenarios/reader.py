@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 
 from msgspec import UNSET, Struct
 
@@ -15,9 +15,11 @@ from oarpy.model.amounts import parse_amount
 from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import Dependency, Outcome, parse_dependency
 from oarpy.model.errors import UsageError
+from oarpy.model.plugins import RESERVATION_ORDERS
 from oarpy.model.reasons import local_instant, plain_instant
 from oarpy.model.request import Consumption, parse_request
-from oarpy.model.typed_values import LARGEST, Misfit, shown
+from oarpy.model.setting_values import ReservationOrder
+from oarpy.model.typed_values import LARGEST, Misfit, check_named, shown
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.order.usage_shares import FactorRules, KarmaRules, Priorities, Usage
 from oarpy.scheduler.resources.bit_sets import bits_at
@@ -409,6 +411,7 @@ def _rules(entry: RulesEntry) -> Rules:
 
 
 def _windows(entry: WindowsEntry) -> Windows:
+    check_named("windows", "order", entry.order, get_args(ReservationOrder), RESERVATION_ORDERS)
     return _built(
         Windows, entry, of={job: _built(ReservationWindow, one) for job, one in _by_job("windows", entry.of).items()}
     )

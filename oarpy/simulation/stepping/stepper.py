@@ -71,8 +71,9 @@ class Stepper:
     def go_to(self, step: int, seconds: float = inf) -> bool:
         """Go to an event, or to the last one; return False if that takes longer than so many ``seconds``."""
         began = perf_counter()
-        if step < self.step or (step == self.step and self.event is None and step):
-            self._go_back(step - 1)
+        untold = step == self.step and self.event is None and step > 0
+        if step < self.step or untold or self._copies[self._place(step - 1)].step > self.step:
+            self._restore(step - 1)
         while self.step < step - 1:
             if not self._forward():
                 return self._tell_last()
@@ -136,10 +137,13 @@ class Stepper:
             self._keep()
         return happening
 
-    def _go_back(self, step: int) -> None:
+    def _place(self, step: int) -> int:
+        """Return the place of the last copy up to an event."""
+        return bisect_right(self._copies, max(step, 0), key=lambda copy: copy.step) - 1
+
+    def _restore(self, step: int) -> None:
         """Take the last copy up to an event."""
-        place = bisect_right(self._copies, max(step, 0), key=lambda copy: copy.step) - 1
-        copy = self._copies[place]
+        copy = self._copies[self._place(step)]
         reader = _Reader(io.BytesIO(copy.data), self._lasting)
         self._run, self._chart = reader.load()
         self._chart.over = self._over

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import groupby
 from math import floor
-from typing import Literal
+from typing import Literal, get_args
+
+from oarpy.model.plugins import COMPOSITIONS, PluginFailed, plugin
 
 BagPolicy = Literal["nolb", "plb", "dplb", "dplbv2"]
 Number = Fraction | int | float
@@ -43,7 +45,7 @@ class Strengths:
 class Composition:
     """The parts of a bag; none where the offers do not suffice. ``policy`` is the one that was used."""
 
-    policy: BagPolicy
+    policy: str
     parts: Sequence[ClusterOffer]
 
     @property
@@ -53,14 +55,16 @@ class Composition:
 
 
 def compose(
-    policy: BagPolicy, tasks: int, deadline: Number | None, offers: Sequence[ClusterOffer], strengths: Strengths
+    policy: str, tasks: int, deadline: Number | None, offers: Sequence[ClusterOffer], strengths: Strengths
 ) -> Composition:
-    """Return how many tasks each cluster gets."""
+    """Return how many tasks each cluster gets; a policy that is none of ours is a plug-in."""
     earliest = next(
         (end for end in sorted({offer.end for offer in offers}) if _room(_best(offers, end)) >= tasks), None
     )
     if earliest is None:
         return Composition(policy, ())
+    if policy not in get_args(BagPolicy):
+        return Composition(policy, _as_plugged(policy, tasks, deadline, offers, strengths))
     if policy == "nolb" or (deadline is not None and earliest > deadline):
         return Composition("nolb", _taken(_best(offers, earliest), tasks, deadline))
     best = _best(offers, earliest if deadline is None else deadline)
@@ -71,6 +75,22 @@ def compose(
     else:
         counts = _by_groups(tasks, best, [_weight(policy, one.provider, strengths) for one in best])
     return Composition(policy, [replace(one, tasks=n) for one, n in zip(best, counts, strict=True) if n])
+
+
+def _as_plugged(
+    name: str, tasks: int, deadline: Number | None, offers: Sequence[ClusterOffer], strengths: Strengths
+) -> list[ClusterOffer]:
+    """Return the parts that a plug-in says: of each cluster the offer that ends first and has so many tasks."""
+    counts: Mapping[str, int] = plugin(COMPOSITIONS, name)(tasks, deadline, tuple(offers), strengths)
+    parts = []
+    for provider, count in counts.items():
+        fitting = [offer for offer in offers if offer.provider == provider and offer.tasks >= count > 0]
+        if not fitting:
+            raise PluginFailed(f"plug-in '{name}' gives {count} tasks to '{provider}', which offers no such number")
+        parts.append(replace(min(fitting, key=lambda offer: offer.end), tasks=count))
+    if sum(part.tasks for part in parts) != tasks:
+        raise PluginFailed(f"plug-in '{name}' gives {sum(part.tasks for part in parts)} of {tasks} tasks")
+    return parts
 
 
 def share_out(tasks: int, shares: Sequence[Fraction], caps: Sequence[int]) -> list[int]:
@@ -112,7 +132,7 @@ def _by_groups(tasks: int, best: Sequence[ClusterOffer], weights: Sequence[Fract
     return counts
 
 
-def _weight(policy: BagPolicy, provider: str, strengths: Strengths) -> Fraction:
+def _weight(policy: str, provider: str, strengths: Strengths) -> Fraction:
     """Return the power of a cluster; of two equal ones the one with more hours of work before it counts less."""
     power = Fraction(strengths.power[provider])
     if policy == "dplb":

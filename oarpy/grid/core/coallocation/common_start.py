@@ -8,6 +8,7 @@ from heapq import merge
 from math import inf
 from typing import Generic, TypeVar
 
+from oarpy.model.plugins import COALLOCATIONS, PluginFailed, plugin
 from oarpy.profiles.timeline import Processors
 
 Hold = TypeVar("Hold")
@@ -71,6 +72,10 @@ def instants_from(providers: Iterable[CoProvider[Hold]], lo: float) -> Iterator[
             last = instant
 
 
+EARLIEST = "earliest"
+"""The name of the co-allocation that is no plug-in."""
+
+
 def common_place(
     providers: Sequence[CoProvider[Hold]], request: ParallelRequest, instants: Iterable[float]
 ) -> CommonPlace | None:
@@ -85,6 +90,25 @@ def common_place(
         if found is not None:
             return found
     return None
+
+
+def placed_by(
+    name: str, providers: Sequence[CoProvider[Hold]], request: ParallelRequest, instants: Iterable[float]
+) -> CommonPlace | None:
+    """Return the place that a plug-in finds, or :func:`common_place` for the name of that."""
+    if name == EARLIEST:
+        return common_place(providers, request, instants)
+    place: CommonPlace | None = plugin(COALLOCATIONS, name)(providers, request, instants)
+    if place is None:
+        return None
+    by_name = {provider.name: provider for provider in providers}
+    whole = sum(place.parts.values()) == request.procs and place.start < place.end
+    if not whole or not all(
+        part in by_name and by_name[part].timeline.fits(procs, place.start, place.end - place.start)
+        for part, procs in place.parts.items()
+    ):
+        raise PluginFailed(f"plug-in '{name}' gives a place that is not free or not whole: {dict(place.parts)}")
+    return place
 
 
 def _on_one(providers: Sequence[CoProvider[Hold]], request: ParallelRequest, start: float) -> CommonPlace | None:

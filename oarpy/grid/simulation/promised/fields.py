@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from oarpy.grid.core.coallocation.common_start import EARLIEST
 from oarpy.grid.core.coallocation.early_end import Operation
 from oarpy.grid.simulation.scenario import EngineName
 from oarpy.profiles.planned import JobId
-from oarpy.scheduler.windows.window_jobs import Criterion
 
 Number = int | float
 Share = Annotated[int, Meta(ge=1, le=100, description="a whole number from 1 to 100")]
@@ -110,7 +110,7 @@ class BagsJobEntry(JobEntry, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 class WindowRules(Struct, frozen=True, forbid_unknown_fields=True):
     """Rules of ``windows``."""
 
-    order: Criterion = "edf"
+    order: str = "edf"
     seed: int = 1
     fix: Percent | None = None
     farther: bool = False
@@ -120,19 +120,20 @@ class FlexcoRules(Struct, frozen=True, forbid_unknown_fields=True):
     """Rules of ``flexco``."""
 
     operation: Operation = "rigid"
+    coallocation: str = EARLIEST
 
 
 class OffersRules(Struct, frozen=True, forbid_unknown_fields=True):
     """Rules of ``offers``."""
 
-    policy: Literal["nolb", "plb", "dplb", "dplbv2", "slots"] = "plb"
+    policy: str = "plb"
     shares: tuple[Share, ...] = SHARES
 
 
 class BagsRules(Struct, frozen=True, forbid_unknown_fields=True):
     """Rules of ``bags``; slowdowns take run times below ``bound`` seconds for that long."""
 
-    policy: Literal["nolb", "plb", "dplb"] = "plb"
+    policy: str = "plb"
     coordinated: bool = True
     shares: tuple[Share, ...] = SHARES
     bound: Number = 600

@@ -13,13 +13,14 @@ from oarpy.grid.core.coallocation.common_start import (
     CommonPlace,
     CoProvider,
     ParallelRequest,
-    common_place,
     in_turn,
     instants_from,
+    placed_by,
 )
 from oarpy.grid.core.coallocation.early_end import Metajob, PlannedClusters
 from oarpy.grid.simulation.promised.fields import ClusterEntry, FlexcoJobEntry
 from oarpy.grid.simulation.promised.world import PlannedPlace, PromisedScenario, PromisedWorld, Run, mean, percent
+from oarpy.model.plugins import PluginFailed
 from oarpy.profiles.planned import PlannedJob, plan_at
 from oarpy.profiles.profile import CountedHold, Profile
 
@@ -62,8 +63,11 @@ class FlexcoWorld(PromisedWorld[ClusterEntry, FlexcoJobEntry]):
         providers = [by_name[name] for name in in_turn(self.names, first)]
         ready = -inf if job.ready is UNSET or job.ready is None else job.ready
         request = ParallelRequest(job.size, job.planned, job.overhead or 0, job.at_most or {})
-        place = common_place(providers, request, instants_from(providers, max(ready, now)))
-        assert place is not None  # the reader has seen to it that it fits
+        place = placed_by(
+            self.scenario.rules.coallocation, providers, request, instants_from(providers, max(ready, now))
+        )
+        if place is None:  # of our own the reader has seen to it that it fits
+            raise PluginFailed(f"plug-in '{self.scenario.rules.coallocation}' has no place for a job that fits")
         self._metajobs.append(Metajob(number, request, ready, first, place, self._planned.hold(place)))
         return place
 

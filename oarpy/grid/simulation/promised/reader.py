@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from msgspec import UNSET
 
+from oarpy.grid.core.bags.composition import BagPolicy
+from oarpy.grid.core.coallocation.common_start import EARLIEST
 from oarpy.grid.simulation.promised.fields import (
     BagsJobEntry,
     ClusterEntry,
@@ -18,7 +20,9 @@ from oarpy.grid.simulation.promised.fields import (
 )
 from oarpy.grid.simulation.promised.world import PromisedScenario
 from oarpy.grid.simulation.reader import LONGEST, check_count, check_number, owner_of, read_entry
-from oarpy.model.typed_values import Misfit, from_json, refuse, shown
+from oarpy.model.plugins import COALLOCATIONS, COMPOSITIONS, RESERVATION_ORDERS
+from oarpy.model.typed_values import Misfit, check_named, from_json, refuse, shown
+from oarpy.scheduler.windows.window_jobs import Criterion
 
 _MOST = 10**9
 
@@ -80,7 +84,18 @@ def _clusters(entries: Sequence[Any], kind: type[ClusterEntry]) -> dict[str, Clu
     return clusters
 
 
+_NAMES: Mapping[str, tuple[str, Sequence[str], str]] = {
+    "windows": ("order", get_args(Criterion), RESERVATION_ORDERS),
+    "flexco": ("coallocation", (EARLIEST,), COALLOCATIONS),
+    "offers": ("policy", (*get_args(BagPolicy), "slots"), COMPOSITIONS),
+    "bags": ("policy", ("nolb", "plb", "dplb"), COMPOSITIONS),
+}
+"""Of each system the rule that may name a plug-in, what else it may be, and the group of the plug-ins."""
+
+
 def _check_rules(system: str, rules: Any) -> None:
+    key, known, group = _NAMES[system]
+    check_named(f"file: {system}", key, getattr(rules, key), known, group)
     bound = getattr(rules, "bound", None)
     check_number(system, "bound", bound, above=0, most=LONGEST)
 
