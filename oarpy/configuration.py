@@ -26,6 +26,7 @@ from oarpy.model.setting_values import (
     DEVICE_RULES,
     GhostRule,
     PolicyName,
+    PredictionName,
     RankRule,
     ReservationOrder,
     limit_of,
@@ -97,6 +98,7 @@ class SchedulerSettings:
     security_time: NotNegative = 60
     policy: PolicyName = "conservative"
     compression: bool = False
+    prediction: PredictionName = "walltime"
     resource_order: tuple[str, ...] = ("network_address", "resource_id")
     exclusive_levels: tuple[str, ...] = ("gpu",)
     besteffort_minimum_life: NotNegative = 0

@@ -15,6 +15,7 @@ STATE_PARTS = (
     "oarpy.cluster_state.bags:Bags",
     f"{_NEGOTIATION}.passes.applications:Applications",
     f"{_NEGOTIATION}.passes.extensions:Extensions",
+    "oarpy.cluster_state.run_predictions:RunPredictions",
 )
 """Classes :class:`~oarpy.cluster_state.state_part.StatePart`, made of a configuration."""
 

@@ -11,6 +11,8 @@ from oarpy.model.errors import UsageError
 PolicyName = Literal["conservative", "easy", "fcfs", "first_fit"]
 """What ``scheduler.policy`` may be; :mod:`oarpy.scheduler.passes.backfilling` has a class for each."""
 POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
+PredictionName = Literal["walltime", "last2", "similar"]
+"""What ``scheduler.prediction`` may be; :mod:`oarpy.scheduler.predictors.run_times` has the predictors."""
 RankRule = Literal["first-request", "submission"]
 """What ranks applications: the instant of their first request, or that of their submission."""
 GhostRule = Literal["needed", "always"]

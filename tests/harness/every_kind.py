@@ -16,6 +16,7 @@ from oarpy.client.session import Session as UserSession
 from oarpy.model.request import parse_request
 from oarpy.modules.accounting import account, file_away
 from oarpy.store.jobs import resizes, walltime_changes
+from oarpy.store.passes import run_predictions
 from oarpy.transport.inbox import Inbox
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import Ended, RecalledJob
@@ -130,6 +131,8 @@ class EveryKind:
         self.drained_at = self.restored_at = 0.0
         self.offered: dict[int, list[float]] = {}
         """Starts that refused reservations were offered."""
+        self.predicted: dict[int, float] = {}
+        """How long jobs were predicted to run, in seconds."""
         self.promised: dict[int, dict[str, Any]] = {}
         """What bags were promised, and what came of it, by the first job of each."""
         ((self.admin,),) = self.sql("SELECT session_user")
@@ -269,7 +272,9 @@ class EveryKind:
         fine.amounts = {self.cluster.hosts(fine.job)[0]: 4}
         self.wait(600)
         self.measured(fine, 900.5, 2)
-        self.ran("failed", 300, cores=1, status=256, user="bob")
+        failed = self.ran("failed", 300, cores=1, status=256, user="bob")
+        self.predicted |= {fine.job: 900.0, failed.job: 200.0}
+        run_predictions.write(self.connection, "last2", {job: self.predicted[job] for job in (fine.job, failed.job)})
         self.ran("moldable", 120, "/nodes=9", "/core=3,walltime=0:30:0", cores=3)
         licensed = self.one("licensed", "/core=1+{type = 'licence'}/resource_id=1")
         self.begun(licensed, 1, 1)

@@ -409,6 +409,24 @@ def report_promises(told: Told) -> list[Row]:
     return rows
 
 
+def report_run_accuracy(told: Told) -> list[Row]:
+    groups: defaultdict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    for life in told.lives:
+        if (seconds := told.world.predicted.get(life.job)) is not None:
+            groups[life.user].append((seconds, (life.ended or 0) - (life.started or 0), life.walltime or 0))
+    rows = []
+    for user, jobs in groups.items():
+        predicted, real, walltimes = (sum(values) / len(jobs) for values in zip(*jobs, strict=True))
+        near_by = sum(min(seconds, run) / max(seconds, run) for seconds, run, _ in jobs) / len(jobs)
+        rows.append({
+            "user_name": user, "predictor": "last2", "jobs": len(jobs),
+            "outlived": sum(run > seconds for seconds, run, _ in jobs), "mean_predicted_seconds": near(predicted),
+            "mean_run_seconds": near(real), "mean_walltime_seconds": near(walltimes),
+            "mean_accuracy": near(near_by, 0.01),
+        })  # fmt: skip
+    return rows
+
+
 def report_prediction_accuracy(told: Told) -> list[Row]:
     groups: defaultdict[tuple[Any, ...], list[tuple[Life, Row]]] = defaultdict(list)
     lives = {life.job: life for life in told.lives}
@@ -449,6 +467,7 @@ REPORT: dict[str, tuple[Callable[[Told], list[Row]], tuple[str, ...]]] = {
     "prediction_accuracy": (report_prediction_accuracy, ("day", "queue_name")),
     "predictions": (report_predictions, ("job_id", "resource_id")),
     "promises": (report_promises, ("bag_id",)),
+    "run_accuracy": (report_run_accuracy, ("user_name", "predictor")),
     "utilisation": (report_utilisation, ("day",)),
     "waiting_jobs": (report_waiting_jobs, ("job_id",)),
 }

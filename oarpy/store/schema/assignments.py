@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql import (
     ExcludeConstraint,
 )
 
-from oarpy.store.schema.columns import INSTANT, MANY, NOW, column, rule, table
+from oarpy.store.schema.columns import CLOCK, INSTANT, MANY, NOW, column, rule, table
 from oarpy.store.schema.jobs import of_job
 from oarpy.store.schema.platform import resources
 from oarpy.store.schema.submissions import moldable_descriptions
@@ -160,6 +160,15 @@ first_predictions = table(
     rule("planned_ahead", "planned_start >= made_at"),
     rule("interval_whole", "(earliest_start IS NULL) = (latest_start IS NULL)"),
     rule("interval_forward", "latest_start >= earliest_start"),
+)
+
+run_predictions = table(
+    "run_predictions",
+    "how long jobs were predicted to run when they started, where passes go by that; it stays, to be compared",
+    of_job("the job", key=True),
+    column("predictor", Text, "by what it was predicted", check="predictor <> ''"),
+    column("seconds", Double, "how long", check="seconds > 0"),
+    column("made_at", INSTANT, "when", default=CLOCK),
 )
 
 scheduling_passes = table(

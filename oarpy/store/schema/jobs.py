@@ -266,7 +266,20 @@ jobs = table(
         "ended_at",
         postgresql_where=text("(ended_at IS NOT NULL) AND (suspended_time > interval '0')"),
     ),
+    Index(
+        "jobs_named_runs",
+        "user_name",
+        "job_name",
+        "ended_at",
+        postgresql_where=text("(started_at IS NOT NULL) AND (ended_at IS NOT NULL)"),
+    ),
     Index("jobs_resubmit_of", "resubmit_of", postgresql_where=text("resubmit_of IS NOT NULL")),
+    Index(
+        "jobs_runs",
+        "user_name",
+        "ended_at",
+        postgresql_where=text("(started_at IS NOT NULL) AND (ended_at IS NOT NULL)"),
+    ),
     Index("jobs_submission", "submission_id"),
     Index(
         "jobs_throttled",

@@ -1,0 +1,78 @@
+"""Passes by predicted run times, on a small cluster."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.harness.small_cluster import Connection, SmallCluster, with_settings
+
+pytestmark = pytest.mark.db
+
+
+def cluster_with(connection: Connection, prediction: str) -> SmallCluster:
+    made = SmallCluster(connection, with_settings(scheduler={"security_time": 0, "prediction": prediction}))
+    made.add_nodes("n1")
+    return made
+
+
+def ran(cluster: SmallCluster, minutes: float, name: str = "") -> int:
+    """Record a job of an hour that ran for so long."""
+    job = cluster.submit("/core=1,walltime=1:0:0", name=name)
+    cluster.settle()
+    cluster.end(job)
+    cluster.settle()
+    # a minute ago: passes count whole seconds
+    cluster.sql(
+        "UPDATE jobs SET submitted_at = ended_at - %s, started_at = ended_at - %s,"
+        " ended_at = ended_at - interval '1 minute' WHERE job_id = %s",
+        timedelta(minutes=minutes + 1),
+        timedelta(minutes=minutes + 1),
+        job,
+    )
+    return job
+
+
+def predicted_minutes(cluster: SmallCluster, job: int) -> int:
+    start = cluster.predicted(job)
+    assert start is not None
+    return round(start / 60)
+
+
+@pytest.mark.parametrize(("prediction", "minutes"), [("walltime", 60), ("last2", 8), ("similar", 12)])
+def test_jobs_wait_for_the_predicted_ends_of_others(connection: Connection, prediction: str, minutes: int) -> None:
+    cluster = cluster_with(connection, prediction)
+    cluster.sql("SELECT set_config('oarpy.rewrite_history', 'on', false)")
+    for run in (12, 10, 6):
+        ran(cluster, run)
+    cluster.sql("SELECT set_config('oarpy.rewrite_history', '', false)")
+    first = cluster.submit("/nodes=1,walltime=1:0:0")
+    cluster.settle()
+    second = cluster.submit("/nodes=1,walltime=1:0:0")
+    cluster.settle()
+    assert cluster.states([first, second]) == ["Running", "Waiting"]
+    assert predicted_minutes(cluster, second) == minutes
+    ((walltime,),) = cluster.sql("SELECT walltime FROM jobs WHERE job_id = %s", first)
+    assert walltime == timedelta(hours=1)
+    told = cluster.sql("SELECT predictor, seconds FROM run_predictions WHERE job_id = %s", first)
+    assert told == ([] if prediction == "walltime" else [(prediction, minutes * 60)])
+
+
+def test_a_reservation_is_accepted_beside_walltimes_and_nobody_runs_into_it(connection: Connection) -> None:
+    cluster = cluster_with(connection, "last2")
+    cluster.sql("SELECT set_config('oarpy.rewrite_history', 'on', false)")
+    ran(cluster, 10), ran(cluster, 10)
+    cluster.sql("SELECT set_config('oarpy.rewrite_history', '', false)")
+    first = cluster.submit("/nodes=1,walltime=1:0:0")
+    cluster.settle()
+    begin = (cluster.now() + timedelta(minutes=30)).replace(microsecond=0)
+    refused = cluster.submit("/nodes=1,walltime=0:10:0", reservation=begin)
+    accepted = cluster.submit("/nodes=1,walltime=0:10:0", reservation=begin + timedelta(minutes=60))
+    cluster.settle()
+    assert cluster.states([first, refused]) == ["Running", "Error"]
+    assert cluster.job(accepted, "reservation_state") == "Scheduled"
+    short, long = cluster.submit("/nodes=1,walltime=0:30:0"), cluster.submit("/nodes=1,walltime=1:25:0")
+    cluster.settle()
+    assert predicted_minutes(cluster, short) == 10
+    assert predicted_minutes(cluster, long) >= 100
