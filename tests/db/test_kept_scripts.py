@@ -37,10 +37,11 @@ def kept(connection: Connection) -> list[tuple[int, str | None]]:
 
 
 def sent(connection: Connection, job: int) -> str:
-    """Return the script that the node of a job is told of."""
+    """Return the script that the launcher finds of a job."""
     run_pass(connection)
     (launch,) = execution.launches(connection, [job], JobState.RUNNING)
-    return launch.spec.script
+    assert launch.kept_script is not None
+    return scripts.contents(connection, [launch.kept_script])[launch.kept_script]
 
 
 @pytest.mark.parametrize(

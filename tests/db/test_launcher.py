@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from oarpy.modules.launcher.loads import NodeLoads
+from oarpy.store.jobs import scripts
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import (
     APPLICATION_DONE,
@@ -46,6 +47,24 @@ def nodes_told(cluster: SmallCluster, kind: type[Command], job: int) -> set[str]
         if job in jobs:
             told.add(name)
     return told
+
+
+def test_nodes_are_told_the_kept_script_of_a_job(cluster: SmallCluster) -> None:
+    """Each of those that start at once its own, and who has none nothing."""
+    texts = {}
+    for command in ("./a.sh one", "./b.sh", "date", "./a.sh two"):
+        text = "" if command == "date" else f"#!/bin/sh\n# {command[:6]}\n"
+        job = cluster.submit(command=command)
+        texts[job] = text
+        scripts.keep(cluster.connection, [text])
+        cluster.sql(
+            "UPDATE submissions s SET script = %s FROM jobs j WHERE j.submission_id = s.submission_id AND job_id = %s",
+            scripts.digest(text),
+            job,
+        )
+    cluster.settle()
+    starts = [command for _, command in cluster.sent(Start)]
+    assert {spec.job: spec.script for one in starts if isinstance(one, Start) for spec in one.jobs} == texts
 
 
 def test_a_job_goes_through_every_state(cluster: SmallCluster) -> None:

@@ -25,6 +25,7 @@ from oarpy.modules.launcher.scripts.hooks import Hooks
 from oarpy.modules.launcher.specifications import JobHosts, specification
 from oarpy.store.database import Connection
 from oarpy.store.jobs import execution
+from oarpy.store.jobs import scripts as kept_scripts
 from oarpy.store.jobs.execution import Agenda, Launch, LiveRow
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import Admit, Ended, Refused, Start, Started, Welcome
@@ -127,6 +128,7 @@ class Starting(Part):
         self._recalling = recalling
         self._hooks = hooks
         self._environments: dict[Submission, dict[str, str]] = {}
+        self._scripts: dict[str, str] = {}
 
     def act(self, turn: Round, agenda: Agenda) -> None:
         """Claim what is to be launched on nodes that answer, then start all that is Launching and not sent yet."""
@@ -181,6 +183,7 @@ class Starting(Part):
         if self._hooks:
             launches = self._admitted(connection, launches)
         environments = self._environments_of(connection, {launch.submission for launch in launches})
+        scripts = self._scripts_of(connection, {launch.kept_script for launch in launches if launch.kept_script})
         batches: dict[tuple[str, str], list[Launch]] = {}
         for launch in launches:
             batches.setdefault((places[launch.spec.job][0], launch.incarnation), []).append(launch)
@@ -191,6 +194,10 @@ class Starting(Part):
             specs = [
                 specification(one, environments[one.submission], self._settings, node, confined=channels.confines(node))
                 for one in batch
+            ]
+            specs = [
+                spec.replace(script=scripts.get(one.kept_script, "")) if one.kept_script else spec
+                for spec, one in zip(specs, batch, strict=True)
             ]
             if self._hooks:
                 specs = self._hooks.prepared([(spec, places[spec.job]) for spec in specs], channels)
@@ -226,6 +233,14 @@ class Starting(Part):
                 execution.finish(connection, failed)
                 execution.started(connection, [(job, now) for job in idle])
         return [one for one in through if not read_types(one.types).runs_nothing]
+
+    def _scripts_of(self, connection: Connection, digests: set[str]) -> Mapping[str, str]:
+        """Return the kept scripts of jobs by digest; those of the last starts that had any are remembered."""
+        missing = digests - self._scripts.keys()
+        if missing:
+            kept = {digest: self._scripts[digest] for digest in digests - missing}
+            self._scripts = kept | kept_scripts.contents(connection, missing)
+        return self._scripts
 
     def _environments_of(
         self, connection: Connection, submissions: set[Submission]

@@ -40,7 +40,7 @@ class Launch:
     ``submission`` is the id of its submission, with what changes whenever the row of that does. ``held`` are the
     properties of its resources. ``part_hosts`` is None unless it is the part of a broker: then the hosts of all
     components, as far as it was told. ``bag_tasks`` is how many tasks its bag has, None unless it is one of a bag.
-    ``without_gpu``: GPUs go to those who ask for them, and it did not.
+    ``without_gpu``: GPUs go to those who ask for them, and it did not. ``kept_script`` is the digest of its script.
     """
 
     spec: JobSpec
@@ -55,6 +55,7 @@ class Launch:
     part_hosts: tuple[str, ...] | None
     bag_tasks: int | None
     without_gpu: bool = False
+    kept_script: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ _LAUNCHES = f"""
            greatest(trunc(extract(epoch FROM j.walltime)), 1)::bigint AS walltime,
            trunc(extract(epoch FROM j.checkpoint))::bigint AS checkpoint, j.checkpoint_signal,
            coalesce(k.private_key, '') AS private_key,
-           coalesce((SELECT content FROM kept_scripts WHERE digest = s.script), '') AS script,
+           s.script AS kept_script,
            j.state, j.types, ARRAY[j.submission_id, coalesce(s.xmin::text::bigint, 0)] AS submission, j.incarnation,
            j.kind, coalesce(k.public_key, '') AS public_key,
            CASE WHEN 'bag' = ANY(j.types)

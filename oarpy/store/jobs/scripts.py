@@ -14,10 +14,7 @@ _KEEP = """
     SELECT digest, content FROM unnest(%s::text[], %s::text[]) AS new (digest, content) ORDER BY digest
     ON CONFLICT (digest) DO UPDATE SET asked_at = now()
 """
-_OF_SUBMISSIONS = """
-    SELECT s.submission_id, k.content FROM submissions s JOIN kept_scripts k ON k.digest = s.script
-    WHERE s.submission_id = ANY(%s)
-"""
+_CONTENTS = "SELECT digest, content FROM kept_scripts WHERE digest = ANY(%s)"
 _OF_JOB = """
     SELECT k.content FROM jobs j JOIN submissions s USING (submission_id) JOIN kept_scripts k ON k.digest = s.script
     WHERE j.job_id = %s
@@ -42,9 +39,9 @@ def keep(connection: Connection, scripts: Iterable[str]) -> None:
         connection.execute(_KEEP, [list(new), list(new.values())])
 
 
-def of_submissions(connection: Connection, numbers: Collection[int]) -> dict[int, str]:
-    """Return the scripts of those submissions that have one."""
-    return dict(connection.execute(_OF_SUBMISSIONS, [list(numbers)]).fetchall())
+def contents(connection: Connection, digests: Collection[str]) -> dict[str, str]:
+    """Return these scripts by digest."""
+    return dict(connection.execute(_CONTENTS, [list(digests)]).fetchall())
 
 
 def of_job(connection: Connection, job_id: int) -> str | None:
