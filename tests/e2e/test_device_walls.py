@@ -185,8 +185,9 @@ def test_what_is_opened_is_ones_own(driver: Driver, machine: Path, gpus: tuple[i
     assert driver.output(1).split() == opens.split()
 
 
-def test_steps_are_behind_the_wall_and_a_resize_moves_it(driver: Driver, machine: Path) -> None:
-    job = driver.spec(1, "exec sleep 600", gpus=(0,))
+@pytest.mark.parametrize("first", [(0,), (0, 1)])
+def test_steps_are_behind_the_wall_and_a_resize_moves_it(driver: Driver, machine: Path, first: tuple[int, ...]) -> None:
+    job = driver.spec(1, "exec sleep 600", gpus=first)
     driver.start(job)
     driver.expect(Started)
     config = ChannelConfig(
@@ -209,7 +210,7 @@ def test_steps_are_behind_the_wall_and_a_resize_moves_it(driver: Driver, machine
         until(over, "the step has ended")
         return (driver.directory / f"step.{number}").read_text().split()
 
-    assert opened(1) == ["nvidia0", "nvidiactl"]
+    assert opened(1) == [*(f"nvidia{gpu}" for gpu in first), "nvidiactl"]
     for number, gpus in ((2, (1,)), (3, (0, 1)), (4, ())):
         driver.send(Resize((JobKey(1, 1),), number, USER, ("node1",), (), gpus=gpus))
         assert driver.expect(Resized).detail == ""
@@ -247,4 +248,5 @@ def test_a_job_is_not_started_where_its_wall_fails(machine: Path) -> None:
         ended = driver.run(driver.spec(1, "echo ran", gpus=(0,)))
         assert (ended.reason, ended.status, ended.by_node) == ("DEVICES", None, True)
         assert "cannot be kept from devices" in ended.detail
-        assert driver.run(driver.spec(2, "echo ran", gpus=(0, 1))).status == 0
+        assert driver.run(driver.spec(2, "echo ran", gpus=(0, 1))).reason == "DEVICES"
+        assert driver.run(driver.spec(3, "echo ran")).status == 0

@@ -54,19 +54,22 @@ def gpus(root: str) -> list[Gpu]:
     return found
 
 
-def variables(cards: Sequence[Gpu], own: Collection[int]) -> dict[str, str]:
+def variables(cards: Sequence[Gpu], own: Collection[int], *, walled: bool = False) -> dict[str, str]:
     """Return what has programs see the GPUs with the numbers ``own`` alone, none of them if there are none.
 
-    CUDA and ROCm each count the cards of their maker. Cards that this machine does not know are given as numbers.
+    CUDA and ROCm each count the cards of their maker; ``walled``: those of the job alone, as it can open no others.
+    Cards that this machine does not know are given as numbers.
     """
+    unknown = [str(number) for number in sorted(own) if number >= len(cards)]
     shown: dict[str, list[str]] = {CUDA: [], ROCR: []}
     uuids = [cards[number].uuid for number in sorted(own) if number < len(cards) and cards[number].uuid]
     for name, vendor in ((CUDA, _NVIDIA), (ROCR, _AMD)):
         kind = [card for card in cards if card.vendor == vendor]
         mine = [cards[number] for number in sorted(own) if number < len(cards) and cards[number].vendor == vendor]
         named = all(card.uuid for card in mine)
-        shown[name] = [card.uuid if named else str(kind.index(card)) for card in mine]
-        shown[name] += [str(number) for number in sorted(own) if number >= len(cards)]
+        counted = mine if walled else kind
+        shown[name] = [card.uuid if named else str(counted.index(card)) for card in mine]
+        shown[name] += [str(len(mine) + place) for place in range(len(unknown))] if walled else unknown
     found = {name: ",".join(words) for name, words in shown.items()}
     if any(word.isdigit() for word in shown[CUDA]):
         found[_CUDA_ORDER] = "PCI_BUS_ID"

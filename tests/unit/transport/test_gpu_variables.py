@@ -68,11 +68,13 @@ def test_a_driver_without_uuids_has_its_cards_counted_as_cuda_is_told_to(machine
     told = variables(gpus(str(machine)), (2,))
     assert (told["CUDA_VISIBLE_DEVICES"], told["CUDA_DEVICE_ORDER"]) == ("1", "PCI_BUS_ID")
     assert (told["ROCR_VISIBLE_DEVICES"], told["OAR_GPU_UUIDS"]) == ("", "")
+    assert variables(gpus(str(machine)), (2,), walled=True)["CUDA_VISIBLE_DEVICES"] == "0"
 
 
 def test_a_machine_that_tells_nothing_has_the_numbers_that_the_site_gave(tmp_path: Path) -> None:
     told = variables(gpus(str(tmp_path)), (3, 1))
     assert {told["CUDA_VISIBLE_DEVICES"], told["ROCR_VISIBLE_DEVICES"]} == {"1,3"}
+    assert variables(gpus(str(tmp_path)), (3, 1), walled=True)["CUDA_VISIBLE_DEVICES"] == "0,1"
 
 
 def test_a_job_may_not_open_the_files_of_other_gpus(machine: Path) -> None:

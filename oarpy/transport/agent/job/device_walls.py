@@ -10,11 +10,12 @@ import contextlib
 import ctypes
 import errno
 import os
+import resource
 import struct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from oarpy.transport.agent.job.devices import Device
 
@@ -26,6 +27,8 @@ _ATTACH_TYPE = 6
 _BESIDE_OTHERS = 2
 _ATTRIBUTES = 128
 _MOST_PROGRAMS = 64
+NO_WALLS = frozenset({errno.ENOSYS, errno.EINVAL, errno.EPERM})
+"""Errors by which a kernel says that it takes no programs from this process. Others, as of memory, may pass."""
 _MADE = "cgroup.clone_children"
 """What tells that the list of a group has been written: of a hierarchy without cpusets it means nothing else."""
 
@@ -61,10 +64,15 @@ def _instruction(code: int, target: int = 0, *, source: int = 0, jump: int = 0, 
 def takes_programs() -> str:
     """Return why the kernel takes no program from this process, empty if it does."""
     try:
-        os.close(_load(program(())))
+        try_program()
     except OSError as error:
         return error.strerror or str(error)
     return ""
+
+
+def try_program() -> None:
+    """Give the kernel a program, and take it back. Raises ``OSError``."""
+    os.close(_load(program(())))
 
 
 def refuse(group: str, denied: Sequence[Device], *, anew: bool = False) -> None:
@@ -119,7 +127,22 @@ def _load(code: bytes) -> int:
     instructions = ctypes.create_string_buffer(code, len(code))
     licence = ctypes.create_string_buffer(b"GPL")
     addresses = ctypes.addressof(instructions), ctypes.addressof(licence)
-    return _bpf(_LOAD, struct.pack("<2I2Q", _PROGRAM_TYPE, len(code) // 8, *addresses))
+    with _unlimited_locked_memory():
+        return _bpf(_LOAD, struct.pack("<2I2Q", _PROGRAM_TYPE, len(code) // 8, *addresses))
+
+
+@contextlib.contextmanager
+def _unlimited_locked_memory() -> Iterator[None]:
+    """Lift the limit of this process's locked memory, as far as it may: before Linux 5.11 programs count as such."""
+    before = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    try:
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY,) * 2)
+    except (OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (before[1], before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, before)
 
 
 def _attached(directory: int) -> list[int]:

@@ -35,9 +35,12 @@ class Devices:
         self._root = root
         self.rules = rules
 
-    def variables(self, own: Collection[int] | None) -> dict[str, str]:
-        """Return what programs need to see the GPUs with these numbers alone; nothing for a job that may see all."""
-        return {} if own is None else variables(gpus(self._root), own)
+    def variables(self, own: Collection[int] | None, *, walled: bool) -> dict[str, str]:
+        """Return what programs need to see the GPUs with these numbers alone; nothing for a job that may see all.
+
+        ``walled``: they can open no others.
+        """
+        return {} if own is None else variables(gpus(self._root), own, walled=walled)
 
     def denied(self, own: Collection[int] | None) -> list[Device]:
         """Return the devices that a job with these GPUs may not open; none for a job that may open all."""

@@ -100,7 +100,7 @@ class Isolation:
         is done without, but for the wall around devices on a node that has such walls: then ``OSError`` is raised.
         Returns whether :meth:`leave` has anything to undo.
         """
-        walled = self._wall(key, self.denied(gpus))
+        walled = self._wall(key, gpus)
         limited = self._limit_memory(key, memory) if memory else False
         if self._limit_processes(key):
             limited = _join(os.path.join(self._pids, key)) or limited
@@ -111,51 +111,60 @@ class Isolation:
                 os.sched_setaffinity(0, confined)
         return bool(joined or confined or limited or walled)
 
-    def denied(self, gpus: Collection[int] | None) -> list[Device]:
-        """Return the devices that a job with these GPUs is kept from here."""
+    def walls(self, gpus: Collection[int] | None) -> bool:
+        """Tell whether a job with these GPUs has a wall here, also one that has all now. Raises ``OSError``."""
+        return gpus is not None and bool(self._denied(()))
+
+    def _denied(self, gpus: Collection[int] | None) -> list[Device]:
+        """Return the devices that a job with these GPUs is kept from here. Raises ``OSError``."""
         denied = self._devices.denied(gpus) if self._devices is not None else []
         return denied if denied and (self._lists or self._is_program_taken()) else []
 
     def variables(self, gpus: Collection[int] | None) -> dict[str, str]:
-        """Return what has programs see these GPUs alone; nothing for a job that may see all."""
-        return {} if self._devices is None else self._devices.variables(gpus)
+        """Return what has programs see these GPUs alone; nothing for a job that may see all. Raises ``OSError``."""
+        return {} if self._devices is None else self._devices.variables(gpus, walled=bool(self._denied(gpus)))
 
     def change_devices(self, key: str, gpus: Collection[int] | None) -> None:
         """Have the group of a job, if it has one here, allow the devices of other GPUs. Raises ``OSError``."""
-        denied = self.denied(gpus)
+        governed, denied = self._denied(()), self._denied(gpus)
+        if not governed:
+            return
         if self._is_program_taken() and os.path.isdir(os.path.join(self._unified, key)):
             device_walls.refuse(os.path.join(self._unified, key), denied, anew=True)
         elif self._lists and os.path.isdir(os.path.join(self._lists, key)):
-            device_walls.refuse_by_list(os.path.join(self._lists, key), denied, self.denied(()))
+            device_walls.refuse_by_list(os.path.join(self._lists, key), denied, governed)
 
-    def _wall(self, key: str, denied: list[Device]) -> bool:
-        """Keep the group of a job from devices; return whether a group was joined for it. Raises ``OSError``."""
-        if not denied:
+    def _wall(self, key: str, gpus: Collection[int] | None) -> bool:
+        """Join the group of a job that keeps it from devices, if it has a wall; return that. Raises ``OSError``."""
+        if not self.walls(gpus):
             return False
-        if self._is_program_taken():
-            os.makedirs(os.path.join(self._unified, key), exist_ok=True)
-            device_walls.refuse(os.path.join(self._unified, key), denied)
-            return False
-        group = os.path.join(self._lists, key)
+        by_program = self._is_program_taken()
+        group = os.path.join(self._unified if by_program else self._lists, key)
         os.makedirs(group, exist_ok=True)
-        device_walls.refuse_by_list(group, denied)
+        (device_walls.refuse if by_program else device_walls.refuse_by_list)(group, self._denied(gpus))
         _write(os.path.join(group, "cgroup.procs"), "0")
         return True
 
     def _is_program_taken(self) -> bool:
-        """Whether groups of version 2 take programs here: tried once, on a group of its own."""
+        """Whether groups of version 2 take programs here: tried once. Raises ``OSError`` if nobody knows yet."""
         if self._by_program is None:
-            self._by_program = bool(self._unified) and not device_walls.takes_programs()
-            if self._by_program:
-                group = os.path.join(self._unified, f"{_TRIAL}.{os.getpid()}")
-                try:
-                    os.makedirs(group, exist_ok=True)
-                    device_walls.refuse(group, ())
-                except OSError:  # one above has a program that wants none beside it
-                    self._by_program = False
-                finally:
-                    _remove(group)
+            self._by_program = bool(self._unified) and self._try_program()
         return self._by_program
+
+    def _try_program(self) -> bool:
+        """Try a program on a group of its own. Raises ``OSError`` where that may succeed another time."""
+        group = os.path.join(self._unified, f"{_TRIAL}.{os.getpid()}")
+        try:
+            device_walls.try_program()
+            os.makedirs(group, exist_ok=True)
+            device_walls.refuse(group, ())
+        except OSError as error:  # of permission also where a group above has a program that wants none beside it
+            if error.errno not in device_walls.NO_WALLS:
+                raise
+            return False
+        finally:
+            _remove(group)
+        return True
 
     def bring(self, key: str, pid: int) -> None:
         """Put another process where this one is, which has entered the group of a job. Raises ``OSError``."""

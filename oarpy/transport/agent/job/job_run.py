@@ -202,17 +202,13 @@ class JobRun:
     def _launch(self) -> int:
         """Enter the job's group, and start its program as its user; return the process id."""
         spec, account = self._spec, self._account
-        group = self._isolation.name_of(self._record.key)
-        seen = self._isolation.variables(spec.gpus)
-        environment = job_environment(self._state, self._record.key, spec, account, self._mark, group, seen)
         shell = spec.shell or account.command_shell
         name = os.path.basename(shell)
         name = f"-{name}" if spec.login_shell else name
         entered = False
         try:
-            if self._is_confined():
-                self._grouped = True
-                entered = self._enter_group()
+            entered = self._enter_group()
+            environment = self._environment()
             return start_as(
                 account,
                 self._pam_service,
@@ -231,9 +227,18 @@ class JobRun:
                 self._isolation.leave()
             os.chdir("/")
 
+    def _environment(self) -> dict[str, str]:
+        key, group = self._record.key, self._isolation.name_of(self._record.key)
+        seen = self._isolation.variables(self._spec.gpus)
+        return job_environment(self._state, key, self._spec, self._account, self._mark, group, seen)
+
     def _enter_group(self) -> bool:
+        """Enter the group of a job that is confined; return whether there is something to leave."""
         spec = self._spec
         try:
+            self._grouped = self._is_confined()
+            if not self._grouped:
+                return False
             return self._isolation.enter(self._record.key, spec.processors, spec.memory, spec.gpus)
         except OSError as error:
             raise LaunchFailure.of_devices(error) from error
@@ -355,7 +360,7 @@ class JobRun:
     def _is_confined(self) -> bool:
         """Whether the job is in its group from the start: another user's must not fork beyond its limit before."""
         limited = self._isolation.limits_processes and self._account.uid != os.geteuid()
-        return bool(self._spec.processors or self._spec.memory or limited or self._isolation.denied(self._spec.gpus))
+        return bool(self._spec.processors or self._spec.memory or limited or self._isolation.walls(self._spec.gpus))
 
     def _tell_start(self) -> None:
         if self._tell_at is not None:

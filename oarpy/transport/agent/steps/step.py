@@ -185,7 +185,10 @@ class StepRun:
         except OSError as error:
             raise LaunchFailure.of("CANNOT_WRITE_NODE_FILE", error, "node file") from error
         isolation = isolation_of(self._settings)
-        seen = isolation.variables(job.gpus)
+        try:
+            seen = isolation.variables(job.gpus)
+        except OSError as error:
+            raise LaunchFailure.of_devices(error) from error
         environment = job_environment(self._state, key, job, account, mark, isolation.name_of(key), seen)
         environment.update(spec.variables, PWD=spec.directory)
         if spec.terminal:
