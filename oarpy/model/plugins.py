@@ -6,7 +6,8 @@ arguments. What it raises is told with the line that raised it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,18 @@ def plugin(group: str, name: str) -> Callable[..., Any]:
             raise PluginFailed(what[:300], hint=f"{last.filename}, line {last.lineno}") from error
 
     return guarded
+
+
+@contextmanager
+def looking_at(name: str) -> Iterator[None]:
+    """Look at what a plug-in gave. Whatever that raises becomes :class:`PluginFailed`."""
+    try:
+        yield
+    except PluginFailed:
+        raise
+    except Exception as error:  # what it gave may be anything
+        what = f"plug-in '{name}' gives what cannot be used: {type(error).__name__}: {error}"
+        raise PluginFailed(what[:300]) from error
 
 
 @cache

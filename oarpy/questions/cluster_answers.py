@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from msgspec import UNSET, UnsetType
 
-from oarpy.model.plugins import MAPPINGS, RESERVATION_ORDERS, PluginFailed, plugin
+from oarpy.model.plugins import MAPPINGS, RESERVATION_ORDERS, PluginFailed, looking_at, plugin
 from oarpy.model.plugins import PREDICTORS as PREDICTOR_PLUGINS
 from oarpy.model.typed_values import check_named, refuse, shown
 from oarpy.processes.mapping import MAPPERS, Mapper, ProcessMap, Program
@@ -197,11 +197,32 @@ def answer_map(file: MapFile) -> Answer:
     _check_map(file)
     check_named("file", "model", file.model, tuple(MAPPERS), MAPPINGS)
     program = Program(file.processes, file.iterations, file.transfer)
-    mapper: Mapper = MAPPERS.get(file.model) or plugin(MAPPINGS, file.model)
+    own = MAPPERS.get(file.model)
+    mapper: Mapper = own or plugin(MAPPINGS, file.model)
     found = mapper(file.resources, file.throughput, program)
+    if own is None:
+        with looking_at(file.model):
+            _check_plugged_map(file, found)
+    return {"stages": found.stages, "seconds": found.seconds, "assigned": found.assigned}
+
+
+def _check_plugged_map(file: MapFile, found: Any) -> None:
     if not isinstance(found, ProcessMap):
         raise PluginFailed(f"plug-in '{file.model}' gives no map")
-    return {"stages": found.stages, "seconds": found.seconds, "assigned": found.assigned}
+    if not isinstance(found.stages, int | None) or not _is_time(found.seconds):
+        raise PluginFailed(f"plug-in '{file.model}' gives {found.stages} stages of {found.seconds} seconds")
+    counts: list[int] = []
+    for kind, assigned in found.assigned.items():
+        possible = assigned.keys() <= file.throughput[kind].keys() if file.resources[kind] else not assigned
+        if not possible or not all(isinstance(count, int) and count >= 0 for count in assigned.values()):
+            raise PluginFailed(f"plug-in '{file.model}' gives '{kind}' what it cannot run: {dict(assigned)}")
+        counts += assigned.values()
+    if sum(counts) != file.processes:
+        raise PluginFailed(f"plug-in '{file.model}' maps {sum(counts)} of {file.processes} processes")
+
+
+def _is_time(seconds: Any) -> bool:
+    return isinstance(seconds, int | float) and 0 <= seconds < inf
 
 
 def _check_map(file: MapFile) -> None:
@@ -223,9 +244,13 @@ def answer_predict_run(file: PredictRunFile) -> Answer:
     """Tell how long a job will run, by its user's history."""
     job = JobToPredict(file.job.user, file.job.name, file.job.walltime)
     history = [PastRun(one.user, one.name, one.walltime, one.run, one.end) for one in file.history]
-    predictor: Predictor = PREDICTORS.get(file.predictor) or plugin(PREDICTOR_PLUGINS, file.predictor)
-    seconds = predicted_run(predictor, job, history, file.now)
-    if not seconds > 0:
+    own = PREDICTORS.get(file.predictor)
+    if own is not None:
+        return {"seconds": predicted_run(own, job, history, file.now)}
+    predictor: Predictor = plugin(PREDICTOR_PLUGINS, file.predictor)
+    with looking_at(file.predictor):
+        seconds = predicted_run(predictor, job, history, file.now)
+    if not _is_time(seconds):
         raise PluginFailed(f"plug-in '{file.predictor}' predicts {seconds} seconds")
     return {"seconds": seconds}
 

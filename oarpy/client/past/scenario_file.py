@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from math import inf, nextafter
 from pathlib import Path
 from typing import Any
 
@@ -109,10 +110,19 @@ def _entry(past: RecordedPast, job: EndedJob, begin: float, *, names: bool) -> d
     window = past.windows.get(job.id)
     if window is None:
         fixed = start - begin
-        return entry | {"ready": round(fixed, 3), "deadline": round(fixed + entry["walltime"], 3)}
+        return _reserved(entry | {"ready": round(fixed, 3)}, fixed + entry["walltime"])
     ready = {} if window.ready is None else {"ready": round(window.ready - begin, 3)}
     last = max(window.deadline, start + entry["walltime"])
-    return entry | ready | {"deadline": round(last - begin, 3)}
+    return _reserved(entry | ready, last - begin)
+
+
+def _reserved(entry: dict[str, Any], deadline: float) -> dict[str, Any]:
+    """Return a job with a deadline that leaves it a start: differences of decimals may be rounded down."""
+    first = max(entry["submit"], entry.get("ready", entry["submit"]))
+    deadline = max(round(deadline, 3), round(first + entry["walltime"], 3))
+    while deadline - entry["walltime"] < first:
+        deadline = nextafter(deadline, inf)
+    return entry | {"deadline": deadline}
 
 
 def _lines(document: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import inf, nextafter
 from typing import Generic, Literal, TypeVar
 
-from oarpy.model.plugins import RESERVATION_ORDERS, plugin
+from oarpy.model.plugins import RESERVATION_ORDERS, looking_at, plugin
 from oarpy.profiles.planned import JobId, id_order
 
 Request = TypeVar("Request")
@@ -72,4 +72,6 @@ def in_order(
             return sorted(queue, key=lambda job: drawn[job.id])
         case _:
             order = plugin(RESERVATION_ORDERS, criterion)
-            return sorted(queue, key=lambda job: order(job, now))
+            keys = {job.id: order(job, now) for job in queue}
+            with looking_at(criterion):  # keys of several types cannot be compared
+                return sorted(queue, key=lambda job: keys[job.id])

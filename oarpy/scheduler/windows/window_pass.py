@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import get_args
 
 from msgspec import structs
 
@@ -36,9 +37,11 @@ from oarpy.scheduler.verdicts import Verdict
 from oarpy.scheduler.windows.admission import Admission, Offer, Terms, admit, replanned
 from oarpy.scheduler.windows.named_timeline import Asked, NamedTimeline
 from oarpy.scheduler.windows.reservation_windows import ReservationWindow, Windows
-from oarpy.scheduler.windows.window_jobs import OWN_ORDER, WindowJob, in_order
+from oarpy.scheduler.windows.window_jobs import OWN_ORDER, Criterion, WindowJob, in_order
 
 _NONE_DATED: Mapping[int, tuple[WaitingJob, Claim]] = {}
+_WHATEVER_SIZE = frozenset(get_args(Criterion)) - {"bjf"}
+"""Orders that do not look at sizes, which are dear to count."""
 _ADMITTED = frozenset({Verdict.RESERVED, Verdict.STARTS, Verdict.HELD})
 
 
@@ -325,7 +328,7 @@ class _WindowPass:
         ready = max(self._now, self._dependencies.readiness(job).ready, job.dates.not_before)
         if window.ready is not None:
             ready = max(ready, window.ready)
-        procs = self._options.size(job) if self._windows.order == "bjf" else 1
+        procs = self._options.size(job) if self._windows.order not in _WHATEVER_SIZE else 1
         time = job.alternatives[0].walltime
         return WindowJob(job.id, asked, procs, time, window.deadline, ready, job.submitted)
 

@@ -6,7 +6,6 @@ import io
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,8 @@ from oarpy.model.request import Group, Level
 from oarpy.questions.command import run_decide
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.resources.platform import Platform, Resource
-from oarpy.scheduler.snapshot import Alternative, Snapshot, WaitingJob
+from oarpy.scheduler.rules.reservations import promised
+from oarpy.scheduler.snapshot import Alternative, Reservation, Snapshot, WaitingJob
 from oarpy.scheduler.windows.reservation_windows import ReservationWindow, Windows
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "plugins.md"
@@ -203,14 +203,130 @@ def test_a_cluster_uses_only_those_that_it_names(tmp_path: Path) -> None:
     assert load({"OARPY_CONFIG": str(file)}).scheduler.reservation_order == "narrow_first"
 
 
-def test_a_pass_uses_our_own_order_where_a_plug_in_fails(install: Install) -> None:
-    install("def narrow_first(job, now):\n    raise KeyError('x')\n", {plugins.RESERVATION_ORDERS: "narrow_first"})
-    platform = Platform.build([Resource(1, properties={"network_address": "n1"})], ())
-    way = Alternative((Group((Level("resource_id", 1),)),), 10)
-    job = WaitingJob(1, "ann", reservation=100, submitted=0, alternatives=(way,))
-    window = {1: ReservationWindow(deadline=200, ready=50)}
-    ours = Snapshot(now=0, platform=platform, waiting=(job,), windows=Windows(window))
-    plugged = replace(ours, windows=Windows(window, order="narrow_first"))
-    made, expected = decide(plugged), decide(ours)
+PLATFORM = Platform.build([Resource(place, properties={"network_address": "n1"}) for place in (1, 2)], ())
+
+
+def with_windows(order: str) -> Snapshot:
+    """Return a moment with an accepted reservation of one resource and a new one of two."""
+    old, new = (
+        WaitingJob(
+            count, "ann", reservation=100, alternatives=(Alternative((Group((Level("resource_id", count),)),), 10),)
+        )
+        for count in (1, 2)
+    )
+    reservation = Reservation(old, 100, 10, (1,))
+    held = promised(reservation, 0)
+    assert held is not None
+    windows = {job.id: ReservationWindow(deadline=200, ready=50) for job in (old, new)}
+    return Snapshot(
+        0,
+        PLATFORM,
+        waiting=(new,),
+        holding=(held,),
+        reservations=(reservation,),
+        windows=Windows(windows, order=order, notice=0),
+    )
+
+
+@pytest.mark.parametrize(("line", "error"), [("raise KeyError('x')", "KeyError"), ("pass", "TypeError")])
+def test_a_pass_uses_our_own_order_where_a_plug_in_fails(install: Install, line: str, error: str) -> None:
+    install(f"def narrow_first(job, now):\n    {line}\n", {plugins.RESERVATION_ORDERS: "narrow_first"})
+    made, expected = decide(with_windows("narrow_first")), decide(with_windows("edf"))
     assert (made.plan, made.windows.dated) == (expected.plan, expected.windows.dated)
-    assert (expected.windows.fault, "KeyError" in made.windows.fault) == ("", True)
+    assert made.windows.dated == {2: 0}
+    assert (expected.windows.fault, error in made.windows.fault) == ("", True)
+
+
+def test_an_order_of_a_pass_reads_how_large_jobs_are(install: Install) -> None:
+    text = "sizes = {}\ndef narrow_first(job, now):\n    sizes[job.id] = job.procs\n    return 0\n"
+    install(text, {plugins.RESERVATION_ORDERS: "narrow_first"})
+    decide(with_windows("narrow_first"))
+    assert sys.modules["site_plugins"].sizes == {1: 1, 2: 2}
+
+
+PLACE = "from oarpy.grid.core.coallocation.common_start import CommonPlace\n"
+MAPPED = "from oarpy.processes.mapping import ProcessMap\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "gives"),
+    [
+        *(
+            ("one_cluster", gives)
+            for gives in (
+                "CommonPlace(-10, -5, {'A': 2})",
+                "CommonPlace(0, 5, {'A': 1, 'B': 1, 'C': 0})",
+                "CommonPlace(0, 5, {'A': 2, 'B': 1, 'C': -1})",
+                "CommonPlace(0, 5, {'B': 1.0, 'A': 1})",
+                "CommonPlace(10, 12, {'A': 2})",
+                "CommonPlace(20, 25, {'A': 2})",
+                "CommonPlace(float('nan'), 25, {'A': 2})",
+                "CommonPlace('0', 5, {'A': 2})",
+                "CommonPlace(10, 15, None)",
+                "(0, 5, {'A': 2})",
+                "{}",
+            )
+        ),
+        *(("fastest", gives) for gives in ("None", "{'A': '6'}", "{'B': 6.0}", "{('A',): None}")),
+        *(("slowest_so_far", gives) for gives in ("None", "'x'", "-1", "float('nan')", "()")),
+        *(
+            ("in_turn", gives)
+            for gives in (
+                "None",
+                "ProcessMap(None, None, {})",
+                "ProcessMap(None, 5, None)",
+                "ProcessMap(None, 5, {'fast': {'a': 3}})",
+                "ProcessMap(None, 5, {'fast': {'z': 4}})",
+                "ProcessMap(None, 5, {'none': {'a': 4}})",
+                "ProcessMap(None, 5, {'fast': {'a': 5}, 'slow': {'a': -1}})",
+            )
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_line(tmp_path: Path, install: Install, kind: str, gives: str) -> None:
+    install(f"{PLACE}{MAPPED}def {kind}(*_):\n    return {gives}\n", {_group(kind): kind})
+    providers = [{"name": "A", "procs": 2, "holds": [[0, 10, 1]]}, {"name": "B", "procs": 1}, {"name": "C", "procs": 1}]
+    document = {
+        "one_cluster": {
+            **COALLOCATE,
+            "providers": providers,
+            "job": {"procs": 2, "time": 5, "end_by": 20},
+            "coallocation": kind,
+        },
+        "fastest": COMPOSE,
+        "slowest_so_far": PREDICT,
+        "in_turn": MAP,
+    }[kind]
+    status, found, line = decided(tmp_path, document)
+    assert (status, found, line.count("\n"), f"plug-in '{kind}'" in line) == (2, None, 1, True)
+
+
+def _group(kind: str) -> str:
+    return next(group for group, name in GROUPS.items() if name == kind)
+
+
+@pytest.mark.parametrize("gives", ["CommonPlace(-10, 0, {'A': 1})", "CommonPlace(now, now, {'A': 1})", "(1, 2)"])
+def test_no_place_of_a_plug_in_turns_back_the_time(tmp_path: Path, install: Install, gives: str) -> None:
+    text = f"{PLACE}def one_cluster(clusters, request, instants):\n    now = next(instants)\n    return {gives}\n"
+    install(text, {plugins.COALLOCATIONS: "one_cluster"})
+    document = {"system": "flexco", "clusters": [{"name": "A", "procs": 2}], "flexco": {"coallocation": "one_cluster"}}
+    broken, good = tmp_path / "broken.json", tmp_path / "good.json"
+    broken.write_text(json.dumps({**document, "jobs": [{"id": 1, "procs": 1, "run": 10, "submit": 5}]}))
+    good.write_text(json.dumps(WINDOWS))
+    out, err = io.StringIO(), io.StringIO()
+    assert run_grid([str(broken), str(good)], out, err) == 2
+    assert (out.getvalue().count("\n"), err.getvalue().count("\n")) == (1, 1)
+    assert "plug-in 'one_cluster' gives" in err.getvalue()
+
+
+def test_keys_that_cannot_be_compared_are_told_in_a_line(tmp_path: Path, install: Install) -> None:
+    install("def narrow_first(job, now):\n    pass\n", {plugins.RESERVATION_ORDERS: "narrow_first"})
+    status, found, line = decided(tmp_path, {**ADMIT, "criterion": "narrow_first"})
+    assert (status, found, line.count("\n")) == (2, None, 1)
+    assert "'narrow_first' gives what cannot be used: TypeError" in line
+
+
+@pytest.mark.parametrize("predictor", ["last2", "similar"])
+def test_runs_of_no_time_predict_none(tmp_path: Path, predictor: str) -> None:
+    history = [{"user": "ann", "name": "x", "walltime": 100, "run": 0, "end": -end} for end in (30, 20, 10)]
+    assert decided(tmp_path, {**PREDICT, "predictor": predictor, "history": history}) == (0, {"seconds": 0}, "")

@@ -17,7 +17,7 @@ from itertools import groupby
 from math import floor
 from typing import Literal, get_args
 
-from oarpy.model.plugins import COMPOSITIONS, PluginFailed, plugin
+from oarpy.model.plugins import COMPOSITIONS, PluginFailed, looking_at, plugin
 
 BagPolicy = Literal["nolb", "plb", "dplb", "dplbv2"]
 Number = Fraction | int | float
@@ -82,10 +82,15 @@ def _as_plugged(
 ) -> list[ClusterOffer]:
     """Return the parts that a plug-in says: of each cluster the offer that ends first and has so many tasks."""
     counts: Mapping[str, int] = plugin(COMPOSITIONS, name)(tasks, deadline, tuple(offers), strengths)
+    with looking_at(name):
+        return _parts(name, tasks, counts, offers)
+
+
+def _parts(name: str, tasks: int, counts: Mapping[str, int], offers: Sequence[ClusterOffer]) -> list[ClusterOffer]:
     parts = []
     for provider, count in counts.items():
         fitting = [offer for offer in offers if offer.provider == provider and offer.tasks >= count > 0]
-        if not fitting:
+        if not isinstance(count, int) or not fitting:
             raise PluginFailed(f"plug-in '{name}' gives {count} tasks to '{provider}', which offers no such number")
         parts.append(replace(min(fitting, key=lambda offer: offer.end), tasks=count))
     if sum(part.tasks for part in parts) != tasks:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
-from math import inf
+from itertools import chain
+from math import inf, isclose
 from typing import Generic, TypeVar
 
-from oarpy.model.plugins import COALLOCATIONS, PluginFailed, plugin
+from oarpy.model.plugins import COALLOCATIONS, PluginFailed, looking_at, plugin
 from oarpy.profiles.timeline import Processors
 
 Hold = TypeVar("Hold")
@@ -98,17 +99,35 @@ def placed_by(
     """Return the place that a plug-in finds, or :func:`common_place` for the name of that."""
     if name == EARLIEST:
         return common_place(providers, request, instants)
-    place: CommonPlace | None = plugin(COALLOCATIONS, name)(providers, request, instants)
+    later = iter(instants)
+    first = next(later)
+    place: CommonPlace | None = plugin(COALLOCATIONS, name)(providers, request, chain([first], later))
     if place is None:
         return None
+    with looking_at(name):
+        return _whole(name, place, providers, request, first)
+
+
+def _whole(
+    name: str, place: CommonPlace, providers: Sequence[CoProvider[Hold]], request: ParallelRequest, first: float
+) -> CommonPlace:
+    """Return the place that a plug-in gives, with its exact end. Raises :class:`PluginFailed` if it cannot be."""
     by_name = {provider.name: provider for provider in providers}
-    whole = sum(place.parts.values()) == request.procs and place.start < place.end
-    if not whole or not all(
-        part in by_name and by_name[part].timeline.fits(procs, place.start, place.end - place.start)
-        for part, procs in place.parts.items()
+    if not place.parts.keys() <= by_name.keys() or not all(
+        isinstance(procs, int) and 1 <= procs <= request.at_most.get(part, procs) for part, procs in place.parts.items()
     ):
-        raise PluginFailed(f"plug-in '{name}' gives a place that is not free or not whole: {dict(place.parts)}")
-    return place
+        raise PluginFailed(f"plug-in '{name}' gives parts that cannot be: {dict(place.parts)}")
+    if not isinstance(place.start, int | float) or not first <= place.start < inf:
+        raise PluginFailed(f"plug-in '{name}' gives a start that is not from {first:.10g} on: {place.start}")
+    if sum(place.parts.values()) == request.procs:
+        slowest = min(by_name[part].speed for part in place.parts)
+        time = request.alone(slowest) if len(place.parts) == 1 else request.spread(slowest)
+        end = place.start + time
+        if not isclose(place.end, end) or end > request.end_by:
+            raise PluginFailed(f"plug-in '{name}' gives an end that is not that of {time:.10g} seconds: {place.end}")
+        if all(by_name[part].timeline.fits(procs, place.start, time) for part, procs in place.parts.items()):
+            return CommonPlace(place.start, end, dict(place.parts))
+    raise PluginFailed(f"plug-in '{name}' gives a place that is not free or not whole: {dict(place.parts)}")
 
 
 def _on_one(providers: Sequence[CoProvider[Hold]], request: ParallelRequest, start: float) -> CommonPlace | None:
