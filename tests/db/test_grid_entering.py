@@ -12,8 +12,8 @@ from oarpy.configuration import Configuration
 from oarpy.grid.calls.entry import EnterPart, is_entry, read_entry
 from oarpy.grid.calls.json_lines import encode
 from oarpy.grid.entering.by_broker import way_of_cluster, way_of_user
-from oarpy.model.errors import NotAllowed, NotFound, UsageError
-from oarpy.store.grid import broker_jobs
+from oarpy.model.errors import NotAllowed, NotFound, OarpyError, UsageError
+from oarpy.store.grid import broker_jobs, broker_parts
 from tests.harness.claim_rounds import ClaimRounds
 
 pytestmark = pytest.mark.db
@@ -66,6 +66,16 @@ def test_a_job_is_entered_by_its_user_and_not_by_an_admin(rounds: ClaimRounds) -
             way_of_user(other, 1, host, "date", with_input=True)
     with pytest.raises(NotFound, match="no grid job 2"):
         way_of_user(session(rounds, "alice"), 2, host, "date", with_input=True)
+
+
+def test_a_host_name_of_two_clusters_enters_neither(rounds: ClaimRounds) -> None:
+    north, south = rounds.parts(1)
+    broker_parts.note_hosts(rounds.connection, {north.name: ["n1", "n2"], south.name: ["n1", "n3"]})
+    with pytest.raises(OarpyError, match="'n1' is a host of grid job 1 on several clusters: north, south"):
+        way_of_user(session(rounds, "alice"), 1, "n1", "date", with_input=True)
+    with pytest.raises(OarpyError, match="several clusters"):
+        way_of_cluster(rounds.connection, "north", asked(north.name, "n1"))
+    assert way_of_cluster(rounds.connection, "north", asked(north.name, "n3")).entry.part == south.name
 
 
 def test_lines_enter_only_what_they_say_exactly() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -147,6 +148,27 @@ def test_a_reservation_begins_at_its_date_once_it_is_committed(door: BrokersDoor
     assert door.ask("commit", transaction="t1", begin=time.time()) is None
     door.cluster.settle()
     assert door.cluster.state(job) == "Running"
+
+
+def test_a_part_that_fails_to_start_does_not_count_as_begun(door: BrokersDoor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oarpy.grid.door.answers.parts._START_TIME", 0.0)
+    part = door.part("r1", "reserved", 2, begin=time.time() + 3000, patience=600)
+    job = int(door.prepare("t1", part)["job"])
+    assert door.ask("commit", transaction="t1") is None
+    door.cluster.sql("UPDATE jobs SET reservation_start = now() WHERE job_id = %s", job)
+    door.held(job)
+
+    def begun() -> Any:
+        return door.ask("begin", key="b1", part="r1")
+
+    assert begun()["message"] == "part 'r1' does not run yet"
+    for name in ("n1", "n2"):
+        door.cluster.node(name).refusal = "SUPERVISOR"
+    told = []
+    for _ in range(8):
+        door.cluster.launch()
+        told.append(begun()["message"])
+    assert told[-1] == "part 'r1' does not run: it is Waiting", told
 
 
 def test_a_listing_and_the_gantt_show_when_a_claim_begins_and_ends(door: BrokersDoor) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import psycopg
 import pytest
 
 from oarpy.grid.broker.replay import differing
-from oarpy.grid.calls.table import Begin, Call, Cancel
+from oarpy.grid.calls.table import Begin, Call, Cancel, Prepare
 from oarpy.grid.clusters.virtual.cluster import OrderedFault
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import broker_jobs, clusters, decisions, metajobs
@@ -51,6 +52,21 @@ def test_it_gets_the_earliest_start_on_several_clusters_and_ends_with_its_progra
     row = rounds.job(job)
     assert (row.state, row.exit_status) == (GridJobState.TERMINATED, 7)
     assert rounds.there() == {"north": {}, "south": {"local": "running"}}
+
+
+def test_who_gets_hosts_of_one_name_is_told_when_placed(rounds: ClaimRounds, monkeypatch: pytest.MonkeyPatch) -> None:
+    for cluster in rounds.clusters.values():
+        answered = cluster.ask
+
+        def ask(call: Call[Any], answered: Any = answered) -> Any:
+            answer = answered(call)
+            return replace(answer, hosts=("n1",)) if isinstance(call, Prepare) else answer
+
+        monkeypatch.setattr(cluster, "ask", ask)
+    alone, both = rounds.spread(4), rounds.spread(10)
+    rounds.until(3)
+    assert rounds.job(alone).message == ""
+    assert rounds.job(both).message == "oargridsh and mpirun cannot tell hosts apart that several clusters have: n1"
 
 
 def test_one_cluster_with_room_comes_before_several_and_the_first_one_turns(rounds: ClaimRounds) -> None:

@@ -23,7 +23,7 @@ from oarpy.store.jobs.scope import JobScope
 from oarpy.store.platform import nodes, site
 from oarpy.transport.local import PipeStream
 from oarpy.transport.node import NodeAddress, NodeMode
-from oarpy.transport.steps import UNREACHABLE, StepEnded, StepEvent, StepFailed, StepOutput, Steps
+from oarpy.transport.steps import UNREACHABLE, StepEnded, StepEvent, StepFailed, StepOutput, Steps, StepStarted
 from oarpy.transport.stream import Opener
 from oarpy.transport.wakeup import readable
 from oarpy.wire.steps import StepSpec, StepTerminal
@@ -181,10 +181,13 @@ def opener_for(settings: configuration.Nodes, instance: str) -> Callable[[NodeAd
     return opener
 
 
-def relay(steps: Steps, step: int, streams: Streams, *, with_input: bool = True) -> int:
+def relay(
+    steps: Steps, step: int, streams: Streams, *, with_input: bool = True, started: Callable[[], None] = lambda: None
+) -> int:
     """Carry the streams of one step to and from the caller until it ends; return its raw wait status.
 
-    Raises what :func:`failure` makes of a step that failed, and :class:`BrokenPipeError` when the caller has gone.
+    ``started`` is called when its program runs, before anything that it wrote is passed on. Raises what
+    :func:`failure` makes of a step that failed, and :class:`BrokenPipeError` when the caller has gone.
     """
     if with_input:
         pass_input(steps, step, streams.take_early())
@@ -201,7 +204,7 @@ def relay(steps: Steps, step: int, streams: Streams, *, with_input: bool = True)
             if with_input:
                 pass_input(steps, step, pieces)
         if steps.fileno() in ready:
-            status = _pass_output(steps.events(), streams)
+            status = _pass_output(steps.events(), streams, started)
             if status is not None:
                 return status
 
@@ -217,10 +220,12 @@ def pass_input(steps: Steps, step: int, pieces: Sequence[bytes | Size]) -> None:
             steps.end_input(step)
 
 
-def _pass_output(events: Sequence[StepEvent], streams: Streams) -> int | None:
+def _pass_output(events: Sequence[StepEvent], streams: Streams, started: Callable[[], None]) -> int | None:
     """Pass on what a single step wrote; return its status when it has ended."""
     for event in events:
-        if isinstance(event, StepOutput):
+        if isinstance(event, StepStarted):
+            started()
+        elif isinstance(event, StepOutput):
             streams.send(event.stream, event.data)
         elif isinstance(event, StepEnded):
             return event.status

@@ -25,9 +25,8 @@ def job_to_enter(context: CallContext, entry: EnterPart) -> RunningJob:
 
 
 def run(job: RunningJob, entry: EnterPart, streams: Streams, began: Callable[[], None]) -> int:
-    """Run the program of an entry inside a job, and return its exit status; ``began`` is called before its streams."""
+    """Run the program of an entry inside a job, and return its exit status; ``began`` is called when it runs."""
     node = job.node(entry.host)
     with job_steps.steps_of(job) as steps:
         step = steps.start(node, job_steps.step_spec(job, node, entry.command))
-        began()
-        return job_steps.exit_status(job_steps.relay(steps, step, streams, with_input=entry.input))
+        return job_steps.exit_status(job_steps.relay(steps, step, streams, with_input=entry.input, started=began))

@@ -161,16 +161,25 @@ class DoorSession:
     def run_entry(self, line: bytes, streams: Streams) -> int:
         """Run a program inside a part, and return its exit status; the session is over with it.
 
-        No connection to the database is kept meanwhile.
+        No connection to the database is kept meanwhile. Raises what ends the program once it runs: standard output is
+        the program's then.
         """
+        begun = False
+
+        def began() -> None:
+            nonlocal begun
+            begun = True
+            streams.send(1, encode(DoorReply(key_of(line), answer=msgspec.Raw(b"null"))) + b"\n")
+
         try:
             entry = read_entry(line)
             with reachable():
                 job = entering.job_to_enter(self.open(), entry)
             self.close()
-            began = encode(DoorReply(entry.key, answer=msgspec.Raw(b"null"))) + b"\n"
-            return entering.run(job, entry, streams, lambda: streams.send(1, began))
+            return entering.run(job, entry, streams, began)
         except OarpyError as error:
+            if begun:
+                raise
             streams.send(1, _failed(key_of(line), error) + b"\n")
             return error.exit_status
 

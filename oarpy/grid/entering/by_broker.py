@@ -98,10 +98,17 @@ def _way(connection: Connection, job: GridJobRow, entry: EnterPart) -> WayByBrok
     if job.state in FINAL_GRID_JOBS:
         raise NotFound(f"grid job {job.id} is over ({job.state.value})", hint="nothing of it can be entered")
     parts = [row for row in broker_parts.last_of_jobs(connection, [job.id]) if row.state not in _OVER]
-    part = next((row for row in parts if entry.host in row.hosts), None)
-    if part is None:
+    having = [row for row in parts if entry.host in row.hosts]
+    if not having:
         hosts = ", ".join(dict.fromkeys(host for row in parts for host in row.hosts)) or "none is known yet"
         raise NotFound(f"'{entry.host[:80]}' is no host of grid job {job.id}", hint=f"its hosts: {hosts[:300]}")
+    if len(having) > 1:
+        where = ", ".join(row.cluster for row in having)
+        raise OarpyError(
+            f"'{entry.host}' is a host of grid job {job.id} on several clusters: {where}",
+            hint="oarsh enters them, each on its own cluster",
+        )
+    (part,) = having
     row = next((row for row in clusters.every(connection) if row.name == part.cluster), None)
     if row is None or row.kind != "oarpy":
         raise OarpyError(f"parts on cluster '{part.cluster}' cannot be entered", hint="it has no door")

@@ -45,11 +45,15 @@ def way_from_job(
         key=f"{number}-{os.getpid()}", part=known[1] if known else "none", host=host, command=command, input=with_input
     )
     try:
-        job.node(host)
+        node = job.node(host)
     except NotFound:
         if known is None:
             raise
     else:
+        if known and door_parts.is_elsewhere_too(session.connection, number, node.name):
+            raise OarpyError(
+                f"'{host[:80]}' is also a host of the grid job on another cluster", hint="oarsh enters the one here"
+            )
         return WayFromJob(entry, job)
     broker, _ = known
     door = session.configuration.door.broker_doors.get(broker, "")

@@ -61,6 +61,7 @@ _FREEZE = """
     WHERE (broker, part) = (%(broker)s, %(part)s) AND state = 'Committed'
 """
 _OF_JOB = "SELECT broker, part FROM door_parts WHERE job_id = %s"
+_HOSTS_OF_ALL = "SELECT hosts FROM door_parts WHERE job_id = %s"
 _UNDECIDED_JOBS = "SELECT job_id, broker FROM door_parts WHERE lapses_at IS NOT NULL"
 _HOLD = "UPDATE jobs SET state = 'Hold' WHERE job_id = %s AND state = 'Waiting' AND reservation_state IS NULL"
 # A pass that starts one at this moment does not do so any more, or has done so first.
@@ -227,6 +228,12 @@ def of_job(connection: Connection, job: int) -> tuple[str, str] | None:
     """Return the broker and the name of the part that a job is, None if it is none."""
     row = connection.execute(_OF_JOB, [job]).fetchone()
     return None if row is None else (row[0], row[1])
+
+
+def is_elsewhere_too(connection: Connection, job: int, host: str) -> bool:
+    """Tell whether another part of the same grid job has a host of the same name as one of this job."""
+    row = connection.execute(_HOSTS_OF_ALL, [job]).fetchone()
+    return row is not None and row[0].count(host) > hosts_of(connection, job).count(host)
 
 
 def undecided_jobs(connection: Connection) -> dict[int, str]:

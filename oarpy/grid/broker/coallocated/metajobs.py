@@ -21,7 +21,8 @@ What is always true: a program that may have begun is not begun again, whatever 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, inf
 from random import Random
@@ -368,7 +369,7 @@ class Metajobs:
             broker_jobs.set_deadline(connection, file.job.id, place.start)
             metajobs.note_place(connection, file.job.id, place.start, place.end)
             metajobs.note_parts(connection, asked, list(place.parts.values()))
-            broker_jobs.move(connection, [file.job.id], GridJobState.MAPPED, "")
+            broker_jobs.move(connection, [file.job.id], GridJobState.MAPPED, _shared_names(result.parts.values()))
             return
         reason = result.failure or "a part was lost"
         if asked.refusals + 1 < _REFUSALS:
@@ -558,6 +559,13 @@ def parts_of(file: GridJobFile, asked: MetajobRow, place: CommonPlace, transacti
         )
         found.append((cluster, part))
     return found
+
+
+def _shared_names(parts: Iterable[PreparedPart]) -> str:
+    """Return what its user is told of hosts that have one name on several clusters; nothing when none have."""
+    clusters_of = Counter(host for part in parts for host in set(part.hosts))
+    shared = ", ".join(sorted(host for host, number in clusters_of.items() if number > 1))
+    return f"oargridsh and mpirun cannot tell hosts apart that several clusters have: {shared}"[:1000] if shared else ""
 
 
 def _begin_hosts(rows: Sequence[GridPartRow]) -> Conversation[object]:

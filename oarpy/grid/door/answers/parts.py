@@ -18,6 +18,7 @@ from oarpy.store.grid.door_parts import DoorPartRow, NewDoorPart
 from oarpy.store.jobs import kill_requests
 
 _TO_BEGIN = (JobState.TO_LAUNCH, JobState.LAUNCHING)
+_BEGUN = (JobState.RUNNING, JobState.SUSPENDED, JobState.RESUMING)
 DOOR = "door"
 """Who asks for the end of jobs, on behalf of brokers."""
 
@@ -163,6 +164,8 @@ def begun(context: CallContext, call: Begin, begins: PreparedPart) -> PreparedPa
         hosts = door_parts.hosts_of(context.connection, row.job)
     if not row.live:
         raise CallRefused(f"part '{row.name}' is over: {row.message}", hint="its events say how it ended")
+    if row.job_state not in _BEGUN:
+        raise CallRefused(f"part '{row.name}' does not run: it is {row.job_state}", hint="ask again")
     return PreparedPart(begins.job, tuple(hosts))
 
 
