@@ -28,6 +28,7 @@ _LATER = "its tasks get their resources later than was expected"
 _LOST = "resources of its tasks were lost, or were not free in time"
 _REPEATED = "tasks that failed are run again, and there was no room for them before"
 _MORE_TASKS = "tasks that failed are run again"
+_NO_ROOM = "tasks that failed are to be run again, and there is no room for them now"
 
 
 class Bags(StatePart):
@@ -73,7 +74,13 @@ class Bags(StatePart):
             answers = decided.promised
             # a promise is told broken once: its end is unknown until its tasks have places again
             told = answers.without_place & self._without_place
-            found = (_change(row, answers) for row in self._rows if row.bag not in told)
+            placed = {one.job for one in answers.accepted}
+            for_places = {row.bag for row in self._rows if not placed.issuperset(row.repeated)}
+            found = (
+                _change_of_waiting(row, answers) if row.bag in for_places else _change(row, answers)
+                for row in self._rows
+                if row.bag in for_places or row.bag not in told
+            )
             bag_promises.change(connection, [one for one in found if one is not None])
         bag_promises.end(connection)
 
@@ -92,6 +99,17 @@ class Bags(StatePart):
     def _thorough_again(self) -> float:
         """Return from when on all tasks may be placed anew (epoch seconds)."""
         return self._thorough_at + sum(len(row.tasks) for row in self._rows) / _TASKS_A_SECOND
+
+
+def _change_of_waiting(row: LiveBagRow, answers: BagAnswers) -> BagChange | None:
+    """Return what became of a promised bag of which tasks that failed wait for places: when it is over is not known."""
+    if row.bag not in answers.without_place:
+        found = _change(row, answers)
+        return found if found is not None and found.kind == "BROKEN" else None
+    if row.promise is None or row.expected is None:  # that was told
+        return None
+    text = f"when it is done is not known, it was to be by {local_instant(row.promise)}: {_NO_ROOM}"
+    return BagChange(row.bag, "BROKEN", row.promise, None, _NO_ROOM, text)
 
 
 def _change(row: LiveBagRow, answers: BagAnswers) -> BagChange | None:
@@ -121,7 +139,7 @@ def _change(row: LiveBagRow, answers: BagAnswers) -> BagChange | None:
         text = f"it is done by {local_instant(better)}, not by {local_instant(row.promise)}: {_EARLIER}"
         return BagChange(row.bag, "IMPROVED", better, expected, _EARLIER, text)
     before = row.promise if row.expected is None else row.expected
-    if abs(expected - before) < _SAME:
+    if row.expected is not None and abs(expected - before) < _SAME:
         return None
     cause = _EARLIER if expected < before else _MORE_TASKS if repeating else _LATER
     return BagChange(row.bag, "EXPECTED", row.promise, expected, cause, "")

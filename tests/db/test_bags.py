@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from oarpy.store.jobs import bags, submissions
+from oarpy.store.passes import bag_promises
 from oarpy.wire.messages import Start
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
@@ -37,6 +39,12 @@ def minutes(cluster: SmallCluster, instant: datetime) -> int:
 def promise(cluster: SmallCluster, bag: int) -> int:
     """Return by when a bag is promised to be done, in minutes from now."""
     ((found,),) = cluster.sql("SELECT promise FROM bags WHERE bag_id = %s", bag)
+    return minutes(cluster, found)
+
+
+def expected(cluster: SmallCluster, bag: int) -> int:
+    """Return when a bag is done as planned now, in minutes from now."""
+    ((found,),) = cluster.sql("SELECT expected FROM bags WHERE bag_id = %s", bag)
     return minutes(cluster, found)
 
 
@@ -102,8 +110,7 @@ def test_a_deadline_that_can_be_met_is_the_promise_and_others_without_one_give_w
     tasks = submit(cluster, 4, 81)
     cluster.settle()
     assert promise(cluster, tasks[0]) == 81
-    ((expected,),) = cluster.sql("SELECT expected FROM bags")
-    assert minutes(cluster, expected) == 70
+    assert expected(cluster, tasks[0]) == 70
     assert cluster.states([first, second]) == ["Running", "Waiting"]
 
 
@@ -238,6 +245,63 @@ def test_where_there_is_no_room_for_a_task_that_is_run_again_the_promise_is_brok
     assert "BROKEN" in cluster.events(tasks[0])
 
 
+@pytest.mark.parametrize("deadline", [None, 40])
+def test_no_end_is_told_while_a_task_that_failed_waits_to_be_run_again(
+    cluster: SmallCluster, deadline: float | None
+) -> None:
+    tasks = submit(cluster, 2, deadline, idempotent=True)
+    cluster.settle()
+    cluster.sql("UPDATE queues SET active = false")
+    copy = failed(cluster, tasks[0], 2)
+    cluster.end(tasks[1])
+    cluster.settle()
+    assert (promise(cluster, tasks[0]), expected(cluster, tasks[0])) == ((deadline or 10) - 2, 8)
+    cluster.sql("UPDATE queues SET active = true")
+    cluster.settle()
+    assert cluster.state(copy) == "Running"
+    causes = [cause for (cause,) in cluster.sql("SELECT cause FROM bag_changes WHERE kind = 'BROKEN'")]
+    assert causes == ([] if deadline else ["tasks that failed are run again, and there was no room for them before"])
+
+
+def test_no_end_is_told_while_a_task_fails_that_is_not_seen_to_wait_yet(
+    cluster: SmallCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = submit(cluster, 10)
+    cluster.settle()
+    cluster.delete(*tasks[:4])
+    live = bag_promises.live
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            bag_promises, "live", lambda connection: [replace(row, repeated=(10**6,)) for row in live(connection)]
+        )
+        cluster.settle()
+    assert "IMPROVED" not in kinds(cluster, tasks[0])
+    cluster.settle()
+    assert kinds(cluster, tasks[0])[-1] == "IMPROVED"
+
+
+@pytest.mark.parametrize("tasks", [2, 10])
+def test_a_task_to_be_run_again_that_has_no_place_waits_for_one_and_the_promise_is_told_broken_once(
+    cluster: SmallCluster, tasks: int
+) -> None:
+    bag, *_ = submit(cluster, tasks, 90, idempotent=True)
+    cluster.settle()
+    cluster.sql("UPDATE resources SET state = 'Dead'")
+    cluster.plan()
+    copy = failed(cluster, bag, 2)
+    cluster.settle()
+    assert cluster.state(copy) == "Waiting"
+    assert cluster.sql(
+        "SELECT kind, expected, cause FROM bag_changes WHERE kind NOT IN ('PROMISED', 'EXPECTED') ORDER BY change_id"
+    ) == [("BROKEN", None, "tasks that failed are to be run again, and there is no room for them now")]
+    assert promise(cluster, bag) == 88
+    cluster.sql("UPDATE resources SET state = 'Alive'")
+    cluster.settle()
+    assert cluster.job(copy, "reservation_state") == "Scheduled"
+    assert expected(cluster, bag) < 88
+    assert kinds(cluster, bag).count("BROKEN") == 1
+
+
 def test_a_task_is_run_again_three_times_at_most_and_not_if_it_was_deleted(cluster: SmallCluster) -> None:
     tasks = submit(cluster, 2, idempotent=True)
     cluster.settle()
@@ -269,6 +333,25 @@ def test_a_job_that_repeats_a_task_is_none_of_its_bag(cluster: SmallCluster) -> 
     cluster.settle()
     copy = submissions.copy_job(cluster.connection, tasks[0])
     cluster.settle()
+    assert bags.states(cluster.connection, tasks[0])["Failed"] == 1
     assert cluster.sql("SELECT types, reservation_start FROM jobs WHERE job_id = %s", copy) == [([], None)]
     assert promise(cluster, tasks[0]) <= before
     assert "BROKEN" not in kinds(cluster, tasks[0])
+
+
+def test_a_bag_ends_with_its_own_tasks_not_with_a_job_that_repeats_one(cluster: SmallCluster) -> None:
+    tasks = submit(cluster, 2)
+    cluster.settle()
+    cluster.end(tasks[0], 1)
+    cluster.settle()
+    copy = submissions.copy_job(cluster.connection, tasks[0])
+    cluster.settle()
+    cluster.end(tasks[1])
+    cluster.offset += 60
+    cluster.end(copy)
+    cluster.settle()
+    cluster.settle()
+    assert bags.states(cluster.connection, tasks[0]) == {"Failed": 1, "Terminated": 1}
+    assert cluster.sql("SELECT ended = (SELECT max(ended_at) FROM jobs WHERE job_id = ANY(%s)) FROM bags", tasks) == [
+        (True,)
+    ]

@@ -9,6 +9,7 @@ A promised task is an accepted reservation. Its bag has a *promise*, the instant
 2. New bags, in the order of submission, are placed beside all that is promised and planned. One with a deadline that
    cannot be met so is placed beside what is promised alone: jobs that wait without a promise give way. A task that
    failed and is run again is placed as a bag of its own whose deadline is the promise; that breaks if there is no room.
+   Where there is no place at all at the moment, it waits for one.
 3. A deadline that cannot be met then is refused if it is strict; else the bag gets the nearest end.
 
 Tasks are placed one after the other, each at the earliest place that is left. All of them together, running ones too,
@@ -78,7 +79,7 @@ class BagAnswers:
 
     ``expected`` is the end of each promised bag as planned now, ``promises`` are those made now, by bag. ``hasty``
     tells that tasks which do not begin now might come forward, too. Bags ``without_place`` have tasks that cannot start
-    where they are, nor elsewhere. In ``repeating`` bags tasks that failed got new places.
+    where they are, nor elsewhere, or that failed and have no place now. In ``repeating`` bags these got new places.
     """
 
     moves: tuple[Reservation, ...] = ()
@@ -159,7 +160,7 @@ class KeptBags:
         promises: dict[int, float] = {}
         accepted: list[Placement] = []
         refused: dict[int, tuple[Reason, float | None]] = {}
-        repeating: set[int] = set()
+        repeating, without_place = set[int](), set(self._answers.without_place)
         for bag in sorted(self._bags, key=lambda bag: bag.id):
             tasks = [self._asking[job] for job in sorted(bag.asking) if job in self._asking]
             is_new = bag.promise is None
@@ -169,6 +170,9 @@ class KeptBags:
                 continue  # without a deadline it waits for a plan of all jobs
             claims = self._places(tasks, plan, bag.latest - security)
             end = claims[-1].end + security if claims else None
+            if end is None and not is_new:
+                without_place.add(bag.id)
+                continue
             if end is None or (is_new and bag.strict and end > bag.latest):
                 refused |= {task.id: (_why_refused(bag, len(tasks), end), end) for task in tasks}
                 continue
@@ -185,6 +189,7 @@ class KeptBags:
             promises=promises,
             accepted=tuple(accepted),
             refused=refused,
+            without_place=frozenset(without_place),
             repeating=frozenset(repeating),
         )
 

@@ -37,11 +37,12 @@ _CHANGES = """
            extract(epoch FROM expected)::float8 AS expected, cause
     FROM bag_changes WHERE bag_id = %s ORDER BY change_id
 """
-# A task that was run again has several jobs: the last one says how it stands.
+# A task that was run again has several jobs: the last one says how it stands. What repeats it by hand is none of them.
 _STATES = """
     SELECT state, exit_status IS DISTINCT FROM 0 AND state = 'Terminated' AS failed, count(*) AS tasks
     FROM (SELECT DISTINCT ON (array_index) state, exit_status
-          FROM oar_all.jobs WHERE array_id = %s ORDER BY array_index, job_id DESC) AS last
+          FROM oar_all.jobs WHERE array_id = %s AND 'bag' = ANY(types)
+          ORDER BY array_index, job_id DESC) AS last
     GROUP BY 1, 2 ORDER BY 1, 2
 """
 

@@ -48,7 +48,8 @@ _CHANGE = """
 
 _END = """
     WITH over AS (
-        UPDATE bags b SET ended = coalesce((SELECT max(j.ended_at) FROM jobs j WHERE j.array_id = b.bag_id), now())
+        UPDATE bags b SET ended = coalesce((
+            SELECT max(j.ended_at) FROM jobs j WHERE j.array_id = b.bag_id AND 'bag' = ANY(j.types)), now())
         WHERE b.ended IS NULL AND NOT EXISTS (
             SELECT FROM jobs j WHERE j.array_id = b.bag_id AND 'bag' = ANY(j.types) AND is_live(j.state))
         RETURNING b.bag_id, b.promise, b.ended

@@ -225,3 +225,18 @@ def test_a_bag_whose_tasks_have_no_place_is_named() -> None:
     assert isinstance(answers, BagAnswers)
     assert answers.without_place == {number}
     assert not decide(away).kept.moves
+
+
+def test_a_task_to_be_run_again_that_has_no_place_is_not_refused_and_its_bag_is_named() -> None:
+    world = World(Random(1), cores=2)
+    number = world.submit_bag(2, 1, 50)
+    world.schedule()
+    copy = world.job(1, 50, bag=True)
+    world.submit(copy)
+    world.bags[number] = replace(world.bags[number], repeated=frozenset({copy.id}))
+    rows = [replace(row, state="Dead") for row in world.platform.resources]
+    decided = decide(replace(world.snapshot(), platform=Platform.build(rows, hierarchy=["core"])))
+    answers = decided.promised
+    assert isinstance(answers, BagAnswers)
+    assert answers.without_place == {number}
+    assert not decided.refused
