@@ -302,13 +302,21 @@ def test_the_key_of_a_job_opens_nodes_that_come(cluster: SmallCluster) -> None:
 
 
 def test_the_user_of_a_job_may_log_in_on_nodes_that_come(connection: Connection) -> None:
-    cluster = SmallCluster(connection, with_settings(nodes={"log_ins": True}))
+    cluster = SmallCluster(connection, with_settings(nodes={"log_ins": True, "isolation": "cgroup"}))
     cluster.add_nodes(*NODES)
-    job = running(cluster, "n1")
+    cluster.sql("UPDATE resources SET cpuset = resource_id")
+    job = running(cluster, "n1", environment={"COLOUR": "blue"})
     grant(cluster, job, "n2")
     cluster.settle()
-    told = [(node, order.head) for node, order in cluster.sent(Welcome) if isinstance(order, Welcome)]
-    assert told == [("n1", True), ("n2", False)]
+    told = [(node, order) for node, order in cluster.sent(Welcome) if isinstance(order, Welcome)]
+    assert [(node, order.head) for node, order in told] == [("n1", True), ("n2", False), ("n1", True)]
+    assert {order.job.environment["COLOUR"] for _, order in told} == {"blue"}
+    assert all(order.job.processors for _, order in told)
+    release(cluster, job, "n2")
+    cluster.settle()
+    node, order = cluster.sent(Welcome)[-1]
+    assert isinstance(order, Welcome)
+    assert (node, order.head, set(order.job.nodes)) == ("n1", True, {"n1"})
 
 
 def test_a_job_on_a_host_of_the_site_is_told_there_alone(connection: Connection) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -16,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from oarpy.transport.agent.job.isolation import Isolation
+from oarpy.transport.agent.statedir import StateDir
 from oarpy.wire.jobs import JobKey, JobSpec
 from oarpy.wire.messages import (
     Admit,
@@ -276,6 +279,36 @@ def test_a_job_that_is_forgotten_or_suspended_lets_nobody_in(node: Node) -> None
     node.end(1)
     node.driver.send(Forget((JobKey(1, 1),)))
     assert "you have no job on this node" in node.run("true").stderr
+
+
+def test_a_suspended_job_lets_nobody_in_where_it_had_nothing_to_be_stopped(node: Node) -> None:
+    node.welcome(node.driver.spec(1, ""), head=False)
+    node.driver.send(Suspend((JobKey(1, 1),)))
+    node.driver.expect(Suspended)
+    assert "your job 1 on this node is suspended" in node.run("true").stderr
+    node.driver.send(Resume((JobKey(1, 1),)))
+    node.driver.expect(Resumed)
+    assert node.run("true").returncode == 0
+    node.driver.send(Suspend((JobKey(1, 1),)))
+    node.driver.expect(Suspended)
+    node.driver.send(Clean((JobKey(1, 1),)))
+    node.driver.expect(Cleaned)
+    assert not list(Path(node.driver.node.state_directory, "files").iterdir())
+
+
+def test_what_is_in_the_group_of_a_forgotten_job_is_ended(node: Node) -> None:
+    node.start(1)
+    node.end(1)
+    late = subprocess.Popen(["sleep", "600"])
+    isolation = Isolation("auto", "/sys/fs/cgroup", node.driver.node.state_directory)
+    StateDir(node.driver.node.state_directory).note_step("1.1")
+    isolation.gather("1.1", late.pid)
+    node.driver.send(Forget((JobKey(1, 1),)))
+    try:
+        assert late.wait(DEADLINE) == -signal.SIGKILL
+    finally:
+        late.kill()
+    until(lambda: not node.driver.groups(1), "the group is gone")
 
 
 OUTSIDE = """

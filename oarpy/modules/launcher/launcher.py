@@ -82,7 +82,7 @@ class Launcher:
             signalling,
             Walltimes(self._hosts),
             Pauses(configuration, self._hosts),
-            Resizes(configuration.jobs, self._hosts),
+            Resizes(configuration.jobs, self._hosts, self._sent),
             *(make(configuration) for make in slices.things(slices.LAUNCHER_PARTS)),
             NodeLoads(),
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import structlog
@@ -28,7 +28,7 @@ from oarpy.store.jobs import execution
 from oarpy.store.jobs import scripts as kept_scripts
 from oarpy.store.jobs.execution import Agenda, Launch, LiveRow
 from oarpy.wire.jobs import JobKey
-from oarpy.wire.messages import Admit, Ended, Refused, Start, Started, Welcome
+from oarpy.wire.messages import Admit, Ended, Ready, Refused, Start, Started, Welcome
 
 log = structlog.get_logger()
 
@@ -36,6 +36,8 @@ PATIENCE = 60.0
 """Seconds for a node to answer a start. Asking again does no harm: a node starts each attempt once."""
 _SHOWN = 20
 """Jobs that a line of the log names."""
+_OPEN = (JobState.LAUNCHING, JobState.RUNNING, JobState.SUSPENDED, JobState.RESUMING)
+"""States of jobs whose users may log in on their nodes."""
 
 Submission = tuple[int, int]
 """A version of a submission, as :class:`Launch` names it."""
@@ -129,12 +131,21 @@ class Starting(Part):
         self._hooks = hooks
         self._environments: dict[Submission, dict[str, str]] = {}
         self._scripts: dict[str, str] = {}
+        self._back: set[str] = set()
+        """Nodes whose channels were opened: what was on its way through the last ones may have been lost."""
+
+    def hears(self) -> Hears:
+        """Hear which channels are open."""
+        return {Ready: lambda node, _report: self._back.add(node)}
 
     def act(self, turn: Round, agenda: Agenda) -> None:
         """Claim what is to be launched on nodes that answer, then start all that is Launching and not sent yet."""
         if self._recalling.awaits(turn.channels):
             return
         connection, channels = turn.connection, turn.channels
+        if channels.takes_log_ins and self._back:
+            self._let_log_in_again(connection, channels)
+        self._back.clear()
         waiting = [
             (job, self._hosts.of(types, hosts), read_types(types).runs_nothing)
             for job, hosts, types, _ in (execution.to_launch(connection) if agenda.launch else ())
@@ -171,14 +182,13 @@ class Starting(Part):
         """Tell whether a job is still to be started."""
         if row.state != JobState.LAUNCHING or row.kill_reason is not None:
             return False
-        known = JobKey(row.id, row.attempt) in self._sent.nodes
-        return not known and (read_types(row.types).runs_nothing or bool(row.nodes))
+        return not self._is_sent(row) and (read_types(row.types).runs_nothing or bool(row.nodes))
 
     def _send(
         self, connection: Connection, channels: Channels, jobs: Sequence[int], places: Mapping[int, tuple[str, ...]]
     ) -> int:
         """Send jobs that are Launching to their first nodes; return how many."""
-        sent = 0
+        sent: set[JobKey] = set()
         launches = execution.launches(connection, jobs)
         if self._hooks:
             launches = self._admitted(connection, launches)
@@ -203,10 +213,11 @@ class Starting(Part):
                 specs = self._hooks.prepared([(spec, places[spec.job]) for spec in specs], channels)
             if specs and channels.send(node, Start(tuple(specs), incarnation)):
                 self._sent.sent([spec.key for spec in specs], node)
-                sent += len(specs)
+                sent.update(spec.key for spec in specs)
         if channels.takes_log_ins:
-            self._let_log_in(channels, launches, environments, places)
-        return sent
+            told = [launch for launch in launches if launch.spec.key in sent]
+            self._let_log_in(channels, told, environments, places)
+        return len(sent)
 
     def _let_log_in(
         self,
@@ -214,13 +225,33 @@ class Starting(Part):
         launches: Sequence[Launch],
         environments: Mapping[Submission, dict[str, str]],
         places: Mapping[int, tuple[str, ...]],
+        nodes: Collection[str] | None = None,
     ) -> None:
-        """Tell the nodes of jobs that their users may log in there; behind the start, of which the first one knows."""
+        """Tell the nodes of jobs (``nodes``: these alone) that their users may log in there.
+
+        That is behind the start, of which the first one knows. A node that is away now is told when it is back.
+        """
         for launch in launches:
             for number, node in enumerate(places[launch.spec.job]):
-                environment, confined = environments[launch.submission], channels.confines(node)
-                spec = specification(launch, environment, self._settings, node, confined=confined)
-                channels.send(node, Welcome(spec, number == 0))
+                if channels.is_connected(node) and (nodes is None or node in nodes):
+                    environment, confined = environments[launch.submission], channels.confines(node)
+                    spec = specification(launch, environment, self._settings, node, confined=confined)
+                    channels.send(node, Welcome(spec, number == 0))
+
+    def _let_log_in_again(self, connection: Connection, channels: Channels) -> None:
+        """Tell nodes that are back of the jobs that were sent and have not ended."""
+        rows = [
+            row
+            for row in self._sent.placed(execution.live(connection, everything=True))
+            if row.kill_reason is None and row.state in _OPEN and not self._back.isdisjoint(row.nodes)
+        ]
+        places = {row.id: row.nodes for row in rows if row.state != JobState.LAUNCHING or self._is_sent(row)}
+        launches = [one for state in _OPEN for one in execution.launches(connection, list(places), state)]
+        environments = self._environments_of(connection, {launch.submission for launch in launches})
+        self._let_log_in(channels, launches, environments, places, self._back)
+
+    def _is_sent(self, row: LiveRow) -> bool:
+        return JobKey(row.id, row.attempt) in self._sent.nodes
 
     def _admitted(self, connection: Connection, launches: Sequence[Launch]) -> list[Launch]:
         """Have the server's prologue run; start what runs nothing, return the others that it let pass."""

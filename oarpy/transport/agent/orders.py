@@ -293,9 +293,13 @@ class Orders:
                 self._tombstones.add(keys, {found.key: record.past(found.history()) for found in opened})
             for found in opened:
                 os.unlink(os.path.join(self._state.jobs, found.key))
-                remove_files(self._state, found.key)
             admitted_keys.withdraw(self._state, keys)
             remove_notes(self._state, keys)
+            for key in keys:
+                if os.path.exists(self._state.step_note(key)):  # a log-in may have come when the job had just ended
+                    self._jobs.end_group(key)
+            for found in opened:
+                remove_files(self._state, found.key)
             requests.drop_requests(self._state, set(keys))
         finally:
             for found in opened:

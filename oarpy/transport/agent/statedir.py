@@ -105,6 +105,14 @@ class StateDir:
         """Return the file that is there when steps of a job were started on this node."""
         return f"{self.files}/{key}.steps"
 
+    def suspension_note(self, key: str) -> str:
+        """Return the file that is there while a job that is led from another node is suspended on this one."""
+        return f"{self.files}/{key}.suspended"
+
+    def note_suspension(self, key: str) -> None:
+        """Leave word for who comes into a job later that it is suspended. Raises ``OSError``."""
+        os.close(os.open(self.suspension_note(key), os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
+
     def session_pipe(self, key: str) -> str:
         """Return the named pipe through which an interactive job learns of the end of its shell."""
         return f"{self.files}/{key}.session"

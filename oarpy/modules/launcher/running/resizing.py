@@ -25,6 +25,7 @@ from oarpy.modules.launcher.channels import Channels
 from oarpy.modules.launcher.parts import Hears, Part, Round
 from oarpy.modules.launcher.scripts.hooks import NodeScripts
 from oarpy.modules.launcher.specifications import DEFAULT_TYPE, JobHosts, own_gpus, specification
+from oarpy.modules.launcher.starting import SentStarts
 from oarpy.store import events
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent
@@ -82,6 +83,8 @@ class _Change:
     coming: Sequence[str]
     going: Sequence[str]
     staying: Sequence[str]
+    environment: Mapping[str, str]
+    """What those have who log in; empty where nobody may."""
 
     def order(self, node: str) -> Resize:
         """Return what a node of the job is told."""
@@ -92,9 +95,10 @@ class _Change:
 class Resizes(Part):
     """The open resizes as far as they have got."""
 
-    def __init__(self, settings: JobSettings, hosts: JobHosts) -> None:
+    def __init__(self, settings: JobSettings, hosts: JobHosts, sent: SentStarts) -> None:
         self._settings = settings
         self._hosts = hosts
+        self._sent = sent
         self._grace = math.ceil(settings.kill_grace)
         self._prologue = NodeScripts(PROLOGUE, settings.prologue, settings.script_timeout)
         self._epilogue = NodeScripts(
@@ -156,7 +160,7 @@ class Resizes(Part):
 
     def _advance(self, connection: Connection, channels: Channels) -> bool:
         """Bring the first resize of each job on; return whether one of them is done with."""
-        changes, stale = self._changes(connection)
+        changes, stale = self._changes(connection, channels)
         present = {change.resize.id: change.spec.key for change in changes}
         self._progress = {number: self._progress.get(number) or _Progress(key) for number, key in present.items()}
         failed = [change for change in changes if self._fails(change)]
@@ -177,16 +181,19 @@ class Resizes(Part):
             scripts.forget({key.job for key in present.values()} - done)
         return bool(done)
 
-    def _changes(self, connection: Connection) -> tuple[list[_Change], list[int]]:
+    def _changes(self, connection: Connection, channels: Channels) -> tuple[list[_Change], list[int]]:
         """Return the first resize of each running job, and those of jobs that are over."""
         opened = resizes.opened(connection)
         rows: dict[int, list[ResizeRow]] = {}
         for one in opened:
             rows.setdefault(one.job, []).append(one)
         jobs = execution.launches(connection, list(rows), JobState.RUNNING)
-        return [self._change(job, *rows[job.spec.job]) for job in jobs], [one.id for one in opened if one.over]
+        submissions = {job.submission for job in jobs} if channels.takes_log_ins else set()
+        environments = execution.environments(connection, submissions) if submissions else {}
+        changes = [self._change(job, environments.get(job.submission, {}), *rows[job.spec.job]) for job in jobs]
+        return changes, [one.id for one in opened if one.over]
 
-    def _change(self, job: Launch, resize: ResizeRow, *later: ResizeRow) -> _Change:
+    def _change(self, job: Launch, environment: Mapping[str, str], resize: ResizeRow, *later: ResizeRow) -> _Change:
         to_come = {number for one in later if one.kind == _GRANT for number in one.resources}
         held = [one for one in job.held if one["resource_id"] not in to_come]
         rest = [one for one in held if one["resource_id"] not in resize.resources]
@@ -201,6 +208,7 @@ class Resizes(Part):
             coming=[node for node in after if node not in before],
             going=[node for node in before if node not in after],
             staying=[node for node in after if node in before],
+            environment=environment,
         )
 
     def _places(self, job: Launch, resources: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
@@ -237,7 +245,9 @@ class Resizes(Part):
                 progress.silent[node] = progress.details.get(node, "no answer")
                 continue
             due = moment - progress.told.get(node, float("-inf")) >= _REPEAT
-            if due and all(channels.send(node, order) for order in self._orders(change, node, channels)):
+            if not (due and channels.is_connected(node)):
+                continue
+            if all(channels.send(node, order) for order in self._orders(change, node, channels)):
                 progress.told[node] = moment
         return all(node in progress.silent for node in waiting)
 
@@ -254,9 +264,10 @@ class Resizes(Part):
         orders: list[Command] = [change.order(node)]
         if node in change.coming and change.public_key:
             orders.insert(0, Admit((change.spec.key,), change.spec.user, change.public_key, node))
-        if node in change.coming and channels.takes_log_ins:
-            spec = specification(change.job, {}, self._settings, node, confined=False)
-            orders.append(Welcome(spec, head=False))
+        if channels.takes_log_ins:
+            confined = channels.confines(node)
+            spec = specification(change.job, change.environment, self._settings, node, confined=confined)
+            orders.append(Welcome(spec, head=self._sent.nodes.get(spec.key) == node))
         return orders
 
     def _let_forget(self, change: _Change, channels: Channels) -> None:

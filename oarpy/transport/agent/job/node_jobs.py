@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections import deque
@@ -79,10 +80,14 @@ class NodeJobs:
 
     def stop(self, key: str) -> None:
         """Stop all that a job has here, when it is led from another node."""
+        with contextlib.suppress(OSError):  # a full disk: what is here is stopped all the same
+            self._state.note_suspension(key)  # first: who comes now is refused, or found below
         suspending.stop(self._isolation.freezers(key), lambda: self.guests(key))
 
     def go_on(self, key: str) -> None:
         """Let go on what :meth:`stop` stopped."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._state.suspension_note(key))
         suspending.go_on(self._isolation.freezers(key), lambda: self.guests(key))
 
     def thaw(self, key: str) -> None:

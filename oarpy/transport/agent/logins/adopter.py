@@ -8,6 +8,7 @@ variables of the job, and asks :mod:`~oarpy.transport.agent.logins.choice` for t
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import re
@@ -55,7 +56,7 @@ def _let_in(settings: dict[str, Any], user: str, *, adopt: bool) -> str:
         notes = [note for note in notes if note.key == key]
     if not notes:
         return "you have no job on this node (oarsub asks for one, oarstat -u lists yours)"
-    awake = [note for note in notes if not is_stopped(isolation, note.key)]
+    awake = [note for note in notes if not is_stopped(state, isolation, note.key)]
     if not awake:
         return f"your job {notes[0].job} on this node is suspended"
     if not isolation.groups:
@@ -65,7 +66,8 @@ def _let_in(settings: dict[str, Any], user: str, *, adopt: bool) -> str:
         if refusal := enter_job(settings, awake[0], [monitor]):
             return refusal
         if len(notes) > 1:
-            choice.offer(settings, user, monitor)
+            with contextlib.suppress(OSError):  # an old kernel, or a long path: the session is in the newest job
+                choice.offer(settings, user, monitor)
     return ""
 
 

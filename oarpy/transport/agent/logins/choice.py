@@ -30,8 +30,12 @@ _LONGEST = 200
 
 
 def offer(settings: dict[str, Any], user: str, monitor: int) -> None:
-    """Leave a process that moves the session of ``monitor``, sshd's process, into the job that its user names."""
+    """Leave a process that moves the session of ``monitor``, sshd's process, into the job that its user names.
+
+    Raises ``OSError``.
+    """
     state, uid = StateDir(settings["state"]), pwd.getpwnam(user).pw_uid
+    session = os.pidfd_open(monitor)
     path = _socket(state, monitor)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)  # of an earlier process of this number
@@ -40,7 +44,6 @@ def offer(settings: dict[str, Any], user: str, monitor: int) -> None:
     os.chmod(path, 0o600)
     os.chown(path, uid, -1)
     listener.listen(4)
-    session = os.pidfd_open(monitor)
     if os.fork():
         return
     try:
@@ -74,10 +77,11 @@ def _serve(settings: dict[str, Any], user: str, uid: int, monitor: int, listener
 
 def _move(settings: dict[str, Any], user: str, monitor: int, pid: int, asked: str) -> tuple[str, str]:
     """Move a session into a job; return the key of the job, or an empty text and why not."""
-    wanted = [note for note in notes_of(StateDir(settings["state"]), user) if str(note.job) == asked]
+    state = StateDir(settings["state"])
+    wanted = [note for note in notes_of(state, user) if str(note.job) == asked]
     if not wanted:
         return "", _not_here(asked)
-    if is_stopped(isolation_of(settings), wanted[0].key):
+    if is_stopped(state, isolation_of(settings), wanted[0].key):
         return "", f"your job {asked} on this node is suspended"
     session = _up_to(monitor, pid)
     if not session:

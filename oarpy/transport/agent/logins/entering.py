@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from oarpy.transport.agent.job import suspending
+import os
+
+from oarpy.transport.agent.job import record, suspending
 from oarpy.transport.agent.job.isolation import isolation_of
 from oarpy.transport.agent.logins.login_notes import runs
 from oarpy.transport.agent.statedir import StateDir
@@ -29,9 +31,19 @@ def enter_job(settings: dict[str, Any], note: LoginNote, pids: list[int]) -> str
         isolation.leave()
     if not runs(state, note):
         return f"your job {note.job} has ended"
+    if is_stopped(state, isolation, note.key):  # since it was looked at first
+        return f"your job {note.job} on this node is suspended"
     return ""
 
 
-def is_stopped(isolation: Isolation, key: str) -> bool:
-    """Tell whether a job is suspended here: what enters its group stands still, too."""
-    return any(map(suspending.is_frozen, isolation.freezers(key)))
+def is_stopped(state: StateDir, isolation: Isolation, key: str) -> bool:
+    """Tell whether a job is suspended here, be it that it had no group to be stopped."""
+    if os.path.exists(state.suspension_note(key)) or any(map(suspending.is_frozen, isolation.freezers(key))):
+        return True
+    found = record.open_record(state.jobs, key, create=False)
+    if found is None:
+        return False
+    try:
+        return found.history().suspended
+    finally:
+        found.close()

@@ -58,7 +58,7 @@ def leave_note(state: StateDir, spec: JobSpec, account: Account, variables: dict
 def remove_notes(state: StateDir, keys: Collection[str]) -> None:
     """Let nobody log in for these jobs any more."""
     for key in keys:
-        for path in (os.path.join(state.logins, key), variables_file(state, key)):
+        for path in (os.path.join(state.logins, key), variables_file(state, key), state.suspension_note(key)):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
 
