@@ -401,13 +401,16 @@ def grid_simulate(
 
     _check_port(web, port)
     if web:
-        for name, value in (("steps", steps), ("until", until), ("log", log)):
+        for name, value in (("steps", steps), ("until", until), ("log", log), ("places", places or None)):
             if value is not None:
                 raise UsageError(f"--{name} does not go with --web", hint="the page steps through the scenario")
         sources = read_sources(files, sys.stderr)
         raise typer.Exit(_serve_stepping(sources, port) if sources else UsageError.exit_status)
 
-    raise typer.Exit(run_grid(files, sys.stdout, sys.stderr, Stop(steps, until, places), log))
+    stop = Stop(steps, until, places)
+    if places and not stop.early:
+        raise UsageError("--places does not go without --steps or --until", hint="add --steps N")
+    raise typer.Exit(run_grid(files, sys.stdout, sys.stderr, stop, log))
 
 
 @grid.command("replay")

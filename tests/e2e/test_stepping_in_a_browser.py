@@ -235,6 +235,24 @@ def _with_policy(text: str, name: str) -> str:
     return json.dumps({**document, "bags": {**document["bags"], "policy": name}})
 
 
+def test_another_choice_of_either_pane_stays_at_the_event(chromium: Browser, link: str) -> None:
+    with opened(chromium, f"{link}#scenario=1&step=4&right=-") as page:
+        for pane, order in ((1, "lff"), (2, "fifo"), (1, "bjf")):
+            page.select_option(f".pane:nth-child({pane}) [data-choice='windows.order']", order)
+            idle(page)
+            assert [shown(page, place)["steps"] for place in (0, 1)] == [4, 4]
+
+
+@pytest.mark.parametrize("broken", ["text=%25", "text=AAAA", "left=windows.order:none", "right=windows.order:none"])
+def test_a_broken_link_opens_the_scenario_and_says_so(chromium: Browser, link: str, broken: str) -> None:
+    with opened(chromium, f"{link}#scenario=1&step=3&{broken}") as page:
+        assert page.inner_text("[data-error]").startswith("The link cannot be followed: ")
+        page.click("[data-do=step]")
+        idle(page)
+        assert shown(page)["steps"] == 1
+        assert not page.is_visible("[data-error]")
+
+
 def status_of(address: str, host: str | None = None) -> int:
     request = urllib.request.Request(address, headers={} if host is None else {"Host": host})
     try:
@@ -271,6 +289,11 @@ def test_what_cannot_be_served_is_told_in_a_line(scenarios: dict[str, Path], tmp
     assert run("grid", "simulate", good, str(none), "--web")[0] == 2
     assert run("grid", "simulate", str(tmp_path / "absent"), "--web")[0] == 2
     assert run("grid", "simulate", good, "--web", "--steps", "3")[0] == 2
+    assert run("grid", "simulate", good, "--web", "--places")[0] == 2
+    assert run("grid", "simulate", good, "--places")[0] == 2
+    assert run("simulate", "--from-database", "--places")[0] == 2
+    assert run("simulate", "--trace", good, "--procs", "4", "--places")[0] == 2
+    assert run("simulate", "--trace", good, "--procs", "4", "--policy", "easy", "--web", "--places")[0] == 2
     assert run("grid", "simulate", good, "--port", "8080")[0] == 2
     assert run("simulate", "--from-database", "--web")[0] == 2
     with socket.socket() as taken:

@@ -60,6 +60,9 @@ def simulate(asked: SimulationOptions) -> int:
             raise UsageError(f"--{name} does not go with this replay", hint=hint)
     if asked.names and asked.write is None:
         raise UsageError("--names does not go without --write", hint="--from-database --write FILE --names")
+    if asked.places and asked.steps is None:
+        hint = "the past has no steps" if asked.from_database else "add --steps N"
+        raise UsageError("--places does not go without --steps", hint=hint)
     if asked.write is not None:
         return _write(asked, asked.write)
     return _past(asked) if asked.from_database else _trace(asked)
@@ -152,8 +155,8 @@ def source_of(asked: SimulationOptions) -> TraceSource:
     _refuse_outcomes(asked, "--web")
     if asked.predictions:
         raise UsageError("--prediction does not go with --web", hint="the page steps through replays by walltimes")
-    for name in (*_OF_THE_PAST, "steps", "log"):
-        if getattr(asked, name) is not None:
+    for name in (*_OF_THE_PAST, "steps", "log", "places"):
+        if getattr(asked, name) not in (None, False):
             raise UsageError(f"--{name} does not go with --web", hint="the page steps through the trace")
     order = asked.order or "fifo"
     return TraceSource(_stepped(asked, order, None if is_fixed(order) else _live(order)), asked.policies)

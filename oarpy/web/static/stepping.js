@@ -75,7 +75,7 @@ function remember() {
 }
 const choicesOf = (words) => Object.fromEntries((words ?? "").split(" ").filter((word) => word.includes(":")).map((word) => word.split(/:(.*)/s)));
 
-const step = () => panes[0]?.state.steps ?? 0;
+const step = () => panes[0]?.state.steps ?? panes[0]?.was ?? 0;
 async function goTo(number) {
   for (const pane of panes) {
     let answer;
@@ -162,9 +162,18 @@ async function begin() {
   if (![...find("scenario").options].some((option) => option.value === link.scenario)) link.scenario = find("scenario").value;
   find("scenario").value = link.scenario;
   if (link.from) Object.assign(zoom, { begin: Number(link.from), end: Number(link.to), whole: false });
-  let id = link.scenario;
-  if (link.text) id = (await ask("edit", { scenario: id, text: await unpacked(link.text) })).scenario;
-  await open(id, Number(link.step ?? 0) || 0, [choicesOf(link.left), ...(link.right ? [choicesOf(link.right)] : [])]);
+  try {
+    let id = link.scenario;
+    if (link.text) {
+      const text = await unpacked(link.text).catch(() => { throw new Error("its text is damaged"); });
+      id = (await ask("edit", { scenario: id, text })).scenario;
+    }
+    await open(id, Number(link.step ?? 0) || 0, [choicesOf(link.left), ...(link.right ? [choicesOf(link.right)] : [])]);
+  } catch (error) {
+    link.text = "";
+    await open(link.scenario, 0, [{}]);
+    failed(new Error(`The link cannot be followed: ${error.message}`));
+  }
 }
 
 for (const button of document.querySelectorAll("[data-do]")) button.addEventListener("click", () => {

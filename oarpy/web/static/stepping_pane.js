@@ -8,7 +8,7 @@ export class Pane {
   constructor(host, ask, description, choices, zoomed, changed) {
     this.element = document.querySelector("[data-pane-template]").content.firstElementChild.cloneNode(true);
     host.append(this.element);
-    Object.assign(this, { ask, zoomed, description, choices, jobs: [], over: [], state: { now: null, steps: null }, charts: [], changed: new Set(), page: 0, before: new Map() });
+    Object.assign(this, { ask, zoomed, description, choices, jobs: [], over: [], state: { now: null, steps: null }, charts: [], changed: new Set(), page: 0, before: new Map(), was: null });
     this.recorded = description.jobs.some((job) => job.recorded !== undefined && job.recorded !== null);
     this.build(changed);
   }
@@ -41,8 +41,8 @@ export class Pane {
     this.element.querySelector("thead").append(row);
   }
 
-  // the run behind it is another one now
-  forget() { Object.assign(this, { jobs: [], over: [], state: { now: null, steps: null }, before: new Map() }); }
+  // the run behind it is another one now, to be gone to where this one was
+  forget() { Object.assign(this, { was: this.state.steps ?? this.was, jobs: [], over: [], state: { now: null, steps: null }, before: new Map() }); }
 
   async go(wish) {
     const answer = await this.ask("go", { scenario: this.description.id, choices: this.choices, here: this.state.steps, over: this.over.length, ...wish });

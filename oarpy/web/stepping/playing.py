@@ -124,6 +124,7 @@ class Playing:
         name = hashlib.sha256(text.encode()).hexdigest()[:16]
         with self._lock:
             self._edited[name] = edited
+            self._edited.move_to_end(name)
             if len(self._edited) > _EDITED:
                 self._edited.popitem(last=False)
         return name
@@ -153,7 +154,12 @@ class Playing:
             if parting is None:
                 parting = self._partings[key] = Parting(partial(source.start, left), partial(source.start, right))
             _keep(self._partings, key)
-            done = parting.seek(_SECONDS)
+            try:
+                done = parting.seek(_SECONDS)
+            except Exception:
+                # it stopped half-way: the next wish gets a fresh one
+                self._partings.pop(key)
+                raise
             return {"done": done, "compared": parting.compared, "step": parting.first() if done else None}
 
 
