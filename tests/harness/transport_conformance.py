@@ -141,25 +141,6 @@ class Conformance:
         ended = driver.run(driver.spec(1, "exit 3", kept=600, walltime=1))
         assert (ended.reason, ended.status) == ("exited", 3 << 8)
 
-    def test_a_script_runs_as_it_was_submitted(self, driver: Driver) -> None:
-        """Its file is run where it is the same; a copy where it has changed or is gone, which the job's errors say."""
-        driver.connect()
-        script = driver.directory / "job.sh"
-        text = '#!/bin/sh -e\necho kept "$1 $(basename "$0")"\nfalse\necho never\n'
-        script.write_text(text)
-        script.chmod(0o755)
-        asked = driver.spec(1, "./job.sh 'a b' 2>&1 | cat; echo behind", script=text)
-        driver.run(asked)
-        assert driver.output(1) == "kept a b job.sh\nbehind\n"
-        script.write_text("#!/bin/sh\necho another\n")
-        driver.run(driver.spec(2, asked.command, script=text))
-        assert driver.output(2) == "kept a b 2.1.script\nbehind\n"
-        told = "## oarpy: ./job.sh has changed: the job runs it as it was submitted\n"
-        assert (driver.directory / "err.2").read_text() == told
-        script.unlink()
-        driver.run(driver.spec(3, "./job.sh", script=text))
-        assert driver.output(3) == "kept  3.1.script\n"
-
     def test_gpus(self, driver: Driver) -> None:
         driver.connect()
         driver.send(TellGpus())
