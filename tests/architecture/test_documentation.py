@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from oarpy.model import plugins
 from oarpy.model.job_types import TYPES
 from tests.packaging.installation import installed_commands
 
@@ -20,7 +21,21 @@ FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 FOLDERS = ("admission_rules", "benchmarks", "commands", "docs", "examples", "migrations", "oarpy", "packaging", "tests")
 NAMED_FILE = re.compile(rf"(?<![\w/.~$*-])(?:{'|'.join(FOLDERS)})/[\w./*-]*[\w/*]|`[a-z_]+\.py`")
 NAMED_MODULE = re.compile(r"`oarpy((?:\.\w+)+)`")
-NOT_MODULES = {".conf": "of PostgreSQL", ".target": "of systemd"}
+NOT_MODULES = {
+    ".conf": "of PostgreSQL",
+    ".target": "of systemd",
+    ".queue_policies": "a group of plug-ins",
+    **{
+        group.removeprefix("oarpy"): "a group of plug-ins"
+        for group in (
+            plugins.RESERVATION_ORDERS,
+            plugins.COALLOCATIONS,
+            plugins.COMPOSITIONS,
+            plugins.PREDICTORS,
+            plugins.MAPPINGS,
+        )
+    },
+}
 
 
 def shown(path: Path) -> str:
