@@ -67,10 +67,12 @@ def place(
         for user in users:
             (folder / "homes" / user.pw_name).mkdir(parents=True)
             os.chown(folder / "homes" / user.pw_name, user.pw_uid, user.pw_gid)
+        # all of /etc: a mount on a file is gone once another test adds a user, which puts a new file in its place
+        subprocess.run(["cp", "-a", "/etc", folder / "etc"], check=True)
         others = (one for one in Path("/etc/passwd").read_text().splitlines() if not one.startswith("oarpy-"))
-        (folder / "passwd").write_text("\n".join(others) + "\n")
+        (folder / "etc" / "passwd").write_text("\n".join(others) + "\n")
         hidden = {
-            "no such user": f"mount --bind {folder}/passwd /etc/passwd",
+            "no such user": f"mount --bind {folder}/etc /etc",
             "no home": f"mount -t tmpfs none {folder}/homes",
             "no PAM service": "mount -t tmpfs none /etc/pam.d",
         }[request.param]
