@@ -377,7 +377,7 @@ def test_a_lost_state_directory_is_fenced(bench: Bench) -> None:
 def tiny_disk(bench: Bench) -> Iterator[Path]:
     bench.state.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=68k,mode=711", "tmpfs", str(bench.state)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=80k,mode=711", "tmpfs", str(bench.state)], capture_output=True, check=False
     )
     if mounted.returncode:
         pytest.skip(f"cannot mount a small file system here: {mounted.stderr.decode().strip()}")

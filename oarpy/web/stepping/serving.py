@@ -26,6 +26,7 @@ def serve(sources: Sequence[Source], port: int) -> int:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((_HOST, port))
+            listening.listen()  # before the link is printed: whoever reads it may come at once
         except OSError as error:
             raise OarpyError(
                 f"--port {port}: cannot listen there: {error.strerror}", hint="give another port"
