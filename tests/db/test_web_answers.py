@@ -126,6 +126,7 @@ def ask_of_jobs(client: CheckingClient, jobs: list[int]) -> None:
     for job in (*jobs, 999_999):
         for question in QUESTIONS:
             client.get(f"/api/v1/jobs/{job}{question}")
+        client.get(f"/api/v1/bags/{job}")
         for question in OAR_QUESTIONS:
             client.get(f"/oarapi/jobs/{job}{question}")
     client.get("/api/v1/jobs?ended=true&limit=5")
