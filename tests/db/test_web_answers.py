@@ -60,6 +60,8 @@ def cluster(connection: Connection) -> SmallCluster:
         " VALUES (%s, now(), now(), now(), now() + interval '1 hour', 50)",
         waiting,
     )
+    made.submit_array(2, "/core=1,walltime=0:9:0", bag=2, types=("bag",))
+    made.settle()
     maintenance.plan(connection, ["n3"], (date, date + timedelta(hours=1)), "a fan", "ann")
     made.sql("UPDATE nodes SET load_average = 1, available_memory = 2, uptime = 3, load_at = now() WHERE host IS NULL")
     made.sql("UPDATE nodes SET away_reason = '', away_by = 'ann', away_since = now() WHERE network_address = 'n2'")
