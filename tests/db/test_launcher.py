@@ -25,6 +25,7 @@ from oarpy.wire.messages import (
     Welcome,
 )
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
+from tests.harness.waiting import until
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
@@ -152,7 +153,12 @@ def test_nodes_are_told_whose_user_may_log_in_where_the_site_wants_it(
     # a node that is heard of once more meanwhile is told once more
     assert set(told) == {("n1", second, True), ("n2", second, False)}
     cluster.nodes.lose("n2")
-    cluster.settle()
+
+    def is_told_again() -> bool:
+        cluster.settle()
+        return len(cluster.sent(Welcome)) > len(told)
+
+    until(is_told_again, "n2 is not connected again")
     again = [node for node, _ in cluster.sent(Welcome)][len(told) :]
     assert set(again) == {"n2"}, "what was on its way may be lost"
 
