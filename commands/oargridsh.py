@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from oarpy.client.boundary import run
+from oarpy.client.options.ssh_options import AsUsual, NoInput, SshSetting
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -23,13 +24,9 @@ def oargridsh(
     job: Annotated[
         int | None, typer.Option("-j", "--job", metavar="ID", help="The grid job, at the broker; in a job: that one.")
     ] = None,
-    no_input: Annotated[bool, typer.Option("-n", "--no-input", help="Pass no standard input on.")] = False,
-    as_usual: Annotated[
-        bool, typer.Option("-x", "-a", "-q", "-T", help="Taken for ssh's sake: so it is anyway.")
-    ] = False,
-    ssh_setting: Annotated[
-        list[str] | None, typer.Option("-o", metavar="NAME=VALUE", help="A setting of ssh, without a meaning here.")
-    ] = None,
+    no_input: NoInput = False,
+    as_usual: AsUsual = False,
+    ssh_setting: SshSetting = None,
 ) -> None:
     """Run a program inside one's job on any of its clusters, within the limits of the job."""
     from oarpy.client.caller import current
@@ -39,8 +36,7 @@ def oargridsh(
     from oarpy.grid.entering.from_jobs import WayFromJob, way_from_job
 
     caller = current()
-    words = command or []
-    text = job_steps.shell_text(words[1:] if words[:1] == ["--"] else words)
+    text = job_steps.shell_text(command or [])
     with open_session("oargridsh") as session:
         way: WayByBroker | WayFromJob
         if job is not None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from oarpy.client.boundary import run
+from oarpy.client.options.ssh_options import AsUsual, NoInput, SshSetting
 from oarpy.client.rendering import json_text, write
 from oarpy.model.errors import NotAllowed, UsageError
 
@@ -29,7 +30,7 @@ def oarsh(
     with_terminal: Annotated[
         bool, typer.Option("-t", "--terminal", help="Give it a terminal, if there is one here; a shell always has one.")
     ] = False,
-    no_input: Annotated[bool, typer.Option("-n", "--no-input", help="Pass no standard input on.")] = False,
+    no_input: NoInput = False,
     as_json: Annotated[
         bool, typer.Option("-J", "--json", help="Print JSON when it has ended: status, stdout, stderr. No input.")
     ] = False,
@@ -41,12 +42,8 @@ def oarsh(
         typer.Option("-i", metavar="KEY", help="The key of the job: enter it by ssh; otherwise OAR_JOB_KEY_FILE."),
     ] = None,
     port: Annotated[str | None, typer.Option("-p", metavar="PORT", help="The port of ssh, with a key.")] = None,
-    as_usual: Annotated[
-        bool, typer.Option("-x", "-a", "-q", "-T", help="Taken for ssh's sake: so it is anyway.")
-    ] = False,
-    ssh_setting: Annotated[
-        list[str] | None, typer.Option("-o", metavar="NAME=VALUE", help="A setting of ssh, without a meaning here.")
-    ] = None,
+    as_usual: AsUsual = False,
+    ssh_setting: SshSetting = None,
     connect_to: Annotated[
         str,
         typer.Option("-W", metavar="HOST:PORT", help="Connect standard input and output to a port, from that node."),
@@ -84,8 +81,7 @@ def oarsh(
         write(forwarding.configuration(found, [found.node(host)] if host else found.nodes))
         return
     node = found.node(host)
-    words = command or []
-    text = job_steps.shell_text(words[1:] if words[:1] == ["--"] else words)
+    text = job_steps.shell_text(command or [])
     if connect_to:
         text = forwarding.connecting(node.python, connect_to, text)
     with_input = not (no_input or as_json)

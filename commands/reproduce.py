@@ -16,6 +16,10 @@ Seed = Annotated[int, typer.Option("--seed", metavar="N", help="First seed.")]
 Processes = Annotated[int | None, typer.Option("--processes", metavar="N", min=1, help="Default: one a core.")]
 Dask = Annotated[str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on a Dask cluster.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Forget the finished runs of DIR.")]
+Scenarios = Annotated[
+    Path | None,
+    typer.Option("--write", metavar="FILE", help="Run nothing: write the scenarios there, a JSON line each."),
+]
 Json = Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")]
 
 app = typer.Typer(no_args_is_help=True, help="Experiments of papers, run again.")
@@ -129,10 +133,7 @@ def flexible(
     output: Annotated[Path, typer.Option("--output", metavar="DIR", help="For all files.")] = Path("flexible"),
     quick: Quick = False,
     full: Annotated[bool, typer.Option("--full", help="Five seeds instead of one.")] = False,
-    files: Annotated[
-        Path | None,
-        typer.Option("--write", metavar="FILE", help="Run nothing: write the scenarios there, a JSON line each."),
-    ] = None,
+    files: Scenarios = None,
     seed: Seed = 1,
     processes: Processes = None,
     dask: Dask = None,
@@ -163,10 +164,7 @@ def flexco(
     output: Annotated[Path, typer.Option("--output", metavar="DIR", help="For all files.")] = Path("flexco"),
     quick: Quick = False,
     full: Annotated[bool, typer.Option("--full", help="Five seeds instead of two and one.")] = False,
-    files: Annotated[
-        Path | None,
-        typer.Option("--write", metavar="FILE", help="Run nothing: write the scenarios there, a JSON line each."),
-    ] = None,
+    files: Scenarios = None,
     seed: Seed = 1,
     processes: Processes = None,
     dask: Dask = None,

@@ -288,5 +288,5 @@ class Collected:
 
 
 def shell_text(words: Sequence[str]) -> str:
-    """Return the words as one line for a shell, joined by blanks as ``ssh`` does."""
-    return " ".join(words)
+    """Return the words, without ``--`` before them, as one line for a shell, joined by blanks as ``ssh`` does."""
+    return " ".join(words[1:] if words[:1] == ["--"] else words)

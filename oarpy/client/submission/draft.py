@@ -24,7 +24,7 @@ from oarpy.client.submission.directives.script import (
 )
 from oarpy.client.submission.directives.translation import Names
 from oarpy.client.submission.kept_scripts import kept_script
-from oarpy.client.submission.options import Options, as_typed, merge, read_array_parameters
+from oarpy.client.submission.options import Options, as_typed, first_word, merge, read_array_parameters
 from oarpy.client.submission.values import check_values, read_reservation, read_until
 from oarpy.model.dependency import other_word, with_job
 from oarpy.model.errors import UsageError
@@ -134,7 +134,7 @@ def _check_script(options: Options) -> list[str]:
     A name without a slash is looked for in the folders of PATH, as the shell on the node does. With ``-d`` the
     directory may be one of the nodes alone, an absolute path may be there alone too, and ``||`` expects a failure.
     """
-    name = next(iter(options.command.split(None, 1)), "")
+    name = first_word(options.command)
     if "directory" in options.texts or "||" in options.command or not _SCRIPT_NAME.fullmatch(name):
         return []
     if "/" not in name and current().has_program(name):

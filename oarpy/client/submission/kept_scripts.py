@@ -6,7 +6,7 @@ import os
 import re
 
 from oarpy.client.caller import current
-from oarpy.client.submission.options import Options
+from oarpy.client.submission.options import Options, first_word
 from oarpy.model.submission import Submission
 
 _LARGEST = 262_144
@@ -21,7 +21,7 @@ def kept_script(options: Options) -> str:
     It is a file of the user: below the present directory or the home. Programs of the site may differ from node to
     node. With ``-d`` a relative path names a file of another directory.
     """
-    path = _first_word(options.command)
+    path = first_word(options.command)
     if not _PLAIN.fullmatch(path):
         return ""
     try:
@@ -37,7 +37,7 @@ def kept_script(options: Options) -> str:
 
 def without_foreign_script(submission: Submission, asked: Submission) -> Submission:
     """Return the submission without the script, if rules have made the command begin with something else."""
-    if submission.script and _first_word(submission.command) != _first_word(asked.command):
+    if submission.script and first_word(submission.command) != first_word(asked.command):
         return submission.changed(script="")
     return submission
 
@@ -47,7 +47,3 @@ def _is_of_user(path: str, *, elsewhere: bool) -> bool:
         return not elsewhere
     places = [os.path.normpath(place) for place in (current().directory(), current().environment.get("HOME")) if place]
     return any(os.path.normpath(path).startswith(f"{place}/") for place in places if place != "/")
-
-
-def _first_word(command: str) -> str:
-    return next(iter(command.split(None, 1)), "")

@@ -89,6 +89,11 @@ def read_array_parameters(path: str) -> tuple[str, ...]:
     return tuple(parameters)
 
 
+def first_word(command: str) -> str:
+    """Return what a command begins with, up to the first blank; empty when there is nothing."""
+    return next(iter(command.split(None, 1)), "")
+
+
 def as_typed(arguments: Iterable[str], script_lines: Iterable[str]) -> str:
     """Return the call as the user typed it, and what was found in the script after it."""
     return "; ".join([shlex.join(["oarsub", *arguments]), *script_lines])

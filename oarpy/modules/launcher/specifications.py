@@ -49,7 +49,7 @@ def specification(
 ) -> JobSpec:
     """Return the specification of a job for one of its nodes; ``confined``: it keeps to its processors there."""
     spec = launch.spec
-    mine = [resource for resource in launch.held if resource["network_address"] == node]
+    mine = _on(launch, node)
     hosts = tuple(_hosts(launch.held))
     return spec.replace(
         stdout=_named(spec.stdout, spec),
@@ -66,7 +66,7 @@ def specification(
         grid_hosts=() if launch.part_hosts is None else launch.part_hosts or hosts,
         keep=settings.interactive_patience if launch.kind == INTERACTIVE else 0.0,
         kept=read_types(launch.types).kept,
-        gpus=own_gpus(launch, node),
+        gpus=_gpus(launch, mine),
     )
 
 
@@ -76,7 +76,14 @@ def own_gpus(launch: Launch, node: str) -> tuple[int, ...] | None:
     None where its resources have none: it may see all. Where the site has that property and GPUs go to those who ask
     for them, others get none of them.
     """
-    mine = [resource for resource in launch.held if resource["network_address"] == node]
+    return _gpus(launch, _on(launch, node))
+
+
+def _on(launch: Launch, node: str) -> list[Mapping[str, object]]:
+    return [resource for resource in launch.held if resource["network_address"] == node]
+
+
+def _gpus(launch: Launch, mine: list[Mapping[str, object]]) -> tuple[int, ...] | None:
     if launch.without_gpu and any("gpudevice" in resource for resource in mine):
         return ()
     return _numbers(mine, "gpudevice") or None

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import structlog
 
@@ -31,6 +32,9 @@ from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import Admit, Ended, Ready, Refused, Start, Started, Welcome
 
 log = structlog.get_logger()
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 PATIENCE = 60.0
 """Seconds for a node to answer a start. Asking again does no harm: a node starts each attempt once."""
@@ -266,19 +270,21 @@ class Starting(Part):
         return [one for one in through if not read_types(one.types).runs_nothing]
 
     def _scripts_of(self, connection: Connection, digests: set[str]) -> Mapping[str, str]:
-        """Return the kept scripts of jobs by digest; those of the last starts that had any are remembered."""
-        missing = digests - self._scripts.keys()
-        if missing:
-            kept = {digest: self._scripts[digest] for digest in digests - missing}
-            self._scripts = kept | kept_scripts.contents(connection, missing)
+        """Return the kept scripts of jobs by digest."""
+        self._scripts = _remembered(self._scripts, digests, lambda missing: kept_scripts.contents(connection, missing))
         return self._scripts
 
     def _environments_of(
         self, connection: Connection, submissions: set[Submission]
     ) -> Mapping[Submission, dict[str, str]]:
-        """Return the environments of these versions of submissions; those of the last starts are remembered."""
-        missing = submissions - self._environments.keys()
-        if missing:
-            kept = {submission: self._environments[submission] for submission in submissions - missing}
-            self._environments = kept | execution.environments(connection, missing)
+        """Return the environments of these versions of submissions."""
+        self._environments = _remembered(
+            self._environments, submissions, lambda missing: execution.environments(connection, missing)
+        )
         return self._environments
+
+
+def _remembered(known: dict[K, V], wanted: set[K], read: Callable[[set[K]], dict[K, V]]) -> dict[K, V]:
+    """Return what ``wanted`` have; those of the last starts are remembered, and only what is missing is read."""
+    missing = wanted - known.keys()
+    return {one: known[one] for one in wanted - missing} | read(missing) if missing else known
