@@ -273,7 +273,8 @@ def test_a_cluster_whose_events_went_back_is_read_from_the_first_one(grid: Simul
     grid.clusters["north"].finish(grid.parts(job)[0].name, 0)
     grid.drive(lambda: grid.job(job).state is GridJobState.TERMINATED, "the end")
     assert grid.job(job).started == started
-    assert clusters.every(grid.connection)[0].last_event == 2
+    # a question that was asked before the number changed may have told of the end: the next one goes back
+    grid.drive(lambda: clusters.every(grid.connection)[0].last_event == 2, "events that were read again")
 
 
 def test_a_cluster_whose_clock_is_behind_draws_no_jobs(grid: SimulatedGrid) -> None:
