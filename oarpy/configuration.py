@@ -20,6 +20,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from msgspec import Meta
 
 from oarpy.frontend import discovery
+from oarpy.model.billing import BilledKind
 from oarpy.model.errors import UsageError
 from oarpy.model.job_types import NOT_OFFERED
 from oarpy.model.setting_values import (
@@ -51,6 +52,7 @@ ServiceName = Annotated[str, Meta(pattern=r"^([a-z0-9_][a-z0-9_.-]*)?\Z", descri
 Percent = Annotated[int, Meta(gt=0, le=100, description="a whole number of percent, 1 to 100")]
 Share = Annotated[float, Meta(gt=0, le=1, description="a number above 0, 1 at most")]
 PositiveSeconds = Annotated[float, Meta(gt=0, le=_LARGEST, description="a finite number of seconds above 0")]
+BillingWeight = Annotated[float, Meta(ge=0, le=1e9, description="a number from 0 to 1e9")]
 
 Speed = Annotated[float, Meta(gt=0, le=_LARGEST, description="a finite number above 0")]
 BrokerName = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_-]{1,64}\Z", description="a name of letters, digits, - and _")]
@@ -204,6 +206,13 @@ class HistorySettings:
     keep_live: NotNegative = 2_592_000
     retention: NotNegative = 0
     keep_changes: NotNegative = 172_800
+
+
+@dataclass(frozen=True, slots=True)
+class AccountingSettings:
+    """What an hour of each kind of resource counts in billing units; what has no weight is free."""
+
+    weights: Mapping[BilledKind, BillingWeight] = field(default_factory=lambda: {"core": 1.0})
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,6 +415,7 @@ class Configuration:
     nodes: Nodes = field(default_factory=Nodes)
     jobs: JobSettings = field(default_factory=JobSettings)
     history: HistorySettings = field(default_factory=HistorySettings)
+    accounting: AccountingSettings = field(default_factory=AccountingSettings)
     walltime: Walltime = field(default_factory=Walltime)
     mail: Mail = field(default_factory=Mail)
     energy: EnergySettings = field(default_factory=EnergySettings)

@@ -5,7 +5,7 @@
   grammars.
 - ``states``: states of jobs and resources, and the allowed moves. ``quota_calendar``: which rules are valid when.
 - ``durations``, ``setting_values``, ``typed_values``: texts and documents from outside become values.
-- ``runs``: ids that follow each other.
+- ``billing``: what use is billed in. ``runs``: ids that follow each other.
 - ``reasons``: why a job does not start, as facts and in words.
 - ``errors``: what commands tell their users.
 

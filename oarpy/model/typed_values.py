@@ -29,7 +29,7 @@ Whole = Annotated[int, Meta(ge=-LARGEST, le=LARGEST)]
 Number = Whole | Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 Word = Annotated[str, Meta(min_length=1)]
 
-_TEXT = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
+_TEXT = re.compile(r"(.*?)(?: - at (`key` in )?`\$(.*)`)?", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 _FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
 _LONGEST_VALUE = 60
@@ -185,11 +185,13 @@ def _misfit(error: msgspec.ValidationError, document: Any, kind: object) -> Misf
     assert found is not None
     path: list[str | int] = []
     values, expected = document, inspect.type_info(kind)
-    for key, place in _STEP.findall(found[2] or ""):
+    for key, place in _STEP.findall(found[3] or ""):
         step = key or (... if place == "..." else int(place))
         expected = _inside(expected, step)
         values = ... if step is ... or values is ... else values[step]
         path += [] if step is ... else [step]
+    if found[2] and isinstance(expected, inspect.DictType):
+        return Misfit(document, tuple(path), f"a key in it is not {_noun(expected.key_type)}")
     if field := _FIELD.fullmatch(found[1]):
         if field[1] == "missing required":
             return Misfit(document, (*path, field[2]), "missing")
