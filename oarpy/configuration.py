@@ -372,6 +372,7 @@ class GridSettings:
     keep_decisions: PositiveSeconds = 2_592_000.0
     operation: Literal["rigid", "shift", "remap"] = "shift"
     commit_lead: PositiveSeconds = 15.0
+    begin_time: PositiveSeconds = 60.0
     hint_interval: PositiveSeconds = 10.0
     accounts: Mapping[BrokerName, AccountName] = field(default_factory=dict)
 

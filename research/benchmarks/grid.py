@@ -279,7 +279,7 @@ def _until(condition: Callable[[], bool], what: str) -> None:
         time.sleep(_LOOK)
 
 
-def real_clusters(directory: Path, parts: Sequence[str], jobs: int) -> dict[str, Any]:
+def real_clusters(directory: Path, parts: Sequence[str], jobs: int, programs: int) -> dict[str, Any]:
     """Measure what needs clusters whose jobs run."""
     report: dict[str, Any] = {}
     with bench_grid(directory) as grid:
@@ -291,10 +291,10 @@ def real_clusters(directory: Path, parts: Sequence[str], jobs: int) -> dict[str,
         if "together" in parts:
             report["together"] = _told("components that start together (aim: p99 1 s)", grid.together(jobs // 10))
         if "early_end" in parts:
-            moved = grid.early_ends(max(jobs // 20, 1))
+            moved = grid.early_ends(programs)
             report["early_end"] = _told("early end to committed shift (aim: p95 4 s)", moved)
         if "parts" in parts:
-            begun = grid.parts_begin(max(jobs // 20, 1))
+            begun = grid.parts_begin(programs)
             report["parts"] = _told("parts of programs begin (aim: p99 1 s)", begun)
         if "takeover" in parts:
             database = {"url": grid.broker.dsn()}
@@ -353,6 +353,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("part", nargs="*", choices=[[], *parts], help="what to measure (all)")
     parser.add_argument("--jobs", type=int, default=1000, help="jobs of the array, and jobs that wait (1000)")
+    parser.add_argument("--programs", type=int, default=50, help="programs over all clusters that move, and begin (50)")
     parser.add_argument("--cores", type=int, default=1024, help="cores of each cluster on which jobs wait (1024)")
     parser.add_argument("--algorithm", type=int, action="append", choices=(1, 2), help="of passes (1)")
     chosen = parser.parse_args(arguments)
@@ -362,7 +363,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         directory = Path(name)
         directory.chmod(0o755)
         if set(parts[:6]) & set(wanted):
-            report |= real_clusters(directory, wanted, chosen.jobs)
+            report |= real_clusters(directory, wanted, chosen.jobs, chosen.programs)
         if "passes" in wanted:
             algorithms = chosen.algorithm or (1,)
             report["passes"] = reallocation_passes(directory / "doors", chosen.jobs, chosen.cores, algorithms)

@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 import psycopg
 import pytest
 
+from oarpy.grid.broker.coallocated.metajobs import MetajobRules
 from oarpy.grid.broker.replay import differing
 from oarpy.grid.calls.table import Begin, Call, Cancel, Prepare
-from oarpy.grid.clusters.virtual.cluster import OrderedFault
+from oarpy.grid.clusters.virtual.cluster import OrderedFault, SimulatedCluster
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import broker_jobs, clusters, decisions, metajobs
 from tests.harness.claim_rounds import BrokerKilled, ClaimRounds
@@ -36,6 +37,19 @@ def places(rounds: ClaimRounds, job: int) -> tuple[float, float, dict[str, int]]
     there = {part.component: part for part in rounds.parts(job) if part.state not in (GridPartState.GONE,)}
     parts = {there[one.number].cluster: one.procs for one in components}
     return row.deadline - rounds.began, asked.end - rounds.began, parts
+
+
+def _noted(cluster: SimulatedCluster, monkeypatch: pytest.MonkeyPatch) -> list[Call[Any]]:
+    """Return the list to which all calls of a cluster are added from now on."""
+    asked: list[Call[Any]] = []
+    answered = cluster.ask
+
+    def ask(call: Call[Any]) -> Any:
+        asked.append(call)
+        return answered(call)
+
+    monkeypatch.setattr(cluster, "ask", ask)
+    return asked
 
 
 def test_it_gets_the_earliest_start_on_several_clusters_and_ends_with_its_program(rounds: ClaimRounds) -> None:
@@ -234,14 +248,7 @@ def test_a_program_begins_when_all_parts_run_and_knows_their_hosts(
     rounds: ClaimRounds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     north, south = rounds.clusters.values()
-    asked: list[Call[Any]] = []
-    answered = north.ask
-
-    def ask(call: Call[Any]) -> Any:
-        asked.append(call)
-        return answered(call)
-
-    monkeypatch.setattr(north, "ask", ask)
+    asked = _noted(north, monkeypatch)
     for _ in range(3):
         south.faults.refuse("begin", "not yet")
     job = rounds.spread(12)
@@ -266,6 +273,22 @@ def test_a_part_that_is_never_ready_begins_no_program(rounds: ClaimRounds) -> No
     assert row.message.endswith("had not started 60 s after the deadline")
     assert metajobs.of_job(rounds.connection, job).placings == 2
     assert (rounds.events("started"), rounds.there()) == ([], NOTHING)
+
+
+def test_parts_begin_within_the_time_that_the_broker_is_set_to(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds = ClaimRounds(connection, metajobs=MetajobRules(begin_time=20))
+    asked = _noted(rounds.clusters["south"], monkeypatch)
+    job = rounds.spread(16, walltime=300)
+    rounds.until(5)
+    for _ in range(400):
+        rounds.clusters["south"].faults.refuse("begin", "its node died")
+    rounds.until(LEAD + 80)
+    row = rounds.job(job)
+    assert row.state is GridJobState.ERROR
+    assert row.message.endswith("had not started 20 s after the deadline")
+    assert {call.part.patience for call in asked if isinstance(call, Prepare)} == {22}
 
 
 def test_a_program_that_may_have_begun_does_not_begin_again(rounds: ClaimRounds) -> None:

@@ -12,6 +12,7 @@ import psycopg
 
 from oarpy.grid.broker.claimer import Claimer
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
+from oarpy.grid.broker.coallocated.metajobs import MetajobRules
 from oarpy.grid.broker.watcher import Watcher
 from oarpy.grid.calls.parts import PartEvent
 from oarpy.grid.clusters.virtual.cluster import SimulatedCluster, VirtualClock
@@ -35,8 +36,14 @@ class BrokerKilled(BaseException):
 class ClaimRounds:
     """Clusters of 8 processors, ``north`` and ``south``, and the claimer, at ``clock``."""
 
-    def __init__(self, connection: Connection, names: Iterable[str] = ("north", "south"), procs: int = 8) -> None:
-        self.connection = connection
+    def __init__(
+        self,
+        connection: Connection,
+        names: Iterable[str] = ("north", "south"),
+        procs: int = 8,
+        metajobs: MetajobRules | None = None,
+    ) -> None:
+        self.connection, self._metajobs = connection, metajobs
         self.clock = VirtualClock(float(int(time.time())))
         self.began = self.clock()
         self.clusters = {name: SimulatedCluster(name, procs, clock=self.clock) for name in names}
@@ -48,7 +55,7 @@ class ClaimRounds:
     def kill(self) -> None:
         """Have the modules replaced by ones that know what the database knows."""
         self._watcher = Watcher(1, 3600, InlineConnections(self.clusters), self.clock)
-        self._claimer = Claimer(RULES, TIMES, 0.5, InlineConnections(self.clusters), self.clock)
+        self._claimer = Claimer(RULES, TIMES, 0.5, InlineConnections(self.clusters), self.clock, self._metajobs)
 
     def submit(
         self, deadline: float, components: int = 2, procs: int = 4, walltime: float = 100, notify: str = ""

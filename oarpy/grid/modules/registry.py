@@ -38,7 +38,7 @@ def _claimer(configuration: Configuration) -> Module:
 
     settings = configuration.grid
     times = ClaimTimes(kill_grace=settings.kill_grace)
-    rules = MetajobRules(settings.commit_lead, settings.threshold)
+    rules = MetajobRules(settings.commit_lead, settings.threshold, settings.begin_time)
     tolerance = settings.clock_tolerance
     return Claimer(deadline_rules(settings), times, tolerance, _connections(settings), metajobs=rules)
 

@@ -14,7 +14,7 @@ Beginning, where there are several parts:
 1. From its date on, all clusters but the first one are told that their parts begin. They say when these run, and where.
 2. When all do, and the first cluster answers, the broker notes that the program begins. Only then that one is told,
    with all hosts.
-3. Until its own part runs, a cluster may refuse; then all is asked again, for a minute after the date at most.
+3. Until its own part runs, a cluster may refuse; then all is asked again, for ``begin_time`` after the date at most.
 
 What is always true: a program that may have begun is not begun again, whatever is heard of it later.
 """
@@ -74,9 +74,8 @@ _HOSTS_ONLY = "exec sleep infinity"
 _STARTER_OF_MPI = {"OMPI_MCA_plm_rsh_agent": "oargridsh"}
 """What has ``mpirun`` begin on the hosts of all parts: clusters have other launchers do so, too."""
 _OVER = (GridPartState.ABORTING, GridPartState.GONE, GridPartState.ENDED)
-_TIMES = ClaimTimes(start_bound=60.0)
-_PART_PATIENCE = _TIMES.start_bound + 2
-"""Seconds after which clusters end parts that were not told to begin, if the broker has not."""
+_BROKERS_TURN = 2.0
+"""Seconds that the broker has to end parts that did not begin in time, before their clusters do."""
 _LOOK, _TOLD = 0.25, 5.0
 """Seconds between two questions whether parts are ready to begin, and after which a program is looked at that began."""
 
@@ -95,10 +94,14 @@ class PartsReady:
 
 @dataclass(frozen=True, slots=True)
 class MetajobRules:
-    """``lead``: seconds to the earliest start that is given; ``threshold``: seconds that a move must gain."""
+    """``lead``: seconds to the earliest start that is given; ``threshold``: seconds that a move must gain.
+
+    ``begin_time``: seconds after its start within which all parts of a job are to run.
+    """
 
     lead: float = 15.0
     threshold: float = 60.0
+    begin_time: float = 60.0
 
 
 @dataclass(slots=True)
@@ -197,7 +200,7 @@ class Metajobs:
         silent = {row.name for row in clusters.every(connection) if row.silent_since is not None}
         shifts = metajobs.shifts_of(connection, [file.job.id])
         old = [shift.old_start for shift in shifts if shift.transaction == rows[0].transaction]
-        bound = max([file.deadline, *old]) + _TIMES.start_bound
+        bound = max([file.deadline, *old]) + self.rules.begin_time
         idle = [row for row in rows if holds_only_hosts(row) or not _may_have_begun(connection, file)]
         return all(row.cluster in silent and (row in idle or now > bound + row.walltime) for row in rows)
 
@@ -221,7 +224,7 @@ class Metajobs:
             broker_parts.set_aside(connection, names)
             broker_parts.ask_end(connection, names, "its job has another place")
             return None
-        bound = shift.old_start + _TIMES.start_bound
+        bound = shift.old_start + self.rules.begin_time
         return bound if now < bound and any(row.state is GridPartState.COMMITTING for row in parts.made) else None
 
     def _take_back(
@@ -238,7 +241,8 @@ class Metajobs:
     def _starts(self, connection: Connection, file: GridJobFile, now: float) -> float:
         """See to it that all parts run soon after its date, or none of them."""
         rows = _present(file)
-        following = at_start(replace(file, rows=rows).parts, file.deadline, now, _TIMES)
+        times = ClaimTimes(start_bound=self.rules.begin_time)
+        following = at_start(replace(file, rows=rows).parts, file.deadline, now, times)
         if following.act == "running":
             started = min(row.started for row in rows if row.started is not None)
             broker_jobs.move(connection, [file.job.id], GridJobState.RUNNING, "", started=started)
@@ -348,7 +352,7 @@ class Metajobs:
         metajobs.make_room(connection, file.job.id, len(place.parts))
 
         def plan(transaction: str) -> list[Hold]:
-            parts = parts_of(file, asked, place, transaction)
+            parts = parts_of(file, asked, place, transaction, self.rules.begin_time)
             return [Hold(file.job.id, number, cluster, part) for number, (cluster, part) in enumerate(parts)]
 
         terms = Terms(lambda: _TTL, place.start, rounds=2 if place.start - now >= _FAR else 1)
@@ -453,7 +457,7 @@ class Metajobs:
         old = {row.cluster: row.name for row in _present(file)}
 
         def plan(transaction: str) -> list[Act]:
-            parts = parts_of(file, asked, place, transaction)
+            parts = parts_of(file, asked, place, transaction, self.rules.begin_time)
             acts: list[Act] = [
                 Amend(file.job.id, number, cluster, old[cluster], part)
                 if cluster in old
@@ -538,7 +542,9 @@ def decide(connection: Connection, known: Sequence[GridClusterRow], event: Event
     return actions
 
 
-def parts_of(file: GridJobFile, asked: MetajobRow, place: CommonPlace, transaction: str) -> list[tuple[str, GridPart]]:
+def parts_of(
+    file: GridJobFile, asked: MetajobRow, place: CommonPlace, transaction: str, begin_time: float
+) -> list[tuple[str, GridPart]]:
     """Return the parts of a job by cluster, in order: the first one has the program."""
     found = []
     for number, (cluster, procs) in enumerate(place.parts.items()):
@@ -555,7 +561,7 @@ def parts_of(file: GridJobFile, asked: MetajobRow, place: CommonPlace, transacti
                 "OAR_GRID_COMPONENT": str(number),
                 **(_STARTER_OF_MPI if len(place.parts) > 1 else {}),
             },
-            UNSET if len(place.parts) == 1 else _PART_PATIENCE,
+            UNSET if len(place.parts) == 1 else begin_time + _BROKERS_TURN,
         )
         found.append((cluster, part))
     return found
