@@ -1,10 +1,10 @@
-"""Several clusters: where jobs go, when the parts of one job start together, and what moves while it waits.
+"""Several clusters: where jobs go, when the parts of one job start together, and which waiting jobs move.
 
 - ``core``: the decisions of the broker, pure. ``simulation``: the same decisions in virtual time, on clusters in files.
-- ``broker``, ``modules``: the broker of real clusters and its processes. ``calls``: what it may ask of a cluster;
-  ``clusters``: who answers.
-- ``door``: what a cluster lets a broker do. ``submission``, ``reports``, ``administration``: what users and admins of a
-  broker ask of it, for the commands ``oargrid...``.
+- ``broker``, ``modules``: the broker of real clusters and its processes. ``calls``: the calls that a broker makes to a
+  cluster; ``clusters``: the kinds of clusters that answer them.
+- ``door``: the calls of a broker that a cluster admits, and their answers. ``submission``, ``reports``,
+  ``administration``: the work of the commands ``oargrid...`` for users and admins of a broker.
 """
 
 from __future__ import annotations

@@ -23,10 +23,10 @@ _LONGEST_DOOR = 4096
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """A cluster as an admin describes it; ``door`` are the words of the command that leads to it.
+    """A cluster as an admin describes it; ``door`` has the words of the command that leads to it.
 
-    Without ``speed`` its own word counts. Jobs of ``users`` may go there; none named: those of admins alone; None:
-    everybody's.
+    Without ``speed``, the speed that the cluster itself states counts. Jobs of ``users`` may go there: empty means jobs
+    of admins alone, None means jobs of everybody.
     """
 
     name: str
@@ -90,7 +90,7 @@ def _words(command: str) -> tuple[str, ...]:
 
 
 def add(session: Session, settings: ClusterSettings) -> tuple[str, ...] | None:
-    """Add a cluster, or change the one of that name, which is enabled then. Admins only.
+    """Add and enable a cluster, or change and enable the cluster that has this name already. Admins only.
 
     Return the users whose jobs may go there; None for everybody.
     """
@@ -110,7 +110,7 @@ def add(session: Session, settings: ClusterSettings) -> tuple[str, ...] | None:
 
 
 def _admins(session: Session) -> tuple[str, ...]:
-    """Return who is an admin at present, as far as is known by name."""
+    """Return the present admins whose names are known."""
     return tuple(sorted({"root", session.user, *session.configuration.submission.admins}))
 
 

@@ -1,4 +1,4 @@
-"""Reallocation passes: those that were made, and asking for one now."""
+"""The list of past reallocation passes, and requests for a pass now."""
 
 from __future__ import annotations
 

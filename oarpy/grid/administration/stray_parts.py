@@ -24,7 +24,7 @@ _REASON = "its broker does not know it"
 class StrayPart:
     """A part that waits or runs; ``since`` in epoch seconds, ``job`` is the cluster's own id.
 
-    Of a cluster that cannot be asked there is one without a name, and ``message`` says why.
+    A cluster that cannot be asked has one entry without a name, whose ``message`` says why.
     """
 
     cluster: str

@@ -1,6 +1,6 @@
-"""What a transaction does on clusters, and its first phase: all clusters prepare their acts, or it comes to nothing.
+"""The acts of a transaction on clusters, and its first phase, in which all clusters prepare their acts or none counts.
 
-The first phase is a conversation. Nothing is lost with it: what is prepared is undone by an abort, or lapses.
+The first phase is a conversation. Losing it does no harm: an abort undoes the prepared acts, or they lapse.
 """
 
 from __future__ import annotations
@@ -77,16 +77,16 @@ _Part = Place | Hold | Freeze | Amend
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How a transaction is prepared.
+    """The terms on which a transaction is prepared.
 
-    ``ttl`` is called when a call goes out: seconds after which a cluster drops what it has prepared. ``begin`` is the
-    date of the parts. Parts on clusters where jobs are evicted are asked for again until ``limit``. Dates are epoch
-    seconds.
+    ``ttl`` is called when a call goes out. It returns the seconds after which a cluster drops the acts that it has
+    prepared. ``begin`` is the date of the parts. On clusters where jobs are evicted, parts are requested again until
+    ``limit``. Dates are epoch seconds.
 
-    With one of ``rounds`` all clusters are asked at the same time, and who refuses is not asked again. With several,
-    those that are to hold processors are asked one after the other, by name; one that refuses is asked in so many
-    rounds, after pauses by chance. So of two brokers that want the same clusters, the one that comes first to the first
-    of them gets all.
+    With one of ``rounds``, all clusters are asked at the same time, and a cluster that refuses is not asked again. With
+    several rounds, the clusters that are to hold processors are asked in turn, by name. A cluster that refuses is asked
+    again, in at most ``rounds`` rounds, after random pauses. So if two brokers want the same clusters, the broker that
+    reaches the first cluster first gets all of them.
     """
 
     ttl: Callable[[], float]
@@ -97,9 +97,9 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What clusters have prepared, by name of the part. ``failures`` has who has not, and why.
+    """The parts that clusters have prepared, by name. ``failures`` has the clusters that have not, and why.
 
-    ``refused`` has the parts that a cluster said no to when it was asked for many.
+    ``refused`` has the parts that a cluster refused when it was asked for many.
     """
 
     parts: Mapping[str, PreparedPart] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class Prepared:
         return "; ".join(dict.fromkeys(f"{cluster}: {error}" for cluster, error in self.failures))
 
     def beside(self, more: Prepared, *failures: tuple[str, OarpyError]) -> Prepared:
-        """Return what is prepared by both, with the ``failures`` that still count and those of ``more``."""
+        """Return the prepared parts of both, with the ``failures`` that still count and the failures of ``more``."""
         refused = {**self.refused, **more.refused}
         return Prepared({**self.parts, **more.parts}, (*failures, *more.failures), refused)
 

@@ -45,7 +45,7 @@ class BrokerModule(ABC):
             self._connections.adopt(rows)
             return self._round(connection, rows)
         except Exception:
-            self._known = None  # what was heard in this round is lost: all is looked at anew
+            self._known = None  # the answers of this round are lost: everything is looked at again
             raise
 
     @abstractmethod

@@ -1,8 +1,8 @@
 """The claimer: jobs with several components, from their submission to their end.
 
-A round hears what clusters answered, then does what is due for each job, then tells clusters how transactions ended.
-Everything is written before it is acted upon. What was begun and not decided when the claimer was killed is given up,
-and the try is made again. What was decided goes on.
+A round takes the answers of clusters, then does the next step of each job, then sends clusters the outcomes of
+transactions. Everything is written before it is acted upon. If the claimer is killed, a transaction that was begun and
+not decided is given up, and the try is made again. A decided transaction goes on.
 """
 
 from __future__ import annotations

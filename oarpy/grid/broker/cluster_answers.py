@@ -1,4 +1,4 @@
-"""What clusters tell, as the database may take it: texts without control letters, numbers within bounds."""
+"""Answers of clusters, made fit for the database: texts without control letters, numbers within bounds."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class ClusterConnection:
                 self._cluster.close()
 
     def _make(self, call: ClusterCall, future: Future[object]) -> None:
-        """Make a call. What waited behind one that got no answer gets none either."""
+        """Make a call. If it gets no answer, the calls that wait behind it get none either."""
         if self._pause:
             future.set_exception(ClusterSilent(self.reason))
             return
@@ -170,7 +170,7 @@ class ClusterConnections:
         self._bell = WakeupBell()
 
     def adopt(self, rows: Sequence[GridClusterRow]) -> None:
-        """Follow the table of clusters: new ones are there, those whose door or users changed are opened anew."""
+        """Follow the table of clusters: open new clusters, and open a cluster again whose door or users changed."""
         wanted = {row.name: row for row in rows}
         for name, connection in list(self._connections.items()):
             row = wanted.get(name)

@@ -1,7 +1,7 @@
 """Conversations with several clusters at the same time, none of which waits for the others.
 
-A conversation is a generator. It yields a batch of calls, and is sent their answers in the same order: what came back,
-or the error in its place. A cluster that is silent for too long delays its own conversation, and no other one.
+A conversation is a generator. It yields a batch of calls and receives their answers in the same order. An error stands
+in the place of its answer. A cluster that is silent for too long delays only its own conversation.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Conversation = Generator[CallBatch, Answers, Result]
 
 
 class CallInLine(Future[object]):
-    """The answer, to come, of a cluster whose calls are made one after the other; ``heard`` tells if it answers."""
+    """The future answer of a cluster whose calls are made in turn; ``heard`` tells whether it answers."""
 
     def __init__(self, heard: Callable[[], bool]) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class Conversations(Generic[Result]):
         return min(dates, default=None)
 
     def _ready(self, way: _UnderWay[Result]) -> bool:
-        """Send the calls whose pause is over, and tell whether their answers are there."""
+        """Send the calls once their pause is over; return True when all are answered or out of time."""
         if way.futures is None:
             if self.clock() < way.begins_at:
                 return False
@@ -166,7 +166,7 @@ class Conversations(Generic[Result]):
 
 
 def _answer(call: ClusterCall, future: Future[object]) -> object:
-    """Return what came back; an error of a cluster is an answer, any other one is a fault of ours."""
+    """Return the answer of a call. An error of a cluster is an answer; any other error is our fault and is raised."""
     if not future.done():
         future.cancel()
         return ClusterSilent(f"cluster {call.cluster} does not answer")

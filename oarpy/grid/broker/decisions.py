@@ -1,10 +1,10 @@
-"""Decisions of the core, kept with what they were taken from, as values of JSON, and taken again.
+"""Decisions of the core, kept with their inputs, as values of JSON, and taken again.
 
-A value of the core has ``is``, the name of its class, and its fields. What JSON does not know is written so::
+A value of the core has its fields, and ``is``, the name of its class. Values that JSON lacks are written so::
 
     {"pairs": [[12, [30, {"infinite": 1}]]]}     a mapping, by any keys, with an infinite number
 
-What the core asks for at an event follows from what it was told. Above some length only its digest is kept.
+The actions of the core at an event follow from its inputs. Above some length only their digest is kept.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LONGEST = 1000
 
 @dataclass(slots=True)
 class TakenDecision:
-    """A decision, as it is stored: the state before, what was told and when, and what was asked for at each event."""
+    """A decision as it is stored: the state before, the events with their instants, and the actions at each event."""
 
     state: Any
     events: list[Any] = field(default_factory=list)
@@ -67,7 +67,7 @@ def taken_again(state: Any, events: Sequence[Any]) -> list[Any]:
 
 
 def as_noted(actions: Any) -> Any:
-    """Return what was asked for at an event as it is kept: ``{"sha256": DIGEST}`` if it is long."""
+    """Return the actions at an event as they are kept: ``{"sha256": DIGEST}`` if they are long."""
     text = json.dumps(actions)
     return actions if len(text) <= _LONGEST else {"sha256": sha256(text.encode()).hexdigest()}
 

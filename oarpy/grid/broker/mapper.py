@@ -5,8 +5,8 @@
     Submitted jobs that are alike -> ECTs of all clusters -> the core chooses job by job
         -> parts, by cluster, in bunches of one transaction each
 
-An array costs one question a cluster: it tells when each of so many equal jobs would end behind the ones before it.
-Merged job by job, that is what asking anew for each job gives.
+An array costs one question for each cluster. The answer has the end of each of a number of equal jobs, every job behind
+the ones before it. Merged job by job, this gives the same result as a new question for each job.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Mapper(BrokerModule):
         self._transactions.spread(connection)
 
     def _delete(self, connection: Connection) -> None:
-        """End jobs whose deletion was asked for: at once what has no part, else the watcher ends the part."""
+        """End the jobs whose deletion was requested: at once without a part; otherwise the watcher ends the part."""
         for job in broker_jobs.to_delete(connection, _KINDS):
             reason = f"deleted by {job.delete_by}"
             if job.id in self._memory.busy:
@@ -156,7 +156,7 @@ class Mapper(BrokerModule):
     # which cluster
 
     def _begin_mapping(self, connection: Connection, rows: Sequence[GridClusterRow]) -> None:
-        """Ask all clusters for the ECTs of the next jobs that are alike; those that none can be asked for wait."""
+        """Ask all clusters for the ECTs of the next jobs that are alike; jobs wait if no cluster can be asked."""
         late: dict[str, list[int]] = {}
         for alike in self._in_turn(connection, rows):
             jobs = [job.id for job in alike.jobs]
@@ -175,7 +175,7 @@ class Mapper(BrokerModule):
             self._put_off(connection, jobs, reason)
 
     def _in_turn(self, connection: Connection, rows: Sequence[GridClusterRow]) -> Iterator[AlikeJobs]:
-        """Yield alike jobs, first those behind the ones that were looked at last: so none keeps others from a turn."""
+        """Yield alike jobs, beginning behind the jobs of the last look, so that every job gets its turn."""
         turn = self._memory.looked_at
         for first, end in ((turn, math.inf), (0, turn)):
             after: int | None = first
@@ -215,7 +215,7 @@ class Mapper(BrokerModule):
         return closed | self._memory.refused.get(job.id, {})
 
     def _awaited(self, job: GridJobRow, rows: Sequence[GridClusterRow], answered: Container[str] = ()) -> str | None:
-        """Say what a job waits for that no cluster takes at present; None if all active ones have said no to it."""
+        """Say why a job waits while no cluster takes it; return None if all active clusters have refused it."""
         active = [row.name for row in rows if row.active]
         if not active:
             return "no cluster is active (oargridctl clusters)"
@@ -362,7 +362,7 @@ class Mapper(BrokerModule):
         self._memory.busy |= {job.id for job in bunch.jobs}
 
     def _remember_refusal(self, parts: Mapping[str, int], cluster: str, result: Prepared) -> None:
-        """A cluster that refused a job is not asked again for it; one that was silent is, when it answers."""
+        """Remember a cluster that refused a job, so that it is not asked again. A silent cluster is not remembered."""
         if result.refused:
             jobs = [job for name, job in parts.items() if name in result.refused]
         else:
@@ -402,7 +402,7 @@ def queued_part(job: GridJobRow, component: GridComponentRow, cluster: GridClust
 
 
 def _is_refusal(failures: Collection[OarpyError]) -> bool:
-    """Whether clusters said no: one that was silent did not."""
+    """Tell whether clusters refused; a silent cluster did not."""
     return bool(failures) and not any(isinstance(error, ClusterSilent) for error in failures)
 
 

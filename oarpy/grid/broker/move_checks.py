@@ -22,9 +22,9 @@ _CONNECTING = 20.0
 
 @dataclass(frozen=True, slots=True)
 class PlannedPass:
-    """What a pass is to do: moves in their order, and the decision behind them. ``lost`` says who could not be asked.
+    """The moves of a pass in their order, and the decision behind them.
 
-    ``looked_at`` counts the jobs that might have been moved.
+    ``lost`` has the clusters that could not be asked. ``looked_at`` counts the jobs that might have been moved.
     """
 
     moves: tuple[PlannedMove, ...] = ()
@@ -66,7 +66,7 @@ def plan_pass(
 
 
 def _closed(rows: Iterable[GridClusterRow]) -> Callable[[str, str], bool]:
-    """Return what tells whether no job of a user may join the queue of a cluster."""
+    """Return a function of cluster and user that tells whether the cluster is closed to the user's jobs."""
     by_name = {row.name: row for row in rows}
     return lambda cluster, user: not by_name[cluster].active or bool(by_name[cluster].refusal_to(user))
 
@@ -93,7 +93,7 @@ def _described(rows: Sequence[GridClusterRow]) -> Conversation[Mapping[str, Clus
 
 
 def _queues(rows: Sequence[GridClusterRow]) -> Conversation[Mapping[str, Sequence[str]]]:
-    """Ask clusters who waits there, in order. Raises :class:`ClusterLost`."""
+    """Ask clusters for their waiting parts, in order. Raises :class:`ClusterLost`."""
     calls = [ClusterCall(row.name, Waiting(), _CONNECTING) for row in rows]
     answers = yield CallBatch(calls, _CONNECTING)
     found = {}

@@ -1,13 +1,14 @@
 """The mover: reallocation passes over mapped jobs that wait, and the moves that they decide.
 
-A pass is planned by estimates alone. Then each move is a transaction; of moves between the same clusters, the next one
-begins when the one before is decided::
+A pass is planned by estimates alone. Then each move is a transaction. Moves between the same clusters follow each
+other: the next move begins when the one before it is decided::
 
     freeze the old copy, make the new one, held -> do both ECTs still say so? -> decided -> delete the old
                                                     |                                            |
                                                     +-- no: the old copy goes on in its rank     +-> let the new go
 
-What is prepared lapses. So the cluster of the old copy is told first: if it has let that go on, the move is given up.
+Prepared acts lapse. So the cluster of the old copy gets the decision first: if it has let the old copy go on, the move
+is given up.
 """
 
 from __future__ import annotations
@@ -187,7 +188,7 @@ class Mover(BrokerModule):
                 break
 
     def _drop_lost(self, connection: Connection, under_way: _PassUnderWay) -> Mapping[str, GridClusterRow]:
-        """Drop the moves to clusters that were disabled, removed or closed since the plan; return those in use."""
+        """Drop the moves to clusters that were disabled, removed or closed since the plan; return the others."""
         rows = {row.name: row for row in clusters.every(connection) if row.active}
         for move in list(under_way.left):
             there = rows.get(move.target)

@@ -18,7 +18,7 @@ _RETRY = 1.0
 
 @dataclass(frozen=True, slots=True)
 class TransactionEnd:
-    """How a transaction ended, for one cluster: parts begin at ``begin``; ``hosts`` are those of all components."""
+    """How a transaction ended, for one cluster: parts begin at ``begin``; ``hosts`` has the hosts of all components."""
 
     transaction: str
     cluster: str

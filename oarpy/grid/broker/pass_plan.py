@@ -1,7 +1,7 @@
-"""A reallocation pass as it would go: who moves where, by what clusters estimate. Nothing changes on any cluster.
+"""The plan of a reallocation pass: which jobs move where, by estimates of clusters. Nothing changes on any cluster.
 
-Clusters are asked what would be if some of the broker's jobs were not there and others had joined. So the core gets the
-numbers that it would get if each move were carried out before the next one is chosen::
+Clusters are asked for their estimates as if some of the broker's jobs were gone and others had joined. So the core gets
+the numbers that it would get if each move were carried out before the next move is chosen::
 
     core: ECTs?        estimate(jobs)                              every cluster
     core: move 7       noted
@@ -44,7 +44,7 @@ class MovablePart:
 
 @dataclass(frozen=True, slots=True)
 class PlannedMove:
-    """A job that is to leave its queue and join another one, or the same at its end; ``old`` and ``new`` are ECTs."""
+    """A job that is to leave its queue for another queue, or for the end of its own; ``old`` and ``new`` are ECTs."""
 
     part: MovablePart
     target: str
@@ -67,7 +67,7 @@ class PassPlan:
 
 @dataclass(slots=True)
 class _Queue:
-    """What would have become of a cluster's queue by now: who left, and who joined, in order."""
+    """The changes of a cluster's queue in the planned pass so far: jobs that left, and jobs that joined, in order."""
 
     gone: list[str] = field(default_factory=list)
     joined: list[int] = field(default_factory=list)
@@ -84,9 +84,9 @@ class ClusterLost(Exception):
 class PassPlanner:
     """Leads the core through one pass.
 
-    ``closed`` tells of a cluster and a user that no job of the user joins its queue. The first answer of a cluster is
-    of its state now, later ones may be of one that is ``age`` seconds old: so all are of the same. ``ahead`` has by how
-    many seconds clocks of clusters are ahead.
+    ``closed`` tells whether the queue of a cluster is closed to jobs of a user. The first answer of a cluster shows its
+    state now. Later answers may show a state that is ``age`` seconds old, so that all answers are of one state.
+    ``ahead`` has the seconds by which the clocks of clusters are ahead.
     """
 
     def __init__(
@@ -109,9 +109,9 @@ class PassPlanner:
         self._looked: set[str] = set()
 
     def plan(self, parts: Sequence[MovablePart], now: float) -> Conversation[PassPlan]:
-        """Return who moves of ``parts``, which are in order of submission; ``now`` in epoch seconds.
+        """Return the moves of ``parts``, which are in order of submission; ``now`` in epoch seconds.
 
-        Raises :class:`ClusterLost` if one does not answer: without its numbers nobody can be moved.
+        Raises :class:`ClusterLost` if a cluster does not answer: without its numbers no job can be moved.
         """
         self._parts = {part.job: part for part in parts}
         due = PassDue(tuple(WaitingPart(_mapped(part), part.cluster) for part in parts))
@@ -125,7 +125,7 @@ class PassPlanner:
         return PassPlan(tuple(self._chosen), self._core.taken())
 
     def _note(self, action: Action) -> AskEcts | None:
-        """Note what would change; return what is asked."""
+        """Note the changes of an action; return the action if it is a question."""
         match action:
             case AskEcts():
                 return action
@@ -152,7 +152,7 @@ class PassPlanner:
         self._chosen.append(PlannedMove(self._parts[job], cluster, old, new))
 
     def _answer(self, asked: AskEcts) -> Conversation[EctsTold]:
-        """Ask the clusters at the same time; of the answers, those are told that are new."""
+        """Ask the clusters at the same time; return only the answers that are new."""
         jobs = [_number(job) for job in asked.jobs]
         calls = [ClusterCall(name, self._estimate(name, jobs), _PATIENCE) for name in asked.clusters]
         answers = yield CallBatch(calls, _PATIENCE)
@@ -217,10 +217,10 @@ def request_there(part: MovablePart, cluster: GridCluster) -> PartRequest:
 
 
 def without_needless(moves: Sequence[PlannedMove], queues: Mapping[str, Sequence[str]]) -> list[PlannedMove]:
-    """Leave out jobs that need not leave a queue to come where they should; ``queues`` has the waiting parts in order.
+    """Leave out jobs that reach their place in a queue without leaving it; ``queues`` has the waiting parts in order.
 
-    Who joins a queue comes behind all that stay. So the first ones of a queue may stay where they are, if they wait in
-    that order and nobody waits between them or behind them but those that leave.
+    A job that joins a queue comes behind all that stay. So the first jobs of a queue may stay where they are, if they
+    wait in the planned order and all other jobs between and behind them leave.
     """
     chosen = {move.part.name for move in moves}
     needless: set[str] = set()

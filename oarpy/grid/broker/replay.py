@@ -59,7 +59,7 @@ def differing(rows: Iterable[GridDecisionRow]) -> Iterator[DifferingDecision | U
 
 
 def _pairs(stored: list[Any], found: list[Any]) -> Iterator[tuple[Any, Any]]:
-    """Pair what was asked for at each event; where one side has none, None."""
+    """Pair the stored and the found actions of each event; None stands for a missing side."""
     for place in range(max(len(stored), len(found))):
         yield stored[place] if place < len(stored) else None, found[place] if place < len(found) else None
 

@@ -1,4 +1,4 @@
-"""The one engine of changes on several clusters: two phases with presumed abort, all of it written before it is heard.
+"""The one engine of changes on several clusters: two phases with presumed abort, each step written before it is sent.
 
 ::
 
@@ -6,15 +6,16 @@
                         |
                         +-- one refuses or is silent, or the module was killed: given up -> all are told
 
-1. What is to be done is a list of acts (:mod:`~oarpy.grid.broker.acts`). Rows of it come first.
-2. Clusters prepare their acts. What they have prepared lapses by itself if they hear nothing more.
-3. The owner of the transaction decides, in one transaction of the database, or keeps what is held for a later decision.
-4. Clusters are told. Where a part is to go for another one, its cluster is told first: if it has let that part go on,
-   the new one is given up.
-5. Outcomes of which a cluster has not confirmed that it knows are doubts: it is told again until it does.
+1. The changes are a list of acts (:mod:`~oarpy.grid.broker.acts`). Their rows come first.
+2. Clusters prepare their acts. Prepared acts lapse by themselves if a cluster hears nothing more.
+3. The owner of the transaction decides, in one transaction of the database, or keeps the held parts for a later
+   decision.
+4. Clusters get the decision. Where a part replaces another part, the cluster of the old part gets it first: if it has
+   let the old part go on, the new part is given up.
+5. An outcome that a cluster has not confirmed is a doubt: it is sent again until the cluster confirms it.
 
-What is always true: a component has one part that could start; a cluster is told one outcome of a transaction; what a
-killed module had begun and not decided is given up, but for what it held on purpose.
+What is always true: a component has one part that could start; a cluster gets one outcome of a transaction; a
+transaction that a killed module had begun and not decided is given up, except for parts that it held on purpose.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _TOO_LATE = "it was not told in time to start"
 
 
 def wire_name(transaction: int, word: str) -> str:
-    """Return how clusters know a transaction. ``word`` keeps it apart from those of any other database."""
+    """Return the name of a transaction on clusters; ``word`` keeps it apart from those of any other database."""
     return f"t{word}.{transaction}" if word else f"t{transaction}"
 
 
@@ -59,10 +60,10 @@ def part_origin(name: str) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """A cluster knows how a transaction ended; ``refusal`` says why it has nothing of what was decided.
+    """A cluster's confirmation that it knows how a transaction ended; ``refusal`` says why it did not carry it out.
 
-    ``stayed``: a part there went on in its old place, and nothing came of a move; of what is amended, other clusters
-    are told all the same. ``dropped`` are the jobs whose parts it has dropped.
+    ``stayed``: a part there went on in its old place, and the move failed; for an amendment the other clusters still
+    get the outcome. ``dropped`` has the jobs whose parts the cluster has dropped.
     """
 
     transaction: int
@@ -81,8 +82,8 @@ class Transactions:
     """The transactions of one module.
 
     Its calls are conversations of its owner: ``("prepare", ID)``, ``("outcome", ID, ...)``. The owner hands on their
-    results. That of the first is a :class:`Prepared`, on which it decides; those of others go to :meth:`heard`.
-    ``margin``: seconds after its date when a claim that its cluster does not know yet is aborted.
+    results. The first gives a :class:`Prepared`, on which the owner decides; the results of the others go to
+    :meth:`heard`. ``margin``: seconds after its date when a claim that its cluster does not know yet is aborted.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class Transactions:
         self._doubts: list[tuple[int, str, str, int]] = []
 
     def recover(self, connection: Connection) -> None:
-        """Give up what was begun and not decided: nobody is left who would decide it."""
+        """Give up the transactions that were begun and not decided: their preparation died with the process before."""
         for one in transactions.open_of(connection, self._module):
             if one.state is GridTransactionState.PREPARING and not self.is_preparing(one.id):
                 with connection.transaction():
@@ -147,9 +148,9 @@ class Transactions:
     # The second phase
 
     def spread(self, connection: Connection) -> float:
-        """Have every cluster told that does not know yet how a transaction ended; note those that do not answer.
+        """Send outcomes of transactions to the clusters that do not know them yet; note the clusters that are silent.
 
-        Return when there is more to tell (epoch seconds), or infinity.
+        Return the next time to send (epoch seconds), or infinity.
         """
         while self._doubts:
             transactions.note_unknown(connection, *self._doubts.pop(0))

@@ -194,7 +194,7 @@ class Watcher(BrokerModule):
 
 
 def _change_parts(connection: Connection, cluster: str, events: Sequence[PartEvent]) -> None:
-    """Make of parts what events say, in their order. Parts are locked together; one that changed is read anew."""
+    """Apply events to parts, in their order. Parts are locked together; a part that has changed is read again."""
     parts = {part.name: part for part in broker_parts.lock(connection, list({event.part for event in events}))}
     jobs = {job.id: job for job in broker_jobs.read(connection, list({part.job for part in parts.values()}))}
     changed: set[str] = set()
@@ -268,7 +268,7 @@ def _change_job(connection: Connection, job: GridJobRow, part: GridPartRow, even
 
 
 def _heard_late(connection: Connection, job: GridJobRow) -> None:
-    """Put right what was said of a job while a cluster was silent: all of its parts may have started in time."""
+    """Correct the recorded end of a job after a cluster was silent: all of its parts may have run."""
     rows = broker_parts.last_of_jobs(connection, [job.id])
     started = [row.started for row in rows if row.started is not None]
     ended = [row.ended for row in rows if row.ended is not None]
@@ -285,9 +285,10 @@ def _heard_late(connection: Connection, job: GridJobRow) -> None:
 
 
 def _events(row: GridClusterRow) -> Conversation[object]:
-    """Have a cluster tell its events after the last one that it told. A cluster that was restored has none so late.
+    """Ask a cluster for its events after the last known one. A cluster that was restored has none so late.
 
-    Slurm forgets its jobs soon; its numbers are instants, and it tells all again when asked for what is to come.
+    Slurm forgets its jobs soon. Its numbers are instants, and it gives all events again when asked for a number in the
+    future.
     """
     after = row.last_event
 
@@ -313,7 +314,7 @@ def _describe(name: str, clock: Callable[[], float], tolerance: float) -> Conver
 
 
 def _cancel(part: GridPartRow) -> Conversation[object]:
-    """Have a part ended. Each time the key is another one: a part that goes on is to be ended again."""
+    """End a part. Each call has a new key, so that a part that still goes on is ended again."""
     key = f"{part.name}:cancel:{time.time_ns()}"
     call = Cancel(part.name, part.message, key=key)
     (answer,) = yield CallBatch([ClusterCall(part.cluster, call)], patience=10.0)

@@ -1,7 +1,7 @@
-"""What a broker may ask of a cluster, declared once: every cluster answers it, and the door reads it from lines.
+"""The calls that a broker makes to a cluster, declared once: every cluster answers them, the door reads them from lines.
 
-- ``table``: the calls, each with its fields, answer, ability and effect; ``Cluster`` is who answers.
-- ``parts``: what calls are about, and what clusters tell. ``json_lines``: calls and answers as lines of JSON.
+- ``table``: the calls, each with its fields, answer, ability and effect; a ``Cluster`` answers them.
+- ``parts``: the values in calls and answers. ``json_lines``: calls and answers as lines of JSON.
 
 May import ``oarpy.model`` alone.
 """

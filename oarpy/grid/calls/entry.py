@@ -5,8 +5,8 @@
     oargridsh, in a job  --line-->  door of the broker  --line-->  door of the other cluster  -->  host of the part
                          <- reply --                    <- reply --
 
-The first side names its own part, the broker the part to be entered and the user for whom. Once the line is answered,
-what follows is the program's: its input, its output, its errors and its exit status.
+The first side names its own part. The broker names the part to be entered and the user. After the reply, the line
+carries the program's input, output, errors and exit status.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from oarpy.model.errors import UsageError
 class EnterPart(Struct, frozen=True, tag_field="call", tag="enter", forbid_unknown_fields=True, kw_only=True):
     """Run ``command`` by the user's shell on ``host``; empty: that shell. ``input``: whether it has any.
 
-    ``part`` is the one to be entered, or, where there is no ``user``, the one that asks.
+    ``part`` is the part to be entered. Without ``user``, it is the part that asks.
     """
 
     key: Name
@@ -51,7 +51,7 @@ def is_entry(line: bytes) -> bool:
 
 
 def read_entry(line: bytes) -> EnterPart:
-    """Read a line. Raises :class:`UsageError` for one that is not exactly an entry."""
+    """Read a line. Raises :class:`UsageError` for a line that is not exactly an entry."""
     try:
         return _ENTRIES.decode(line)
     except (ValueError, RecursionError) as error:

@@ -114,7 +114,7 @@ def _named_once(pairs: list[tuple[str, object]]) -> None:
 
 
 def read_call(line: bytes) -> AnyCall:
-    """Read a line. Raises :class:`UsageError` for one that is not exactly a call."""
+    """Read a line. Raises :class:`UsageError` for a line that is not exactly a call."""
     try:
         call: AnyCall = _CALLS.decode(line)
         if not call.key:

@@ -1,7 +1,7 @@
-"""What calls are about: parts of jobs, with the limits of each field, and what clusters tell of them and of themselves.
+"""The values in calls and answers: parts of jobs, with the limits of each field, events, and facts of clusters.
 
-Times are epoch seconds on the cluster's clock, durations seconds; walltimes and run times are those on this cluster,
-already divided by its speed. Limits are checked where a line is read, not where an object is made.
+Times are epoch seconds on the cluster's clock, durations are seconds. Walltimes and run times are already divided by
+the cluster's speed. Limits are checked where a line is read, not where an object is made.
 """
 
 from __future__ import annotations
@@ -65,9 +65,10 @@ class PartRequest(Struct, frozen=True, forbid_unknown_fields=True):
 class GridPart(Struct, frozen=True, forbid_unknown_fields=True):
     """A part, by a ``name`` that is unique among all parts of the broker.
 
-    ``begin`` is the date of a reservation, and the deadline of a claim; None for what starts when it can. Of a
+    ``begin`` is the date of a reservation, or the deadline of a claim; None for a part that starts when it can. For a
     ``withdrawn`` part the name alone counts: it is the queued part that is frozen. A reservation with ``patience`` has
-    its processors from its date on, and begins when it is told; if it is not so many seconds after its date, it ends.
+    its processors from its date on, and begins when the broker says so. If it has not begun so many seconds after its
+    date, it ends.
     """
 
     name: Name
@@ -148,9 +149,9 @@ class EvictableJob:
 
 
 class ClusterEvent(Struct, frozen=True, tag_field="kind", tag="other"):
-    """What happened on a cluster at an instant; ``number`` grows. Only some events are about a part.
+    """An event on a cluster at an instant; ``number`` grows. Only some events are about a part.
 
-    A kind that a broker does not know, as a newer cluster may tell, is an event for it of which it knows this alone.
+    An event of a kind that the broker does not know, as a newer cluster may send, has these two fields alone.
     """
 
     number: int
@@ -163,7 +164,7 @@ class ClusterEvent(Struct, frozen=True, tag_field="kind", tag="other"):
 
 
 class PartEvent(ClusterEvent, frozen=True, tag="part"):
-    """What happened to a part; ``job`` is the cluster's own id. What a kind does not tell stays empty."""
+    """An event of a part; ``job`` is the cluster's own id. A field that a kind does not use stays empty."""
 
     part: str
     job: str = ""

@@ -1,14 +1,14 @@
-"""The table of calls: what a broker may ask of a cluster, and who answers.
+"""The table of calls: everything that a broker asks of a cluster.
 
-A call says what it asks for (its fields), what it is answered, which ability a cluster needs for it, and its effect::
+A call has fields, the type of its answer, the ability that a cluster needs for it, and its effect::
 
     question   looks: the cluster changes nothing   describe, idle, slots, waiting, estimate, estimate_in_turn,
                                                     evictable
                numbers events, else nothing         events
     change     done once for its key                prepare, prepare_all, amend, commit, abort, begin, cancel, evict
 
-A change on several clusters is two-phase: all prepare; the broker stores its decision; only then all commit.
-A new call is a class here, a place in :data:`AnyCall`, and a handler of each kind of cluster that can do it.
+A change on several clusters is two-phase: all prepare; the broker stores its decision; only then all commit. A new call
+is a class here, a place in :data:`AnyCall`, and a handler of each kind of cluster that can do it.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class CallRefused(OarpyError):
 
 
 class Call(Struct, Generic[Answered], frozen=True, kw_only=True, tag_field="call", forbid_unknown_fields=True):
-    """What is asked of a cluster; ``key`` ties the answer to it.
+    """A call to a cluster; ``key`` ties the answer to it.
 
-    ``ability`` is what a cluster may lack for it. Of :class:`Prepare` the kind of the part says which one that is.
+    ``ability`` is the ability that the call needs. For :class:`Prepare` it depends on the kind of the part.
     """
 
     effect: ClassVar[Effect] = "looks"
@@ -127,12 +127,12 @@ class Waiting(Question[Sequence[KnownPart]], frozen=True, tag="waiting"):
 
 
 class Estimate(Question[Sequence[float]], frozen=True, tag="estimate"):
-    """When jobs would end if all took their whole walltime and nobody else came.
+    """Ask when jobs would end if all took their whole walltime and no other job came.
 
-    A name stands for a part that waits, or that is prepared or frozen: then as if it were let go on. Each request
-    joins the end of its queue alone: the answers to several do not count each other. Parts in ``without`` are left out;
-    those in ``joined`` join first, in this order. All answers are of one snapshot, which may be ``age`` seconds old.
-    Infinite where a job can never run; a part that is gone ends now.
+    A name stands for a part that waits, is prepared or is frozen; the answer is as if it were let go on. Each request
+    joins the end of its queue alone: the answers to several requests do not count each other. Parts in ``without`` are
+    left out; requests in ``joined`` join first, in this order. All answers are of one snapshot, which may be ``age``
+    seconds old. The answer is infinite where a job can never run; a part that is gone ends now.
     """
 
     requests: Annotated[Sequence[PartRequest | Name], Meta(max_length=20_000)]
@@ -142,7 +142,7 @@ class Estimate(Question[Sequence[float]], frozen=True, tag="estimate"):
 
 
 class EstimateInTurn(Question[Sequence[float]], frozen=True, tag="estimate_in_turn"):
-    """When ``count`` equal jobs would end, if each joined the queue behind the ones before it."""
+    """Ask when ``count`` equal jobs would end, if each joined the queue behind the ones before it."""
 
     request: PartRequest
     count: Copies
@@ -181,10 +181,10 @@ class PrepareAll(Change[Sequence[PreparedPart | CallRefused]], frozen=True, tag=
 
 
 class Amend(Change[PreparedPart], frozen=True, tag="amend"):
-    """Reserve ``part`` in place of a reserved part that has not begun, as if that one were away.
+    """Reserve ``part`` in place of a reserved part that has not begun, as if the old part were away.
 
-    Both are held until it is decided, what they have in common once. A commit ends the old part and lets the new one
-    go, in one act; it is refused once the old one has begun. An abort, or a lapse, leaves the old one as it is.
+    Both are held until the decision; resources that they share are held once. A commit ends the old part and lets the
+    new one go, in one act; it is refused once the old one has begun. An abort, or a lapse, leaves the old one as it is.
     """
 
     ability = "amend"
@@ -195,9 +195,9 @@ class Amend(Change[PreparedPart], frozen=True, tag="amend"):
 
 
 class Commit(Change[None], frozen=True, tag="commit"):
-    """Carry out what was prepared: let parts start, at ``begin`` by the cluster's clock; delete withdrawn ones.
+    """Carry out prepared acts: let parts start, at ``begin`` by the cluster's clock; delete withdrawn parts.
 
-    ``hosts`` are those of all components, for ``OAR_GRID_NODEFILE``.
+    ``hosts`` has the hosts of all components, for ``OAR_GRID_NODEFILE``.
     """
 
     transaction: Name
@@ -212,9 +212,9 @@ class Abort(Change[None], frozen=True, tag="abort"):
 
 
 class Begin(Change[PreparedPart], frozen=True, tag="begin"):
-    """Let a part with patience begin, now that it holds its processors; it is answered with its hosts when it runs.
+    """Let a part with patience begin, now that it holds its processors; the answer has its hosts when it runs.
 
-    ``hosts`` are those of the other parts: with its own before them they are the hosts of the job.
+    ``hosts`` has the hosts of the other parts: with its own before them they are the hosts of the job.
     """
 
     ability = "foresee"
@@ -223,7 +223,7 @@ class Begin(Change[PreparedPart], frozen=True, tag="begin"):
 
 
 class Cancel(Change[bool], frozen=True, tag="cancel"):
-    """End a part, whatever it does; one that is over stays so. The answer is false for one that was never there."""
+    """End a part, whatever it does; an ended part stays so. The answer is false for a part that never existed."""
 
     part: Name
     reason: Line = ""

@@ -1,4 +1,4 @@
-"""Clusters as a broker sees them: each answers calls (:class:`oarpy.grid.calls.table.Cluster`), a handler a call.
+"""The kinds of clusters, as a broker sees them: each answers calls (:class:`oarpy.grid.calls.table.Cluster`).
 
 - ``oarpy_cluster``: a cluster that runs oarpy, asked at its door over a ``door_channel``.
 - ``slurm``: a cluster that runs Slurm, asked by its commands.

@@ -52,9 +52,9 @@ class DoorChannel:
         self._guard = threading.Lock()
 
     def ask(self, line: bytes, seconds: float) -> bytes:
-        """Send a line and return the one that answers it; raise :class:`ClusterSilent` after so many seconds.
+        """Send a line and return its answer; raise :class:`ClusterSilent` if there is none after ``seconds``.
 
-        A connection that is found broken is made anew once: the key of a call has it done once.
+        A broken connection is made again once. The key of a call keeps it from being done twice.
         """
         until = time.monotonic() + seconds
         with self._guard:

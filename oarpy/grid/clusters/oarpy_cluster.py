@@ -128,7 +128,7 @@ class OarpyCluster:
         return refusal
 
     def _refusal(self, error: DoorError) -> CallRefused | ClusterSilent:
-        """Return what a call raises: a cluster whose database is away may have done it or not."""
+        """Return the exception for a door's error; silence if the database there is away: the call may be done."""
         if error.status == Unreachable.exit_status:
             return ClusterSilent(f"cluster '{self._name}': {error.message}", hint=error.hint)
         refused = CallRefused(f"cluster '{self._name}': {error.message}", hint=error.hint)
@@ -137,7 +137,7 @@ class OarpyCluster:
 
 
 def _lines_of(parts: Sequence[PartOfTransaction]) -> Iterator[list[PartOfTransaction]]:
-    """Yield the parts of each line, in their order: the same ones whenever it is asked again."""
+    """Yield the parts of each line, in their order; the same lines every time."""
     line: list[PartOfTransaction] = []
     length = 0
     for part in parts:

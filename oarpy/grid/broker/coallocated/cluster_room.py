@@ -1,4 +1,4 @@
-"""What clusters tell a broker that looks for room: one room a cluster, all at the same time."""
+"""The room on clusters, for a broker that looks for it: one answer from each cluster, all at the same time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _READINGS = 3
 
 @dataclass(frozen=True, slots=True)
 class RoomAsked:
-    """What room is looked for: for such parts, until they end if they begin at ``deadline`` (epoch seconds).
+    """A question for room: for parts like ``request``, from ``deadline`` (epoch seconds) until their end.
 
-    ``evicting``: also who may give way.
+    ``evicting``: the answer also names local jobs that may be evicted.
     """
 
     request: PartRequest
@@ -65,10 +65,11 @@ def _sounded(cluster: Cluster, asked: RoomAsked, offset: float, *, evicting: boo
 
 
 def read_clock(cluster: Cluster, clock: Callable[[], float], tolerance: float) -> tuple[ClusterDescription, float]:
-    """Have a cluster say what it is, and by how many seconds its clock is ahead of ``clock``.
+    """Return the description of a cluster, and by how many seconds its clock is ahead of ``clock``.
 
-    It is asked again when the answer took more than twice ``tolerance``, as while a connection is made: half of that
-    is the uncertainty. Of a cluster that is never quicker, what is told is how far its clock is off for certain.
+    Half of the time that an answer takes is the uncertainty. If it takes more than twice ``tolerance``, as while a
+    connection is made, the cluster is asked again. If a cluster is never quicker, return the difference of its clock
+    that is certain.
     """
     for _ in range(_READINGS):
         asked = clock()

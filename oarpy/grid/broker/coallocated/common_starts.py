@@ -1,4 +1,4 @@
-"""Whether the parts of a job start together: what is to be done next for a job whose parts are held, from its rows."""
+"""Whether the parts of a job start together: the next act for a job whose parts are held, from its rows."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ Act = Literal["wait", "commit", "give up", "end all", "running", "over"]
 
 @dataclass(frozen=True, slots=True)
 class NextAct:
-    """What is to be done: look again at ``at``; or ``commit``; or ``give up`` what is held; or ``end all`` parts.
+    """The next act: ``wait`` and look again at ``at``, ``commit``, ``give up`` the held parts, or ``end all`` parts.
 
-    ``running``: all parts have started; ``over``: all have ended. ``reason`` is told to the user.
+    ``running``: all parts have started; ``over``: all have ended. The user sees ``reason``.
     """
 
     act: Act
@@ -62,7 +62,7 @@ _GONE = (GridPartState.ABORTING, GridPartState.GONE)
 
 
 def before_start(parts: Sequence[ComponentPart], deadline: float, now: float, times: ClaimTimes) -> NextAct:
-    """Return what is next for a job whose parts are all held, or were a moment ago."""
+    """Return the next act for a job whose parts are all held, or were a moment ago."""
     lost = next((part for part in parts if part.state is not _HELD), None)
     if lost is not None:
         return NextAct("give up", reason=f"its claim was lost{_because(lost)}")
@@ -74,7 +74,7 @@ def before_start(parts: Sequence[ComponentPart], deadline: float, now: float, ti
 
 
 def at_start(parts: Sequence[ComponentPart], deadline: float, now: float, times: ClaimTimes) -> NextAct:
-    """Return what is next for a job whose start is decided: all its parts run soon, or none of them."""
+    """Return the next act for a job whose start is decided: all its parts run soon, or none of them."""
     failed = next((part for part in parts if not part.started and part.state in (GridPartState.ENDED, *_GONE)), None)
     if failed is not None:
         return NextAct("end all", reason=f"its part on cluster {failed.cluster} did not start{_because(failed)}")
@@ -89,7 +89,7 @@ def at_start(parts: Sequence[ComponentPart], deadline: float, now: float, times:
 
 
 def after_start(parts: Sequence[ComponentPart]) -> NextAct:
-    """Return what is next for a job whose parts have all started."""
+    """Return the next act for a job whose parts have all started."""
     return NextAct("over" if all(part.state is GridPartState.ENDED for part in parts) else "wait")
 
 

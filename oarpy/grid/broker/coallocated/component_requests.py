@@ -1,4 +1,4 @@
-"""Jobs whose components start together: the values that their tries, claims and starts are made of."""
+"""Jobs whose components start together: the values of which their tries, claims and starts are made."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def request_of(job: GridJobRow, component: GridComponentRow, walltime: float) ->
 def part_of(
     job: GridJobRow, component: GridComponentRow, kind: PartKind, walltime: float, transaction: str
 ) -> GridPart:
-    """Return what stands for a component. Its name tells the parts of several transactions apart."""
+    """Return the part of a component. Its name tells the parts of several transactions apart."""
     return GridPart(
         part_name(job.id, component.number, transaction),
         kind,

@@ -82,9 +82,9 @@ _LOOK, _TOLD = 0.25, 5.0
 
 @dataclass(frozen=True, slots=True)
 class PartsReady:
-    """What came of telling parts to begin: the hosts of those that run, by part; ``all_run``: none was not ready.
+    """The answers to the call to begin parts: the hosts of running parts, by part; ``all_run``: every part was ready.
 
-    ``program``: what was told was the part of the program, and no other one.
+    ``program``: the call went to the part of the program alone.
     """
 
     hosts: Mapping[str, Sequence[str]]
@@ -276,7 +276,10 @@ class Metajobs:
             self.conversations.begin(("begin", job), _begin_program(rows[0], others))
 
     def _ends(self, connection: Connection, file: GridJobFile) -> None:
-        """End the other parts with the program, which says how it ended, and all of them with one that dies."""
+        """End the other parts when the program ends, and all parts when any other part dies.
+
+        The program's end is the job's end.
+        """
         rows = _present(file)
         program, job = rows[0], [file.job.id]
         over = [row for row in rows if row.state is GridPartState.ENDED]
@@ -360,7 +363,7 @@ class Metajobs:
         self._places[number] = place
 
     def held(self, connection: Connection, file: GridJobFile, transaction: int, result: Prepared, now: float) -> None:
-        """Decide for a job whose parts are all reserved; have it placed anew otherwise, a few times."""
+        """Decide for a job whose parts are all reserved; otherwise have it placed again, a few times."""
         if file.job.state is GridJobState.MAPPED:
             self._amended(connection, file, transaction, result)
             return
@@ -387,9 +390,9 @@ class Metajobs:
     # Earlier places
 
     def begin_moves(self, connection: Connection, now: float) -> None:
-        """Have the first of the jobs that may have an earlier place looked at, by their starts.
+        """Ask clusters about the first, by start, of the jobs that may have an earlier place.
 
-        Clusters know by then what became of the one before.
+        By then clusters know the outcome of the move before.
         """
         hinted, self._hinted = self._hinted, {}
         if not hinted or ("slots", self._looked_at[0]) in self.conversations:
@@ -405,7 +408,10 @@ class Metajobs:
     def _second_look(
         self, connection: Connection, file: GridJobFile, asked: MetajobRow, now: float
     ) -> Conversation[object]:
-        """Have clusters told what is free there, its own parts too: those where it is, or all if it may be remapped."""
+        """Ask clusters for their free slots, the job's own parts included.
+
+        These are the job's own clusters, or all clusters if it may be remapped.
+        """
         own: dict[str, Sequence[str]] = {row.cluster: [row.name] for row in _present(file)}
         rows = [row for row in usable(connection) if row.name in own or asked.operation == "remap"]
         return look_for_slots(rows, file.job, file.components[0], asked, own, self.tolerance, now)
@@ -473,7 +479,7 @@ class Metajobs:
         self._places[number] = place
 
     def _amended(self, connection: Connection, file: GridJobFile, transaction: int, result: Prepared) -> None:
-        """Decide for a job whose new place is held by all its clusters; it stays where it is otherwise."""
+        """Decide for a job whose new place is held by all its clusters; otherwise the job stays where it is."""
         place = self._places.pop(transaction, None)
         if place is None:
             return
@@ -493,7 +499,7 @@ class Metajobs:
 
 
 def _present(file: GridJobFile) -> list[GridPartRow]:
-    """Return the parts of its place, the one of the program first."""
+    """Return the parts of the job's present place, the part of the program first."""
     return MovedParts.of(file.rows).present
 
 
@@ -575,7 +581,7 @@ def _shared_names(parts: Iterable[PreparedPart]) -> str:
 
 
 def _begin_hosts(rows: Sequence[GridPartRow]) -> Conversation[object]:
-    """Have all parts begin but the first one, all at the same time, and see whether the cluster of that one answers."""
+    """Begin all parts but the first at the same time, and see whether the cluster of the first part answers."""
     there, *answers = yield CallBatch([ClusterCall(rows[0].cluster, Describe()), *map(_begin, rows[1:])], PATIENCE)
     answered = zip(rows[1:], answers, strict=True)
     ready = {row.name: answer.hosts for row, answer in answered if isinstance(answer, PreparedPart)}

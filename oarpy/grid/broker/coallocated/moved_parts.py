@@ -1,4 +1,4 @@
-"""Which parts are the place of a parallel job that moves: the old or the new ones, whatever clusters made of it."""
+"""Which parts are the place of a moving parallel job, the old or the new ones, from the rows of both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STANDING = (GridPartState.WAITING, GridPartState.RUNNING)
 
 @dataclass(frozen=True, slots=True)
 class MovedParts:
-    """The parts of a job's last transaction: those that it made, and ``old`` ones in whose place they come."""
+    """The parts of a job's last transaction: the parts that it ``made``, and the ``old`` parts that these replace."""
 
     made: Sequence[GridPartRow]
     old: Sequence[GridPartRow]
@@ -30,7 +30,7 @@ class MovedParts:
 
     @property
     def present(self) -> list[GridPartRow]:
-        """The parts of its place, the one of the program first."""
+        """The parts of the job's present place, the part of the program first."""
         made = [row for row in self.made if row.state not in _GONE]
         if self.old and (self.came_to_nothing or all(row.state in _UNDECIDED for row in made)):
             return [row for row in self.old if row.state not in _GONE]
@@ -53,7 +53,7 @@ class MovedParts:
 
 
 def holds_only_hosts(row: GridPartRow) -> bool:
-    """Tell whether a part is not the one of the program."""
+    """Tell whether a part only holds hosts, so that the program runs in another part."""
     return part_origin(row.name)[0] > 0
 
 

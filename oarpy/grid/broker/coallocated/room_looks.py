@@ -1,4 +1,4 @@
-"""Looks for room: each cluster is asked once for all jobs whose tries are due, and no two are told the same room."""
+"""Looks for room: each cluster is asked once for all jobs whose tries are due, and no room is promised to two jobs."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class RoomFound:
 
 @dataclass(frozen=True, slots=True)
 class RoomsFound:
-    """What clusters told: ``jobs`` were looked for, ``told`` has the answers by what was asked and by cluster."""
+    """The answers of a look: ``jobs`` has the question of each job, ``told`` the answers by question and by cluster."""
 
     jobs: Mapping[int, RoomAsked]
     told: Mapping[RoomAsked, dict[str, ClusterRoom | OarpyError]]
 
     def of(self, job: int) -> RoomFound:
-        """Return what there is for a job, behind those that have :meth:`taken` theirs."""
+        """Return the room for a job, behind the jobs that have :meth:`taken` theirs."""
         answers = self.told[self.jobs[job]]
         silent = {name: str(answer) for name, answer in answers.items() if isinstance(answer, OarpyError)}
         return RoomFound(try_due(job, answers), silent)
@@ -53,9 +53,9 @@ class RoomsFound:
 
 @dataclass(slots=True)
 class RoomLooks:
-    """Jobs that are looked for: those that were added since the last look, and those whose answers are awaited.
+    """The jobs that need room: added since the last look, or waiting for answers.
 
-    ``tolerance`` is of clocks, in seconds.
+    ``tolerance`` is how far clocks of clusters may be off, in seconds.
     """
 
     conversations: Conversations[object]
@@ -82,7 +82,7 @@ class RoomLooks:
         self._awaited.clear()
 
     def begin(self, clusters: Sequence[GridClusterRow]) -> None:
-        """Begin one look for all that were added, named ``("room", JOB)`` by one of them."""
+        """Begin one look for all added jobs, named ``("room", JOB)`` after the job of the lowest number."""
         if self._added:
             jobs = dict(self._added)
             self._added.clear()
@@ -90,7 +90,7 @@ class RoomLooks:
             self.conversations.begin(("room", min(jobs)), self._look(jobs, clusters))
 
     def _look(self, jobs: Mapping[int, RoomAsked], clusters: Sequence[GridClusterRow]) -> Conversation[RoomsFound]:
-        """Ask all clusters at the same time for room from now on, each for the jobs of users to whom it is open."""
+        """Ask all clusters at the same time for room, each only for jobs of users to whom it is open."""
         asked = list(dict.fromkeys(jobs.values()))
         patience = _PATIENCE + _PATIENCE_A_REQUEST * len(asked)
         clock, tolerance = self.conversations.clock, self.tolerance

@@ -1,7 +1,7 @@
-"""A cluster that runs Slurm as it is, spoken to by its commands on one of its hosts.
+"""A cluster that runs Slurm unchanged; the broker runs its commands on one of its hosts.
 
-All that a broker has there is in Slurm itself: jobs of one account, whose comments say what they are. See
-``docs/guides/grid-slurm.md`` for what only approximates the promises of a cluster.
+Everything that a broker has there is in Slurm itself: jobs of one account, whose comments describe them.
+``docs/guides/grid-slurm.md`` lists the promises of a cluster that Slurm keeps only approximately.
 """
 
 from __future__ import annotations
@@ -57,17 +57,18 @@ class _Listing:
     jobs: list[SlurmJob]
 
     def of(self, part: str) -> SlurmJob | None:
-        """Return the first job of a part that is not over, else the last one that is."""
+        """Return the first job of a part that is not over, else its last job."""
         found = [job for job in self.jobs if job.mark and job.mark.part == part]
         return next((job for job in found if not job.over), found[-1] if found else None)
 
 
 class SlurmCluster:
-    """A :class:`~oarpy.grid.calls.table.Cluster`, a Slurm behind the command ``words`` (``ssh HOST``; none: here).
+    """A :class:`~oarpy.grid.calls.table.Cluster`: a Slurm behind the command ``words`` (``ssh HOST``; empty: here).
 
-    Parts of ``broker`` are jobs of the account that the command enters as. Each command has ``seconds``.
-    ``refusal`` says why a user's parts are not made there; nothing if they are. Where the command enters as root, only
-    root's parts are made: all run as the account of the command. ``as_root`` lets those of all users be root's.
+    Parts of ``broker`` are jobs of the account that the command enters as. Each command may take ``seconds``.
+    ``refusal`` returns why a user's parts are refused there; empty if they are not. Where the command enters as root,
+    only root's parts are made, because all run as the account of the command. ``as_root`` lets parts of all users run
+    as root.
     """
 
     def __init__(
@@ -120,7 +121,7 @@ class SlurmCluster:
         return _processors(self._host.run(f"sinfo --noheader --format=%C{partition}"))[0]
 
     def _waiting(self, call: Waiting) -> list[KnownPart]:
-        """Return the committed parts that wait, the frozen ones too."""
+        """Return the committed parts that wait, including the frozen ones."""
         found = [
             KnownPart(job.mark.part, str(job.id), job.submitted)
             for job in self._listed().jobs
@@ -308,7 +309,7 @@ class SlurmCluster:
             self._host.run(script)
 
     def _abort(self, call: Abort) -> None:
-        """Delete what was made; let what is frozen go on. Slurm remembers it as long as it remembers ended jobs."""
+        """Delete the parts that were made; let frozen ones go on. Slurm remembers it while it remembers ended jobs."""
         listed, transaction = self._listed(), call.transaction
         jobs = self._jobs_of(listed, transaction)
         script = ""

@@ -36,7 +36,7 @@ _SETTLED = 2
 
 @dataclass(frozen=True, slots=True)
 class SlurmJob:
-    """A job. ``start`` of one that waits is when Slurm expects it to start; infinite: not known."""
+    """A job. While it waits, ``start`` is the start that Slurm expects; infinite: not known."""
 
     id: int
     state: str
@@ -102,7 +102,7 @@ def _duration(text: str) -> float:
 
 
 def queue_plan(jobs: Iterable[SlurmJob], procs: int, now: float) -> QueuePlan:
-    """Plan a queue by counting its processors: those who run, then those who wait in the order of their priority."""
+    """Plan a queue by counting its processors: the running jobs, then the waiting jobs by priority."""
     running, waiting = [], []
     for job in jobs:
         if job.state in _RUNNING:
@@ -125,10 +125,10 @@ _ENDLESS = 3650 * 86400.0
 
 
 def part_events(jobs: Iterable[SlurmJob], now: float, after: int) -> list[PartEvent]:
-    """Return what happened to parts, in the order of their numbers: those of the instant, the job and the kind.
+    """Return the events of parts in the order of their numbers, which hold the instant, the job and the kind.
 
-    Only what is past for some seconds is told, so that nothing comes later with a lower number. A number that is to
-    come was told by nobody: all is told again.
+    Only events that are some seconds old are returned, so that no later event has a lower number. An ``after`` in the
+    future was never sent: all events are returned again.
     """
     if after >= int(now + 1) << _KINDS_AND_JOBS:
         after = 0

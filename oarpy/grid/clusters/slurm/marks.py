@@ -20,10 +20,10 @@ _WORD = "oarpy"
 
 @dataclass(frozen=True, slots=True)
 class PartMark:
-    """A part: ``made`` is the transaction that made it, ``transaction`` and ``key`` those of the last prepare.
+    """The mark of a part: ``made`` is the transaction that made it, ``transaction`` and ``key`` are the last prepare's.
 
-    ``at``: when it lapses (prepared, frozen), begins (committed) or began (begun, ended, stopped). ``note``: the ECT of
-    a frozen part, the exit status of an ended one, the reason of a cancelled one.
+    ``at``: the time when it lapses (prepared, frozen), begins (committed) or began (begun, ended, stopped). ``note``:
+    the ECT of a frozen part, the exit status of an ended part, the reason of a cancelled part.
     """
 
     broker: str

@@ -1,7 +1,7 @@
-"""What is run on a host of Slurm: scripts of ``sh``, each a round trip.
+"""Scripts of ``sh`` that run on a host of Slurm, each in one round trip.
 
-What has to happen later is left to a process on that host, so that it happens without the broker: a *guard* ends what
-nobody committed, and the step of a claim waits for its date by the clock of its node.
+Later actions are left to a process on that host, so that they happen without the broker: a *guard* ends a job that was
+not committed, and the step of a claim waits for its date by the clock of its node.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _until_begin(job: int, mark: PartMark, hosts: Sequence[str]) -> str:
 
 
 def end_job(job: int, *marks: PartMark) -> str:
-    """End a job, after its mark says why; one that is over already is left as it is."""
+    """End a job, after its mark says why; leave an ended job as it is."""
     written = "".join(
         f"{join(['scontrol', 'update', f'JobId={job}', f'Comment={mark}'])} 2>/dev/null\n" for mark in marks
     )

@@ -148,8 +148,8 @@ class _Transaction:
 class SimulatedCluster:
     """A :class:`~oarpy.grid.calls.table.Cluster` without a cluster behind it.
 
-    ``runs`` says how many seconds the program of a part would run, ``sleep`` lets a slow call pass. ``clock_off`` is
-    added to ``clock``: a cluster whose clock is wrong. ``calls`` has the names of calls that were carried out.
+    ``runs`` returns the run time of a part's program in seconds, ``sleep`` lets a slow call pass. ``clock_off`` is
+    added to ``clock``, for a cluster whose clock is wrong. ``calls`` has the names of the calls that were carried out.
     """
 
     def __init__(
@@ -247,7 +247,7 @@ class SimulatedCluster:
         return [FreeSlot(bound, profile.free(max(bound, self._machine.now))) for bound in bounds]
 
     def _waiting(self, call: Waiting) -> list[KnownPart]:
-        """Return the committed parts that wait, the frozen ones too."""
+        """Return the committed parts that wait, including the frozen ones."""
         return [
             KnownPart(job.name, str(job.number), job.submitted)
             for job in self._machine.jobs.values()
@@ -402,7 +402,7 @@ class SimulatedCluster:
         return self._prepared(call, job, transaction.made)
 
     def _amend(self, call: Amend) -> PreparedPart:
-        """Reserve a part as if the one that it is to replace were away."""
+        """Reserve a part as if the part that it replaces were away."""
         transaction, old = self._open(call.transaction), self._parts.get(call.instead_of)
         if not self._facts[2].amend:
             raise unable(self.name, call)
@@ -430,7 +430,7 @@ class SimulatedCluster:
         return transaction
 
     def _frozen(self, part: str) -> MachineJob:
-        """Freeze a part that waits in the queue; one that waits for its date keeps its place."""
+        """Freeze a part that waits in the queue; a part that waits for its date keeps its place."""
         job = self._parts.get(part)
         if job is None or job.state not in ("waiting", "reserved") or (job.state == "reserved" and not job.may_begin):
             raise CallRefused(f"part {part!r} does not wait")
@@ -439,7 +439,7 @@ class SimulatedCluster:
         return job
 
     def _made(self, part: GridPart, without: MachineJob | None = None) -> MachineJob:
-        """Make a part that is not to begin yet; what a job holds that it is made ``without`` counts as idle."""
+        """Make a part that does not begin yet; the processors of the job ``without`` count as idle."""
         request, machine, now = part.request, self._machine, self._machine.now
         self._check(part)
         job = MachineJob(

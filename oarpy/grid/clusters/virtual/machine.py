@@ -1,7 +1,7 @@
-"""A machine of counted processors: who holds which from when to when, who waits, and who starts next.
+"""A machine of counted processors: its jobs, the processors that each holds over time, and the next starts.
 
-Time goes on when :meth:`CountedMachine.advance` is called: then happens all that was due since the last call, in order.
-Within an instant: ends, lapses, dated starts, starts from the queue.
+:meth:`CountedMachine.advance` moves time on and does everything that was due since the last call, in order. Within an
+instant: ends, lapses, dated starts, starts from the queue.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class MachineJob:
         return (-inf if self.state == "claimed" else self.begin), latest + self.walltime
 
     def holds(self) -> Iterator[tuple[float, float, int]]:
-        """Yield from when to when how many processors cannot be given to others, besides those of :attr:`instead_of`.
+        """Yield (from, until, processors) that no other job can get, without those that :attr:`instead_of` holds.
 
         >>> old = MachineJob(1, "old", 3, 10, 10, 0, state="reserved", begin=0, may_begin=True)
         >>> new = MachineJob(2, "new", 4, 10, 10, 0, state="reserved", begin=5, may_begin=True, instead_of=old)
@@ -171,7 +171,7 @@ class CountedMachine:
         self.on_start(job)
 
     def waiting(self) -> list[MachineJob]:
-        """Return who could start, in the order of the queue."""
+        """Return the waiting jobs, in the order of the queue."""
         return [job for job in self.jobs.values() if job.state == "waiting"]
 
     def plan(
