@@ -1,8 +1,9 @@
-"""The decisions of a broker: ``step(state, event, now) -> actions``. No I/O and no clock; imports only ``oarpy.model``
-and ``oarpy.profiles``.
+"""The decisions of a broker: ``step(state, event, now) -> actions``. No I/O and no clock.
 
-- ``broker_state``: clusters, jobs, rules, and what the broker remembers. ``exchanges``: events that it hears of, and
-  actions that it asks for. ``step`` leads from one to the other, by the table of systems.
+Imports only ``oarpy.model`` and ``oarpy.profiles``.
+
+- ``broker_state``: clusters, jobs, rules, and the broker's memory. ``exchanges``: its events and actions. ``step``
+  leads from an event to actions, by the table of systems.
 - Jobs for one cluster: ``mapping`` at submission, ``reallocation`` while they wait, by ``heuristics``.
   ``followers`` has the withdrawn jobs that need not be looked at yet.
 - Jobs whose components start together (``deadlines``): ``placing_policy`` says when to look for room,

@@ -97,8 +97,8 @@ class PlannedTry:
 class WaitingPart:
     """A mapped job and the cluster where it waits.
 
-    Jobs of one ``kind``, a label, would end at the same time wherever they joined a queue, and one that asks for no
-    more processors and for less time would end sooner. None: nothing is known about that.
+    Jobs of one ``kind``, a label, end at the same time wherever they join a queue. A job that asks for less time and
+    for no more processors ends sooner. None: nothing is known about that.
     """
 
     job: MappedJob
@@ -136,7 +136,7 @@ class PassInProgress:
         return cls(parts, [part.job.id for part in parts], procs, here, ects, len(parts))
 
     def keep(self, places: Places) -> None:
-        """Keep some of those that are looked at, by their places, and all behind them."""
+        """Keep some of the parts that are looked at, by their places, and all parts behind them."""
         kept = np.concatenate((places, np.arange(self.looked_at, len(self.parts))))
         self.looked_at = len(places)
         self.parts = [self.parts[place] for place in kept]
@@ -146,13 +146,13 @@ class PassInProgress:
 
 @dataclass(slots=True)
 class WithdrawnJobs:
-    """The ``parts`` of a pass while they wait nowhere (algorithm 2), by kind; ``noted`` has their ECTs of before.
+    """The withdrawn ``parts`` of a pass (algorithm 2), by kind; ``noted`` has their ECTs from before.
 
-    ``kinds[k]`` are the places of those of kind k that are left, the last submitted first. ``firsts[k]`` is the place
-    of the one that is chosen next, the first submitted. ``jobs[k]`` is the last submitted, whose ECTs are asked for all
-    of the kind, as it stays longest; kinds are in the order of these. ``procs``, ``current`` (what was noted, where
-    choices depend on it) and ``ects`` are by kind too. There are only those of whom one may be chosen now;
-    ``followers`` has the others. ``known`` has what was told of each job, those that are dealt with excepted.
+    ``kinds[k]`` has the places of the jobs of kind k that are left, the last submitted first. ``firsts[k]`` is the
+    place of the job that is chosen next, the first submitted. ``jobs[k]`` is the last submitted job. Its ECTs are asked
+    for the whole kind, as it stays longest; kinds are in the order of these jobs. ``procs``, ``current`` (the noted
+    ECT, where choices depend on it) and ``ects`` are by kind too. Only kinds that may be chosen now are here;
+    ``followers`` has the others. ``known`` has the ECTs of each job, except of the kinds that are here.
     """
 
     parts: list[WaitingPart]
@@ -179,7 +179,7 @@ class WithdrawnJobs:
         return len(self.jobs)
 
     def look_further(self) -> bool:
-        """Deal with those that follow, too; return False if none do."""
+        """Take in the kinds that follow, too; return False if there are none."""
         more = self.followers.leaders()
         if not more:
             return False
@@ -196,7 +196,7 @@ class WithdrawnJobs:
         return True
 
     def first_of(self, scores: Seconds) -> int:
-        """Return the kind of the greatest score, of equal ones that of the job which was submitted first."""
+        """Return the kind of the greatest score; of equal kinds the kind of the job that was submitted first."""
         best = (scores == scores[scores.argmax()]).nonzero()[0]
         return int(best[0] if len(best) == 1 else best[self.firsts[best].argmin()])
 

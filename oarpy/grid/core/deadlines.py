@@ -1,4 +1,4 @@
-"""Jobs whose components start together at a deadline: room is looked for again and again, then claimed or missed."""
+"""Jobs whose components start together at a deadline: room is searched again and again, then claimed or missed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a broker hears of, and what it asks for. Whoever drives it carries out actions in their order.
+"""The events of a broker, and its actions, which its driver carries out in their order.
 
-Both sets are open: a system has events and actions of its own, and :class:`System` says which.
+Both sets are open: a system has events and actions of its own, listed in its :class:`System`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from oarpy.grid.core.broker_state import BrokerState, CoAllocatedJob, JobId, Map
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened."""
+    """An event: something that happened."""
 
     @property
     def route(self) -> object:
-        """By what a system takes it: what it is, and where several systems take its like, whose it is."""
+        """Return the key by which a system takes it: its class, with an owner where several systems take the class."""
         return type(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What is to be done."""
+    """An action: something to be done."""
 
 
 Take = Callable[[BrokerState, Any, float], list[Action]]
@@ -145,7 +145,7 @@ class MoveJob(Action):
 
 @dataclass(frozen=True, slots=True)
 class TryAt(Action):
-    """Have room looked for at an instant: :class:`TryDue` is expected then, with who may be evicted if it is last."""
+    """Look for room at an instant: :class:`TryDue` is expected then, with the jobs to evict if the try is the last."""
 
     job: JobId
     at: float

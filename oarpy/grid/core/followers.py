@@ -1,4 +1,4 @@
-"""Which kinds of withdrawn jobs may be chosen next. Of the others nothing need be known before these are gone.
+"""Which kinds of withdrawn jobs may be chosen next. Facts of the other kinds are not needed before these are gone.
 
 A kind is the places of its jobs that are left, the last submitted first. Under MaxMin the job that would end last is
 chosen first. A job that asks for less time and for no more processors would end before it, wherever both joined::
@@ -29,14 +29,14 @@ class Asked(NamedTuple):
 
 
 class Followers(Protocol):
-    """Tells who follows those that are gone."""
+    """Says which kinds follow the kinds that are gone."""
 
     def leaders(self) -> list[Kind]:
         """Return the kinds that may be chosen from now on, and not before."""
 
 
 class InOrder:
-    """Kinds of which the first ``together`` may be chosen, and the next ones when these are gone."""
+    """Kinds in order: the first ``together`` may be chosen, and the next ones when these are gone."""
 
     def __init__(self, kinds: Sequence[Kind], together: int) -> None:
         self._behind, self._together = deque(kinds), together
@@ -59,7 +59,7 @@ class _Size:
 
 
 class BySize:
-    """Kinds of which those may be chosen that none comes before, in processors and in walltime."""
+    """Kinds by processors and walltime: those may be chosen that no other kind precedes."""
 
     def __init__(self, kinds: Sequence[Kind], asked: Sequence[Asked]) -> None:
         sizes: dict[float, _Size] = {}
@@ -68,7 +68,7 @@ class BySize:
         self._sizes = list(sizes.values())[::-1]
 
     def leaders(self) -> list[Kind]:
-        """Return the kinds before which those that are gone were the last ones."""
+        """Return the kinds that may be chosen now that the kinds before them are gone."""
         found: list[Kind] = []
         least = inf
         for size in self._sizes:

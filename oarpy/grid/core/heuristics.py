@@ -17,7 +17,7 @@ Score = Callable[[Places, Seconds, Seconds, Seconds, Seconds], Seconds]
 
 
 def _gains(current: Seconds, new: Seconds) -> Seconds:
-    """Return how much sooner jobs would end; one that ends nowhere gains nothing."""
+    """Return how much sooner jobs would end; a job that ends nowhere gains nothing."""
     gains = np.zeros_like(current)
     np.subtract(current, new, out=gains, where=current != new)
     return gains

@@ -24,7 +24,7 @@ def map_job(state: BrokerState, arrived: JobArrived, now: float) -> list[Action]
 
 
 def map_by_ects(state: BrokerState, told: EctsTold, now: float) -> list[Action]:
-    """Let the one job that was asked about join the queue where it ends first; ties go by the configured order."""
+    """Let the job of the question join the queue where it ends first; ties go by the configured order."""
     (job,), ects = told.jobs, [cluster[0] for cluster in told.ects]
     return [JoinQueue(job, state.names[ects.index(min(ects))])]
 

@@ -1,4 +1,4 @@
-"""Parallel jobs over clusters: their place by what clusters say is free, and earlier ones after an early end."""
+"""Parallel jobs over clusters: their places by the free slots of clusters, and earlier places after an early end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ParallelJob:
 
 @dataclass(frozen=True, slots=True)
 class SlotsTold(Event):
-    """What is free on clusters, for a job that has no place yet and may start at ``ready`` at the earliest."""
+    """The free slots of clusters, for a job that has no place yet and may start at ``ready`` at the earliest."""
 
     job: ParallelJob
     free: Mapping[str, Steps]
@@ -92,7 +92,7 @@ def place(state: BrokerState, told: SlotsTold, now: float) -> list[Action]:
 
 
 def bring_forward(state: BrokerState, told: EndedEarly, now: float) -> list[Action]:
-    """Give a job an earlier end, if there is one that is worth it."""
+    """Give a job an earlier end, if the gain reaches its threshold."""
     clusters = [one for one in state.clusters if one.name in told.free]
     providers = [_provider(one, told.free[one.name]) for one in clusters]
     first = next(name for name in in_turn(state.names, told.job.first) if name in told.free)

@@ -21,7 +21,7 @@ def first_try(job: CoAllocatedJob, rules: DeadlineRules) -> PlannedTry:
 
 
 def next_try(tried: PlannedTry, job: CoAllocatedJob, rules: DeadlineRules) -> PlannedTry:
-    """Return the try after one that failed, and was not the last one."""
+    """Return the try after a failed try that was not the last."""
     if tried.number < rules.tries:
         return _planned(tried.number + 1, tried.at + rules.lp * (job.deadline - tried.at), job, rules)
     return PlannedTry(tried.number, job.deadline - rules.lead, last=True)

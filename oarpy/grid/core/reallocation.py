@@ -1,9 +1,10 @@
 """A reallocation pass: waiting mapped jobs move to where they end sooner.
 
-From INRIA RR-7226. Algorithm 1 moves a job if it gains enough by it. Algorithm 2 withdraws all of them, and lets each
-join the queue where it ends first. ECTs are asked anew after each change, on the clusters that changed. Where jobs are
-chosen as they were submitted, a few are looked at together: of the others ECTs would not be used before they change.
-Of withdrawn jobs that are alike one is asked about, and none behind which others come in any case.
+From INRIA RR-7226. Algorithm 1 moves a job if it gains enough by it. Algorithm 2 withdraws all jobs, and lets each join
+the queue where it ends first. After each change ECTs are asked again, on the clusters that changed. Where jobs are
+chosen in the order of submission, only a few are looked at together: ECTs of the others would change before they are
+used. Of withdrawn jobs that are alike, only one is asked about. A job that other jobs precede in any case is not asked
+about.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _TOGETHER = 16
 
 
 def begin(state: BrokerState, due: PassDue, now: float) -> list[Action]:
-    """Begin a pass over those that wait, the old ones excepted (age guard)."""
+    """Begin a pass over the waiting jobs, except the old ones (age guard)."""
     parts = [one for one in due.waiting if now - one.job.submitted <= state.reallocation.age_limit]
     if not parts or not state.reallocation.algorithm:
         return []
@@ -52,7 +53,7 @@ def go_on(state: BrokerState, told: EctsTold, now: float) -> list[Action]:
 
 
 def _take(passing: Passing, told: EctsTold, clusters: Sequence[int]) -> None:
-    """Write down ECTs; those of a job that is not told of are as they were."""
+    """Write down ECTs; the ECTs of jobs that the answer leaves out are as they were."""
     if len(told.jobs) == passing.looked_at:
         for cluster, ects in zip(clusters, told.ects, strict=True):
             passing.ects[cluster, : passing.looked_at] = ects
@@ -70,7 +71,7 @@ def _narrow(state: BrokerState, passing: PassInProgress) -> None:
 
 
 def _look_further(state: BrokerState, passing: PassInProgress) -> list[Action]:
-    """Ask about those that come next, or end the pass if there are none."""
+    """Ask about the next jobs, or end the pass if there are none."""
     if passing.jobs:
         _narrow(state, passing)
         return [_asked(passing, state.names)]
@@ -84,9 +85,9 @@ def _asked(passing: Passing, clusters: tuple[str, ...]) -> AskEcts:
 
 
 def _move(state: BrokerState, passing: PassInProgress) -> list[Action]:
-    """Algorithm 1: move the first, as jobs are chosen, that gains enough; who was chosen before it stays.
+    """Carry out a step of algorithm 1: move the first chosen job that gains enough; the jobs chosen before it stay.
 
-    ECTs are the same until one moves, and so are choices.
+    Until a job moves, ECTs are the same, and so are choices.
     """
     count = passing.looked_at
     ects, here, places = passing.ects[:, :count], passing.here[:count], np.arange(count)
@@ -117,7 +118,7 @@ def _withdraw(state: BrokerState, passing: PassInProgress) -> list[Action]:
 
 
 def _followers(heuristic: HeuristicName, parts: Sequence[WaitingPart], noted: Seconds) -> Followers:
-    """Return the jobs by kind: those of which, wherever they joined, the first submitted is always chosen first."""
+    """Return the jobs by kind: of a kind the first submitted job is always chosen first, wherever the jobs joined."""
     if heuristic == "mct":
         return InOrder([[place] for place in range(len(parts))], _TOGETHER)
     before = noted.tolist() if heuristic in BY_GAIN else [0.0] * len(parts)

@@ -1,4 +1,4 @@
-"""The broker as one function, from what happened to what is to be done, by the table of its systems.
+"""The broker as one function, from an event to actions, by the table of its systems.
 
 ::
 

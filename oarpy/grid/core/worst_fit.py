@@ -27,7 +27,10 @@ def find_room(
     idle: Mapping[str, int],
     evictable: Mapping[str, Sequence[LocalJob]],
 ) -> FoundRoom | None:
-    """Return room for all components, None if there is none; ``evictable`` has by cluster who goes first."""
+    """Return room for all components, None if there is none.
+
+    ``evictable`` has by cluster the jobs in order of eviction.
+    """
     if _never_fit(job, idle, evictable):
         return None
     left = dict(idle)

@@ -33,7 +33,7 @@ def authorized_line(configuration: Configuration, broker: str, public_key: str, 
 
 
 def _names_itself(kind: str, key: str) -> bool:
-    """Tell whether the key begins with its own kind, as those of SSH do."""
+    """Tell whether the key begins with its own kind, as keys of SSH do."""
     try:
         data = base64.b64decode(key, validate=True)
     except (Error, ValueError):

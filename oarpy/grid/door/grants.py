@@ -1,6 +1,6 @@
-"""For whom a broker may act here, and within which limits: asked of the database at each call.
+"""The users for whom a broker may act here, and within which limits: read from the database at each call.
 
-A grant is made on the cluster, by the local user or by an admin. It is never for root or an admin, whoever made it.
+A grant is made on the cluster, by the local user or by an admin. No grant is for root or an admin.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def check(grant: GrantRow, needs: KnownNeeds, submission: Submission) -> None:
 
 
 def require_ordinary(configuration: Configuration, user: str) -> None:
-    """Raise :class:`NotFound` for a user without an account, :class:`NotAllowed` for one who is more than a user."""
+    """Raise :class:`NotFound` for a user without an account, :class:`NotAllowed` for an admin or a broker's account."""
     try:
         uid = pwd.getpwnam(user).pw_uid
     except (KeyError, ValueError):

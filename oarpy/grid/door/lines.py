@@ -11,7 +11,7 @@ from oarpy.client.caller import Streams
 
 
 def lines_of(streams: Streams, longest: int, patience: float = inf) -> Iterator[bytes | None]:
-    """Yield each line that ends in a newline, without it, until the input ends; None for one that is too long.
+    """Yield each line that ends in a newline, without it, until the input ends; None for a line that is too long.
 
     No input for ``patience`` seconds is an end, too. Raises :class:`BrokenPipeError` when the caller is gone.
     """

@@ -29,7 +29,7 @@ def session_of(context: CallContext, local_user: str) -> Iterator[Session]:
 
 
 class LocalUser:
-    """The local user of a grant, whose own processes are not here: there is nothing to be read or asked of them."""
+    """The local user of a grant. The user's own processes are not here, so it has no environment, files or answers."""
 
     environment: Mapping[str, str] = {}
     administers = False

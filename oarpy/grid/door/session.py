@@ -1,6 +1,6 @@
 """The session of a broker: it reads a call a line and writes an answer a line, until the broker leaves.
 
-A line that is no call changes nothing. A call is one transaction: of one that only looks, the database refuses every
+A line that is no call changes nothing. A call is one transaction. If the call only looks, the database refuses every
 change.
 """
 
@@ -142,7 +142,7 @@ class DoorSession:
         self._kept.drop()
 
     def reply(self, line: bytes | None) -> bytes:
-        """Return the line that answers ``line``; None stands for one that was too long."""
+        """Return the line that answers ``line``; None stands for a line that was too long."""
         if line is None:
             limit = self._configuration.door.line_limit
             return _failed("", UsageError(f"a line has {limit} bytes at most", hint="door.line_limit"))

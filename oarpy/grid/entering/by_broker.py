@@ -1,4 +1,4 @@
-"""The broker's side of ``oargridsh``: whose job it is, which part has the host, and by which door that is entered."""
+"""The broker's side of ``oargridsh``: the owner of the job, the part that has the host, and the door to it."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _require_account(configuration: Configuration, cluster: str, caller: Caller)
 
 
 def way_of_cluster(connection: Connection, cluster: str, entry: EnterPart) -> WayByBroker:
-    """Return the way from a part on a cluster, whose word is taken for its own parts alone."""
+    """Return the way from a part on a cluster. A cluster may only name its own parts."""
     part = next(iter(broker_parts.by_name(connection, [entry.part])), None)
     if part is None or part.cluster != cluster or part.state in _OVER:
         raise NotFound(f"cluster '{cluster}' has no part '{entry.part}'", hint="it is over")

@@ -111,7 +111,7 @@ class GridDemo:
         self._end(job)
 
     def _refused(self) -> None:
-        """Name two clusters, one of which refuses: nothing is left on the other."""
+        """Name two clusters, one of which refuses: the other keeps nothing."""
         _say("Parts on named clusters: west is too small for one of them, so none is reserved")
         parts = 'north:rdef="/core=2",west:rdef="/core=3"'
         done = self._show("oargridsub", "-w", "0:10:0", "-p", "date", parts, status=3)
@@ -133,7 +133,7 @@ class GridDemo:
         self._summed(job, r"shift north \d, south \d at .* -> north \d, south \d at .*: moved")
 
     def _remapped(self) -> None:
-        """Let one program over two clusters go to one of them: the overhead is saved."""
+        """Let a program over two clusters go to one of them, which saves the overhead."""
         _say(
             "One program on 4 processors of two clusters, as long as both are half full: there it takes a fifth longer"
         )

@@ -81,11 +81,11 @@ def local_grid(
     site: Settings | None = None,
     **settings: Any,
 ) -> Iterator[LocalGrid]:
-    """Run clusters of one node each, with so many cores, and a broker; ``settings`` are keys of ``[grid]``.
+    """Run clusters of one node each, with ``cores``, and a broker; ``settings`` are keys of ``[grid]``.
 
-    ``site`` are further sections of the configuration of each cluster. Every user must be able to enter ``folder``.
+    ``site`` has further sections of the configuration of each cluster. Every user must be able to enter ``folder``.
     ``database`` makes a section ``[database]`` for each server; without it each has a database server of its own. At
-    the end all is stopped. Raises :class:`NotAllowed` for who is not root.
+    the end all is stopped. Raises :class:`NotAllowed` if the caller is not root.
     """
     if os.getuid() != 0:
         raise NotAllowed("several clusters on one machine need different users", hint="run it as root")

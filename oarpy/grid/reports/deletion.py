@@ -13,9 +13,9 @@ from oarpy.store.grid.broker_jobs import GridJobRow
 
 
 def delete(session: Session, ids: Sequence[int], *, arrays: bool = False) -> Deletion:
-    """Ask for the end of jobs, or of all that go on in arrays; those that cannot be deleted do not keep the others.
+    """Ask for the end of jobs, or of all live jobs of arrays. A job that cannot be deleted does not keep the others.
 
-    What keeps the others is among the complaints: not there, somebody else's, or over already.
+    Such a job is a complaint: not there, another user's, or over already.
     """
     wanted: list[int] = []
     failures: list[OarpyError] = []

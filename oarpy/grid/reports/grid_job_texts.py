@@ -84,7 +84,7 @@ def record(view: GridJobView) -> dict[str, JsonValue]:
 
 
 def _promises(row: MetajobRow | None) -> dict[str, str]:
-    """Return the facts of a job over clusters that the broker chooses; none of another one."""
+    """Return the facts of a job over clusters that the broker chooses; empty for any other job."""
     if row is None:
         return {}
     at_most = ", ".join(f"{cluster}={procs}" for cluster, procs in row.at_most.items())

@@ -53,7 +53,7 @@ def views(connection: Connection, jobs: Sequence[GridJobRow]) -> list[GridJobVie
         before = shown.get((part.job, part.component))
         over = part.state is GridPartState.ENDED and before is not None and before.state in STARTABLE_PARTS
         if part.state not in _NOT_SHOWN and not over:
-            shown[part.job, part.component] = part  # the last one made counts, or the one that stayed
+            shown[part.job, part.component] = part  # the last part counts, or the part that stayed
     return [
         GridJobView(
             job,
@@ -66,9 +66,9 @@ def views(connection: Connection, jobs: Sequence[GridJobRow]) -> list[GridJobVie
 
 
 def own_jobs(session: Session, ids: Sequence[int]) -> list[GridJobRow]:
-    """Return jobs of the caller, or of anybody for an admin.
+    """Return jobs of the caller, or of any user for an admin.
 
-    Raises :class:`NotFound` for one that is not there, :class:`NotAllowed` for one of somebody else.
+    Raises :class:`NotFound` for a job that is not there, :class:`NotAllowed` for a job of another user.
     """
     found = {job.id: job for job in broker_jobs.read(session.connection, ids)}
     for id_ in ids:

@@ -1,7 +1,7 @@
 """Queues of clusters whose processors are counted: first come first served, conservative backfilling, and EASY.
 
-The first two place every job of the queue among the free processors. Their plan stands until something happens that it
-did not foresee. So an end when it was predicted costs nothing, and a job that joins at the end is placed alone::
+The first two place every job of the queue among the free processors. Their plan stands until an event that it did not
+foresee. So an end at its predicted time costs nothing, and a job that joins at the end is placed alone::
 
     free  8 |        ______     a job of 3 processors that joins now is placed here
           4 |   ____|      |____|...
@@ -26,7 +26,7 @@ from oarpy.profiles.profile import Profile
 
 
 class CountedQueue(ABC):
-    """What the queues here have in common: who waits, and what is held until when, by the number of the job."""
+    """The common part of these queues: waiting jobs, and held processors with their ends, by the number of the job."""
 
     def __init__(self, procs: int) -> None:
         self._procs = procs
@@ -41,11 +41,11 @@ class CountedQueue(ABC):
         return self._idle
 
     def holders(self) -> Set[int]:
-        """Return who holds processors."""
+        """Return the jobs that hold processors."""
         return self._held.keys()
 
     def held(self, number: int) -> HeldProcessors:
-        """Return what one of them holds."""
+        """Return the processors that a job holds."""
         end, procs = self._held[number]
         return HeldProcessors(procs, end)
 
@@ -75,7 +75,7 @@ class CountedQueue(ABC):
         """Return when jobs would end if each took its walltime."""
 
     def completions_outside(self, jobs: JobsOutside, now: float) -> Sequence[float] | Seconds:
-        """Return the ECTs of jobs that are not in the queue, infinite for those too large."""
+        """Return the ECTs of jobs outside the queue; infinite for jobs that are too large."""
         return completions_or_never(self.completions, jobs.jobs, now)
 
     def _start(self, numbers: Sequence[int], now: float) -> None:
@@ -85,7 +85,7 @@ class CountedQueue(ABC):
 
 
 class PlannedQueue(CountedQueue):
-    """A queue whose jobs all have a planned start. The plan stands until something happens that it did not foresee."""
+    """A queue whose jobs all have a planned start. The plan stands until an event that it did not foresee."""
 
     def __init__(self, procs: int) -> None:
         super().__init__(procs)
@@ -115,7 +115,7 @@ class PlannedQueue(CountedQueue):
             self.due = -inf
 
     def leave(self, number: int) -> None:
-        """Take a job out of the queue; those behind it may move up."""
+        """Take a job out of the queue; the jobs behind it may move up."""
         super().leave(number)
         self._fall()
 
@@ -131,7 +131,7 @@ class PlannedQueue(CountedQueue):
         super().free(number, now)
 
     def plan(self, now: float) -> list[int]:
-        """Return who starts now."""
+        """Return the jobs that start now."""
         if not self._waiting:
             return []
         self._plan(now)
@@ -209,14 +209,14 @@ class FcfsQueue(PlannedQueue):
         return self._floor
 
     def join(self, job: QueuedJob, now: float) -> None:
-        """Let a job join behind those that it does not overtake."""
+        """Let a job join behind the jobs that it does not overtake."""
         due = self.due if self._waiting else -inf
         super().join(job, now)
         if not self._stands:
             self.due = due
 
     def plan(self, now: float) -> list[int]:
-        """Return who starts now, which is seen from the head of the queue; only ECTs need all planned."""
+        """Return the jobs that start now, from the head of the queue; only ECTs need the whole plan."""
         if self.due > now or not self._waiting:
             return []
         ends, left = self._held_on(now)
@@ -235,7 +235,7 @@ class FcfsQueue(PlannedQueue):
         return started
 
     def completions_outside(self, jobs: JobsOutside, now: float) -> Seconds:
-        """Return the ECTs of jobs that are not in the queue, infinite for those too large."""
+        """Return the ECTs of jobs outside the queue; infinite for jobs that are too large."""
         self._plan(now)
         self._advance(now)
         starts: list[float] = []
@@ -320,7 +320,7 @@ class EasyQueue(CountedQueue):
         self.due = -inf
 
     def plan(self, now: float) -> list[int]:
-        """Return who starts now; if nothing has happened since the last look, nobody does."""
+        """Return the jobs that start now; none if nothing has happened since the last look."""
         if self.due > now or not self._waiting:
             return []
         self.due = inf

@@ -1,6 +1,6 @@
-"""What a file of ``oarpy grid simulate`` may hold: a struct for each of its objects. Times are seconds.
+"""The fields of a file of ``oarpy grid simulate``: a struct for each of its objects. Times are seconds.
 
-What kinds cannot say is checked by :mod:`oarpy.grid.simulation.reader`. Null stands for what is infinite alone; what a
+:mod:`oarpy.grid.simulation.reader` checks the values that types cannot. Null stands for infinity alone; a field that a
 job does not have is left out.
 """
 

@@ -89,7 +89,7 @@ class GridOutcome:
 
 @dataclass(slots=True)
 class JobsAsked:
-    """The jobs that a pass asks for, as those clusters see them on which none of them waits."""
+    """The jobs that a pass asks about, as clusters see them on which none of them waits."""
 
     jobs: list[JobId] = field(default_factory=list)
     by_cluster: dict[str, JobsOutside] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class JobsAsked:
 class GridRun:
     """A run of a scenario. The broker and the clusters know jobs by their places in the file.
 
-    Of months with long queues there are tens of millions of moves, which need not be kept.
+    Months with long queues have tens of millions of moves, which need not be kept.
     """
 
     def __init__(self, scenario: GridScenario, *, keep_moves: bool = True) -> None:
@@ -145,7 +145,7 @@ class GridRun:
         self._clusters = {cluster.name: cluster for cluster in scenario.clusters}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what follows from the scenario, and who has not arrived."""
+        """Leave out everything that follows from the scenario, and the jobs that have not arrived."""
         come = {number: self._courses[number] for number in self._arriving[: self._come]}
         return {**self.__dict__, **dict.fromkeys(("_jobs", "_arriving", "_ranks", "_clusters")), "_courses": come}
 
@@ -303,7 +303,7 @@ class GridRun:
                 self._left -= 1
 
     def _told(self, asked: AskEcts, now: float) -> EctsTold:
-        """Return ECTs. A pass asks for the same jobs again and again, or for them but for the one just dealt with."""
+        """Return ECTs. A pass asks again and again for the same jobs, or for the same jobs without the last one."""
         jobs = list(asked.jobs)
         if self._outside.jobs != jobs:
             self._outside = JobsAsked(jobs)
@@ -311,7 +311,7 @@ class GridRun:
         return EctsTold(asked.clusters, asked.jobs, ects, asked.question)
 
     def _ends(self, cluster: str, jobs: Sequence[Any], now: float) -> Sequence[float] | Seconds:
-        """Return the ECTs of jobs on a cluster, infinite for those that are too large for it."""
+        """Return the ECTs of jobs on a cluster; infinite for jobs that are too large for it."""
         asking, procs, queue = self._asking[cluster], self._clusters[cluster].procs, self._queues[cluster]
         outside = self._outside.by_cluster.get(cluster)
         if outside is None:
@@ -320,14 +320,14 @@ class GridRun:
                     job = self._queued(number, cluster)
                     asking[number] = job if job.procs <= procs else None
             seen = [asking[number] for number in jobs]
-            # about those that have arrived, or still wait, nobody asks again
+            # no question comes again about jobs that have arrived, or still wait
             if self._state.passing is None or not self._waits.keys().isdisjoint(jobs):
                 return completions_or_never(queue.completions, seen, now)
             outside = self._outside.by_cluster[cluster] = JobsOutside(seen, procs)
         return queue.completions_outside(outside, now)
 
     def _claim(self, number: int, clusters: tuple[str, ...], evicted: list[int], now: float) -> None:
-        """Evict who has to go, and hold the processors of each component up to the predicted end."""
+        """Evict the jobs in ``evicted``, and hold the processors of each component up to the predicted end."""
         for victim in evicted:
             self._over(victim, "Killed", now)
         job, course = self._jobs[number], self._courses[number]
@@ -341,7 +341,7 @@ class GridRun:
     # Jobs and queues
 
     def _round(self, now: float) -> None:
-        """Let every cluster plan its queue and start who is due."""
+        """Let every cluster plan its queue and start the jobs that are due."""
         for name, queue in self._queues.items():
             if queue.due > now:
                 continue
@@ -378,7 +378,7 @@ class GridRun:
         return QueuedJob(number, job.procs, job.walltime / self._clusters[cluster].speed)
 
     def _part(self, number: int) -> WaitingPart:
-        """Return a job that waits; one that asks for as much as long is of the same kind."""
+        """Return a waiting job. Jobs with equal processors and walltimes are of one kind."""
         cluster, known = self._waits[number], self._parts.get(number)
         if known is not None and known.cluster == cluster:
             return known

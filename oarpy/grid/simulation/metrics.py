@@ -1,4 +1,4 @@
-"""What a run is judged by: how many began in time, what was used and wasted, and what moving was good for."""
+"""The figures of a run: jobs that began in time, processors used and wasted, and the gain of moves."""
 
 from __future__ import annotations
 

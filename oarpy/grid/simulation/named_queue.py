@@ -1,6 +1,6 @@
 """The queue of a cluster whose processors have names, planned by the function that decides on real clusters.
 
-A queue whose policy foresees every start keeps its plan. It stands until something happens that it did not foresee::
+A queue whose policy foresees every start keeps its plan. It stands until an event that it did not foresee::
 
     joins behind all others    planned alone, on the timeline that was kept
     starts as planned          holds what the plan has for it
@@ -62,17 +62,17 @@ class NamedQueue:
         return idle
 
     def holders(self) -> Set[int]:
-        """Return who holds processors."""
+        """Return the jobs that hold processors."""
         return self._held.keys()
 
     def held(self, number: int) -> HeldProcessors:
-        """Return what one of them holds."""
+        """Return the processors that a job holds."""
         job = self._held[number]
         bits = job.bits or 0
         return HeldProcessors(bits.bit_count(), job.end, bits)
 
     def planned_bits(self, number: int) -> int | None:
-        """Return nothing: only a plan that is kept has processors for who waits."""
+        """Return None: only a kept plan has processors for waiting jobs."""
         return None
 
     def join(self, job: QueuedJob, now: float) -> None:
@@ -97,7 +97,7 @@ class NamedQueue:
         self.due = now
 
     def plan(self, now: float) -> list[int]:
-        """Plan the whole queue, unless nothing can have changed; return who starts now."""
+        """Plan the whole queue, unless nothing can have changed; return the jobs that start now."""
         if not self._waiting or now < self.due:
             return []
         placed = self._placements(now)
@@ -116,7 +116,7 @@ class NamedQueue:
         return Completions(self._snapshot(now), matchers=self._matchers).ends(asked)
 
     def completions_outside(self, jobs: JobsOutside, now: float) -> list[float]:
-        """Return the ECTs of jobs that are not in the queue, infinite for those too large."""
+        """Return the ECTs of jobs outside the queue; infinite for jobs that are too large."""
         return completions_or_never(self.completions, jobs.jobs, now)
 
     def _next(self) -> int:
@@ -174,7 +174,7 @@ class PlannedNamedQueue(NamedQueue):
         super().free(number, now)
 
     def plan(self, now: float) -> list[int]:
-        """Return who starts now, by the plan that stands."""
+        """Return the jobs that start now, by the plan that stands."""
         if not self._waiting or now < self.due:
             return []
         kept = self._standing(now)
@@ -198,9 +198,9 @@ class PlannedNamedQueue(NamedQueue):
         return [times[one.id].start + job.walltime for one, job in zip(there, jobs, strict=True)]
 
     def _alike(self, job: QueuedJob) -> WaitingJob:
-        """Return the job that is asked for instead of all jobs outside that are like this one.
+        """Return the job that stands for all jobs outside that are like this one.
 
-        First come, first served, processors only become free behind the last start: how long a job takes does not
+        First come, first served, processors only become free behind the last start, so the length of a job does not
         matter.
         """
         shape = job.procs, _ANY_LENGTH if self._in_turn else job.walltime
@@ -209,7 +209,7 @@ class PlannedNamedQueue(NamedQueue):
         return self._asked[shape]
 
     def _standing(self, now: float) -> QueueInPlan:
-        """Return the plan of all who wait, made from nothing unless the one that is kept stands."""
+        """Return the plan of all waiting jobs, made from nothing unless the kept plan stands."""
         if self._kept is None or self._is_late(self._kept, now):
             self._kept = QueueInPlan(self._snapshot(now), (), ORDERS, self._matchers)
         elif now > self._planned_at:

@@ -1,4 +1,4 @@
-"""What a run asks of a cluster: its queue planned from nothing, and what is held on it."""
+"""The questions of a run to a cluster: its queue planned from nothing, and the processors that are held on it."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ class HeldProcessors(NamedTuple):
 
 
 class JobsOutside:
-    """Jobs that wait in no queue, in an order, as one cluster sees them; None stands for one that is too large for it.
+    """Jobs that wait in no queue, in an order, as one cluster sees them.
 
-    There, a job too large asks for one processor more than there are. ``sizes`` are the numbers of processors that
-    occur, the least first, and ``size`` has the place of each job's among them.
+    None stands for a job that is too large for it. There, a job too large asks for one processor more than there are.
+    ``sizes`` has the numbers of processors that occur, the least first, and ``size`` has for each job the place of its
+    number among them.
     """
 
     def __init__(self, jobs: Sequence[QueuedJob | None], procs: int) -> None:
@@ -63,10 +64,10 @@ class ClusterQueue(Protocol):
         """How many processors are neither held by a running job nor claimed."""
 
     def holders(self) -> Set[int]:
-        """Return who holds processors."""
+        """Return the jobs that hold processors."""
 
     def held(self, number: int) -> HeldProcessors:
-        """Return what one of them holds."""
+        """Return the processors that a job holds."""
 
     def planned_bits(self, number: int) -> int | None:
         """Return the processors that are planned for a job of the queue; None where they have no names yet."""
@@ -84,18 +85,18 @@ class ClusterQueue(Protocol):
         """Free what a job holds."""
 
     def plan(self, now: float) -> Sequence[int]:
-        """Plan the queue; return who starts now, in the order of the queue. They run from then on."""
+        """Plan the queue; return the jobs that start now, in the order of the queue. They run from then on."""
 
     def completions(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
         """Return when each of these jobs, in the queue or not, would end if each took its walltime (its ECT)."""
 
     def completions_outside(self, jobs: JobsOutside, now: float) -> Sequence[float] | Seconds:
-        """Return the ECTs of jobs that are not in the queue, infinite for those too large."""
+        """Return the ECTs of jobs outside the queue; infinite for jobs that are too large."""
 
 
 def completions_or_never(
     ask: Callable[[Sequence[QueuedJob], float], list[float]], jobs: Sequence[QueuedJob | None], now: float
 ) -> list[float]:
-    """Return the ECTs of jobs, infinite for those too large (None); ``ask`` is told the others."""
+    """Return the ECTs of jobs; infinite for jobs that are too large (None), which ``ask`` does not get."""
     told = iter(ask([job for job in jobs if job is not None], now))
     return [inf if job is None else next(told) for job in jobs]

@@ -1,4 +1,4 @@
-"""The system ``queues`` event by event: who waits where, and what becomes of all jobs."""
+"""The system ``queues`` event by event: the queue of each cluster, and the course of all jobs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class QueuesRun:
         self._places = self._placed()
 
     def digested(self, happening: Happening) -> Any:
-        """Return where those are, or wait, that the last event changed."""
+        """Return the places of the jobs that the last event changed."""
         return [(number, self._places.get(number)) for number in self._changed]
 
     def why(self, happening: Happening) -> Rule:
@@ -103,7 +103,7 @@ class QueuesRun:
         return {"jobs": jobs, "moves": moves_entry(self._scenario, outcome)}
 
     def holders(self) -> Mapping[str, Set[int]]:
-        """Return who holds processors of each cluster, claimed ones too."""
+        """Return the jobs that hold processors of each cluster, including claimed processors."""
         return {name: queue.holders() for name, queue in self._run.queues.items()}
 
     def held(self, cluster: str, key: int) -> Place:
@@ -112,7 +112,7 @@ class QueuesRun:
         return Place(self._scenario.jobs[key].id, self._now, found.end, found.procs, found.bits)
 
     def clusters_now(self) -> list[ClusterState]:
-        """Return who waits on each cluster, and where he is planned."""
+        """Return the jobs that wait on each cluster, with their planned places."""
         jobs = self._scenario.jobs
         queued: dict[str, list[Place]] = {cluster.name: [] for cluster in self._scenario.clusters}
         for number, (name, end) in self._run.waiting(self._now).items():
@@ -124,7 +124,7 @@ class QueuesRun:
         ]
 
     def tables(self) -> Mapping[str, Any]:
-        """Return the co-allocated jobs that the broker looks after, with their next tries, and whose turn it is."""
+        """Return the co-allocated jobs of the broker with their next tries, and the cluster whose turn it is."""
         broker, jobs = self._run.broker, self._scenario.jobs
         tries = [
             {"job": jobs[number].id, "try": one.number, "at": one.at, "last": one.last}

@@ -167,7 +167,8 @@ def _check_kind(owner: str, entry: GridJobEntry) -> None:
 def _check_size(owner: str, entry: GridJobEntry, clusters: Mapping[str, GridCluster]) -> None:
     """Raise :class:`UsageError` for a job that fits on no cluster where it may run.
 
-    A co-allocated one that never fits is missed. One that may fit has so many components at most as can be listed.
+    A co-allocated job that never fits is missed. A co-allocated job that may fit has at most as many components as can
+    be listed.
     """
     if entry.components is not UNSET:
         if entry.components <= sum(cluster.procs // entry.procs for cluster in clusters.values()):

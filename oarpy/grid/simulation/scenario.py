@@ -13,7 +13,7 @@ EngineName = Literal["production", "counting"]
 
 @dataclass(frozen=True, slots=True)
 class GridJob:
-    """A job of a file. ``run`` and ``walltime`` are at speed 1; ``procs`` are those of each component.
+    """A job of a file. ``run`` and ``walltime`` are at speed 1; ``procs`` counts the processors of each component.
 
     With ``cluster`` it is local. With ``components``, which start together at ``deadline``, it is co-allocated.
     """

@@ -31,11 +31,11 @@ class SubmittedGridJobs:
 
 
 def read_draft(session: Session, options: GridOptions) -> tuple[GridDraft, list[GridClusterRow]]:
-    """Return the job asked for and the clusters it may go to, in configured order.
+    """Return the requested job and the clusters it may go to, in configured order.
 
-    Raises :class:`UsageError`, :class:`NotFound` for a cluster that is not there, :class:`AdmissionRefused` for one
-    that takes no jobs, or none of this user, or if there is none. A job that names none has all: also those that are
-    not open to its user.
+    Raises :class:`UsageError`; :class:`NotFound` for an unknown cluster; :class:`AdmissionRefused` for a cluster that
+    takes no jobs, or none of this user, or if there is no cluster. A job that names no cluster has all of them, even
+    clusters that are not open to its user.
     """
     configuration, now = session.configuration, datetime.now().astimezone()
     drafted = draft(options, session.user, configuration.submission, now, configuration.grid.operation)
@@ -57,7 +57,7 @@ def _check_limits(asked: NewMetajob, rows: list[GridClusterRow]) -> None:
 
 
 def usable(job: NewGridJob, known: list[GridClusterRow]) -> list[GridClusterRow]:
-    """Return the clusters among those known that a job may go to; errors as :func:`read_draft`."""
+    """Return the known clusters that a job may go to; errors as :func:`read_draft`."""
     active = [cluster for cluster in known if cluster.active]
     if not active:
         hint = "an admin enables a broker (grid.enabled = true) and adds clusters: oargridctl clusters add"
@@ -76,7 +76,7 @@ def usable(job: NewGridJob, known: list[GridClusterRow]) -> list[GridClusterRow]
 
 
 def submit(session: Session, options: GridOptions) -> SubmittedGridJobs:
-    """Store what was asked for; errors as :func:`read_draft`, and when too many jobs of the user would wait."""
+    """Store the requested jobs; errors as :func:`read_draft`, and when too many jobs of the user would wait."""
     drafted, _ = read_draft(session, options)
     if session.user in session.configuration.submission.refused_users:
         raise AdmissionRefused(f"'{session.user}' submits no grid jobs", hint="submission.refused_users names it")

@@ -39,7 +39,10 @@ class GridRehearsal:
 
     @property
     def refused(self) -> bool:
-        """Whether it could never run, by clusters that answered: any one will do, but named ones are needed all."""
+        """Tell whether the job can never run, by the clusters that answered.
+
+        A job with named clusters needs all of them.
+        """
         never = [end.end is None and not end.silent for end in self.ends]
         return any(never) if self.drafted.job.kind == "named" else all(never)
 
@@ -129,7 +132,7 @@ def _request(
 def _ask(
     session: Session, asked: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: GridOpening | None
 ) -> list[ExpectedEnd]:
-    """Ask clusters for requests, or for parts of that name; one that cannot be asked has the error."""
+    """Ask clusters about requests, or about parts by name; a cluster that cannot be asked has the error."""
     with door_sessions.place_to_ask(session.connection, _MOST_AT_ONCE) as free:
         if free:
             return _answers(asked, opening or clusters_of(session.configuration.grid.name))
@@ -155,9 +158,9 @@ def _answers(asked: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: 
 def _opened(
     asked: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: GridOpening
 ) -> Iterator[list[Cluster | OarpyError]]:
-    """Give the cluster of each row, or why it cannot be asked; they are closed in the end.
+    """Yield the cluster of each row, or why it cannot be asked; close the clusters at the end.
 
-    Who asks for what is not there yet has none for a cluster that is not open to its user.
+    A request without a part gets no cluster that is closed to its user.
     """
     opened: list[Cluster | OarpyError] = []
     for row, request, part in asked:

@@ -12,7 +12,7 @@ _PREFIX = "[OAR_GRIDSUB]"
 
 
 def waiting_line(job: int) -> str:
-    """Return what is said while the answers of named clusters are waited for."""
+    """Return the line that is printed while a job waits for the answers of named clusters."""
     return f"{_PREFIX} Grid job {job} waits for its clusters"
 
 

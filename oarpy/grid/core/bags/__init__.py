@@ -1,4 +1,4 @@
-"""Bags of equal tasks over several clusters, which tell neither queue nor load.
+"""Bags of equal tasks over several clusters, whose queues and loads are unknown.
 
 - ``composition``: from offers of clusters to how many tasks each gets.
 

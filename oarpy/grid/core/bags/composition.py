@@ -1,11 +1,11 @@
-"""How many tasks of a bag each cluster gets, from what clusters offer: so many tasks by such an instant.
+"""The shares of clusters in a bag, by their offers, each a number of tasks by an instant.
 
-Of each cluster one offer counts, the one of most tasks among those that end by t. The least t at which these have room
-for the bag is t*: no composition ends earlier.
+Up to an instant t each cluster counts with one offer: the offer with most tasks among its offers that end by t. The
+least t at which these have room for the whole bag is t*: no composition ends earlier.
 
-- Where t* is by the deadline, the tasks are balanced over all that offer something by it: by the sizes of the offers
-  (plb), or by sizes and, among offers of one size, by power (dplb) and pending work (dplbv2).
-- Where it is not, the offers are used as they come, the largest of those in time first (nolb).
+- If t* is by the deadline, the tasks are balanced over all clusters that offer something by it: by the sizes of the
+  offers (plb), or by sizes and, among offers of one size, by power (dplb) and pending work (dplbv2).
+- Otherwise the offers are used in turn, the largest of the offers in time first (nolb).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ClusterOffer:
 
 @dataclass(frozen=True, slots=True)
 class Strengths:
-    """What clusters tell of themselves besides: their power, in any measure, and the processor seconds that wait."""
+    """Further facts of clusters: their power, in any measure, and the processor seconds that wait."""
 
     power: Mapping[str, Number] = field(default_factory=dict)
     pending: Mapping[str, Number] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Strengths:
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """The parts of a bag; none where the offers do not suffice. ``policy`` is the one that was used."""
+    """The parts of a bag; empty if the offers do not suffice. ``policy`` is the policy that was used."""
 
     policy: str
     parts: Sequence[ClusterOffer]
@@ -101,8 +101,8 @@ def _parts(name: str, tasks: int, counts: Mapping[str, int], offers: Sequence[Cl
 def share_out(tasks: int, shares: Sequence[Fraction], caps: Sequence[int]) -> list[int]:
     """Return whole shares of ``tasks``, none above its cap.
 
-    Each gets the whole part of its share. Then one more goes to each with room, the greatest remainder first; what is
-    left then goes to who has room, in their order.
+    Each place gets the whole part of its share. Then each place with room gets one more, the greatest remainder first.
+    The rest goes to the places with room, in their order.
 
     >>> share_out(12, [Fraction(48, 5), Fraction(12, 5)], [16, 4])
     [10, 2]
@@ -138,7 +138,10 @@ def _by_groups(tasks: int, best: Sequence[ClusterOffer], weights: Sequence[Fract
 
 
 def _weight(policy: str, provider: str, strengths: Strengths) -> Fraction:
-    """Return the power of a cluster; of two equal ones the one with more hours of work before it counts less."""
+    """Return the power of a cluster.
+
+    If two have equal power, the cluster with more hours of waiting work counts less.
+    """
     power = Fraction(strengths.power[provider])
     if policy == "dplb":
         return power
@@ -146,7 +149,10 @@ def _weight(policy: str, provider: str, strengths: Strengths) -> Fraction:
 
 
 def _best(offers: Iterable[ClusterOffer], by: Number) -> list[ClusterOffer]:
-    """Return of each cluster the offer of most tasks among those that end by an instant; the earlier of equal ones."""
+    """Return for each cluster the offer with most tasks among those that end by an instant.
+
+    Of equal offers the earlier.
+    """
     best: dict[str, ClusterOffer] = {}
     for offer in offers:
         known = best.get(offer.provider)
@@ -160,7 +166,7 @@ def _room(offers: Iterable[ClusterOffer]) -> int:
 
 
 def _taken(best: Iterable[ClusterOffer], tasks: int, deadline: Number | None) -> list[ClusterOffer]:
-    """Return offers as they are used up: those in time first, the largest of them first; then the others by end."""
+    """Return the used offers in turn: the offers in time first, the largest of them first; then the others by end."""
 
     def order(offer: ClusterOffer) -> tuple[bool, int, Number, str]:
         late = deadline is None or offer.end > deadline

@@ -58,13 +58,13 @@ class CommonPlace:
 
 
 def in_turn(names: Sequence[str], first: str) -> list[str]:
-    """Return clusters from the one whose turn it is on, then round to the one before it."""
+    """Return the clusters in a circle, beginning with ``first``."""
     at = names.index(first)
     return [*names[at:], *names[:at]]
 
 
 def instants_from(providers: Iterable[CoProvider[Hold]], lo: float) -> Iterator[float]:
-    """Yield an instant, and those behind it at which a cluster may get more room, rising."""
+    """Yield an instant, and the later instants at which a cluster may get more room, rising."""
     yield lo
     last = lo
     for instant in merge(*(provider.timeline.ends(lo) for provider in providers)):
@@ -80,10 +80,10 @@ EARLIEST = "earliest"
 def common_place(
     providers: Sequence[CoProvider[Hold]], request: ParallelRequest, instants: Iterable[float]
 ) -> CommonPlace | None:
-    """Return the place at the first of the instants, which rise, at which clusters, asked in turn, have room.
+    """Return the place at the first of the rising instants at which clusters, asked in turn, have room.
 
-    One cluster with room for all comes before several. On several, each gives as much as it has throughout, for as long
-    as the slowest of all would take: which ones have a part is not known yet.
+    One cluster with room for all comes before several. On several, each gives as much as it has free for the run time
+    on the slowest of all clusters, because it is not known yet which clusters get a part.
     """
     slowest = request.spread(min(provider.speed for provider in providers))
     for start in instants:

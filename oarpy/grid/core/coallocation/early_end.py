@@ -42,7 +42,7 @@ class Metajob(Generic[Hold]):
 
 @dataclass(frozen=True, slots=True)
 class PlannedClusters(Generic[Hold]):
-    """Clusters in their order, and who waits there: jobs of each one's own users, and metajobs."""
+    """Clusters in their order, and the waiting jobs: local jobs by cluster, and metajobs."""
 
     providers: Sequence[CoProvider[Hold]]
     local: Mapping[str, Sequence[PlannedJob[int, Hold]]]
@@ -62,7 +62,7 @@ class PlannedClusters(Generic[Hold]):
             self.timeline(name).give_back(hold)
 
     def after_early_end(self, where: str, operation: Operation, now: float) -> None:
-        """Bring forward who waits, after a job ended early on a cluster. Nobody ends later than before."""
+        """Bring waiting jobs forward, after a job ended early on a cluster. No job ends later than before."""
         self._advance_local(where, now)
         touched: set[str] = set()
         moved = operation != "rigid"

@@ -50,7 +50,7 @@ def estimate_in_turn(context: CallContext, call: EstimateInTurn) -> list[float]:
 
 
 def _job(context: CallContext, planned: PlannedQueues, request: PartRequest, *, alone: bool) -> WaitingJob | None:
-    """Return the job that would be submitted, None for one that is refused."""
+    """Return the job that would be submitted, None for a refused request."""
     try:
         return planned_queues.behind_all(context, planned, request)
     except OarpyError as error:

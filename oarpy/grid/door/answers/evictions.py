@@ -50,7 +50,7 @@ def _check(context: CallContext, call: Evict) -> None:
 
 
 def _giving_way(context: CallContext, request: PartRequest) -> list[tuple[int, int]]:
-    """Return (job, its processors that fit) of those that may go, in the order in which they would."""
+    """Return (job, its processors that fit) for the jobs that may be evicted, in the order of eviction."""
     words = {word.strip() for word in context.configuration.door.evict.split(",")} - {"", _NOBODY}
     if not words:
         return []

@@ -14,7 +14,10 @@ from oarpy.scheduler.snapshot import WaitingJob, condition
 
 
 def idle(context: CallContext, call: Idle) -> int:
-    """Answer ``idle``: none for what the cluster refuses. Waiting jobs hold nothing, best-effort ones that run do."""
+    """Answer ``idle``; 0 for a request that the cluster refuses.
+
+    Waiting jobs hold nothing, running best-effort jobs hold their processors.
+    """
     request = call.request
     planned = planned_queues.queues(context, 0)
     try:

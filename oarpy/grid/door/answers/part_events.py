@@ -1,4 +1,4 @@
-"""What a broker hears of its parts: those that wait, and what happened to all of them."""
+"""The waiting parts of a broker, and the events of all its parts."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def ask(context: CallContext, request: PartRequest) -> Admitted:
 
 
 def ask_each(context: CallContext, requests: Sequence[PartRequest]) -> dict[PartRequest, Admitted | OarpyError]:
-    """Return the same for each of many requests, or why it is refused: the rules look at those of a user together."""
+    """Return the same for each of many requests, or why it is refused. The rules look at a user's requests together."""
     found: dict[PartRequest, Admitted | OarpyError] = {}
     by_user: dict[str, list[PartRequest]] = {}
     for request in requests:
@@ -106,10 +106,10 @@ def _admitted_each(
     *,
     counted: bool,
 ) -> list[Admitted | OarpyError]:
-    """Take what one user asks for through the submission: the rules look at all of it together.
+    """Pass one user's requests through the submission: the rules look at all of them together.
 
-    On a :class:`BatchSite` those that are admitted count for the ones behind them. Unless what they need is
-    ``counted``, what can never run is admitted too.
+    On a :class:`BatchSite` an admitted request counts for the requests behind it. Without ``counted``, the needs of
+    requests are not counted, and a request that can never run is admitted too.
     """
     needs = KnownNeeds(session)
     found: list[Admitted | OarpyError] = []

@@ -31,7 +31,7 @@ _POLL = 0.5
 
 
 def prepare(context: CallContext, call: Prepare) -> PreparedPart:
-    """Answer ``prepare``, but for the hosts of what holds some, which :func:`settled` waits for."""
+    """Answer ``prepare``, without the hosts of a part that holds some; :func:`settled` waits for these."""
     _check_open(context, call.transaction)
     if call.part.kind == "withdrawn":
         return _freeze(context, call, door_parts.part(context.connection, context.broker, call.part.name))
@@ -132,7 +132,7 @@ def commit(context: CallContext, call: Commit) -> None:
 
 
 def abort(context: CallContext, call: Abort) -> None:
-    """Answer ``abort``; one that comes before all else refuses what comes later."""
+    """Answer ``abort``. An abort that comes before its transaction makes the cluster refuse the transaction later."""
     state = door_parts.transaction_state(context.connection, context.broker, call.transaction)
     if state == "Committed":
         raise CallRefused(f"transaction '{call.transaction}' is committed", hint="cancel its parts")
@@ -140,7 +140,7 @@ def abort(context: CallContext, call: Abort) -> None:
 
 
 def begin(context: CallContext, call: Begin) -> PreparedPart:
-    """Answer ``begin``, but for the hosts, which :func:`begun` tells when it runs."""
+    """Answer ``begin``, without the hosts; :func:`begun` returns them when the part runs."""
     row = door_parts.part(context.connection, context.broker, call.part)
     if row is None or row.state != "Committed" or not row.live:
         raise CallRefused(f"part '{call.part}' is not to begin here", hint="it was not committed, or is over")

@@ -119,7 +119,7 @@ def behind_all(context: CallContext, planned: PlannedQueues, request: PartReques
 
 
 def in_order(context: CallContext, planned: PlannedQueues, requests: Sequence[PartRequest]) -> list[WaitingJob]:
-    """Return jobs that join in this order, before those that are asked about; what is refused does not join."""
+    """Return the jobs that join first, in this order; a refused request does not join."""
     known = 0
     while known < min(len(requests), len(planned.joined)) and planned.joined[known][0] == requests[known]:
         known += 1

@@ -1,4 +1,4 @@
-"""The system ``bags``: bags without deadlines, whose completions the broker knows and tells all clusters."""
+"""The system ``bags``: bags without deadlines. The broker knows their completions and sends them to all clusters."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class BagsWorld(PromisedWorld[EstimatingClusterEntry, BagsJobEntry]):
         return True
 
     def ended_early(self, run: Run, now: float) -> None:
-        """Let others come forward on the cluster, and tell all clusters what that makes of completions."""
+        """Let others come forward on the cluster, and send the new completions to all clusters."""
         ((name, procs),) = run.held.items()
         profile, waiting = self._profiles[name], self._waiting[name]
         profile.give_back(CountedHold(procs, now, run.planned_end))

@@ -99,7 +99,7 @@ class FlexcoWorld(PromisedWorld[ClusterEntry, FlexcoJobEntry]):
                 self._take_in()
 
     def _take_in(self) -> None:
-        """Note who has moved."""
+        """Note the jobs that have moved."""
         found = {metajob.id: metajob.place for metajob in self._metajobs}
         for name, jobs in self._local.items():
             found |= {job.id: CommonPlace(job.start, job.end, {name: job.request}) for job in jobs}
@@ -114,7 +114,7 @@ class FlexcoWorld(PromisedWorld[ClusterEntry, FlexcoJobEntry]):
         self.note_begin(number, self.names[0], place.start)
 
     def planned(self, cluster: str) -> Iterator[PlannedPlace]:
-        """Yield the places of who waits on a cluster."""
+        """Yield the places of the jobs that wait on a cluster."""
         for job in self._local[cluster]:
             assert isinstance(job.id, int)
             yield PlannedPlace(job.id, job.start, job.end, job.request)

@@ -69,9 +69,9 @@ class OffersWorld(PromisedWorld[ClusterEntry, OffersJobEntry]):
             self._take_in(name, new, offered, now)
 
     def _take_in(self, name: str, new: DeadlineJob, offered: int, now: float) -> None:
-        """Plan what was awarded: all anew by deadlines, or beside the base plan, whichever keeps its deadline.
+        """Plan an awarded job: all jobs again by deadlines, or beside the base plan, whichever keeps its deadline.
 
-        If neither does, there is a place for as many tasks as were ``offered``; those that start last are left out.
+        If neither does, there is a place for as many tasks as were ``offered``; the tasks that start last are left out.
         """
         number, tasks = new.id, new.tasks
         plans = self._plans(name, now)
@@ -165,7 +165,7 @@ class OffersWorld(PromisedWorld[ClusterEntry, OffersJobEntry]):
         )
 
     def planned(self, cluster: str) -> Iterator[PlannedPlace]:
-        """Yield the places of tasks that wait on a cluster, those that begin together as one."""
+        """Yield the places of tasks that wait on a cluster; tasks that begin together share one place."""
         for number, part in self._parts[cluster].items():
             for group in part.planned:
                 end = group.start + part.tasks.time

@@ -15,7 +15,7 @@ from oarpy.scheduler.windows.window_jobs import WindowJob, in_order
 
 
 class WindowsWorld(PromisedWorld[ClusterEntry, WindowJobEntry]):
-    """Each arrival is an admission; after an early end who waits is placed anew, if everybody finds a place."""
+    """Each arrival is an admission; after an early end waiting jobs are placed again, if all of them find a place."""
 
     def __init__(self, scenario: PromisedScenario[ClusterEntry, WindowJobEntry]) -> None:
         super().__init__(scenario)
@@ -59,7 +59,7 @@ class WindowsWorld(PromisedWorld[ClusterEntry, WindowJobEntry]):
         return True
 
     def ended_early(self, run: Run, now: float) -> None:
-        """Place who waits on the cluster anew."""
+        """Place the waiting jobs of the cluster again."""
         (name,) = run.held
         self._fix(name, now)
         queue = in_order(self._waiting[name].values(), self._rules.order, now, self._draw)
@@ -68,7 +68,7 @@ class WindowsWorld(PromisedWorld[ClusterEntry, WindowJobEntry]):
             self._plan(name, starts)
 
     def planned(self, cluster: str) -> Iterator[PlannedPlace]:
-        """Yield the places of who waits on a cluster."""
+        """Yield the places of the jobs that wait on a cluster."""
         for number in self._waiting[cluster]:
             start = self._starts[number]
             yield PlannedPlace(number, start, start + self._time(number), self.jobs[number].size)

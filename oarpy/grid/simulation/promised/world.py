@@ -1,7 +1,7 @@
-"""What systems with planned starts have in common: one instant after the other, begins, ends, what was really used.
+"""The common part of systems with planned starts: instants in turn, begins, ends, and processors really used.
 
-At one instant ends come first, in the order in which they began; then arrivals, in file order; then what is planned to
-begin. Jobs are told by their places in the file.
+At one instant ends come first, in the order in which the runs began; then arrivals, in file order; then planned begins.
+Jobs are named by their places in the file.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
         self._runs_begun = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what follows from the scenario, and who has not arrived."""
+        """Leave out everything that follows from the scenario, and the jobs that have not arrived."""
         come = {number: course for number, course in enumerate(self.courses) if course.state != "Submitted"}
         return {**self.__dict__, "jobs": None, "clusters": None, "courses": come}
 
@@ -187,10 +187,10 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
         heappush(self.agenda, (run.end, Kind.END, (self._runs_begun, run)))
 
     def watch(self) -> None:
-        """Note nothing: each event knows whom it changed."""
+        """Note nothing: each event knows the jobs that it changed."""
 
     def digested(self, happening: Happening) -> Any:
-        """Return where those are planned that the last event changed, and what became of its own job."""
+        """Return the planned places of the jobs that the last event changed, and the state of its own job."""
         own = self.last[1]
         some = {*self.changed, own}
         places = sorted(place for name in self.names for place in self.planned(name) if place.number in some)
@@ -225,7 +225,7 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
         return Place(self.jobs[key.job].id, key.start, key.planned_end, key.held[cluster])
 
     def clusters_now(self) -> list[ClusterState]:
-        """Return who waits on each cluster, and where it is planned."""
+        """Return the jobs that wait on each cluster, with their planned places."""
         found = []
         for name, cluster in self.clusters.items():
             places = list(self.planned(name))
