@@ -45,7 +45,7 @@ class PlainListDumper(ListDumper):
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
-# Over TCP a peer whose host vanished is given up after about 7 seconds, and not after the system's two hours.
+# Over TCP a peer whose host vanished is given up after about 7 seconds instead of the system's two hours.
 _KEEPALIVE = {"keepalives_idle": 3, "keepalives_interval": 1, "keepalives_count": 4, "tcp_user_timeout": 7000}
 _SERVER_KEEPALIVE = """
     SELECT set_config('tcp_keepalives_idle', '3', false), set_config('tcp_keepalives_interval', '1', false),
@@ -221,7 +221,7 @@ class KeptConnection:
         self._connection = None
 
     def _limit_statements(self, connection: Connection) -> None:
-        """Let no statement go on when who asked for it was ended or has left, and no transaction keep its locks."""
+        """Let no statement go on when its caller was ended or has left, and no transaction keep its locks."""
         connection.execute(_LIMITS, [str(int(self._time_limit * 1000))] * 2)
 
 
@@ -246,9 +246,9 @@ def _first_line(error: Exception) -> str:
 
 
 def _lost(connection: Connection) -> bool:
-    """Say whether the server has closed the connection: what is readable on an idle one is its end, or a notice.
+    """Say whether the server has closed the connection: an idle one is readable at its end, or at a notice.
 
-    A server that is stopped says so before it closes. So what is readable is not the end, and yet no answer will come.
+    A server that is stopped sends a message before it closes. The message is not the end, and yet no answer will come.
     """
     if connection.closed:
         return True

@@ -1,8 +1,9 @@
-"""The stream of events: what changed, read from any point on, nothing left out and nothing twice.
+"""The stream of events: all changes, read from any point on, none left out and none twice.
 
-A cursor is a snapshot of PostgreSQL: the transactions whose changes a listener has seen. What is visible now, and was
-not then, is new, however late it was committed and whatever number it has. A batch is what came between two snapshots.
-Its order is that of the numbers. A job's changes get these one after the other: each waits for the commit of the last.
+A cursor is a snapshot of PostgreSQL: the transactions whose changes a listener has seen. A change that is visible now
+and was not visible then is new, however late it was committed and whatever number it has. A batch has the changes
+between two snapshots, in the order of their numbers. A job's changes get their numbers in turn: each waits for the
+commit of the last.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Cursor:
         return Cursor(self.generation, self.seen, upto, number, index)
 
     def towards(self, later: Cursor) -> Cursor:
-        """Return this cursor, with a batch after it that ends at ``later`` if that has seen all that this one has."""
+        """Return this cursor, with a batch after it that ends at ``later`` if ``later`` has seen all that this has."""
         if self.upto or later.upto or self.generation != later.generation or not _contains(later.seen, self.seen):
             return self
         return self.at(later.seen, 0, 0)
@@ -75,13 +76,13 @@ def parse_cursor(text: str) -> Cursor:
 
 
 def _contains(later: str, earlier: str) -> bool:
-    """Tell whether all that one snapshot sees is seen by another: ``xmin:xmax:transactions open in between``."""
+    """Tell whether a snapshot sees everything that an earlier one sees: ``xmin:xmax:transactions open in between``."""
     first, last = _open_in(earlier), _open_in(later)
     return first[0] <= last[0] and all(one >= first[0] or one in first[1] for one in last[1])
 
 
 def _open_in(snapshot: str) -> tuple[int, frozenset[int]]:
-    """Return the first transaction that had not begun, and those before it that were open."""
+    """Return the first transaction that had not begun, and the open transactions before it."""
     _, end, numbers = snapshot.split(":")
     return int(end), frozenset(map(int, filter(None, numbers.split(","))))
 
@@ -157,7 +158,7 @@ _READ = """
 _JOBS = "SELECT job_id, user_name, project, queue_name, array_id, exit_status FROM jobs WHERE job_id = ANY(%s)"
 _EVENTS = "SELECT event_id, type, job_id, hosts, description, reason_data FROM event_logs WHERE event_id = ANY(%s)"
 
-# No transaction that is open now may write before the one from which changes are kept.
+# No transaction that is open now may write before the first change that is kept.
 _PRUNE = """
     WITH kept AS (
         SELECT least(pg_snapshot_xmin(pg_current_snapshot()), (
@@ -180,9 +181,9 @@ def begin(connection: Connection) -> Cursor:
 
 
 def read(connection: Connection, cursor: Cursor, limit: int = 200) -> ChangeBatch:
-    """Return up to ``limit`` changes after ``cursor``; those that it is within come whole.
+    """Return up to ``limit`` changes after ``cursor``; the rest of a batch that it has begun comes whole.
 
-    Raises :class:`CursorGone` when the database was restored since, or no longer has what came after the cursor.
+    Raises :class:`CursorGone` when the database was restored since, or no longer has the changes after the cursor.
     """
     values = {"seen": cursor.seen, "upto": cursor.upto or None, "number": cursor.number, "limit": limit}
     try:
@@ -211,7 +212,7 @@ def _must_be_known(cursor: Cursor, generation: int, *, gone: bool, future: bool)
 
 
 def job_facts(connection: Connection, jobs: Collection[int]) -> Mapping[int, JobFacts]:
-    """Return what is known of each of these jobs, live or past; one that was removed is left out."""
+    """Return the facts of these jobs, live or past; a job that was removed is left out."""
     return _found(connection, jobs, lambda wanted: _jobs(connection, wanted))
 
 

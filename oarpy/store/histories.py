@@ -1,4 +1,4 @@
-"""What happened stays: whom the histories that triggers write name, and how their owner may change them."""
+"""Histories stay: the author that triggers write into them, and how their owner may change them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _REWRITE = "SELECT set_config('oarpy.rewrite_history', 'on', true)"
 
 
 def sign(connection: Connection, author: str) -> None:
-    """Have what changes until the end of the transaction be by ``author``: triggers know only who is connected."""
+    """Have all changes until the end of the transaction be by ``author``: triggers know only the connected role."""
     connection.execute(_SIGN, [author])
 
 

@@ -42,7 +42,7 @@ class Ear:
                 channel.notify_handler(notice)
 
     def drain(self) -> list[str]:
-        """Return what was heard, and forget it."""
+        """Return the messages that have come, and forget them."""
         heard, self.heard = self.heard, []
         return heard
 
@@ -78,7 +78,8 @@ def report(connection: Connection, module: str, outcome: str, pid: int, host: st
 
 
 _BITS = 62
-# Ours are locks of sessions whose role has the rights of the tables' owner; superusers have them. Others may lock too.
+# Our locks are held by sessions whose role has the rights of the tables' owner; superusers have them. Others may lock
+# too.
 _HOLDERS = """
     FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)
     WHERE l.locktype = 'advisory' AND l.granted
@@ -116,7 +117,7 @@ def is_led(connection: Connection, module: str) -> bool:
 
 
 def strangers(connection: Connection) -> list[tuple[str, int]]:
-    """Return role and process of those who hold advisory locks here without being the server."""
+    """Return role and process of the sessions that hold advisory locks here without being the server."""
     return connection.execute(_STRANGERS).fetchall()
 
 

@@ -1,4 +1,4 @@
-"""Set-wise writes of which the database refuses a part: made without the jobs that it refuses, which wait a while.
+"""Set-wise writes of which the database refuses a part: made without the refused jobs, which wait a while.
 
 ::
 
@@ -6,9 +6,9 @@
                                           |                                  |
                                      the others are written        event; withheld for 0.5 s, 1 s, ... 30 s, then tried
 
-Who waits is decided once a run: what its first step leaves out, its last does, however long it takes. What is known of
-refusals belongs to a connection and is forgotten with it. As long as nothing was refused, this costs a look at an empty
-table.
+Which jobs wait is decided once in a run: its last step leaves out the jobs that its first step leaves out, however long
+it takes. A connection remembers its refusals, which are forgotten with it. Until a write is refused, this costs a look
+at an empty table.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Refusals:
     _run_began: float = field(default_factory=time.monotonic)
 
     def begin_run(self) -> None:
-        """Note that a run of a module begins, as ``modules.loop.module.run`` does: who waited enough is tried again."""
+        """Note the begin of a module's run, as ``modules.loop.module.run`` does: jobs that waited enough are tried."""
         self._run_began = time.monotonic()
 
     def withheld(self) -> Mapping[int, str]:
@@ -121,10 +121,10 @@ def is_refusal(error: psycopg.Error) -> bool:
 
 
 def set_wise(write: Write) -> Write:
-    """Have a write of many items leave out jobs that are withheld and, when careful, those that are refused.
+    """Have a write of many items leave out withheld jobs and, when careful, refused jobs.
 
-    It takes a connection and the items, and returns a list about those that were written, or nothing. An item is a job,
-    has it as ``job``, or is a tuple that begins with it.
+    It takes a connection and the items, and returns a list about the written items, or nothing. An item is a job, has
+    it as ``job``, or is a tuple that begins with it.
     """
     return _guarded(write, withheld_too=False)
 

@@ -1,4 +1,4 @@
-"""Rows by name: what a statement selects becomes values whose fields have the names of its columns."""
+"""Rows by name: a selected row becomes a value whose fields have the names of the columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What finished jobs used of what they held: by job, or by user, project and period."""
+"""The use that finished jobs made of their resources: by job, or by user, project and period."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _PERIODS = """
 
 
 def jobs(connection: Connection, job_ids: Sequence[int]) -> list[MeasuredJob]:
-    """Return those of the jobs that are over and were measured, in order of id."""
+    """Return the jobs among ``job_ids`` that are over and were measured, in order of id."""
     return [MeasuredJob(*row) for row in connection.execute(_JOBS, [list(job_ids)])]
 
 

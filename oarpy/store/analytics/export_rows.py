@@ -1,4 +1,4 @@
-"""What ``oarpy export`` writes: rows of a month (UTC), and what tells whether they are those that were written."""
+"""The rows of ``oarpy export`` for a month (UTC), and a mark that tells whether they have changed since."""
 
 from __future__ import annotations
 

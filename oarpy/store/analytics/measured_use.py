@@ -1,4 +1,4 @@
-"""What jobs used on their other nodes, as these tell when they are cleaned, and the memory that they lacked."""
+"""The use of jobs on their other nodes, as these report it after cleaning, and the memory that jobs lacked."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ _NOTE_MEMORY = """
     SELECT 'OUT_OF_MEMORY', job_id, ARRAY[node], message FROM told
 """
 
-# What the other nodes of a job tell when it is cleaned there: it has left them, or is over. Memory
-# is that of the node with the most.
+# The other nodes report a job's use when the job has left them, or is over. Memory is that of the node with the most.
 _ADD_USAGE = """
     UPDATE jobs j
     SET cpu_seconds = least(coalesce(j.cpu_seconds, 0) + u.cpu, 2 ^ 53), memory_peak = greatest(j.memory_peak, u.memory)
@@ -46,9 +45,9 @@ def note_memory(connection: Connection, kills: Sequence[tuple[int, str, str]]) -
 
 @set_wise
 def add_usage(connection: Connection, used: Sequence[tuple[int, int, str, float | None, int | None]]) -> None:
-    """Add (job, attempt, node, CPU seconds, bytes of memory) of other nodes to what the first node told.
+    """Add (job, attempt, node, CPU seconds, bytes of memory) of other nodes to the figures of the first node.
 
-    Of a node that the job does not hold nothing is taken.
+    A node that the job does not hold is left out.
     """
     if used:
         connection.execute(_ADD_USAGE, [list(column) for column in zip(*used, strict=True)])

@@ -126,12 +126,12 @@ def window_lengths(connection: Connection) -> Sequence[int]:
 
 
 def differences(connection: Connection, window: int) -> list[WrongSum]:
-    """Return the rows of windows of ``window`` seconds whose sum is not that of their jobs, past or not."""
+    """Return the rows of windows of ``window`` seconds whose sum is not the sum of their jobs, past or not."""
     with with_past(connection):
         return [WrongSum(*row) for row in connection.execute(_DIFFERENCES, {"window": window})]
 
 
 def day_differences(connection: Connection) -> list[WrongDay]:
-    """Return the sums of ``job_days`` that are not those of the jobs, past or not."""
+    """Return the sums of ``job_days`` that differ from the sums of the jobs, past jobs included."""
     with with_past(connection):
         return [WrongDay(*row) for row in connection.execute(_DAYS, {"gave_way": GAVE_WAY})]

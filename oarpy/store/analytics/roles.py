@@ -54,8 +54,9 @@ _EXECUTABLE = """
 def make_analyst(connection: Connection, name: str, schema: str, password: str | None) -> bool:
     """Make ``name`` a role that reads the views, and finds those of ``schema`` without its name; return if it is new.
 
-    It logs in with ``password``; None leaves that as it is. The caller owns the transaction. Raises
-    :class:`UsageError` when ``name`` is a role for something else, :class:`NotAllowed` without the right to make roles.
+    It logs in with ``password``; None leaves its password as it is. The caller owns the transaction. Raises
+    :class:`UsageError` when ``name`` is a role for another purpose, :class:`NotAllowed` without the right to make
+    roles.
     """
     try:
         _make_group(connection)
@@ -103,7 +104,7 @@ def analysts(connection: Connection) -> list[Analyst]:
 
 
 def restore_analyst(connection: Connection, analyst: Analyst) -> None:
-    """Make an analyst again, as :func:`make_analyst`; one that is new on this server gets its password."""
+    """Make an analyst again, as :func:`make_analyst`; an analyst that is new on this server gets its password."""
     new = make_analyst(connection, analyst.name, analyst.schema, None)
     if new and analyst.password:
         # a hash is taken as it is
@@ -111,12 +112,13 @@ def restore_analyst(connection: Connection, analyst: Analyst) -> None:
 
 
 def close(connection: Connection) -> list[str]:
-    """Take from everybody but the server what would disturb it; return the functions that others may still call.
+    """Take the functions that would disturb the server from all other roles; return those that others may still call.
 
-    These belong to PostgreSQL's superuser, who alone can do so. A role that has been given one by hand keeps it.
+    These belong to PostgreSQL's superuser, who alone can take them away. A role that was given a function by hand keeps
+    it.
     """
     for function, owner in _executable(connection):
-        # of who may not, PostgreSQL warns, and does nothing
+        # for a role that lacks the right, PostgreSQL gives a warning and does nothing
         connection.execute(SQL("GRANT EXECUTE ON FUNCTION {} TO {}").format(SQL(function), SQL(owner)))
         connection.execute(SQL("REVOKE EXECUTE ON FUNCTION {} FROM PUBLIC").format(SQL(function)))
     return [function for function, _ in _executable(connection)]

@@ -76,7 +76,7 @@ class GridJobRow:
 
 @dataclass(frozen=True, slots=True)
 class GridComponentRow:
-    """A component of a grid job; ``cluster`` is the one that was asked for."""
+    """A component of a grid job; ``cluster`` is the cluster that its user named."""
 
     job: int
     number: int
@@ -151,7 +151,7 @@ _ASK_DELETION = """
 """
 # Numbers are given in the order of submissions, and jobs stay.
 _FIRST = "SELECT extract(epoch FROM submitted_at)::float8 FROM grid_jobs ORDER BY id LIMIT 1"
-# Whoever submits for a user waits until another submission for him is stored. The states are those of an index, too.
+# A submission for a user waits until another submission for the same user is stored. An index has the same states.
 _TAKE_TURN = "SELECT pg_advisory_xact_lock(hashtextextended('oarpy grid jobs of ' || %s, 0))"
 _COUNT_WAITING = """
     SELECT count(*) FROM grid_jobs
@@ -162,7 +162,7 @@ _LOCK = "SELECT id FROM grid_jobs WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDA
 
 
 def insert(connection: Connection, job: NewGridJob, copies: int = 1) -> list[int]:
-    """Store a job, or an array of so many equal ones; return their ids."""
+    """Store a job, or an array of ``copies`` equal jobs; return their ids."""
     values: dict[str, Any] = {
         "user": job.user,
         "kind": job.kind,
@@ -205,17 +205,17 @@ def _insert_component(connection: Connection, jobs: Sequence[int], number: int, 
 
 
 def read(connection: Connection, jobs: Sequence[int]) -> list[GridJobRow]:
-    """Return these jobs, by id; those that there are not are missing."""
+    """Return these jobs, by id; unknown ids are missing."""
     return _rows(connection, _BY_ID, [list(jobs)])
 
 
 def of_user(connection: Connection, user: str, *, ended: bool = False) -> list[GridJobRow]:
-    """Return the jobs of a user, by id; with ``ended`` also those that are over."""
+    """Return the jobs of a user, by id; with ``ended`` also the jobs that are over."""
     return _rows(connection, _OF_USER, [user, ended])
 
 
 def of_everybody(connection: Connection, *, ended: bool = False) -> list[GridJobRow]:
-    """Return the jobs of all users, by id; with ``ended`` also those that are over."""
+    """Return the jobs of all users, by id; with ``ended`` also the jobs that are over."""
     return _rows(connection, _OF_ALL, [ended])
 
 
@@ -247,7 +247,7 @@ def count_waiting(connection: Connection, user: str) -> int:
 
 
 def to_delete(connection: Connection, kinds: Sequence[str]) -> list[GridJobRow]:
-    """Return the jobs of these kinds whose deletion was asked for and that are not over."""
+    """Return the jobs of these kinds whose deletion was requested and that are not over."""
     return _rows(connection, _TO_DELETE, [list(kinds)])
 
 
@@ -271,9 +271,9 @@ def move(
     ended: float | None = None,
     status: int | None = None,
 ) -> list[int]:
-    """Bring jobs that are not over to a state; return those that changed. A move that is not allowed is an error.
+    """Bring jobs that are not over to a state; return the jobs that changed. A forbidden move is an error.
 
-    ``started`` and ``ended`` in epoch seconds; ``message`` None leaves it as it is.
+    ``started`` and ``ended`` in epoch seconds; ``message`` None leaves the message as it is.
     """
     values = {
         "jobs": list(jobs),
@@ -304,12 +304,12 @@ def set_deadline(connection: Connection, job: int, deadline: float) -> None:
 
 
 def ask_deletion(connection: Connection, jobs: Sequence[int], who: str) -> list[int]:
-    """Ask for the end of jobs; return those for which that is new."""
+    """Ask for the end of jobs; return the jobs for which the request is new."""
     return [row[0] for row in connection.execute(_ASK_DELETION, [who, list(jobs)])]
 
 
 def lock(connection: Connection, jobs: Sequence[int]) -> list[int]:
-    """Keep others from changing these jobs until the transaction ends; return those that there are."""
+    """Keep others from changing these jobs until the transaction ends; return the jobs that exist."""
     return [row[0] for row in connection.execute(_LOCK, [list(jobs)])]
 
 

@@ -1,4 +1,4 @@
-"""Parts: what stands for components on clusters. Transactions change them, and what clusters tell of them."""
+"""The parts of components on clusters. Transactions change them, and so do the events of clusters."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ _MOVABLE = """
 
 
 def of_jobs(connection: Connection, jobs: Sequence[int]) -> list[GridPartRow]:
-    """Return all parts that jobs ever had, by job and component, older ones first."""
+    """Return all parts that jobs ever had, by job and component, older parts first."""
     return _rows(connection, _OF_JOBS, [list(jobs)])
 
 
@@ -128,7 +128,7 @@ def last_of_jobs(connection: Connection, jobs: Sequence[int]) -> list[GridPartRo
 
 
 def by_name(connection: Connection, names: Sequence[str]) -> list[GridPartRow]:
-    """Return these parts, by name; those that there are not are missing."""
+    """Return these parts, by name; unknown names are missing."""
     return _rows(connection, _BY_NAME, [list(names)])
 
 
@@ -143,7 +143,7 @@ def of_transaction(connection: Connection, transaction: int) -> list[GridPartRow
 
 
 def to_end(connection: Connection) -> list[GridPartRow]:
-    """Return the parts whose end was asked for and that go on, as far as is known."""
+    """Return the parts whose end was requested and that go on, as far as is known."""
     return _rows(connection, _TO_END, [])
 
 
@@ -196,7 +196,10 @@ def note_hosts(connection: Connection, hosts: Mapping[str, Sequence[str]]) -> No
 
 
 def ask_end(connection: Connection, names: Sequence[str], reason: str) -> list[str]:
-    """Ask for the end of parts; return those for which that is new. The watcher has their clusters end them."""
+    """Ask for the end of parts; return the parts for which the request is new.
+
+    The watcher has their clusters end them.
+    """
     return [row[0] for row in connection.execute(_ASK_END, [reason, list(names)])]
 
 

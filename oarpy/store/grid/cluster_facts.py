@@ -11,7 +11,7 @@ _PROCESSORS = """
 
 
 def processors(connection: Connection) -> tuple[int, float]:
-    """Return how many processors there are, dead ones left out, and the time in epoch seconds."""
+    """Return the number of processors, without dead ones, and the time in epoch seconds."""
     row = connection.execute(_PROCESSORS).fetchone()
     assert row is not None
     return int(row[0]), float(row[1])

@@ -38,7 +38,7 @@ class GridClusterRow:
 
     @property
     def clock_ahead(self) -> float:
-        """How many seconds its clock is ahead of this one: what it says of instants is later by that."""
+        """By how many seconds its clock is ahead of this one; its instants are later by that."""
         return self.clock_offset if self.clock_offset and abs(self.clock_offset) > _NOISE else 0.0
 
 
@@ -111,7 +111,7 @@ def put(
 
 
 def set_active(connection: Connection, name: str, *, active: bool) -> bool:
-    """Say whether new parts go to a cluster; tell whether there is such a one."""
+    """Say whether new parts go to a cluster; return whether the cluster exists."""
     return connection.execute(_SET_ACTIVE, [active, name]).fetchone() is not None
 
 
@@ -123,7 +123,7 @@ def remove(connection: Connection, name: str) -> bool:
 def note_description(
     connection: Connection, name: str, procs: int, abilities: Sequence[str], offset: float, speed: float = 1
 ) -> None:
-    """Note what a cluster said of itself; its clock is ``offset`` seconds ahead of this one."""
+    """Note the description that a cluster gave; its clock is ``offset`` seconds ahead of this one."""
     values = {"name": name, "procs": procs, "abilities": list(abilities), "offset": offset, "speed": speed}
     connection.execute(_HEARD, values)
 

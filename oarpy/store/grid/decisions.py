@@ -1,4 +1,4 @@
-"""What the broker decided and from what, so that it can be decided again."""
+"""The decisions of the broker with their inputs, so that they can be taken again."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from oarpy.store.database import Connection
 
 @dataclass(frozen=True, slots=True)
 class GridDecisionRow:
-    """A decision: the state before, what was told in order, what was asked for. ``at`` in epoch seconds.
+    """A decision: the state before, the events in order, and the actions. ``at`` in epoch seconds.
 
-    One that was too large is not ``replayable``: of what was told it has the kinds alone.
+    A decision that was too large is not ``replayable``: only the kinds of its events are kept.
     """
 
     id: int
@@ -60,8 +60,8 @@ def add(
 ) -> int:
     """Store a decision; return its number. Values are those of JSON.
 
-    Passes that look at all jobs after each move are told much, and much of it again: that is packed. What has more than
-    :data:`MOST_BYTES` even so is stored as not replayable, without numbers of clusters and states.
+    A pass that looks at all jobs after each move has long events that repeat much: they are packed. A decision with
+    more than :data:`MOST_BYTES` even so is stored as not replayable, without numbers of clusters and states.
     """
     texts = [json.dumps(value) for value in (state, list(events), list(actions))]
     size = sum(map(len, texts))
@@ -84,7 +84,7 @@ def every(connection: Connection, after: int = 0, batch: int = 100) -> Iterator[
 
 
 def _unpacked(events: list[Any]) -> list[Any]:
-    """Return what was told, as it was told."""
+    """Return the events as they came, unpacked."""
     if len(events) != 1 or _PACKED not in events[0]:
         return events
     told: list[Any] = json.loads(lzma.decompress(b64decode(events[0][_PACKED])))

@@ -100,8 +100,8 @@ _HOSTS = """
     WHERE r.type = 'default' AND r.network_address IS NOT NULL ORDER BY r.network_address, r.resource_id
 """
 
-# What was prepared is undone: jobs that were made end, those that were frozen go on in their rank. What is over by
-# itself tells nothing of a lapse.
+# An undone transaction: jobs that it made end, jobs that it froze go on in their rank. A job that is over by itself
+# gets no message of a lapse.
 _UNDO = """
     WITH undone AS (
         SELECT p.broker, p.part, p.job_id, p.kind, p.state, p.held_at
@@ -151,7 +151,7 @@ _NEXT_LAPSE = """
 class DoorPartRow:
     """A part with its job. ``begin`` and ``submitted`` are epoch seconds; ``held``: the broker can count on it.
 
-    ``instead_of`` is the job whose place it is to take.
+    ``instead_of`` is the job whose place the part is to take.
     """
 
     name: str
@@ -187,9 +187,9 @@ class NewDoorPart:
 
 
 def transaction_state(connection: Connection, broker: str, transaction: str, *, begin: bool = False) -> str | None:
-    """Return how far a transaction is, None for one that is not known; ``begin``: then it is Prepared.
+    """Return the state of a transaction, None for an unknown one; ``begin``: an unknown one becomes Prepared.
 
-    Until the end of the caller's own, nobody else changes it.
+    Until the end of the caller's own transaction, no other process changes it.
     """
     if begin:
         connection.execute(_OPEN, [broker, [transaction]])
@@ -198,9 +198,9 @@ def transaction_state(connection: Connection, broker: str, transaction: str, *, 
 
 
 def transaction_states(connection: Connection, broker: str, transactions: Iterable[str]) -> dict[str, str]:
-    """Return how far transactions are, of which those that are not known begin now: then they are Prepared.
+    """Return the states of transactions; unknown ones begin now and become Prepared.
 
-    Until the end of the caller's own, nobody else changes them.
+    Until the end of the caller's own transaction, no other process changes them.
     """
     names = sorted(set(transactions))
     connection.execute(_OPEN, [broker, names])
@@ -214,7 +214,7 @@ def part(connection: Connection, broker: str, name: str) -> DoorPartRow | None:
 
 
 def named(connection: Connection, broker: str, names: Sequence[str]) -> dict[str, DoorPartRow]:
-    """Return those of these parts that are known, by name."""
+    """Return the known parts among ``names``, by name."""
     rows = [DoorPartRow(*row) for row in connection.execute(_NAMED, [broker, list(names)])]
     return {row.name: row for row in rows}
 
@@ -278,7 +278,7 @@ def stop(connection: Connection, jobs: Sequence[int]) -> bool:
 
 
 def take_places(connection: Connection, broker: str, transaction: str) -> None:
-    """Let the parts that a transaction made have the resources of those whose place they take."""
+    """Let the parts that a transaction made have the resources of the parts whose places they take."""
     rows = connection.execute(_TAKE_PLACES, {"broker": broker, "transaction": transaction}).fetchall()
     connection.execute(_ALONE, [[job for job, alone in rows if alone]])
 
@@ -306,7 +306,7 @@ def commit(connection: Connection, broker: str, transaction: str, begin: float |
 
 
 def note_hosts(connection: Connection, broker: str, row: DoorPartRow, others: Sequence[str]) -> None:
-    """Note the hosts of all parts of a grid job: those of one that is here, and the others."""
+    """Note the hosts of all parts of a grid job: the hosts of the part that is here, and ``others``."""
     connection.execute(_NOTE_HOSTS, [[*hosts_of(connection, row.job), *others], broker, row.name])
 
 

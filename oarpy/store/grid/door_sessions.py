@@ -19,9 +19,9 @@ def take_place(connection: Connection, broker: str, most: int) -> bool:
 
 @contextmanager
 def place_to_ask(connection: Connection, most: int) -> Iterator[bool]:
-    """On the broker: give whether one of ``most`` places was free, which is held meanwhile.
+    """On the broker: yield whether one of ``most`` places was free, which is held meanwhile.
 
-    Who holds one may have a session on each cluster, besides those of the broker's modules.
+    The holder of a place may have a session on each cluster, besides the sessions of the broker's modules.
     """
     place = _taken(connection, _ASKING, most)
     try:

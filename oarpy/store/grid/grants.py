@@ -1,4 +1,4 @@
-"""For whom brokers may act on this cluster, and how far."""
+"""The users for whom brokers may act on this cluster, and their limits."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def grants(connection: Connection, local_user: str | None = None) -> list[GrantR
 
 
 def grant(connection: Connection, row: GrantRow) -> None:
-    """Add a grant, in the place of the one of the same broker and user."""
+    """Add a grant; it replaces the grant of the same broker and user."""
     values = list(row[:-1])
     values[3] = list(row.queues)
     connection.execute(_GRANT, values)

@@ -58,7 +58,7 @@ def begin(connection: Connection, job: int) -> None:
 
 
 def lapse(connection: Connection) -> int:
-    """Ask for the end of jobs whose gates were not opened in time; return how many there are."""
+    """Ask for the end of jobs whose gates were not opened in time; return their number."""
     return connection.execute(_LAPSE).rowcount
 
 

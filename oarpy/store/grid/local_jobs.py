@@ -9,7 +9,7 @@ from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent, log
 from oarpy.store.jobs.kill_requests import ask_once
 
-# The latest started first. Nobody is asked twice, and no broker's part gives way to another one.
+# The latest start comes first. No job is chosen twice, and no part of a broker gives way to another part.
 _GIVING_WAY = """
     SELECT j.job_id, array_agg(a.resource_id)
     FROM jobs j JOIN assigned_resources a ON a.job_id = j.job_id AND upper_inf(a.during)
@@ -22,7 +22,10 @@ _GIVING_WAY = """
 
 
 def giving_way(connection: Connection, queues: Sequence[str], *, besteffort: bool) -> list[tuple[int, list[int]]]:
-    """Return (job, its resources) of those that run in ``queues``, or are best-effort, the latest started first."""
+    """Return (job, its resources) of running jobs in ``queues``, and with ``besteffort`` of best-effort jobs.
+
+    The jobs that started latest come first.
+    """
     values = {"queues": list(queues), "besteffort": besteffort, "types": [BESTEFFORT], "word": BESTEFFORT}
     return connection.execute(_GIVING_WAY, values).fetchall()
 

@@ -172,7 +172,7 @@ def make_room(connection: Connection, job: int, parts: int) -> None:
 
 
 def note_place(connection: Connection, job: int, start: float, end: float, *, moved: bool = False) -> None:
-    """Note from when to when a job has its place; its first one is what was promised. ``moved``: it had another one."""
+    """Note the start and end of a job's place; the first place is the promise. ``moved``: it had another place."""
     if moved:
         connection.execute(_MOVED, [end, job])
     else:
@@ -197,7 +197,7 @@ def note_idle(connection: Connection, jobs: Collection[int], cluster: str) -> No
 
 
 def note_room(connection: Connection, cluster: str) -> None:
-    """Have all jobs that wait for their date on a cluster looked at: one of them has moved."""
+    """Have all jobs that wait for their date on a cluster looked at, because one of them has moved."""
     connection.execute(_WAIT_ON, {"cluster": cluster})
 
 

@@ -13,7 +13,7 @@ from oarpy.store.database import Connection
 _MOST = 5_000
 """Events that are told at once."""
 
-# Who comes later sees all that who came earlier numbers, and waits for the first of it.
+# A later caller sees all numbers that an earlier caller gives, and waits for the first of them.
 _TAKE = "SELECT FROM door_events WHERE broker = %s AND number IS NULL ORDER BY event_id FOR UPDATE"
 _NUMBER = """
     UPDATE door_events e SET number = n.number
@@ -67,7 +67,7 @@ class PartEventRow:
 
 
 def events(connection: Connection, broker: str, after: int) -> list[PartEventRow]:
-    """Return the events of a broker's parts after the one with this number, the first ones if they are many."""
+    """Return the events of a broker's parts after this number; the first events if there are many."""
     connection.execute(_TAKE, [broker])
     connection.execute(_NUMBER, {"broker": broker})
     rows = connection.execute(_EVENTS, [broker, after, _MOST]).fetchall()

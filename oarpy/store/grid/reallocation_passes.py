@@ -117,7 +117,7 @@ def begin(
     number: int | None = None,
     at: float | None = None,
 ) -> int:
-    """Begin a pass over ``waiting`` jobs: the one asked for under ``number``, or a new one. Return its number.
+    """Begin a pass over ``waiting`` jobs: the requested pass ``number``, or a new one. Return its number.
 
     It begins at ``at`` (epoch seconds), or now.
     """

@@ -1,4 +1,4 @@
-"""Changes on clusters that happen on all of them or on none: what is prepared, what was decided, and who knows."""
+"""Changes on clusters that happen on all of them or on none: prepared acts, decisions, and their confirmations."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class NewGridPart:
 
 @dataclass(frozen=True, slots=True)
 class GridDoubt:
-    """A cluster that was told how a transaction ended, and whose answer is not known. ``since`` in epoch seconds."""
+    """A cluster that got the outcome of a transaction, but has not confirmed it. ``since`` in epoch seconds."""
 
     transaction: int
     kind: str
@@ -82,14 +82,14 @@ _BEGIN = """
 """
 _WORD = "SELECT word FROM grid_transactions WHERE id = %s"
 _ADD_CLUSTERS = "INSERT INTO grid_outcomes (transaction, cluster) SELECT %s, unnest(%s::text[]) ON CONFLICT DO NOTHING"
-# However slow a cluster says it is, a walltime there is one that can be stored.
+# However slow a cluster says it is, a walltime there must be fit to be stored.
 _ADD_PARTS = """
     INSERT INTO grid_parts (transaction, name, job, component, cluster, kind, walltime)
     SELECT %s, name, job, component, cluster, kind, make_interval(secs => least(walltime, 1e9))
     FROM unnest(%s::text[], %s::bigint[], %s::int[], %s::text[], %s::text[], %s::float8[])
         AS s(name, job, component, cluster, kind, walltime)
 """
-# A part whose last transaction is not done is not frozen: its cluster may still hear of that one.
+# A part whose last transaction is not done is not frozen: its cluster may still get the outcome of that transaction.
 _FREEZE = """
     UPDATE grid_parts p SET state = 'Freezing', transaction = %s FROM grid_transactions t
     WHERE p.name = ANY(%s) AND p.state = 'Waiting' AND t.id = p.transaction AND t.state = 'Done'
@@ -110,7 +110,7 @@ _DECIDE = """
                         AND p.state NOT IN ('Prepared', 'Frozen'))
     RETURNING id
 """
-# Old copies stop counting before new ones begin to: the index on startable parts looks at each row.
+# Old copies stop counting before new ones begin to count: the index on startable parts looks at each row.
 _DELETING = "UPDATE grid_parts SET state = 'Deleting' WHERE transaction = %s AND state = 'Frozen'"
 _COMMITTING = "UPDATE grid_parts SET state = 'Committing' WHERE transaction = %s AND state = 'Prepared'"
 _GIVE_UP = """
@@ -146,8 +146,8 @@ _DONE = """
       AND NOT EXISTS (SELECT FROM grid_outcomes o WHERE o.transaction = t.id AND o.known_at IS NULL)
     RETURNING t.id
 """
-# New copies stop counting before old ones begin to. What is amended has both on one cluster, and others are told at the
-# same time: what they did stays.
+# New copies stop counting before old ones begin to count. An amended job has both copies on one cluster, while other
+# clusters get the decision at the same time: their part of it stays.
 _END_NEW = """
     UPDATE grid_parts p SET state = 'Ended', message = %(reason)s, ended_at = clock_timestamp() FROM grid_transactions t
     WHERE t.id = %(id)s AND p.transaction = t.id AND p.state = 'Committing'
@@ -219,7 +219,7 @@ def add_parts(connection: Connection, transaction: int, parts: Sequence[NewGridP
 
 
 def freeze(connection: Connection, transaction: int, names: Sequence[str]) -> list[str]:
-    """Let a transaction freeze parts that wait; return those that may be: the others started, or are being changed."""
+    """Let a transaction freeze waiting parts; return the frozen ones. The others have started, or are being changed."""
     rows = connection.execute(_FREEZE, [transaction, list(names)]).fetchall()
     connection.execute(_ADD_CLUSTERS, [transaction, sorted({row[1] for row in rows})])
     return [row[0] for row in rows]
@@ -231,7 +231,7 @@ def note_prepared(connection: Connection, transaction: int, jobs: Mapping[str, s
 
 
 def hold(connection: Connection, transaction: int) -> bool:
-    """Keep what is prepared until a later decision, over restarts of the module too; tell whether it is kept."""
+    """Keep the prepared parts until a later decision, over restarts of the module too; tell whether they are kept."""
     return connection.execute(_HOLD, [transaction]).fetchone() is not None
 
 
@@ -257,9 +257,9 @@ def give_up(connection: Connection, transaction: int, reason: str) -> bool:
 
 
 def note_known(connection: Connection, transaction: int, cluster: str, lost: str = "") -> bool:
-    """Note that a cluster knows how a transaction ended; tell whether all do now.
+    """Note that a cluster knows how a transaction ended; tell whether all clusters do now.
 
-    ``lost`` says why it has nothing of what it had prepared.
+    ``lost`` says why the cluster has nothing of its prepared acts.
     """
     connection.execute(_KNOWN, [lost[:1000], transaction, cluster])
     if lost:
@@ -270,10 +270,11 @@ def note_known(connection: Connection, transaction: int, cluster: str, lost: str
 
 
 def keep_old(connection: Connection, transaction: int, cluster: str, reason: str) -> None:
-    """Note that a cluster let the old copy of a job go on, though a move was decided: it is the one that stays.
+    """Note that a cluster let the old copy of a job go on, though a move was decided: the old copy stays.
 
-    The cluster of the new copy was not told of the decision yet, as that of the old one is first. Of what is amended,
-    other clusters were, and it stays so: an old copy whose component another cluster has by now is set aside.
+    For a move, the cluster of the new copy does not know the decision yet, because the cluster of the old copy gets it
+    first. For an amendment, other clusters do know it, and their part stays. So an old copy whose component has a part
+    on another cluster by now is set aside.
     """
     about = {"id": transaction, "cluster": cluster, "reason": reason[:1000]}
     connection.execute(_END_NEW, about)

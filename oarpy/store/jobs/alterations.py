@@ -1,7 +1,7 @@
-"""Changing what jobs that wait ask for (``oaralter``): what they ask for now, and storing something else.
+"""Changing the requests of waiting jobs (``oaralter``): reading the present request, and storing another one.
 
-Jobs share their submission. One that all its jobs leave together is changed as it is. Where others stay, those that are
-altered get a submission of their own.
+Jobs share their submission. If all its jobs change together, the submission itself is changed. If some jobs stay, the
+changed jobs get a submission of their own.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ALTER = f"""
     FROM json_populate_record(NULL::jobs, %(row)s::json) AS asked
     WHERE j.job_id = ANY(%(jobs)s) AND j.state IN ('Waiting', 'Hold')
 """  # noqa: S608
-# It is a matter of all members of an array, those that run included.
+# A throttle concerns all members of an array, including running ones.
 _THROTTLE = """
     WITH members AS MATERIALIZED (
         SELECT job_id FROM jobs
@@ -67,9 +67,9 @@ _UNPREDICTED = """
 
 @dataclass(frozen=True, slots=True)
 class AskedRow:
-    """What a job asks for: the ``record`` of its submission before the rules, and ``fields`` of it by their names.
+    """The request of a job: the ``record`` of its submission before the rules, and ``fields`` of it by name.
 
-    ``broker`` is the one whose part it is, if it is one.
+    ``broker`` is the broker whose part the job is; None for other jobs.
     """
 
     job: int

@@ -1,4 +1,4 @@
-"""The columns of jobs that hold what was asked for, as far as passes look at it."""
+"""The columns of jobs that hold their requests, as far as passes read them."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class BagChangeRow:
 
 @dataclass(frozen=True, slots=True)
 class StateRow:
-    """How many tasks are in a state; those that ``failed`` ended with another status than 0."""
+    """The number of tasks in a state; ``failed`` tasks ended with another status than 0."""
 
     state: str
     failed: bool
@@ -118,7 +118,7 @@ def bag(connection: Connection, number: int) -> BagRow | None:
 
 
 def of_tasks(connection: Connection, jobs: Sequence[int]) -> dict[int, BagRow]:
-    """Return the bags of those jobs that are tasks, by job."""
+    """Return the bags of the jobs that are tasks, by job."""
     return {row.task: row for row in read(connection, _OF_TASKS, BagOfTask, [list(jobs)])}
 
 
@@ -128,7 +128,7 @@ def changes(connection: Connection, number: int) -> list[BagChangeRow]:
 
 
 def states(connection: Connection, number: int) -> Mapping[str, int]:
-    """Return how many tasks of a bag are in each state; those that failed are ``Failed``."""
+    """Return the number of a bag's tasks in each state; failed tasks are ``Failed``."""
     found: dict[str, int] = {}
     for row in read(connection, _STATES, StateRow, [number]):
         state = "Failed" if row.failed or row.state == "Error" else row.state

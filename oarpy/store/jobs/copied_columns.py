@@ -1,4 +1,4 @@
-"""What a job that repeats another has of that one: by itself, or because its user asked for it."""
+"""The columns that a job takes from the job that it repeats, on its own or at its user's request."""
 
 from __future__ import annotations
 

@@ -35,12 +35,13 @@ class HeldAmount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What nodes are told of a job as far as its row tells it (``spec``), and what the launcher makes the rest of.
+    """The facts of a job to launch: ``spec`` for its nodes, as far as the job's row has it, and inputs for the rest.
 
-    ``submission`` is the id of its submission, with what changes whenever the row of that does. ``held`` are the
-    properties of its resources. ``part_hosts`` is None unless it is the part of a broker: then the hosts of all
-    components, as far as it was told. ``bag_tasks`` is how many tasks its bag has, None unless it is one of a bag.
-    ``without_gpu``: GPUs go to those who ask for them, and it did not. ``kept_script`` is the digest of its script.
+    ``submission`` is the id of its submission, with a number that changes whenever the row of the submission does.
+    ``held`` has the properties of its resources. ``part_hosts`` is None unless the job is the part of a broker: then it
+    has the known hosts of all components. ``bag_tasks`` is the number of tasks in its bag, None if it is no task.
+    ``without_gpu``: GPUs go to jobs that ask for them, and this job did not. ``kept_script`` is the digest of its
+    script.
     """
 
     spec: JobSpec
@@ -88,12 +89,12 @@ class SignalRow:
 
 @dataclass(frozen=True, slots=True)
 class Agenda:
-    """What there is for the launcher: jobs to launch, to settle (killed or Finishing), signals, walltimes to be told.
+    """The work for the launcher: jobs to launch, to settle (killed or Finishing), signals, and walltimes to send.
 
-    ``pauses`` tells that jobs are suspended, or are to be; ``resizes`` that some grow or shrink; ``launchers`` that
-    nobody speaks for an application whose launcher the cluster runs. ``noop_end`` is when (epoch seconds) the walltime
-    of a running job that runs nothing is over first, None when none runs. ``gate_opens`` is the number of seconds until
-    a job to launch may be, by the clock of the database; None when none waits for a date.
+    ``pauses``: some jobs are suspended, or are to be. ``resizes``: some jobs grow or shrink. ``launchers``: an
+    application whose launcher the cluster runs has none. ``noop_end`` is when (epoch seconds) the first walltime of a
+    running job without a program is over, None if no such job runs. ``gate_opens`` is the number of seconds, by the
+    database's clock, until the first gate of a job to launch opens; None if no job waits for a date.
     """
 
     launch: bool
@@ -153,7 +154,8 @@ _TO_LAUNCH = f"""
     ORDER BY j.job_id
 """  # noqa: S608 - a text of this file
 
-# What a field of JobSpec is called becomes that field: a node is told what is selected here by such a name.
+# A column that has the name of a field of JobSpec becomes that field: nodes get everything that is selected here by
+# such a name.
 _LAUNCHES = f"""
     SELECT j.job_id AS job, j.attempt, j.array_id, j.array_index, j.user_name AS user, j.job_name AS name, j.project,
            j.command, j.launching_directory AS directory, j.stdout_path AS stdout, j.stderr_path AS stderr,
@@ -200,8 +202,8 @@ _AGENDA = """
             FROM launch_gates g JOIN jobs j USING (job_id) WHERE j.state = 'toLaunch' AND g.opens_at > now())
 """
 
-# Jobs that meet a condition, with their nodes, those first that they have had since their start. The condition is text:
-# one plan then serves for good, where a condition that may be none has each call planned anew.
+# Jobs that meet a condition, with their nodes, first the nodes that they have had since their start. The condition is
+# text, so that one plan serves for good; a condition that may be empty would have each call planned again.
 _LIVE = f"""
     SELECT j.job_id, j.attempt, j.state, j.types,
            array_agg(DISTINCT r.network_address) FILTER (WHERE r.type = 'default' AND a.extension_id IS NULL)
@@ -226,10 +228,10 @@ _ATTENTION = _LIVE.format(
         OR (j.types && %s::text[] AND j.state = 'Running' AND expected_end(j) <= now())"""
 )
 
-# A node's clock may be behind: nobody runs before he has his resources.
+# A node's clock may be behind: no job runs before it has its resources.
 _HELD = "(SELECT lower(a.during) FROM assigned_resources a WHERE a.job_id = j.job_id LIMIT 1)"
 
-# Passes give hosts to jobs that run: they are told of those that wait for some.
+# Passes give hosts to running jobs: passes must know the jobs that wait for some.
 _STARTED = f"""
     WITH begun AS (
         UPDATE jobs j
@@ -428,12 +430,12 @@ def environments(
 
 
 def live(connection: Connection, *, everything: bool) -> list[LiveRow]:
-    """Return the jobs that the launcher answers for: all of them, or those about which something is to be done."""
+    """Return the jobs that the launcher answers for: all of them, or those that need an action."""
     return _live(connection, _ALL_LIVE) if everything else _live(connection, _ATTENTION, list(NOOP))
 
 
 def live_among(connection: Connection, jobs: Sequence[int]) -> list[LiveRow]:
-    """Return those of ``jobs`` that are on nodes."""
+    """Return the jobs among ``jobs`` that are on nodes."""
     return _live(connection, _LIVE_AMONG, list(jobs))
 
 
@@ -468,7 +470,7 @@ def started(connection: Connection, starts: Sequence[tuple[int, float]]) -> None
 
 @set_wise
 def finish(connection: Connection, ends: Sequence[End]) -> list[int]:
-    """Move jobs to Finishing with how they ended; return those that moved. So each end counts once."""
+    """Move jobs to Finishing with how they ended; return the moved jobs. So each end counts once."""
     if not ends:
         return []
     rows = connection.execute(
@@ -490,7 +492,10 @@ def finish(connection: Connection, ends: Sequence[End]) -> list[int]:
 
 @set_wise
 def end(connection: Connection, ends: Sequence[End]) -> list[int]:
-    """Move jobs that started and ended by themselves to Terminated, whatever of it was recorded; return those moved."""
+    """Move jobs that started and ended by themselves to Terminated, whatever was recorded of them.
+
+    Return the moved jobs.
+    """
     if not ends:
         return []
     names = ("job", "exit_status", "started", "ended", "cpu_seconds", "memory_peak")
@@ -500,16 +505,16 @@ def end(connection: Connection, ends: Sequence[End]) -> list[int]:
 
 @set_wise
 def close(connection: Connection, ends: Sequence[tuple[int, float]]) -> list[int]:
-    """Give Finishing jobs their final state as of these instants (epoch seconds); return those that moved."""
+    """Give Finishing jobs their final state as of these instants (epoch seconds); return the moved jobs."""
     if not ends:
         return []
     return [row[0] for row in connection.execute(_CLOSE, [[job for job, _ in ends], [at for _, at in ends]]).fetchall()]
 
 
 def cancel(connection: Connection, now: datetime) -> list[int]:
-    """Carry out what is asked to be killed, as far as no node is needed; return the jobs whose requests moved.
+    """Carry out kill requests, as far as no node is needed; return the jobs whose requests moved.
 
-    Best-effort jobs that the meta-scheduler wants gone and that have a checkpoint are asked for it first.
+    Best-effort jobs that the meta-scheduler wants gone and that have a checkpoint first get the time to write it.
     """
     if refusals_of(connection).any:
         moved = _cancel_some(connection, [row[0] for row in connection.execute(_CANCELLABLE)], now)
@@ -521,12 +526,12 @@ def cancel(connection: Connection, now: datetime) -> list[int]:
 
 @set_wise
 def _cancel_some(connection: Connection, jobs: Sequence[int], now: datetime) -> list[int]:
-    """Carry out what is asked for these jobs."""
+    """Carry out the kill requests of these jobs."""
     return _cancel(connection, list(jobs), now)
 
 
 def _cancel(connection: Connection, jobs: list[int] | None, now: datetime) -> list[int]:
-    """Carry out what is asked for ``jobs`` (None: for all); return those that moved, once for each step."""
+    """Carry out the kill requests of ``jobs`` (None: of all); return the moved jobs, once for each step."""
     queries = (_CANCEL_WAITING, _CANCEL_UNLAUNCHED, _BURY, _CHECKPOINT_FIRST, _DECIDE)
     return [row[0] for query in queries for row in connection.execute(query, {"now": now, "jobs": jobs})]
 

@@ -11,12 +11,12 @@ from psycopg.types.json import Jsonb
 from oarpy.store.database import Connection
 from oarpy.store.refusals import set_wise
 
-# A partial index has those that are not over: where there are none, it is empty.
+# A partial index has the extensions that are not over: without any, it is empty.
 ANY_THERE = "EXISTS (SELECT FROM extensions WHERE state IN ('Waiting', 'Granting', 'Granted'))"
 _EXTENSION = """
     SELECT e.extension_id, e.job_id, e.kind, e.tag, e.hosts, extract(epoch FROM e.asked_at)::float8, e.state, e.told
 """
-# Amounts are those of the alternative that the job runs by.
+# Amounts are of the alternative that the job runs by.
 _WITH_JOB = """
            , coalesce((SELECT a.level FROM applications a WHERE a.job_id = e.job_id), 'host'),
            j.state, j.user_name, j.project, j.queue_name, j.job_name, j.types, j.properties,
@@ -31,7 +31,7 @@ _LIVE = f"{_EXTENSION}{_WITH_JOB}"
 _ONE = f"{_EXTENSION} FROM extensions e WHERE e.extension_id = %s"
 _OF_JOBS = f"{_EXTENSION} FROM extensions e WHERE e.job_id = ANY(%s) AND e.state <> 'Withdrawn' ORDER BY 1"
 
-# Hosts of revocable extensions, those on their way out as well: they hold others back only until they are gone.
+# Hosts of revocable extensions, including hosts on their way out: they hold others back only until they are gone.
 _REVOCABLE = """
     SELECT a.extension_id, a.job_id, array_agg(a.resource_id ORDER BY a.resource_id),
            extract(epoch FROM max(lower(range_of.last)))::float8, extract(epoch FROM min(a.reclaim_at))::float8,
@@ -137,9 +137,9 @@ class ExtensionRow:
 
 @dataclass(frozen=True, slots=True)
 class LiveExtension:
-    """An extension that is not over, with what its job is.
+    """An extension that is not over, with the facts of its job.
 
-    ``level`` is what is counted as its hosts, ``amounts`` are those of the job, by consumable.
+    ``level`` is the level that counts as its hosts, ``amounts`` are the amounts of the job, by consumable.
     """
 
     row: ExtensionRow
@@ -225,7 +225,7 @@ def end(connection: Connection) -> list[int]:
 
 
 def estimate(connection: Connection, told: Sequence[tuple[int, str]]) -> None:
-    """Keep what is told of extensions that wait: number, estimate as JSON."""
+    """Keep estimates of waiting extensions: number, estimate as JSON."""
     if told:
         numbers, texts = zip(*told, strict=True)
         connection.execute(_ESTIMATE, [list(numbers), list(texts)])
@@ -242,7 +242,7 @@ class Grant:
 
 @set_wise
 def grant(connection: Connection, grants: Sequence[Grant]) -> list[int]:
-    """Give extensions their resources, and order that nodes are told; return those that really got them.
+    """Give extensions their resources, and order messages to nodes; return the extensions that really got them.
 
     Raises ``psycopg.errors.ExclusionViolation`` when an exclusive resource is still held.
     """

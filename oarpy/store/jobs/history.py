@@ -1,4 +1,4 @@
-"""What a replay of the past reads: jobs that have ended, what they asked for, and what some of them held."""
+"""The rows for a replay of the past: jobs that have ended, their requests, and the resources that some of them held."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _RECORDS = "SELECT submission_id, request FROM submissions WHERE submission_id =
 def ended(connection: Connection, since: datetime | None, until: datetime | None, kind: type[Kind]) -> list[Kind]:
     """Return the jobs that ended after ``since`` and were submitted before ``until``, in order of submission.
 
-    Of a ``kind`` that has a field for all that passes see of a submission, and ``id``, ``submission``, ``submitted``,
+    ``kind`` has a field for everything that passes read of a submission, and ``id``, ``submission``, ``submitted``,
     ``started``, ``ended``, ``walltime``, ``checkpoint`` (epoch seconds, seconds), ``succeeded``, ``array`` and
     ``throttle`` (0 for none), and ``position`` of the alternative from 0.
     """
@@ -64,7 +64,7 @@ class RecordedWindow(NamedTuple):
 
 
 def windows(connection: Connection, jobs: Iterable[int]) -> dict[int, RecordedWindow]:
-    """Return the windows of those of ``jobs`` that had one."""
+    """Return the windows of ``jobs``; a job without a window is missing."""
     rows = connection.execute(_WINDOWS, [list(jobs)])
     return {job: RecordedWindow(ready, deadline) for job, ready, deadline in rows}
 

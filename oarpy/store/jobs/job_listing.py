@@ -1,4 +1,4 @@
-"""Jobs in brief, as ``oarstat`` lists them: a line a job, states, arrays and who waits for whom.
+"""Jobs in brief, as ``oarstat`` lists them: a line for each job, states, arrays, and dependencies.
 
 A list comes from one query, through the indexes of live jobs.
 """
@@ -54,7 +54,8 @@ class ListedJob:
         return reason_of(self.reason, self.reason_data)
 
 
-# The summary of a job begins with how many resources it asked for: of one that grows and shrinks, what it has now.
+# The summary of a job begins with the number of resources of its request; for a job that grows and shrinks, with its
+# present number.
 _MESSAGE = """
     CASE WHEN j.state IN ('Running', 'Resuming') AND j.message ~ '^R=' AND EXISTS (
         SELECT FROM resizes r WHERE r.job_id = j.job_id
@@ -70,7 +71,7 @@ def events_of_error(job: LiteralString) -> LiteralString:
     return f"CASE WHEN {job}.state = 'Error' THEN ARRAY({kinds}) ELSE ARRAY[]::text[] END"
 
 
-# What a listing shows of each job, with the answer of the last pass; of one that is being killed, that and why.
+# The columns of a listing for each job, with the answer of the last pass; for a job that is being killed, that and why.
 _LIST = f"""
     SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, j.queue_name, j.state, {_MESSAGE},
            extract(epoch FROM j.submitted_at)::float8, extract(epoch FROM j.started_at)::float8,
@@ -124,7 +125,7 @@ _ARRAYS = """
 
 
 def array_progress(connection: Connection, array_ids: Sequence[int]) -> dict[int, ArrayProgress]:
-    """Return how far these arrays are. Of members that have moved to the past it only knows that they ended."""
+    """Return the progress of these arrays. Members that have moved to the past only count as ended."""
     rows = connection.execute(_ARRAYS, [list(array_ids)]).fetchall()
     return {array: ArrayProgress(*counts) for array, *counts in rows}
 
@@ -194,7 +195,7 @@ class FailedMember:
     events: Sequence[str]
 
 
-# The last copy of each member is what counts: one that waits or runs again has not failed.
+# The last copy of each member counts: a member that waits or runs again has not failed.
 _FAILED = """
     SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.state, j.message, j.exit_status,
            j.launching_directory, j.stderr_path,
@@ -236,5 +237,5 @@ WORD_KINDS: tuple[str, ...] = tuple(_WORDS)
 
 
 def words(connection: Connection, kind: str, user: str) -> list[str]:
-    """Return the words of one of :data:`WORD_KINDS`, of which those about jobs are ``user``'s own."""
+    """Return the words of one of :data:`WORD_KINDS`; of words about jobs, only ``user``'s own."""
     return [word for (word,) in connection.execute(_WORDS[kind], {"user": user})]

@@ -97,10 +97,10 @@ _CLOSE = """
 
 
 def reason_of_kill(job: LiteralString, request: LiteralString) -> LiteralString:
-    """Return the SQL expression that tells that, and why, a job is being killed; NULL for one that is not.
+    """Return the SQL expression that tells that, and why, a job is being killed; NULL for any other job.
 
-    ``job`` names the job, ``request`` its request unless that is done. A job at its walltime is ended by its nodes,
-    without a request.
+    ``job`` names the job, ``request`` its request unless the request is done. A job at its walltime is ended by its
+    nodes, without a request.
     """
     end = job + ".started_at + " + job + ".walltime + " + job + ".suspended_time"
     late = "CASE WHEN " + job + ".state = 'Running' AND " + end + " <= now() THEN 'Killing: its walltime is over' END"
@@ -108,7 +108,7 @@ def reason_of_kill(job: LiteralString, request: LiteralString) -> LiteralString:
 
 
 def finishing(connection: Connection, job_ids: Sequence[int]) -> list[tuple[int, float, list[str]]]:
-    """Return for those of the jobs that are Finishing: the job, for how many seconds it is, its nodes."""
+    """Return the Finishing jobs among ``job_ids``: the job, the seconds since it is Finishing, its nodes."""
     return connection.execute(_FINISHING, [list(job_ids)]).fetchall()
 
 
@@ -118,13 +118,13 @@ def close(connection: Connection, job_ids: Sequence[int]) -> None:
 
 
 def ask(connection: Connection, job_ids: Sequence[int], by: str, reason: str) -> None:
-    """Ask for the end of the jobs, which are live; ``by`` is who asks."""
+    """Ask for the end of the jobs, which are live; ``by`` is the user who asks."""
     connection.execute(_ASK, (by, reason, list(job_ids)))
     log_request(connection, job_ids, by, "FRAG_JOB_REQUEST")
 
 
 def ask_once(connection: Connection, kills: Sequence[tuple[int, str]], by: str) -> tuple[int, ...]:
-    """Ask for the end of the live ones of (job, reason), and return those that nobody had asked for before."""
+    """Ask for the end of the live jobs of (job, reason), and return the jobs whose end nobody had requested before."""
     if not kills:
         return ()
     values = (by, [job for job, _ in kills], [reason for _, reason in kills])
@@ -132,7 +132,7 @@ def ask_once(connection: Connection, kills: Sequence[tuple[int, str]], by: str) 
 
 
 def ask_on_resources(connection: Connection, resource_ids: Sequence[int], by: str, reason: str) -> tuple[int, ...]:
-    """Ask for the end of every job on the resources and return the ids of those not asked for before."""
+    """Ask for the end of every job on the resources and return the ids for which the request is new."""
     holders = sorted({job for (job,) in connection.execute(_HOLDERS, [list(resource_ids)])})
     job_ids = ask_once(connection, [(job, reason) for job in holders], by)
     log_request(connection, job_ids, by, "FRAG_JOB_REQUEST")
@@ -140,7 +140,7 @@ def ask_on_resources(connection: Connection, resource_ids: Sequence[int], by: st
 
 
 def ask_inside(connection: Connection) -> tuple[int, ...]:
-    """Ask for the end of the inner jobs of containers that are being killed; return the ids of the new ones."""
+    """Ask for the end of the inner jobs of containers that are being killed; return the ids for which that is new."""
     return ask_once(connection, connection.execute(_INSIDE_ASKED, ()).fetchall(), "canceller")
 
 
@@ -150,7 +150,7 @@ def inside(connection: Connection, job_ids: Sequence[int]) -> tuple[int, ...]:
 
 
 def on_resources(connection: Connection, resource_ids: Sequence[int]) -> tuple[int, ...]:
-    """Return the jobs that would end with the resources: those on them, and those inside of these."""
+    """Return the jobs that would end with the resources: the jobs on them, and the inner jobs of these."""
     holders = {job for (job,) in connection.execute(_HOLDERS, [list(resource_ids)])}
     return tuple(sorted(holders.union(inside(connection, sorted(holders)))))
 

@@ -41,9 +41,9 @@ class LateEnd(NamedTuple):
     outcome: str
 
 
-# Of what a node remembers: (job, attempt) that the database has lost. Those are numbers that it never gave or has
-# forgotten, and attempts that it does not know of. What ended before it was last written is history that it may have
-# given away. Instants are compared with a margin, as the clock of the node is another one.
+# The (job, attempt) among a node's records that the database has lost: numbers that it never gave or has forgotten,
+# and attempts that it does not know. A job that ended before the last write of the database is history that the
+# database may have given away. Instants are compared with a margin, because the node has a clock of its own.
 _LOST = """
     WITH told AS (
         SELECT * FROM unnest(%(jobs)s::bigint[], %(attempts)s::integer[], %(users)s::text[], %(resources)s::integer[],
@@ -99,7 +99,7 @@ def record(
 
 
 def begun(connection: Connection, node: str, jobs: Sequence[int]) -> list[BegunJob]:
-    """Return those of ``jobs`` that wait here although ``node`` has begun them."""
+    """Return the jobs among ``jobs`` that wait here although ``node`` has begun them."""
     rows = connection.execute(_BEGUN, (node, list(jobs))).fetchall()
     return [BegunJob(job, tuple(types), text) for job, types, text in rows]
 

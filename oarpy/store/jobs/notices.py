@@ -10,7 +10,7 @@ from oarpy.store.database import Connection
 
 @dataclass(frozen=True, slots=True)
 class NoticeRow:
-    """One piece of news; ``at`` in epoch seconds. Of neither a job nor a grid job it is for the admin."""
+    """A piece of news; ``at`` in epoch seconds. Without a job or a grid job it is for the admin."""
 
     id: int
     job: int | None

@@ -68,7 +68,7 @@ def find(connection: Connection, scope: JobScope) -> tuple[JobHandle, ...]:
 
 
 def _handles(connection: Connection, statement: LiteralString, scope: JobScope) -> tuple[JobHandle, ...]:
-    """Return the live jobs of ``scope``, and those of the past when some that are named are not among them."""
+    """Return the live jobs of ``scope``; the past is searched too when named jobs are not among them."""
     where, values = scope.where()
     query = SQL(statement).format(where=where)
     rows = connection.execute(query, values).fetchall()
@@ -83,7 +83,10 @@ def _handles(connection: Connection, statement: LiteralString, scope: JobScope) 
 
 
 def toggle_besteffort(connection: Connection, job_ids: Sequence[int], usual_queue: str) -> dict[int, bool]:
-    """Make running best-effort jobs ordinary ones, in ``usual_queue``, and others best-effort; return what they are."""
+    """Make running best-effort jobs ordinary, in ``usual_queue``, and others best-effort.
+
+    Return the new kind of each.
+    """
     rows = connection.execute(_TOGGLE_BESTEFFORT, (usual_queue, list(job_ids))).fetchall()
     connection.execute(_ANNOUNCE_CHANGE)
     return dict(rows)
@@ -110,7 +113,7 @@ _PROGRESS = """
     WHERE j.job_id = %s
 """
 
-# The jobs of a list that are over; one that is not there any more is, too.
+# The jobs of a list that are over; a job that does not exist any more is over, too.
 _ENDS = """
     SELECT asked.job_id, j.state, j.exit_status, j.message
     FROM unnest(%s::bigint[]) AS asked (job_id) LEFT JOIN jobs j USING (job_id)

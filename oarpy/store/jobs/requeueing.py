@@ -1,4 +1,4 @@
-"""Jobs that were given resources, never ran there, and wait again.
+"""Jobs that got resources, never ran there, and wait again.
 
 A reservation keeps its resources: it goes on without the lost ones, or when they are back.
 """
@@ -113,5 +113,5 @@ def _unplace(connection: Connection, jobs: list[int] | None, timeout: float, led
 
 @set_wise
 def requeue(connection: Connection, jobs: Sequence[int]) -> list[int]:
-    """Let those of ``jobs`` wait again that are Finishing for that; return them."""
+    """Let the jobs among ``jobs`` wait again that are Finishing for that; return them."""
     return [row[0] for row in connection.execute(_REQUEUE, [list(jobs)])] if jobs else []

@@ -1,4 +1,4 @@
-"""Resizes: what the nodes of running jobs are to be told of hosts that come or go.
+"""Resizes: the messages to nodes of running jobs about hosts that come or go.
 
 ::
 
@@ -6,7 +6,7 @@
     release    resize --> nodes are told, processes there ended --> confirm: hosts are free
     take       the same, when the notice of hosts that others need is over
 
-A grant that a node cannot follow becomes a take, and its extension is asked for again.
+A grant that a node cannot follow becomes a take, and its extension is requested again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OPENED = """
     WHERE s.done_at IS NULL ORDER BY s.resize_id
 """
 
-# What is on its way already is not ordered again: who orders for a job waits for who else does.
+# An order that is on its way already is not given again: an order for a job waits for any other order for the job.
 _LOCK_JOB = "SELECT FROM jobs WHERE job_id = %s FOR NO KEY UPDATE"
 _ORDER = """
     INSERT INTO resizes (job_id, kind, resource_ids)
@@ -42,7 +42,7 @@ _ORDER = """
     RETURNING resize_id
 """
 
-# The first host is one of the start: those never go.
+# The first host is from the start of the job: hosts from the start never go.
 _JOB = """
     SELECT j.job_id, j.user_name, j.state, j.types,
            extract(epoch FROM coalesce(expected_end(j), now() + j.walltime, now()) - now())::float8,
@@ -146,9 +146,10 @@ def order(connection: Connection, number: int, kind: ResizeKind, resources: Sequ
 
 
 def confirm(connection: Connection, resizes: Sequence[int]) -> None:
-    """Note that nodes have done what they were told, or that the jobs are over.
+    """Note that nodes have carried out resizes, or that the jobs are over.
 
-    What went is free from now on, what came is granted. Call it as often as you like; the caller owns the transaction.
+    Hosts that went are free from now on, hosts that came are granted. The call may be repeated; the caller owns the
+    transaction.
     """
     numbers = [list(resizes)]
     if not connection.execute(_LOCK, numbers).fetchall():

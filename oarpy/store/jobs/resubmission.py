@@ -69,11 +69,11 @@ _RESUBMIT = f"""
 
 @set_wise
 def resubmit(connection: Connection, jobs: Sequence[int], *, losses: int, repetitions: int) -> list[tuple[int, int]]:
-    """Copy those of ``jobs`` (ended) which are idempotent and deserve it: (old id, new id).
+    """Copy the ended jobs among ``jobs`` that are idempotent and deserve it: (old id, new id).
 
-    A job lost with a node is copied at most ``losses`` times in a chain of copies. One cancelled as best-effort, or
-    ended with exit code 99 after a minute at least, is copied at most ``repetitions`` times. A task of a bag is copied
-    three times at most.
+    A job that was lost with its node is copied at most ``losses`` times in a chain of copies. A job that was cancelled
+    as best-effort, or ended with exit code 99 after a minute at least, is copied at most ``repetitions`` times. A task
+    of a bag is copied three times at most.
     """
     if not jobs:
         return []

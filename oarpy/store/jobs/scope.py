@@ -60,10 +60,10 @@ _FILTERED = """
 
 @dataclass(frozen=True, slots=True)
 class JobScope:
-    """Jobs that meet everything given; ids, ids of arrays, ``ranges`` of ids (both ends included) and names add up.
+    """The jobs that meet every condition. Ids, ids of arrays, ``ranges`` of ids (both ends included) and names add up.
 
-    ``live`` leaves finished jobs out, ``since`` those that ended before it. To the condition, commands are those of
-    ``reader``'s jobs; None: of all.
+    ``live`` leaves finished jobs out, ``since`` leaves out jobs that ended before it. The condition sees the commands
+    of ``reader``'s jobs alone; None: of all jobs.
     """
 
     job_ids: tuple[int, ...] = ()
@@ -129,7 +129,7 @@ def reached(connection: Connection, scope: JobScope) -> Iterator[None]:
         yield
 
 
-# Which of these ids are those of jobs, and of arrays.
+# The ids that are ids of jobs, and of arrays.
 _KNOWN = """
     SELECT ARRAY(SELECT job_id FROM jobs WHERE job_id = ANY(%s)),
            ARRAY(SELECT DISTINCT array_id FROM jobs WHERE array_id = ANY(%s))
@@ -137,7 +137,7 @@ _KNOWN = """
 
 
 def known(connection: Connection, job_ids: Sequence[int], array_ids: Sequence[int]) -> tuple[set[int], set[int]]:
-    """Return those of ``job_ids`` that are jobs and those of ``array_ids`` that are arrays, ended or not."""
+    """Return the ids among ``job_ids`` that are jobs and among ``array_ids`` that are arrays, ended or not."""
     row = connection.execute(_KNOWN, (list(job_ids), list(array_ids))).fetchone()
     assert row is not None
     return set(row[0]), set(row[1])

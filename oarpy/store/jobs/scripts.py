@@ -33,7 +33,7 @@ def digest(script: str) -> str | None:
 
 
 def keep(connection: Connection, scripts: Iterable[str]) -> None:
-    """Keep each of these scripts; empty ones are none."""
+    """Keep each of these scripts; an empty script is none."""
     new = {name: script for script in scripts if (name := digest(script))}
     if new:
         connection.execute(_KEEP, [list(new), list(new.values())])

@@ -48,7 +48,7 @@ _FORGET = "DELETE FROM server_scripts WHERE job_id = ANY(%s)"
 
 
 def begin(connection: Connection, kind: str, attempts: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Note that the scripts of these (job, attempt) are about to be run; return those that were not begun before."""
+    """Note that the scripts of these (job, attempt) are about to run; return the pairs whose scripts had not begun."""
     if not attempts:
         return set()
     columns = [[job for job, _ in attempts], [attempt for _, attempt in attempts]]
@@ -56,7 +56,7 @@ def begin(connection: Connection, kind: str, attempts: Sequence[tuple[int, int]]
 
 
 def find(connection: Connection, kind: str, attempts: Sequence[tuple[int, int]]) -> list[ScriptOutcome]:
-    """Return what is known of scripts that were begun; the outcome of one that nobody saw end is empty."""
+    """Return the outcomes of scripts that were begun; a script whose end was not seen has an empty outcome."""
     if not attempts:
         return []
     columns = [[job for job, _ in attempts], [attempt for _, attempt in attempts]]

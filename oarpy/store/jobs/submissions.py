@@ -167,7 +167,8 @@ _FINISHED_JOB = """
 """
 
 # The copy shares the submission (request, environment) with the job it repeats, and its place in an array of several.
-# Of the old job's message only what was asked for is taken over, if that still stands there: not how that one ended.
+# Of the old job's message only the request is copied, if the message still begins with it, and not how the old job
+# ended.
 _COPY_JOB = f"""
     WITH drawn AS MATERIALIZED (SELECT nextval(pg_get_serial_sequence('jobs', 'job_id')) AS job_id)
     INSERT INTO jobs (job_id, submission_id, array_id, array_index, resubmit_of, {COPIED}, message)
@@ -221,7 +222,7 @@ class LiveJobRow:
 
 @dataclass(frozen=True, slots=True)
 class EndedJobRow:
-    """What decides whether a job may be submitted again; ``request`` is what was asked for, before the rules."""
+    """The facts that decide whether a job may be submitted again; ``request`` is its request before the rules."""
 
     user: str
     queue: str
@@ -259,7 +260,7 @@ def keep_keys(connection: Connection, jobs: Sequence[int], pairs: Sequence[KeyPa
 
 
 def job_with_key(connection: Connection, public: str) -> int | None:
-    """Return the live job that has this key, None when none has; until the transaction ends, others who ask wait."""
+    """Return the live job that has this key, or None; until the transaction ends, other callers wait."""
     connection.execute(_CLAIM_KEY, [public])
     row = connection.execute(_JOB_WITH_KEY, [public]).fetchone()
     return None if row is None else row[0]
@@ -342,7 +343,7 @@ def held(connection: Connection, *, user: str | None, queue: str | None, project
 
 
 def existing_jobs(connection: Connection, job_ids: Iterable[int]) -> set[int]:
-    """Return those of these ids that are jobs, live or over."""
+    """Return the ids that are jobs, live or over."""
     wanted = tuple(job_ids)
     if not wanted:
         return set()
@@ -351,7 +352,7 @@ def existing_jobs(connection: Connection, job_ids: Iterable[int]) -> set[int]:
 
 
 def _bring_back(connection: Connection, job_ids: Iterable[int]) -> None:
-    """Make live rows of those of these jobs that are in the past: a job that is submitted is to refer to them."""
+    """Make live rows of the past jobs among these: a job that is submitted is to refer to them."""
     wanted = list(job_ids)
     if is_in_past(connection, wanted, ()):
         recall(connection, wanted)
@@ -359,9 +360,10 @@ def _bring_back(connection: Connection, job_ids: Iterable[int]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NewSubmission:
-    """What is to be stored; each alternative says its walltime.
+    """A submission to store; each alternative says its walltime.
 
-    ``asked`` is what it was before the rules, for the record; None leaves none. What jobs of a ``kind`` use is counted.
+    ``asked`` is the submission before the rules, for the record; None leaves none. The use of jobs of a ``kind`` is
+    counted.
     """
 
     submission: Submission
@@ -378,9 +380,9 @@ def insert(
     asked: Submission | None = None,
     kind: int | None = None,
 ) -> list[int]:
-    """Write a submission with all its jobs; return their ids, ascending. The first one is the array's id.
+    """Write a submission with all its jobs; return their ids, ascending. The first is the array's id.
 
-    The values are those of a :class:`NewSubmission`.
+    The values are the fields of a :class:`NewSubmission`.
     """
     (job_ids,) = insert_all(connection, [NewSubmission(submission, message, asked, kind)])
     return job_ids
@@ -429,7 +431,7 @@ def insert_requests(connection: Connection, asked: Sequence[tuple[int, Sequence[
         connection.execute(_INSERT_AMOUNTS, _amount_parameters(alternatives))
 
 
-# An application asks for something else: what it asked for before goes, its message tells of the new request.
+# An application makes another request: the request before goes, the job's message tells of the new one.
 _FORGET_REQUEST = """
     DELETE FROM moldable_descriptions m USING jobs j
     WHERE j.job_id = %s AND j.state IN ('Waiting', 'Hold') AND m.submission_id = j.submission_id
@@ -440,7 +442,7 @@ _RECORD = "SELECT s.request, j.queue_name FROM jobs j JOIN submissions s USING (
 
 
 def record_of(connection: Connection, job_id: int) -> dict[str, object]:
-    """Return what was asked for before the rules, and the queue that they gave the job."""
+    """Return the request before the rules, and the queue that they gave the job."""
     row = connection.execute(_RECORD, [job_id]).fetchone()
     assert row is not None
     return {**row[0], "queue": row[1]}
@@ -458,7 +460,7 @@ def replace_request(connection: Connection, job_id: int, submission: Submission,
 
 
 def filters_of(submission: Submission) -> list[str]:
-    """Return the job's own filter, and the different ones of groups."""
+    """Return the job's own filter, and the different filters of groups."""
     groups = (group.filter for request in submission.alternatives for group in request.groups)
     return [submission.properties, *dict.fromkeys(groups)]
 
@@ -579,13 +581,16 @@ def row_text(rows: object) -> str:
 
 
 def ended_job(connection: Connection, job_id: int) -> EndedJobRow | None:
-    """Return whose job it is and how far it is, None when there is none of that id."""
+    """Return the owner, state and request of a job, None if there is no such job."""
     row = first_found(connection, lambda: connection.execute(_FINISHED_JOB, [job_id]).fetchone())
     return None if row is None else EndedJobRow(*row)
 
 
 def copy_job(connection: Connection, job_id: int) -> int:
-    """Submit a job again: a new Waiting job with the same request; who waits for the old one now waits for it."""
+    """Submit a job again: a new Waiting job with the same request.
+
+    Dependants of the old job now wait for the new one.
+    """
     _bring_back(connection, [job_id])
     row = connection.execute(_COPY_JOB, [job_id]).fetchone()
     assert row is not None

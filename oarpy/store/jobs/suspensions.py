@@ -1,4 +1,4 @@
-"""Suspending and resuming running jobs: what is asked, what the nodes did, and who has the resources meanwhile."""
+"""Suspending and resuming running jobs: the requests, the answers of nodes, and who holds the resources meanwhile."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def suspend(connection: Connection, jobs: Sequence[int], types: Sequence[str]) -
 def give_back(connection: Connection, jobs: Sequence[int]) -> None:
     """Give jobs that are to go on their resources back.
 
-    Raises ``psycopg.errors.ExclusionViolation`` when somebody holds one of them.
+    Raises ``psycopg.errors.ExclusionViolation`` when another job holds one of them.
     """
     if jobs:
         connection.execute(_GIVE_BACK, [list(jobs)])

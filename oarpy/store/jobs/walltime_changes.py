@@ -14,9 +14,10 @@ from oarpy.store.refusals import set_wise
 
 @dataclass(frozen=True, slots=True)
 class PendingChange:
-    """A job with what was asked for it and granted. Durations in seconds, instants in epoch seconds.
+    """A job with the change that was requested and the change that was granted.
 
-    ``walltime`` is the present one, None before the job has its resources.
+    Durations in seconds, instants in epoch seconds. ``walltime`` is the present one, None before the job has its
+    resources.
     """
 
     job: int
@@ -49,7 +50,7 @@ class RequestedChange:
 
 @dataclass(frozen=True, slots=True)
 class UntoldRow:
-    """A job whose node is to be told its ``walltime`` (seconds); ``head`` is None when it is on no node."""
+    """A job whose node does not know its ``walltime`` (seconds) yet; ``head`` is None when the job is on no node."""
 
     job: int
     attempt: int
@@ -157,7 +158,7 @@ def pending(connection: Connection) -> list[PendingChange]:
 
 
 def ask(connection: Connection, request: RequestedChange, text: str) -> None:
-    """Store a request in the place of the one before; ``text`` tells it in the events of the job."""
+    """Store a request, which replaces the request before; ``text`` describes it in the events of the job."""
     connection.execute(
         _ASK,
         {

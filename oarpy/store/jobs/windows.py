@@ -1,4 +1,4 @@
-"""Windows of reservations as their users ask for them, and what refused ones were offered."""
+"""Windows of reservations as their users ask for them, and the offers to refused reservations."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def insert(connection: Connection, windows: Sequence[tuple[int, AskedWindow]]) -
 
 
 def of_jobs(connection: Connection, jobs: Sequence[int]) -> dict[int, JobWindow]:
-    """Return the windows of those of these jobs that have one."""
+    """Return the windows of ``jobs``; a job without a window is missing."""
     return {row[0]: JobWindow(*row) for row in connection.execute(_OF_JOBS, [list(jobs)])}
 
 
 def at_instant(connection: Connection, jobs: Sequence[int], at: datetime) -> dict[int, JobWindow]:
-    """Return the windows, as they were, of those of these jobs that had one."""
+    """Return the windows of ``jobs`` as they were at an instant; a job without a window then is missing."""
     found = connection.execute(_AT, [list(jobs), at]).fetchall()
     return {row[0]: JobWindow(*row) for row in found if row[2] is not None}
 
@@ -180,7 +180,7 @@ _IS_ASKED = """
 class ReservationRow:
     """A job as a reservation, with its window, or its place if it is ``strict``; instants in epoch seconds.
 
-    ``broker`` is that of which it is a part, if it is one. Of a task ``of_bag`` its bag has the promise.
+    ``broker`` is the broker whose part the job is; None for other jobs. For a task ``of_bag`` its bag has the promise.
     """
 
     job: int

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from oarpy.store.database import Connection
 
-# One letter a cell: b(usy), h(eld while it is drained), f(ree), d(rained), z for one that sleeps, a(bsent),
-# s(uspected), x for a dead one. What is held while it is not Alive shows that it is not.
+# One letter for each cell: b(usy), h(eld while it is drained), f(ree), d(rained), z (sleeping), a(bsent), s(uspected),
+# x (dead). A held resource that is not Alive shows its state.
 _CELLS = """
     WITH held AS (
         SELECT resource_id, min(job_id) AS job FROM assigned_resources

@@ -45,7 +45,7 @@ _ASSIGNED = """
     SELECT job_id, string_agg(int4send(resource_id), '\\x') FROM assigned_resources
     WHERE job_id = ANY(ARRAY(SELECT unnest(%s::bigint[]))) GROUP BY job_id
 """
-# Of jobs that have grown or shrunk: what they held when.
+# The resources that grown or shrunk jobs held, by time.
 _RESIZED = """
     SELECT a.job_id, extract(epoch FROM lower(part))::float8, extract(epoch FROM upper(part))::float8,
            array_agg(a.resource_id)
@@ -170,7 +170,7 @@ def _placed(connection: Connection, jobs: Sequence[int], cells: Axis) -> dict[in
 
 
 def _resized(connection: Connection, jobs: Sequence[int], cells: Axis) -> dict[int, list[tuple[float, float, Places]]]:
-    """Return what those of these jobs held when that have grown or shrunk: instants are epoch seconds."""
+    """Return the resources that grown or shrunk jobs among these held, by time; instants are epoch seconds."""
     rows = connection.execute(_RESIZED, [list(jobs)]).fetchall()
     if not rows:
         return {}
@@ -187,7 +187,7 @@ def _planned(connection: Connection, jobs: Sequence[int], cells: Axis) -> dict[i
     rows = connection.execute(_PLANNED, [list(jobs)]).fetchall()
     owners, firsts, ends = np.array(rows, dtype=np.int64).reshape(-1, 3).T
     lengths = ends - firsts
-    # each range counted out: its first number, and how far each one is from it
+    # each range counted out: its first number, and the distance of each number from it
     steps = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     return _runs(np.repeat(owners, lengths), np.repeat(firsts, lengths) + steps, cells)
 

@@ -1,4 +1,4 @@
-"""The states that one job went through, as a page draws them."""
+"""The states of one job over time, as a page draws them."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from oarpy.store.database import Connection
 from oarpy.store.past.reading import is_in_past, with_past
 
-# Of what is only asked for, the nodes are known where each part of the request begins with a number of them.
+# The nodes of a request are known where each part of it begins with a number of them.
 _SIZES = """
     WITH shown AS (
         SELECT job_id, array_id, array_index, submission_id, state, walltime, message,
@@ -46,7 +46,7 @@ _SIZES = """
 
 @dataclass(frozen=True, slots=True)
 class JobSize:
-    """``nodes`` and ``cores``, None where nobody can tell yet; ``walltime`` in seconds.
+    """``nodes`` and ``cores``, None where they are not known yet; ``walltime`` in seconds.
 
     ``in_array``: it shares its array with others. ``of_bag``: it is a task of a bag.
     """

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from oarpy.store.database import Connection
 
-# Resources of a node mostly change together: a row for those that did, in the same second.
+# Resources of a node mostly change together: resources that changed in the same second share a row.
 _STATES = """
     SELECT l.state, l.state_by, extract(epoch FROM min(lower(l.during)))::float8,
            extract(epoch FROM max(upper(l.during)))::float8, count(*)
@@ -24,7 +24,7 @@ _ABSENCES = """
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """``resources`` of a node in a state from ``begin`` to ``end`` (epoch seconds, None: still); ``by``: who did it."""
+    """``resources`` of a node in a state from ``begin`` to ``end`` (epoch seconds, None: still); ``by``: the author."""
 
     state: str
     by: str

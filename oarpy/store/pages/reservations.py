@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from oarpy.store.database import Connection
 from oarpy.store.rows import read
 
-# Resources of those that were accepted, or that hold theirs already.
+# Resources of reservations that were accepted, or that hold them already.
 _RESERVATIONS = """
     SELECT j.job_id, j.job_name AS name, j.user_name AS user, j.queue_name AS queue, j.state,
            j.reservation_state = 'Scheduled' AS accepted, extract(epoch FROM j.reservation_start)::float8 AS begin,
@@ -48,5 +48,5 @@ class ReservationRow:
 
 
 def reservations(connection: Connection, limit: int) -> list[ReservationRow]:
-    """Return those whose dates come first."""
+    """Return the reservations with the earliest dates."""
     return read(connection, _RESERVATIONS, ReservationRow, [limit])

@@ -47,7 +47,7 @@ def queue_loads(connection: Connection) -> dict[str, QueueLoad]:
 
 
 def shares(connection: Connection) -> tuple[Share, ...]:
-    """Return the fair share as the scheduler computes it, who is served first at the head."""
+    """Return the fair share as the scheduler computes it; the user who is served first comes first."""
     return tuple(Share(*row) for row in connection.execute(_SHARES).fetchall())
 
 

@@ -14,8 +14,8 @@ from oarpy.store.past.reading import has_past_since, with_past
 
 _HOUR = 3600
 
-# A row for all that a job held at the same time, and for each time that it waited. Of jobs that ended before the
-# period began nothing is read.
+# A row for all that a job held at the same time, and for each time that it waited. Jobs that ended before the period
+# are not read.
 _JOBS = "SELECT job_id FROM jobs WHERE ended_at > %(begin)s OR is_live(state)"
 _HELD = f"""
     WITH held AS (
@@ -36,7 +36,7 @@ _WAITED = f"""
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """Of each hour from ``begin`` (epoch seconds) on: the mean of busy cells, and of jobs that waited."""
+    """For each hour from ``begin`` (epoch seconds) on: the mean number of busy cells, and of waiting jobs."""
 
     begin: float
     busy: tuple[float, ...]

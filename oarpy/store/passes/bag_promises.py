@@ -1,4 +1,4 @@
-"""What a pass reads and writes of bags: who waits for a promise, what is promised, and every change of that."""
+"""The rows of bags that a pass reads and writes: bags that wait for a promise, promises, and every change of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LIVE = """
     GROUP BY b.bag_id
 """
 
-# The events of a bag are those of its first job, as long as that is here.
+# The events of a bag are events of its first job, while that job is here.
 _CHANGE = """
     WITH news AS (
         SELECT bag_id, kind, to_timestamp(promise) AS promise, to_timestamp(expected) AS expected, cause, description
@@ -98,7 +98,7 @@ def live(connection: Connection) -> list[LiveBagRow]:
 
 
 def change(connection: Connection, changes: Sequence[BagChange]) -> None:
-    """Note what became of promises, and tell of it."""
+    """Note the changes of promises, and write events of them."""
     if changes:
         rows = [(one.bag, one.kind, one.promise, one.expected, one.cause, one.description) for one in changes]
         connection.execute(_CHANGE, [list(column) for column in zip(*rows, strict=True)])

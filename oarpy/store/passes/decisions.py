@@ -74,9 +74,9 @@ class Prediction:
     """An ``int4multirange`` as text, ``{[1,4],[7,7]}``."""
 
 
-# A job that was deleted or held since the pass read it, or asks for something else by now, does not move, so it gets no
-# resources. Those of the others are held from the statement's own time on: what was released while the pass began was
-# held until after its now().
+# A job that was deleted or held since the pass read it, or has another request by now, does not move, so it gets no
+# resources. The other jobs hold their resources from the statement's own time on: resources that were released while
+# the pass began were held until after its now().
 _START = """
     WITH started AS (
         UPDATE jobs j
@@ -149,7 +149,7 @@ _REFUSE = """
     SELECT %(event)s, job_id, reason, data::jsonb FROM refused
 """
 
-# What was placed is foretold, unless the job asks for something else by now: the pass after this one will tell.
+# A placed job gets a prediction, unless it has another request by now: the next pass will write one.
 _PREDICT = """
     INSERT INTO gantt_predictions (job_id, verdict, reason, reason_data, moldable_id, start_time, end_time, resources)
     SELECT p.job_id, p.verdict, p.reason, p.data::jsonb, p.moldable_id, to_timestamp(p.start_time),
@@ -164,7 +164,7 @@ _PREDICT = """
         end_time = excluded.end_time, resources = excluded.resources
 """
 
-# A job may have ended while a prediction was written for it: that one was there too late to end with it.
+# A job may have ended while a prediction was written for it: that prediction was too late to go with the job.
 _FORGET = """
     DELETE FROM gantt_predictions g USING jobs j
     WHERE j.job_id = g.job_id AND j.state NOT IN ('Waiting', 'Hold', 'toAckReservation')
@@ -192,7 +192,7 @@ _PASS = """
 
 @set_wise
 def start(connection: Connection, starts: Sequence[StartRow]) -> list[int]:
-    """Move jobs to toLaunch with their resources; return the ids of those that really moved.
+    """Move jobs to toLaunch with their resources; return the ids of the jobs that really moved.
 
     Raises ``psycopg.errors.ExclusionViolation`` when an exclusive resource is still held.
     """
@@ -318,7 +318,7 @@ def predict(connection: Connection, predictions: Sequence[Prediction]) -> None:
 
 
 def forget_predictions(connection: Connection, jobs: Collection[int] | None) -> None:
-    """Remove the predictions of those of some jobs, None: of all, that do not wait any more."""
+    """Remove the predictions of jobs that do not wait any more, among ``jobs`` or, with None, among all."""
     connection.execute(_FORGET, {"jobs": None if jobs is None else list(jobs)})
 
 

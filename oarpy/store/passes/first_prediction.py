@@ -1,4 +1,4 @@
-"""What a job was told of its start when a pass first foresaw one, as those who look at the job read it."""
+"""The first prediction of a job's start that a pass made, as readers of the job see it."""
 
 from __future__ import annotations
 

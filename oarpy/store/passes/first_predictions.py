@@ -1,4 +1,4 @@
-"""What jobs were told of their start when a pass first foresaw one, and what came of it."""
+"""The first predictions of the starts of jobs, and their outcomes."""
 
 from __future__ import annotations
 

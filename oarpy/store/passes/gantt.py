@@ -23,9 +23,9 @@ class GanttBar:
     resource_ids: tuple[int, ...]
 
 
-# Jobs that ended in the period (from the index on the end), jobs that run, those that hold their resources for a later
-# begin, accepted reservations, predictions. One that has grown or shrunk has a bar for each time at which it held the
-# same.
+# Jobs that ended in the period (from the index on the end), running jobs, jobs that hold their resources for a later
+# begin, accepted reservations, predictions. A job that has grown or shrunk has a bar for each time at which it held the
+# same resources.
 _BARS = """
     WITH bars AS (
         SELECT job_id, started_at AS begin, ended_at AS finish FROM jobs

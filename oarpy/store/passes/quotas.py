@@ -12,7 +12,7 @@ from oarpy.store.database import Connection
 
 @dataclass(frozen=True, slots=True)
 class QuotaRuleRow:
-    """A rule; -1 is no limit. ``rule_set`` is None for one that holds always."""
+    """A rule; -1 is no limit. ``rule_set`` is None for a rule that always holds."""
 
     queue: str
     project: str

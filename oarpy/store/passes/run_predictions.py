@@ -1,4 +1,4 @@
-"""What run times are predicted from, and what was predicted of jobs that have started."""
+"""The rows from which run times are predicted, and the predictions of jobs that have started."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class EndedRun:
 
 
 def runs(connection: Connection, jobs: Collection[int]) -> list[EndedRun]:
-    """Return the last runs of the users of ``jobs``, and of those of their names, the latest first."""
+    """Return the last runs of the users of ``jobs``, and of the names of ``jobs``, the latest first."""
     return read(connection, _RUNS, EndedRun, {"jobs": list(jobs)})
 
 

@@ -1,4 +1,4 @@
-"""What a scheduling pass reads: live jobs, who holds what, requests, dependencies, queues, resources."""
+"""The rows that a scheduling pass reads: live jobs, held resources, requests, dependencies, queues, resources."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ _WAITING = sql.SQL("""
 """).format(ASKED_COLUMNS)
 _DYING = "SELECT job_id FROM kill_requests WHERE state <> 'done'"
 
-# Jobs that hold resources; one that is not started yet holds from now on. Those that wait, of which there may be many,
+# Jobs that hold resources; a job that is not started yet holds from now on. Waiting jobs, of which there may be many,
 # hold none.
 _HOLDING = """
     SELECT j.job_id AS id, j.user_name AS user, j.project, j.queue_name AS queue, j.job_name AS name, j.types,
@@ -202,7 +202,7 @@ class ReservedRow:
 class GroupRow:
     """One resource group of one alternative of a submission; walltime in seconds.
 
-    ``amounts`` are those of the whole alternative, by consumable.
+    ``amounts`` are the amounts of the whole alternative, by consumable.
     """
 
     submission: int
@@ -215,7 +215,7 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """A queue: higher ``priority`` first; nothing starts from one that is not ``active``."""
+    """A queue: higher ``priority`` first; no job starts from a queue that is not ``active``."""
 
     name: str
     priority: int
@@ -225,9 +225,10 @@ class QueueRow:
 
 @dataclass(frozen=True, slots=True)
 class DependencyRow:
-    """``job`` waits for ``dependency``; ``ended`` is how that one ended (``ok``, ``notok``), None while it is live.
+    """``job`` waits for ``dependency``.
 
-    Once it has ended, ``span`` is its start and end in epoch seconds.
+    ``ended`` is how the dependency ended (``ok``, ``notok``), None while it is live. Once it has ended, ``span`` is its
+    start and end in epoch seconds.
     """
 
     job: int
@@ -317,7 +318,7 @@ def matching_when_back(
 
 
 def queues(connection: Connection) -> list[QueueRow]:
-    """Return every queue, highest priority first, those of equal priority by name."""
+    """Return every queue, highest priority first, queues of equal priority by name."""
     return [QueueRow(*row) for row in connection.execute(_QUEUES).fetchall()]
 
 
@@ -334,9 +335,9 @@ def waiting_versions(connection: Connection, without: Sequence[tuple[int, int]] 
 
 
 def waiting(connection: Connection, jobs: Sequence[int], kind: type[Kind]) -> list[Kind]:
-    """Return those of these jobs that wait or are held.
+    """Return the jobs among these that wait or are held.
 
-    Of a ``kind`` that has a field for all that passes see of a submission, and ``id``, ``version``, ``submission``,
+    ``kind`` has a field for everything that passes read of a submission, and ``id``, ``version``, ``submission``,
     ``submitted`` (epoch seconds), ``held`` and ``reservation_state``.
     """
     return read(connection, _WAITING, kind, [list(jobs)])
@@ -350,9 +351,10 @@ def dying(connection: Connection) -> set[int]:
 def holding(connection: Connection, kind: type[Kind]) -> list[Kind]:
     """Return the jobs that hold resources.
 
-    Of a ``kind`` with ``id``, ``user``, ``project``, ``queue``, ``name``, ``types``, ``start`` (epoch seconds),
-    ``walltime``, ``resources``, ``resuming`` and ``checkpoint`` (seconds, 0: it writes no state), and ``dies_at``, the
-    date of one that writes it now; ``suspended``, what it has given back, and ``evicted``: for a part of a broker.
+    ``kind`` has the fields ``id``, ``user``, ``project``, ``queue``, ``name``, ``types``, ``start`` (epoch seconds),
+    ``walltime``, ``resources``, ``resuming``, ``checkpoint`` (seconds, 0: it writes no state), and ``dies_at``, the
+    date of a job that writes it now. For a part of a broker it has ``suspended``, the resources that it has given back,
+    and ``evicted``.
     """
     return read(connection, _HOLDING, kind)
 
@@ -364,9 +366,10 @@ def strays(
     reserved: Sequence[int],
     kind: type[Kind],
 ) -> list[Kind]:
-    """Return who keeps others from ``resources`` beside the jobs ``holding`` and the reservations ``reserved``.
+    """Return the jobs that keep others from ``resources``, without the jobs ``holding`` and the reservations ``reserved``.
 
-    Of a ``kind`` with ``id``, ``user``, ``project``, ``queue``, ``start`` (epoch seconds), ``walltime``, ``resources``.
+    ``kind`` has the fields ``id``, ``user``, ``project``, ``queue``, ``start`` (epoch seconds), ``walltime`` and
+    ``resources``.
     """
     about = {"resources": list(resources), "holding": list(holding), "reserved": list(reserved), "stay": _STRAY_TIME}
     return read(connection, _STRAYS, kind, about)

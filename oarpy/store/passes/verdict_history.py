@@ -1,4 +1,4 @@
-"""What passes decided about each job, whenever that changed: why it waited at any moment, and who went before whom."""
+"""The verdicts of jobs whenever they changed: why a job waited at any moment, and which job went before which."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pass reads and writes of windows: moves inside them, fixed ones, and offers to refused reservations."""
+"""The rows of windows that a pass reads and writes: moves inside them, fixed places, offers to refused reservations."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _LIVE = """
     WHERE j.state IN ('Waiting', 'Hold') AND NOT EXISTS (SELECT FROM door_parts p WHERE p.job_id = w.job_id)
 """
 
-# Who was put on hold, or deleted, meanwhile keeps what he has.
+# A job that was put on hold, or deleted, meanwhile keeps its resources.
 _LOCK = """
     SELECT job_id FROM jobs
     WHERE job_id = ANY(%s) AND state = 'Waiting' AND reservation_state = 'Scheduled'
     ORDER BY job_id FOR NO KEY UPDATE
 """
 _CLEAR = "DELETE FROM reserved_resources WHERE job_id = ANY(%s)"
-# What it will hold follows a reservation that moves: there is nothing, and what it is to have then comes after.
+# Reserved resources move with their reservation: here none are left, and the new ones come after.
 _MOVE = """
     UPDATE jobs j SET reservation_start = to_timestamp(s.start_time)
     FROM unnest(%(jobs)s::bigint[], %(starts)s::float8[]) AS s(job_id, start_time)

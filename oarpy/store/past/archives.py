@@ -1,4 +1,4 @@
-"""Rows of a month on their way to archive files and back, with what tells whether they are whole."""
+"""Rows of a month on their way to archive files and back, with figures that tell whether they are whole."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _TWICE = """
 """
 _JOBS = "SELECT job_id FROM oar_past.jobs WHERE month = %s"
 _REVISION = "SELECT version_num FROM alembic_version"
-# Texts of values must not depend on who reads them.
+# Texts of values must not depend on the session that reads them.
 _PLAIN = "SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'postgres'"
 _ONE_VIEW = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 

@@ -28,9 +28,9 @@ class Right:
 
 @dataclass(frozen=True, slots=True)
 class StoredView:
-    """A view with its text, its comments by column (empty: its own), owner, options, and who may do what with it.
+    """A view with its text, its comments by column (empty: its own), owner, options, and the rights of roles on it.
 
-    Options are as in ``WITH (...)``. What hangs on it are the statements that make its rules, triggers and defaults.
+    Options are as in ``WITH (...)``. ``hanging`` has the statements that make its rules, triggers and defaults.
     """
 
     schema: str
@@ -143,7 +143,10 @@ class DependentViews:
         self._stored: dict[tuple[str, str], StoredView] = {}
 
     def put_away(self) -> None:
-        """Drop the views of ``oar_all`` and those that read them. Raises when something else depends on one."""
+        """Drop the views of ``oar_all`` and the views that read them.
+
+        Raises when something else depends on one of them.
+        """
         rows = self._connection.execute(_VIEWS, {"only": self._only}).fetchall()
         for other in filter(None, (row[0] for row in rows)):
             raise OarpyError(f"{other} depends on views that must be made anew", hint=ANEW)
@@ -168,7 +171,7 @@ class DependentViews:
         return StoredView(schema, name, text, comments, owner, options, rights, rules, hanging)
 
     def _as_before(self, view: StoredView) -> StoredView:
-        """Give a view that a revision has made anew what hung on the one before it, its owner, options and rights."""
+        """Give a view that a revision has made again the owner, options, rights and dependants of the former view."""
         former = self._stored.get((view.schema, view.name))
         if former is None:
             return view
@@ -178,9 +181,10 @@ class DependentViews:
         return replace(view, owner=former.owner, options=former.options, rights=rights, hanging=hanging)
 
     def put_back(self) -> None:
-        """Make them again, if what they read is still there; one that a revision has made meanwhile stays as it is.
+        """Make the views again, if their tables are still there.
 
-        Raises when a view of the site cannot be made as it was.
+        A view that a revision has made meanwhile stays as it is. Raises when a view of the site cannot be made as it
+        was.
         """
         has_past = bool(self._connection.execute("SELECT FROM pg_namespace WHERE nspname = 'oar_past'").fetchall())
         if has_past and self._only is None:
@@ -257,7 +261,7 @@ def _named(role: str) -> Composable:
 
 @contextmanager
 def _permitted(view: StoredView) -> Iterator[None]:
-    """Name a view of another role, when this one may not drop it or not give it back."""
+    """Turn a missing right into an error that names the view and its owner."""
     try:
         yield
     except InsufficientPrivilege as error:

@@ -1,4 +1,4 @@
-"""What was so at one instant, read from the histories: jobs, who held what, states of resources."""
+"""The state at one instant, read from the histories: jobs, held resources, states of resources."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from oarpy.store.jobs.windows import JobWindow
 from oarpy.store.passes.gantt import GanttBar
 from oarpy.store.past.reading import has_past_since, with_past
 
-# Jobs as they were, with the verdict of then for those that waited. The first change of a field after the instant says
-# what it was before. Who ended before is looked at only when asked for.
-# What was asked for stands in front of a message; the rest may be of a later state.
+# Jobs as they were, with the verdict of then for jobs that waited. The first change of a field after the instant has
+# the value from before. Jobs that had ended before are read only on request. A message begins with the request; the
+# rest may be of a later state.
 _JOBS = f"""
     WITH instant AS (SELECT %s::timestamptz AS at),
     past AS (
@@ -98,10 +98,10 @@ class ResourceThen:
 def jobs_at(
     connection: Connection, at: datetime, scope: JobScope, *, everywhere: bool = False
 ) -> tuple[ListedJob, ...]:
-    """Return the jobs of ``scope`` as they were; a scope of live jobs is of those that were not over then.
+    """Return the jobs of ``scope`` as they were; a scope of live jobs has the jobs that were not over then.
 
-    Name, queue and project are those that ``oaralter`` had left it; of a message what was asked for is told.
-    ``everywhere`` finds jobs that had ended long before, too.
+    Name, queue and project are as ``oaralter`` had left them; a message has the request alone. ``everywhere`` finds
+    jobs that had ended long before, too.
     """
     where, values = scope.where()
     with _reaching(connection, datetime.fromtimestamp(0, UTC) if everywhere or not scope.live else at):
@@ -118,7 +118,7 @@ def windows_at(connection: Connection, at: datetime, jobs: Sequence[int]) -> dic
 def bars_at(
     connection: Connection, at: datetime, begin: datetime, end: datetime, user: str | None
 ) -> tuple[GanttBar, ...]:
-    """Return who held what between two dates, as it was known at ``at``: no job that had not started is there."""
+    """Return the bars of jobs between two dates, as known at ``at``: jobs that had not started are missing."""
     with _reaching(connection, min(at, begin)):
         rows = connection.execute(_BARS, {"at": at, "begin": begin, "end": end, "user": user}).fetchall()
     return tuple(
@@ -136,6 +136,6 @@ def resources_at(connection: Connection, at: datetime) -> tuple[ResourceThen, ..
 
 @contextmanager
 def _reaching(connection: Connection, moment: datetime) -> Iterator[None]:
-    """Inside, queries find all jobs that ended after ``moment``, those of the past too."""
+    """Let queries inside find all jobs that ended after ``moment``, past jobs too."""
     with with_past(connection) if has_past_since(connection, moment) else nullcontext():
         yield

@@ -51,11 +51,11 @@ _DIALECT: Dialect = dialect()  # type: ignore[no-untyped-call]
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """What the jobs of a page have in common; what is empty or None restricts nothing.
+    """The common conditions of the jobs of a page; an empty value or None restricts nothing.
 
-    ``live`` leaves ended jobs out. ``begin`` and ``end``: jobs that had not ended at the one, nor were yet to be
-    submitted at the other. ``since`` and ``until``: jobs submitted between them. ``name_part`` is a part of the name.
-    ``failed``: jobs in Error, and those whose command said so.
+    ``live`` leaves ended jobs out. ``begin`` and ``end`` leave out jobs that had ended at ``begin`` and jobs that were
+    submitted after ``end``. ``since`` and ``until``: jobs submitted between them. ``name_part`` is a part of the name.
+    ``failed``: jobs in Error, and jobs whose command failed.
     """
 
     live: bool = True
@@ -88,7 +88,7 @@ NEWEST_FIRST = JobOrder()
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """Jobs in their order; ``before`` is the key of the page that follows them, ``after`` of the one before, if any."""
+    """Jobs in their order; ``before`` is the key for the next page, ``after`` for the page before, None without one."""
 
     jobs: tuple[ListedJob, ...]
     before: int | None
@@ -105,7 +105,7 @@ def page(
     limit: int,
     offset: int = 0,
 ) -> JobPage:
-    """Return the first ``limit`` jobs, of those that follow job ``before``, or the last of those ahead of ``after``.
+    """Return the first ``limit`` jobs of those that follow job ``before``, or the last of those ahead of ``after``.
 
     Raises :class:`oarpy.model.errors.NotFound` for a key that is no job, where jobs are not in the order of their ids.
     """

@@ -18,9 +18,9 @@ from oarpy.store.past.tables import FiledTable
 
 @dataclass(frozen=True, slots=True)
 class PastMonth:
-    """A month of the past. ``bytes`` on disk, with indexes; ``archive`` is the file that has it as it is now.
+    """A month of the past. ``bytes`` on disk, with indexes; ``archive`` is the file that has its present state.
 
-    ``jobs`` are those it has, or had when it was dropped.
+    ``jobs`` counts its jobs, or the jobs it had when it was dropped.
     """
 
     month: date
@@ -63,7 +63,7 @@ _COUNTED = """
 """
 _CLOSED = "SELECT month FROM past_months WHERE dropped_at IS NOT NULL"
 _IS_PARTITION = "SELECT to_regclass(%s) IS NOT NULL"
-# A lock that who may only read cannot take, as one could an advisory lock; readers go on.
+# A role that may only read cannot take this lock, as it could an advisory lock; readers go on.
 _LOCK = "LOCK TABLE past_months IN SHARE ROW EXCLUSIVE MODE"
 # For what is written by statements of its own: rows go to partitions by the table, which asks its own trigger.
 _PROTECT = """
@@ -79,7 +79,7 @@ def lock(connection: Connection) -> None:
 
 
 def months(connection: Connection, month: date | None = None) -> tuple[PastMonth, ...]:
-    """Return all months, or this one if it is there, the first first."""
+    """Return all months, or this month if it is there, the earliest first."""
     return tuple(PastMonth(*row) for row in connection.execute(_MONTHS, {"month": month}))
 
 
@@ -118,7 +118,7 @@ def partition(table: FiledTable, month: date) -> Identifier:
 
 
 def protect(connection: Connection, relation: Identifier) -> None:
-    """Have the rows of a table of the past stay: its owner changes them when he says so."""
+    """Protect the rows of a past table: its owner can change them only on an explicit order."""
     connection.execute(SQL(_PROTECT).format(relation))
 
 

@@ -17,8 +17,9 @@ from oarpy.store.past.tables import ROOT, FiledTable, filed_tables
 BATCH = 500
 """Submissions that are moved together."""
 
-# Submissions whose jobs are all over, counted, and older than the horizon. Those stay whose jobs a live job waits for,
-# or a job of another submission repeats. Ended jobs that are still in the live table are few, or wait for this.
+# Submissions whose jobs are all over, counted, and older than the horizon. A submission stays if a live job waits for
+# one of its jobs, or a job of another submission repeats one. Ended jobs that are still in the live table are few, or
+# wait for this.
 _DUE = """
     WITH ended AS MATERIALIZED (
         SELECT submission_id, max(ended_at) AS ended_at FROM public.jobs
@@ -36,7 +37,7 @@ _DUE = """
     ORDER BY 2, e.ended_at LIMIT %(limit)s
 """
 
-# Jobs of the past, and those that they repeat: a live job may refer to live ones only.
+# Jobs of the past, and the jobs that they repeat: a live job may refer to live jobs only.
 _NEEDED = """
     WITH RECURSIVE needed AS (
         SELECT month, submission_id, job_id, resubmit_of FROM oar_past.jobs WHERE job_id = ANY(%s)
@@ -47,7 +48,7 @@ _NEEDED = """
     SELECT month, array_agg(DISTINCT submission_id), count(*) FROM needed GROUP BY month ORDER BY month
 """
 
-# What a job that comes back tells was told when it happened.
+# A job that comes back announces nothing: its changes were announced when they happened.
 _QUIET = "SELECT set_config('oarpy.returning', %s, true)"
 
 
@@ -103,7 +104,7 @@ def recall(connection: Connection, jobs: Sequence[int]) -> None:
     rewrite(connection)
     tables = filed_tables(connection)
     connection.execute(_QUIET, ["yes"])
-    # those of all months together: a job of an earlier month may repeat one of a later month
+    # submissions of all months together: a job of an earlier month may repeat a job of a later month
     _return(connection, tables, [submission for _, some, _ in found for submission in some])
     for month, _, count in found:
         months.note_returned(connection, month, count)
@@ -171,7 +172,7 @@ def _keys(
 
 
 def _meets(table: FiledTable, keys: Mapping[str, list[int]]) -> Composable:
-    """Return the condition that a row ``t`` is one of these, or names one of them."""
+    """Return the condition that a row ``t`` has one of these keys, or names a row that has."""
     if not table.links:
         return SQL("t.submission_id = ANY({})").format(keys[ROOT])
     text = SQL("t.{} = ANY({})")

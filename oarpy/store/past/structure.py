@@ -31,7 +31,7 @@ _COLUMNS = """
     WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
 
-# Columns of the past whose comment is not that of the live one, which is as it is.
+# Columns of the past whose comment differs from the live column's present comment.
 _COMMENTS = """
     SELECT l.attname, col_description(l.attrelid, l.attnum)
     FROM pg_attribute l JOIN pg_attribute p ON p.attname = l.attname AND p.attrelid = to_regclass(%s)
@@ -94,13 +94,13 @@ def follow(connection: Connection) -> bool:
 
 
 def lagging(connection: Connection) -> tuple[str, ...]:
-    """Return the tables that have no past, or one that does not follow."""
+    """Return the tables that have no past table, or a past table that does not follow."""
     found = (table.name for table in filed_tables(connection) if not _is_followed(connection, table))
     return tuple(found)
 
 
 def unprotected(connection: Connection) -> tuple[str, ...]:
-    """Return the tables of the past, and their partitions, whose rows would not stay."""
+    """Return the past tables, and their partitions, whose rows are not protected."""
     return tuple(name for table in filed_tables(connection) for name in _unprotected(connection, table))
 
 
@@ -191,7 +191,7 @@ def _is_followed(connection: Connection, table: FiledTable) -> bool:
 
 
 def _unprotected(connection: Connection, table: FiledTable) -> list[str]:
-    """Return the table of the past and those of its partitions whose rows anybody may change by mistake."""
+    """Return the past table and its partitions whose rows anybody may change by mistake."""
     return [name for (name,) in connection.execute(_UNPROTECTED, {"past": _of("oar_past", table)})]
 
 

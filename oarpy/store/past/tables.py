@@ -1,4 +1,4 @@
-"""What hangs on a submission, as the foreign keys tell: these tables have a past."""
+"""The tables that hang on a submission, by their foreign keys: these tables have a past."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FiledTable:
         return Identifier("public", self.name)
 
     def past(self) -> Identifier:
-        """Return its name among those of the past."""
+        """Return the name of its past table."""
         return Identifier("oar_past", self.name)
 
     def column_list(self) -> Composed:
@@ -43,7 +43,7 @@ class FiledTable:
         return SQL(", ").join(map(Identifier, self.columns))
 
 
-# Of a key of several columns, the one that names the row by its primary key.
+# In a key of several columns, the column that names the row by its primary key.
 _LINKS = """
     SELECT c.relname, a.attname, p.relname, k.attname
     FROM pg_constraint f JOIN pg_class c ON c.oid = f.conrelid JOIN pg_class p ON p.oid = f.confrelid
@@ -64,7 +64,7 @@ _COLUMNS = """
 
 
 def filed_tables(connection: Connection) -> tuple[FiledTable, ...]:
-    """Return the tables that hang on a submission, with it, every one after those that it names."""
+    """Return the tables that hang on a submission, with it, every table after the tables that it names."""
     found: dict[str, list[Link]] = defaultdict(list)
     for table, column, parent, key in connection.execute(_LINKS):
         found[table].append(Link(column, parent, key))

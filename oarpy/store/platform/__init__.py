@@ -1,11 +1,11 @@
-"""The platform in SQL: what jobs run on, and what an admin rules about it.
+"""The platform in SQL: the machines of jobs, and the rules of an admin about them.
 
 - ``nodes`` and ``power``: channels to nodes, faults, lost and sleeping nodes. ``site``: this installation's id.
-- ``resources``, ``properties`` and ``consumables``: what jobs hold, and by which columns it is found.
-- ``queues`` and ``admission_rules``: who is served first, and what a submission passes.
+- ``resources``, ``properties`` and ``consumables``: everything that jobs hold, and the columns by which it is found.
+- ``queues`` and ``admission_rules``: the order of service, and the checks of a submission.
 
 A *node* is a machine, a *resource* the smallest thing a job can hold, a *block* all resources with one value of a
-property. May import the rest of ``oarpy.store`` but ``schema``, and what that may import.
+property. May import the rest of ``oarpy.store`` but ``schema``, and all that these packages may import.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class VersionRow:
 
 
 def rules(connection: Connection) -> list[AdmissionRuleRow]:
-    """Return every rule in the order they run, disabled ones too."""
+    """Return every rule in the order they run, including disabled rules."""
     return [AdmissionRuleRow(*row) for row in connection.execute(_RULES)]
 
 
@@ -83,7 +83,7 @@ def rule(connection: Connection, name: str) -> AdmissionRuleRow | None:
 
 
 def versions(connection: Connection, name: str) -> list[VersionRow]:
-    """Return all versions of a rule, oldest first; also of one that is deleted."""
+    """Return all versions of a rule, oldest first; also of a deleted rule."""
     return [VersionRow(*row) for row in connection.execute(_VERSIONS, [name])]
 
 

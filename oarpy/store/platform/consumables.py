@@ -1,4 +1,4 @@
-"""What is divided among jobs: consumables, how much of them each block has, who holds and who asks for them."""
+"""Consumables: the capacity of each block, the jobs that hold amounts of it, and the jobs that ask for some."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ def held(connection: Connection) -> dict[int, tuple[str, ...]]:
 
 
 def record(connection: Connection, levels: Mapping[str, str]) -> bool:
-    """Make ``levels`` the exclusive ones, each with the property whose values are its blocks; return if others were.
+    """Make ``levels`` the exclusive ones, each with the property whose values are its blocks; return True on a change.
 
-    Jobs that run get the blocks of a new one. Where several share a block since before, the first of them gets it.
+    Running jobs get the blocks of a new level. Where several jobs already share a block, the first of them gets it.
     """
     if dict(connection.execute(_KNOWN).fetchall()) == levels:
         return False

@@ -22,7 +22,7 @@ class ServerState(NamedTuple):
 
 
 class ModuleState(NamedTuple):
-    """A module: whether one of it leads, and the seconds since it reported something (None: never)."""
+    """A module: whether an instance of it leads, and the seconds since it reported something (None: never)."""
 
     led: bool
     silent: float | None
@@ -128,7 +128,7 @@ def late_jobs(connection: Connection, limits: Mapping[str, float], overdue: floa
 
 
 def channels(connection: Connection) -> list[NodeChannel]:
-    """Return the nodes that are to be there: not those that are Absent or Dead."""
+    """Return the nodes that should be reachable: not Absent or Dead."""
     return [NodeChannel(NodeRow(*row[:5]), row[5], row[6]) for row in connection.execute(_CHANNELS)]
 
 

@@ -90,12 +90,12 @@ def valid(connection: Connection) -> tuple[WindowRow, ...]:
 
 
 def numbered(connection: Connection, windows: Sequence[int]) -> tuple[WindowRow, ...]:
-    """Return the windows of these numbers, those that are over or cancelled too."""
+    """Return the windows of these numbers, including windows that are over or cancelled."""
     return _read(connection, _OF_IDS, (list(windows),))
 
 
 def cancel(connection: Connection, windows: Sequence[int], user: str) -> tuple[int, ...]:
-    """Cancel those of the windows that are not over; return them."""
+    """Cancel the windows among these that are not over; return them."""
     return tuple(sorted(row[0] for row in connection.execute(_CANCEL, (user, list(windows)))))
 
 

@@ -84,7 +84,7 @@ def live_jobs(connection: Connection) -> list[tuple[str, str, int]]:
 
 
 def longest_wait(connection: Connection) -> float:
-    """Return for how many seconds the job waits that was submitted first of those that wait; 0 when none does."""
+    """Return the seconds since the submission of the first submitted waiting job; 0 if none waits."""
     row = connection.execute(_LONGEST_WAIT).fetchone()
     assert row is not None
     return float(row[0])

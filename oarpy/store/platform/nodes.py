@@ -93,9 +93,9 @@ def types_anywhere(connection: Connection, user: str) -> list[tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What a node did wrong: the type of event that tells of it, the job it was noticed with, and a text.
+    """A fault of a node: the type of event that tells of it, the job it was noticed with, and a text.
 
-    One that ``heals`` is over when the node says that it can do again what it could not.
+    A fault that ``heals`` is over when the node reports that the failed action works again.
     """
 
     node: str
@@ -369,7 +369,7 @@ def suspect(connection: Connection, timeout: float) -> list[str]:
 
 
 def blame(connection: Connection, faults: Sequence[Fault]) -> list[str]:
-    """Suspect the nodes that did something wrong, until it is over or an admin takes them back; return those."""
+    """Suspect the nodes at fault, until the fault is over or an admin takes them back; return the new ones."""
     if not faults:
         return []
     columns = [[getattr(fault, name) for fault in faults] for name in ("node", "event", "job", "text", "heals")]
@@ -396,7 +396,7 @@ def stranded(connection: Connection, timeout: float, elsewhere: Mapping[str, str
 
 
 def forget_lost_channels(connection: Connection) -> None:
-    """Called by a launcher that begins: what an earlier one could not reach says nothing yet."""
+    """Forget the nodes that an earlier launcher could not reach; a launcher calls this when it begins."""
     connection.execute(_FORGET_LOST)
 
 
@@ -408,7 +408,10 @@ def ask_kills(connection: Connection, kills: Sequence[tuple[int, str]]) -> None:
 
 
 def kill_on_withdrawn(connection: Connection) -> int:
-    """Ask the canceller to kill jobs whose resources became Absent or Dead, or that have none; return how many anew."""
+    """Ask the canceller to kill jobs whose resources became Absent or Dead, or that have none.
+
+    Return the number of new requests.
+    """
     asked = kill_requests.ask_once(connection, connection.execute(_WITHDRAWN).fetchall(), "monitor")
     events.log_request(connection, asked, "monitor", "FRAG_JOB_REQUEST")
     return len(asked)

@@ -1,4 +1,4 @@
-"""Nodes that sleep to save energy: what was asked of them, and what became of it."""
+"""Nodes that sleep to save energy: the orders to them, and the outcomes."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def asked(connection: Connection) -> list[PowerRow]:
 
 
 def rested(connection: Connection, nodes: Sequence[str], idle_time: float) -> set[str]:
-    """Return those of ``nodes`` that may sleep, are Alive and have been idle for ``idle_time`` seconds."""
+    """Return the nodes among ``nodes`` that may sleep, are Alive and have been idle for ``idle_time`` seconds."""
     return {row[0] for row in connection.execute(_RESTED, {"nodes": list(nodes), "idle": idle_time})}
 
 
@@ -127,7 +127,7 @@ def ask_wake(connection: Connection, nodes: Sequence[str]) -> None:
 
 
 def settle(connection: Connection, wakeup_timeout: float) -> tuple[list[str], list[str]]:
-    """Take back nodes that are awake, suspect those that are not after ``wakeup_timeout`` seconds; return both."""
+    """Take back awake nodes, suspect nodes that do not wake within ``wakeup_timeout`` seconds; return both."""
     connection.execute(_FORGET)
     back = [row[0] for row in connection.execute(_BACK)]
     return back, [row[0] for row in connection.execute(_LATE, {"timeout": wakeup_timeout})]

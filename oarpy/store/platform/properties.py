@@ -61,7 +61,7 @@ _USER = """
 
 
 def properties(connection: Connection) -> tuple[Property, ...]:
-    """Return every property, those of oarpy itself first."""
+    """Return every property, oarpy's own properties first."""
     return tuple(Property(*row) for row in connection.execute(_PROPERTIES).fetchall())
 
 

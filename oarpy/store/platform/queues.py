@@ -10,7 +10,7 @@ from oarpy.store.database import Connection
 
 @dataclass(frozen=True, slots=True)
 class QueueDescription:
-    """A queue; the highest ``priority`` is served first, jobs of one that is not ``active`` wait."""
+    """A queue; the highest ``priority`` is served first, jobs of a queue that is not ``active`` wait."""
 
     name: str
     priority: int
@@ -44,7 +44,7 @@ _SET_MESSAGES = """
 
 
 def report_policies(connection: Connection, broken: Mapping[str, str], working: Collection[str]) -> dict[str, str]:
-    """Let the messages of queues say whose policy failed, and no longer so for ``working`` ones; return the changes."""
+    """Write failed policies into the messages of queues, and remove those of ``working`` ones; return the changes."""
     changes = {}
     for name, message in connection.execute(_MESSAGES, [[*broken, *working]]):
         if name in broken and broken[name] != message:

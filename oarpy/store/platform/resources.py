@@ -1,4 +1,4 @@
-"""Resources as people see them: their properties, who holds them, and set-wise changes."""
+"""Resources as users see them: their properties, the jobs that hold them, and set-wise changes."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def holders(connection: Connection, resource_ids: Sequence[int]) -> dict[int, tu
     return {resource: tuple(sorted(jobs)) for resource, jobs in found.items()}
 
 
-# Of those that can be held: what jobs hold now, and all that are up.
+# Of the resources that can be held: how many jobs hold now, and all that are up.
 _OCCUPATION = """
     SELECT (SELECT count(DISTINCT a.resource_id) FROM assigned_resources a WHERE upper_inf(a.during) OR a.suspended),
            (SELECT count(*) FROM resources WHERE state = 'Alive')
@@ -211,7 +211,7 @@ def add(
 
 
 def used(connection: Connection, resource_ids: Sequence[int]) -> tuple[int, ...]:
-    """Return those of the resources that a job holds, held or has reserved."""
+    """Return the resources among these that a job holds, held or has reserved."""
     with with_past(connection):
         return tuple(row[0] for row in connection.execute(_USED, (list(resource_ids),)).fetchall())
 
@@ -244,7 +244,7 @@ def highest(connection: Connection, names: Sequence[str]) -> dict[str, int]:
 
 
 def known_nodes(connection: Connection, names: Sequence[str]) -> set[str]:
-    """Return those of the nodes that are described already."""
+    """Return the nodes among ``names`` that are described already."""
     return {row[0] for row in connection.execute(_KNOWN_NODES, (list(names),))}
 
 

@@ -8,9 +8,9 @@ from oarpy.store.database import Connection
 
 
 class Generation(NamedTuple):
-    """A life of this database: 0 is the first, each later one began when it was found to be restored.
+    """A life of this database: 0 is the first, each later one began when the database was found to be restored.
 
-    ``owing`` are the nodes that have not told yet what the database lost with that.
+    ``owing`` has the nodes that have not reported yet the jobs that the database lost with that.
     """
 
     number: int
@@ -25,7 +25,7 @@ _HIGHEST = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM jobs_job_
 
 
 def instance(connection: Connection) -> str:
-    """Return the id that tells this installation's jobs from those of any other on the same nodes."""
+    """Return the id that tells this installation's jobs from the jobs of any other on the same nodes."""
     row = connection.execute("SELECT instance FROM site").fetchone()
     assert row is not None
     return str(row[0])

@@ -1,4 +1,4 @@
-"""Tokens by which requests over the web prove whose they are, and what is kept of what was done with them."""
+"""Tokens, which prove the user of a request over the web, and the record of such requests."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _ADD = """
     INSERT INTO access_tokens (user_name, scope, digest, expires_at, label, made_by, parent_id)
     VALUES (%s, %s, %s, %s, %s, %s, %s) RETURNING token_id
 """
-# Valid now, as is the one that a session comes from.
+# Valid now, as is the token that a session comes from.
 _VALID = f"""
     SELECT {_COLUMNS} FROM access_tokens t
     WHERE digest = %s AND expires_at > clock_timestamp() AND revoked_at IS NULL

@@ -1,4 +1,4 @@
-"""What happened: events, news to tell, consumption, runs of scripts and modules."""
+"""The journal: events, notices, consumption, runs of scripts and modules."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def _naming_what_depends() -> Iterator[None]:
 
 
 def _take_turn(connection: Connection) -> None:
-    """Wait for who else changes the schema: by a lock of its table, which nobody who may only read can take.
+    """Wait for others that change the schema: by a lock of its table, which a role that may only read cannot take.
 
     Without a schema there is no table, and no such role either.
     """
@@ -184,7 +184,7 @@ def revision_of(connection: Connection) -> str | None:
 
 
 def _changes_since(revision: str) -> tuple[older_databases.Change, ...]:
-    """Return what all revisions after this one did to rows, in order."""
+    """Return the changes to rows of all revisions after this one, in order."""
     later = [step.module for step in _script().iterate_revisions("head", baseline())]
     return older_databases.changes_since(revision) + tuple(
         module.rows for module in reversed(later) if hasattr(module, "rows")

@@ -1,9 +1,9 @@
 """Bring a database from before the baseline to the description of the schema.
 
-The description is made a second time, empty, in a schema that goes again, so the server itself says what the tables
-should be. What the tables of the database lack is added, and what reads otherwise is replaced. What the description
-does not know stays: it is the site's. In between, each module of ``migrations/older`` does to the rows what the
-revision did whose number it has.
+The description is made a second time, empty, in a schema that goes again, so that the server itself says how the tables
+should be. Missing parts of the database's tables are added, and different parts are replaced. Parts that the
+description does not have stay: they are the site's. In between, each module of ``migrations/older`` changes the rows as
+the revision of its number did.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _FIRST_WORDS = ("PRIMARY", "UNIQUE", "EXCLUDE", "CHECK", "FOREIGN")
 
 
 def changes_since(revision: str) -> tuple[Change, ...]:
-    """Return what the revisions after this one, up to the baseline, did to rows, in order."""
+    """Return the changes to rows of the revisions after this one, up to the baseline, in order."""
     package = import_module("oarpy.migrations.older")
     found = sorted(module.name for module in iter_modules(package.__path__) if module.name[:4] > revision)
     return tuple(import_module(f"{package.__name__}.{name}").rows for name in found)

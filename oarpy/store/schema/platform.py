@@ -7,7 +7,7 @@ from sqlalchemy.dialects.postgresql import TSTZRANGE, UUID, ExcludeConstraint
 
 from oarpy.store.schema.columns import INSTANT, MANY, ME, NOW, TransactionNumber, column, rule, table
 
-# its rows, and those of the other tables that say what this version is, stay: see the function rows_stay
+# its rows, and the rows of the other tables that describe this version, stay: see the function rows_stay
 site = table(
     "site",
     "what this installation is; one row",

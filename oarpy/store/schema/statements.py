@@ -1,9 +1,9 @@
-"""Functions with their triggers, and views: one SQL file each below ``migrations/schema``, named after what it makes.
+"""Functions with their triggers, and views: one SQL file each below ``migrations/schema``, of the same name.
 
-Views for analysts (``oar_report``) are in ``views``, those for programs of OAR 2.5 (``oar_compat``) in ``compat``.
+Views for analysts (``oar_report``) are in ``views``, views for programs of OAR 2.5 (``oar_compat``) in ``compat``.
 
-A file says CREATE OR REPLACE throughout: running it again brings what is there to its text. In it, ``:read_by_passes``
-stands for the columns of jobs that are described so.
+A file says CREATE OR REPLACE throughout: running it again brings the existing object to its text. In it,
+``:read_by_passes`` stands for the columns of jobs that are described so.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def triggers() -> frozenset[tuple[str, str]]:
 
 
 def make(connection: Connection, kind: Kind, *wanted: str) -> None:
-    """Create these functions or views, or replace those that are there.
+    """Create these functions or views, or replace the existing ones.
 
     Views read live tables and past together, so the tables of the past are made to follow first.
     """
     if kind == "views":
         follow(connection)
     for name in wanted:
-        # without parameters: % signs are those of PL/pgSQL
+        # without parameters: % signs belong to PL/pgSQL
         connection.exec_driver_sql(_text(kind, name), execution_options={"no_parameters": True})
 
 

@@ -1,4 +1,4 @@
-"""Reservations that may move inside a window, and what refused ones could have."""
+"""Reservations that may move inside a window, and the offers to refused reservations."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _RELATIONS = """
 SELECT c.oid, c.relname, coalesce(obj_description(c.oid, 'pg_class'), '')
 FROM pg_class c WHERE c.relnamespace = %s::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm') ORDER BY c.oid
 """
-# the columns of one of them; an identity column shows how it is generated instead of a default
+# the columns of a table; an identity column shows how it is generated instead of a default
 _COLUMNS = """
 SELECT a.attname, format_type(a.atttypid, a.atttypmod), NOT a.attnotnull,
        CASE a.attidentity WHEN 'a' THEN 'identity always' WHEN 'd' THEN 'identity'
@@ -48,7 +48,7 @@ _CONSTRAINTS = """
 SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint
 WHERE conrelid = %s AND contype IN ('c', 'f', 'p', 'u', 'x') ORDER BY conname
 """
-# indexes, those of constraints included
+# indexes, including indexes of constraints
 _INDEXES = """
 SELECT i.relname, pg_get_indexdef(x.indexrelid) FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
 WHERE x.indrelid = %s ORDER BY i.relname

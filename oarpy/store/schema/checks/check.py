@@ -29,7 +29,7 @@ _TRIGGERS = """
 SELECT c.relname, t.tgname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
 WHERE NOT t.tgisinternal AND t.tgenabled IN ('O', 'A') AND c.relnamespace = 'public'::regnamespace
 """
-# the views for analysts, and those for programs that know OAR 2.5
+# the views for analysts, and the views for programs that know OAR 2.5
 _VIEWS = "SELECT schemaname, viewname FROM pg_views WHERE schemaname IN ('oar_report', 'oar_compat')"
 # properties without a column, and columns that are no property
 _PROPERTIES = """

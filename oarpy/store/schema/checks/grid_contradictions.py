@@ -1,6 +1,6 @@
-"""Rows of a broker that contradict each other, one statement a kind: what is wrong, and what mends it.
+"""Rows of a broker that contradict each other, one statement a kind: the contradiction, and its cure.
 
-What the broker itself settles is none for a minute.
+A state that the broker itself settles counts only after a minute.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The tables of several clusters: ``door`` has those of a cluster that lets brokers in, ``broker`` those of a broker.
+"""The tables of several clusters: ``door`` for a cluster that lets brokers in, ``broker`` for a broker.
 
-May import the rest of ``oarpy.store.schema`` and what that may import.
+May import the rest of ``oarpy.store.schema`` and all that it may import.
 """
 
 from __future__ import annotations

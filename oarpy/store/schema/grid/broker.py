@@ -279,7 +279,7 @@ grid_passes = table(
 
 
 def _what_came_of_it() -> tuple[Column[Any], ...]:
-    """Return the columns that tell what came of a move."""
+    """Return the columns of the outcome of a move."""
     outcomes = "outcome IN ('open', 'moved', 'given up')"
     return (
         column("outcome", Text, "moved, given up, or open", default="open", check=outcomes),

@@ -1,4 +1,4 @@
-"""What a cluster lets brokers do, and what came of it: grants, parts, transactions, events, gates of launches."""
+"""The rights of brokers on a cluster, and their use: grants, parts, transactions, events, gates of launches."""
 
 from __future__ import annotations
 
