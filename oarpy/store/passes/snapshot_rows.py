@@ -366,7 +366,7 @@ def strays(
     reserved: Sequence[int],
     kind: type[Kind],
 ) -> list[Kind]:
-    """Return the jobs that keep others from ``resources``, without the jobs ``holding`` and the reservations ``reserved``.
+    """Return the jobs that keep others from ``resources``, without the jobs ``holding`` and the ``reserved`` ones.
 
     ``kind`` has the fields ``id``, ``user``, ``project``, ``queue``, ``start`` (epoch seconds), ``walltime`` and
     ``resources``.
