@@ -1,12 +1,13 @@
 """The processes of a running cluster, one file or folder each; they talk only through the database.
 
-- ``automaton`` hears events and tells modules to run. ``metascheduler`` decides, ``launcher`` starts and ends jobs on
+- ``automaton`` takes events and tells modules to run. ``metascheduler`` decides, ``launcher`` starts and ends jobs on
   nodes, ``canceller`` carries out kill requests, ``monitor`` suspects silent nodes. ``accounting`` counts, ``energy``
-  lets nodes sleep, ``notifier`` tells people.
-- ``loop`` is what all have in common; ``registry`` knows them by name; ``supervisor`` keeps them running on a server.
+  lets nodes sleep, ``notifier`` sends mails and messages to users.
+- ``loop`` is the common part of all modules; ``registry`` knows them by name; ``supervisor`` keeps them running on a
+  server.
 
-A *module* is an object with ``run_once(connection, now)``. It keeps no truth: what it remembers can be rebuilt from the
-database. Of each module one process in the cluster *leads*, by an advisory lock.
+A *module* is an object with ``run_once(connection, now)``. It keeps no truth: its memory can be rebuilt from the
+database. For each module one process in the cluster *leads*, by an advisory lock.
 
 May import ``oarpy.simulation``, ``oarpy.admission``, ``oarpy.transport`` and everything below them.
 """

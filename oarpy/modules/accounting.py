@@ -1,13 +1,13 @@
 """Accounting: every job that has ended is added once to the consumption of its user, project and queue.
 
-USED is the time a job ran, but for when it was suspended and had given its resources back; ASKED is its walltime from
-the same start. Both are times the number of its resources of type ``default``, and cut exactly at the borders of
-aligned windows (in UTC). Jobs that never ran, or hold nothing, are marked and add nothing.
+USED is the time a job ran, without the time when it was suspended and had given its resources back. ASKED is its
+walltime from the same start. Both are multiplied by the number of its resources of type ``default``, and cut exactly at
+the borders of aligned windows (in UTC). Jobs that never ran, or hold nothing, are marked and add nothing.
 
-What is counted and old is moved to the past, month by month (``history.keep_live``), and archived months are dropped
-when their time is over (``history.retention``). Changes that the stream of events no longer tells go
-(``history.keep_changes``), old verdicts (``scheduler.verdict_history``), what kinds of jobs used a month ago, and calls
-of brokers after a day.
+Counted jobs that are old are moved to the past, month by month (``history.keep_live``). Archived months are dropped
+when their time is over (``history.retention``). Also removed are changes that the stream of events no longer needs
+(``history.keep_changes``), old verdicts (``scheduler.verdict_history``), the use of kinds of jobs after a month, and
+calls of brokers after a day.
 """
 
 from __future__ import annotations
@@ -53,16 +53,17 @@ def account(connection: Connection, window: int, limit: int = BATCH) -> int:
 
 
 def file_away(connection: Connection, now: datetime, keep_live: int, limit: int = MOVED) -> int:
-    """Move up to ``limit`` submissions of closed months to the past; return how many jobs went, 0 when none are left.
+    """Move up to ``limit`` submissions of closed months to the past.
 
-    Those are meant whose jobs ended in a month that was over ``keep_live`` seconds ago, and are counted.
+    Return the number of moved jobs, 0 when none are left. These are submissions whose jobs are counted and ended in a
+    month that was over ``keep_live`` seconds ago.
     """
     horizon = (now.astimezone(UTC) - timedelta(seconds=keep_live)).replace(
         day=1, hour=0, minute=0, second=0, microsecond=0
     )
     moved = 0
     for month, submissions in moving.batches(moving.due(connection, horizon, limit)):
-        # somebody may just have come to need one of them: they stay until the next time
+        # another job may just have come to refer to one of them: they stay until the next time
         with suppress(psycopg.errors.ForeignKeyViolation), connection.transaction():
             moved += moving.move(connection, month, submissions)
     return moved

@@ -126,12 +126,12 @@ class EventMachine:
         self._charges = {name: _Charge(period) for name, period in periods.items()}
 
     def begin(self, moment: float) -> list[str]:
-        """Start anew: what was heard or missed before does not count, and everybody is told."""
+        """Start again: earlier events do not count, and every module is told to run."""
         self._charges = {name: _Charge(charge.period) for name, charge in self._charges.items()}
         return self.stimulate([(name, Stimulus.WANTED) for name in self._charges], moment)
 
     def stimulate(self, stimuli: Iterable[tuple[str, Stimulus]], moment: float) -> list[str]:
-        """Advance by what was heard, repeats dropped; return which modules are to be told, once each."""
+        """Advance by events, repeats dropped; return the modules that are to be told to run, once each."""
         told: set[str] = set()
         for name, stimulus in dict.fromkeys(stimuli):
             charge = self._charges.get(name)
@@ -176,7 +176,7 @@ class Automaton:
         return [self._ear.fileno()] if self._ear else []
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
-        """Hear what happened, and tell whom it concerns."""
+        """Take the events, and tell the modules that they concern to run."""
         told: list[str] = []
         if self._listening_on is not connection:
             self._ear = notifications.Ear(connection, notifications.EVENTS)

@@ -1,7 +1,7 @@
-"""The canceller: turns kill requests into ends. What waits ends here; what runs is decided for the launcher.
+"""The canceller: turns kill requests into ends. Waiting jobs end here; for running jobs it decides for the launcher.
 
 A best-effort job that has a checkpoint is asked to write it, and decided upon when its time for that is over. Parts of
-brokers that were not committed in time are undone here, those that were not let begin in time end.
+brokers that were not committed in time are undone here; parts that were not let begin in time end.
 """
 
 from __future__ import annotations

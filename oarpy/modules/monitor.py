@@ -61,7 +61,7 @@ class Monitor:
         return Outcome()
 
     def _end_stranded(self, connection: Connection, now: datetime) -> list[int]:
-        """End jobs without their first node; have jobs killed that lost another one, where they can be reached."""
+        """End jobs that lost their first node; have jobs killed that lost another node, where they can be reached."""
         ends: dict[int, execution.End] = {}
         kills: dict[int, str] = {}
         for job, node, is_head in nodes.stranded(connection, self._timeout, self._hosts.elsewhere):

@@ -33,7 +33,7 @@ class CallRequests(Part):
         self._heard[Knock(node, report.token)] = None
 
     def record(self, turn: Round) -> None:
-        """Pass on what was heard; none of it is kept."""
+        """Pass on the call requests; none of them is kept."""
         self.pass_on()
 
     def pass_on(self) -> None:

@@ -58,7 +58,10 @@ class Channels:
         return self._inbox.fileno()
 
     def sync(self, rows: Sequence[NodeRow]) -> list[str]:
-        """Open channels to nodes that are new or moved; close those of others that moved or are gone, return them."""
+        """Open channels to new and moved nodes.
+
+        Close the channels of nodes that moved or are gone, and return these nodes.
+        """
         wanted = {row.name: node_address(row, self._settings) for row in rows}
         closed = [name for name, node in self._nodes.items() if wanted.get(name) != node.address]
         for name in closed:
@@ -90,7 +93,10 @@ class Channels:
         return reports
 
     def tend(self) -> float:
-        """Reconnect what is due, let nodes forget what they were not told yet; return the seconds until the next."""
+        """Reconnect lost channels that are due, and send overdue forgets to nodes.
+
+        Return the seconds until the next action.
+        """
         now = time.monotonic()
         wait = _IDLE
         if self._forget_at is not None and self._forget_at <= now:

@@ -56,9 +56,9 @@ def faults_of(node: str, report: Ended | Refused | Cleaned) -> list[Fault]:
 
 
 def end_of(report: Ended, kill_reason: str | None) -> End:
-    """Return the end that ``report`` tells of; ``kill_reason`` is why the job was to be killed, if it was.
+    """Return the end that ``report`` describes; ``kill_reason`` is why the job was to be killed, if it was.
 
-    A program that ended by itself leads to Terminated, whatever its exit code, and so does one that was ended because
+    A program that ended by itself leads to Terminated, whatever its exit code. So does a program that was ended because
     its application is done: with the exit code 0. Anything else leads to Error.
     """
     key, status = report.key, report.status

@@ -4,11 +4,11 @@
 
     reports --> each part hears its own --> each part records --> the agenda is read --> each part acts
 
-The order of the table is the order of effects: what nodes told is recorded, jobs that are over are closed, others are
+The order of the table is the order of effects: reports of nodes are recorded, ended jobs are closed, others are
 started; then come kills, signals, walltimes, suspensions and resizes. Lost channels are opened again at the end.
 
-Everything is written before it is acted upon. A job is Launching before its node hears of it; its end is recorded
-before its node forgets it. So whatever is killed, the next round finds all it needs in the database and on the nodes.
+Everything is written before it is acted upon. A job is Launching before its node gets it; its end is recorded before
+its node forgets it. So whatever is killed, the next round finds all it needs in the database and on the nodes.
 """
 
 from __future__ import annotations

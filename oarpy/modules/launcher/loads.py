@@ -18,7 +18,7 @@ class NodeLoads(Part):
 
     A node is asked for its GPUs when its channel opens, and only then.
 
-    No round comes for that alone: those that the module makes anyhow are enough.
+    The loads cause no round of their own: the rounds of the module are enough.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,10 @@ class NodeLoads(Part):
         return {Ready: self._open, ChannelLost: self._lose, Load: self._note, Gpus: self._note_gpus}
 
     def act(self, turn: Round, agenda: Agenda) -> None:
-        """Write down what was told when all have answered, or have had a minute; ask who is to be asked."""
+        """Write the answers once all nodes have answered, or have had a minute.
+
+        Then ask again the nodes that are due.
+        """
         due = time.monotonic() >= self._ask_at
         if self._told and (due or not self._asked):
             with turn.connection.transaction():

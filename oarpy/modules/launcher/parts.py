@@ -18,7 +18,7 @@ Hears = dict[type[Report], Callable[[str, Any], None]]
 
 @dataclass(slots=True)
 class Round:
-    """One round: where parts write and whom they tell, and what they have done so far."""
+    """One round: where parts write, the channels to nodes, and the results so far."""
 
     connection: Connection
     channels: Channels
@@ -33,9 +33,9 @@ class Round:
 
 
 class Part:
-    """One matter of the launcher. A part overrides what concerns it; the rest says that there is nothing.
+    """One subject of the launcher. A part overrides the methods that concern it; the others do nothing.
 
-    What it remembers only saves repeating itself: forgetting it all repeats what was said to nodes.
+    Its memory only saves repetitions: a part that forgets everything repeats its messages to nodes.
     """
 
     def hears(self) -> Hears:
@@ -53,7 +53,7 @@ class Part:
         return False
 
     def act(self, turn: Round, agenda: Agenda) -> None:
-        """Do what there is to do, and tell nodes."""
+        """Do the work on the agenda, and send messages to nodes."""
 
     def wait(self) -> float:
         """Return the seconds after which it wants the next round."""

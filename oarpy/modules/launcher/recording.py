@@ -1,11 +1,11 @@
-"""Recording what nodes reported, in one transaction, and letting nodes forget what is recorded.
+"""Recording the reports of nodes, in one transaction, and letting nodes forget recorded jobs.
 
 ::
 
     reports --> sorted --> those of jobs that a node may speak for --> nodes at fault are suspected --> ends, starts
         --> committed --> nodes may forget
 
-Reports are kept until that is committed: the database may go away in between, and nodes do not repeat themselves.
+Reports are kept until they are committed: the database may go away in between, and nodes do not repeat themselves.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Arrivals:
 def sort(reports: Iterable[tuple[str, Report]], sent: Mapping[JobKey, str] = MappingProxyType({})) -> Arrivals:
     """Return the reports of all nodes that are to be recorded; the order between nodes does not matter.
 
-    Of a job that was sent to a node (``sent``) no other node is heard.
+    For a job that was sent to a node (``sent``), reports of other nodes are ignored.
     """
     arrivals = Arrivals()
     all_of: dict[type[Report], list[Any]] = {
@@ -239,7 +239,7 @@ class Recording(Part):
             self._recalling.note_ends(connection, unknown)
         self._recalling.told(arrivals.recalled)
         if withheld := refusals_of(connection).withheld():
-            # what is not recorded yet, no node may forget
+            # no node may forget a job that is not recorded yet
             arrivals = arrivals.only(lambda key, _: key.job not in withheld)
         self._after_commit(turn.channels, arrivals, left_behind, current)
         return [*closed, *moved]
@@ -326,7 +326,7 @@ class Recording(Part):
 
 
 def _judge(connection: Connection, arrivals: Arrivals, counted: Sequence[nodes.Fault]) -> None:
-    """Suspect nodes at fault before anything of theirs is free again; take back those whose fault is over.
+    """Suspect nodes at fault before any of their resources is free again; take back nodes whose fault is over.
 
     ``counted`` are the faults of nodes where too many starts failed.
     """

@@ -1,4 +1,4 @@
-"""After a restore of the database: nodes tell what ran on them that it has lost, before anything is started.
+"""After a restore of the database: nodes report the jobs that it has lost, before any job is started.
 
 ::
 
@@ -43,7 +43,7 @@ _NAMED = 20
 
 @dataclass(slots=True)
 class RestoredDatabase(Part):
-    """The present generation of the database, and the nodes that have not told yet what it lost."""
+    """The present generation of the database, and the nodes that have not reported yet the jobs that it lost."""
 
     generation: int = 0
     owing: set[str] = field(default_factory=set)
@@ -141,7 +141,7 @@ class RestoredDatabase(Part):
         log.warning("jobs lost with the database", node=node, jobs=numbers[:_NAMED], count=len(numbers))
 
     def known(self, greeted: Mapping[str, Ready], recalled: Mapping[str, Recalled]) -> dict[str, set[JobKey]]:
-        """Return the nodes of which it is known now which jobs they know; one that owes more is heard to the end."""
+        """Return the known jobs of each node. A node that still owes a report is left out until the report comes."""
         known = {node: {job.key for job in ready.jobs} for node, ready in greeted.items() if node not in self.owing}
         for node, report in recalled.items():
             if node in self.owing:

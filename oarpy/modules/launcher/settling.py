@@ -41,7 +41,7 @@ class _Sweep:
 class Cleaning:
     """Jobs in Finishing, and the nodes whose answer they await. Forgetting it all only repeats the cleaning.
 
-    What a job that was killed has on other nodes than its first gets ``grace`` seconds after TERM, as it had there.
+    The processes of a killed job on its other nodes get ``grace`` seconds after TERM, as on its first node.
     """
 
     grace: int
@@ -50,8 +50,8 @@ class Cleaning:
     def clean(self, rows: Sequence[LiveRow], channels: Channels) -> list[LiveRow]:
         """Ask the nodes of jobs, each once, to kill what is left of them; return the jobs for which all have answered.
 
-        A node looks through its processes once for all the jobs that it is asked about together. One that is lost is
-        not waited for: it is cleaned when it is back, then or later. Nor is one that takes too long.
+        A node looks through its processes once for all jobs of a message. A lost node is not waited for: it is cleaned
+        when it is back, or later. Nor is a node that takes too long.
         """
         orders: dict[tuple[str, int], list[JobKey]] = {}
         for row in rows:
@@ -99,7 +99,7 @@ class Cleaning:
 
 
 class Settling(Part):
-    """Jobs that are Finishing, and those that are over without any node."""
+    """Jobs that are Finishing, and jobs that are over without any node."""
 
     def __init__(self, settings: JobSettings, hooks: Hooks) -> None:
         self._settings = settings
@@ -111,7 +111,10 @@ class Settling(Part):
         return self._cleaning.hears()
 
     def act(self, turn: Round, agenda: Agenda) -> None:
-        """Clean the nodes of jobs that are Finishing; close those that are clean, and those over without any node."""
+        """Clean the nodes of Finishing jobs.
+
+        Close the jobs that are clean, and the jobs that are over without any node.
+        """
         connection, channels, rows = turn.connection, turn.channels, turn.attention
         clean = self._cleaning.clean([row for row in rows if row.state == JobState.FINISHING], channels)
         idle = [row for row in rows if _is_over_on_no_node(row, turn.now)]
@@ -131,7 +134,10 @@ class Settling(Part):
         self._hooks.forget(live)
 
     def _conclude(self, connection: Connection, channels: Channels, clean: Sequence[LiveRow]) -> list[int]:
-        """Run the site's epilogues for jobs that left nothing on their nodes; return those that are over with that."""
+        """Run the site's epilogues for jobs that left nothing on their nodes.
+
+        Return the jobs that are over with that.
+        """
         if not self._hooks or not clean:
             return [row.id for row in clean]
         launches = execution.launches(connection, [row.id for row in clean], JobState.FINISHING)

@@ -71,10 +71,10 @@ def specification(
 
 
 def own_gpus(launch: Launch, node: str) -> tuple[int, ...] | None:
-    """Return the numbers of a job's GPUs on a node, those of its resources there (property ``gpudevice``).
+    """Return the numbers of a job's GPUs on a node, from its resources there (property ``gpudevice``).
 
-    None where its resources have none: it may see all. Where the site has that property and GPUs go to those who ask
-    for them, others get none of them.
+    None where its resources have no such number: then the job may see all GPUs. Where the site has that property and
+    GPUs go to the jobs that ask for them, other jobs get an empty tuple.
     """
     return _gpus(launch, _on(launch, node))
 

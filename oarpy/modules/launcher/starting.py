@@ -67,7 +67,7 @@ class SentStarts(Part):
         self._unanswered.pop(report.key, None)
 
     def record(self, turn: Round) -> None:
-        """Have starts sent again that their nodes did not answer: that tells what became of the jobs."""
+        """Have starts sent again that their nodes did not answer: the answer tells the state of the jobs."""
         late = time.monotonic() - self._patience
         given_up = {key: self.nodes[key] for key, since in self._unanswered.items() if since <= late}
         self.over(given_up)
@@ -112,7 +112,7 @@ class SentStarts(Part):
     def placed(self, rows: Iterable[LiveRow]) -> list[LiveRow]:
         """Put on each job the nodes where it has something, by its types.
 
-        Whatever was done to its rows, its first node is the one where it was sent.
+        Whatever happened to its rows, its first node is the node where it was sent.
         """
         placed = [(row, self._sent_first(row, self._hosts.of(row.types, row.nodes))) for row in rows]
         return [row if row.nodes == nodes else replace(row, nodes=nodes) for row, nodes in placed]
@@ -123,7 +123,7 @@ class SentStarts(Part):
 
 
 class Starting(Part):
-    """Jobs to launch, and those that are Launching. Whether a job was sent is in ``sent``."""
+    """Jobs to launch, and Launching jobs. ``sent`` has the jobs that were sent to a node."""
 
     def __init__(
         self, settings: JobSettings, hosts: JobHosts, sent: SentStarts, recalling: RestoredDatabase, hooks: Hooks
@@ -143,7 +143,7 @@ class Starting(Part):
         return {Ready: lambda node, _report: self._back.add(node)}
 
     def act(self, turn: Round, agenda: Agenda) -> None:
-        """Claim what is to be launched on nodes that answer, then start all that is Launching and not sent yet."""
+        """Claim jobs to launch on nodes that answer, then start all Launching jobs that are not sent yet."""
         if self._recalling.awaits(turn.channels):
             return
         connection, channels = turn.connection, turn.channels
@@ -174,7 +174,7 @@ class Starting(Part):
         turn.started += claimed
 
     def _claim_resting(self, connection: Connection, idle: Sequence[int], nowhere: Sequence[int]) -> list[int]:
-        """Claim jobs that run nothing, which then run unless a hook comes first; give up those that are on no node."""
+        """Claim jobs that run nothing, which then run unless a hook comes first; give up jobs that are on no node."""
         with connection.transaction():
             resting = execution.claim(connection, [(job, "") for job in idle])
             if not self._hooks:
@@ -285,6 +285,6 @@ class Starting(Part):
 
 
 def _remembered(known: dict[K, V], wanted: set[K], read: Callable[[set[K]], dict[K, V]]) -> dict[K, V]:
-    """Return what ``wanted`` have; those of the last starts are remembered, and only what is missing is read."""
+    """Return the values of ``wanted``; values of the last starts are remembered, and only missing ones are read."""
     missing = wanted - known.keys()
     return {one: known[one] for one in wanted - missing} | read(missing) if missing else known

@@ -1,8 +1,8 @@
-"""Starts that failed on one node and may succeed on another: the job goes elsewhere, and its node is counted against.
+"""Starts that failed on one node and may succeed on another: the job goes elsewhere, and its node gets a strike.
 
-A user who is unknown there, a directory that is missing, a process that cannot be made: one such start proves nothing,
-since its user may have removed the directory. So the job waits again, and keeps away from that node. A node where
-starts of several users fail within a minute is suspected: it would take one job after the other.
+Examples are a user who is unknown there, a missing directory, or a process that cannot be made. One such start proves
+nothing, since its user may have removed the directory. So the job waits again, and keeps away from that node. A node
+where starts of several users fail within a minute is suspected: it would take one job after the other.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Strikes:
     def record(
         self, connection: Connection, starts: Sequence[FailedStart], jobs: Mapping[int, LiveRow], now: float
     ) -> FailedStarts:
-        """Have the jobs whose starts failed keep away from the nodes where they did, and count against these."""
+        """Have the jobs whose starts failed keep away from those nodes, and count the failures against the nodes."""
         found = FailedStarts()
         if not starts:
             return found

@@ -36,11 +36,11 @@ _REFUSAL_DELAY_LIMIT = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one run did. ``word`` is for the logs; an empty one is not worth a report.
+    """The result of one run. ``word`` is for the logs; an empty word is not worth a report.
 
-    ``named`` is what the line of the log adds: ids of jobs, names of nodes, the number of the pass.
-    ``again``: it is to be run at once. ``wake_at`` (epoch seconds): it is to be run then at the latest. ``pending``: it
-    awaits answers without which it could not do its work.
+    ``named`` has the facts that the line of the log adds: ids of jobs, names of nodes, the number of the pass.
+    ``again``: the module is to run again at once. ``wake_at`` (epoch seconds): it is to run then at the latest.
+    ``pending``: it awaits answers without which it could not do its work.
     """
 
     word: str = "nothing"

@@ -1,10 +1,10 @@
-"""Signs of life: what was stopped, or does not come on, is killed and started again.
+"""Signs of life: a process that was stopped, or hangs, is killed and started again.
 
 ::
 
     process  --WATCHDOG=1, four times in the time allowed-->  NOTIFY_SOCKET: systemd's, or that of oarpy server
 
-The protocol is that of ``sd_notify(3)``, so that a process need not know who watches it. A module gives its signs by a
+The protocol is ``sd_notify(3)``, so a process need not know which supervisor watches it. A module gives its signs by a
 thread: however long a pass takes, it is at work. A process that forks gives them in its loop instead.
 """
 
@@ -62,7 +62,7 @@ class SignsOfLife:
 
 
 class Watch:
-    """Where processes give their signs to the one that started them. ``limit``: seconds allowed between two."""
+    """The socket on which started processes give their signs of life. ``limit``: seconds allowed between two signs."""
 
     def __init__(self, limit: float) -> None:
         self._limit = limit

@@ -1,13 +1,13 @@
 """The meta-scheduler: it reads the state of the cluster, asks the scheduler to decide, and writes the decisions.
 
 - ``metascheduler`` is the module: one pass is one transaction.
-- ``written_predictions`` remembers what the table of predictions says, ``verdict_history`` which verdicts are kept.
-- ``first_predictions`` tells each waiting job once when it will start, by what was learnt from past starts.
-- ``window_writes`` writes what was decided for reservations with windows; parts of the state write what is theirs.
+- ``written_predictions`` remembers the rows of the table of predictions, ``verdict_history`` says which verdicts are
+  kept.
+- ``first_predictions`` gives each waiting job once a prediction of its start, learnt from past starts.
+- ``window_writes`` writes the decisions about reservations with windows; parts of the state write their own rows.
 
-Nothing is decided here but by :func:`oarpy.scheduler.decide.decide`, and nothing read but by
-``oarpy.cluster_state``. May import ``oarpy.modules.loop``, ``oarpy.cluster_state``, ``oarpy.store``,
-``oarpy.scheduler`` and everything below them.
+All decisions come from :func:`oarpy.scheduler.decide.decide`, and all reading is done by ``oarpy.cluster_state``. May
+import ``oarpy.modules.loop``, ``oarpy.cluster_state``, ``oarpy.store``, ``oarpy.scheduler`` and everything below them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Each job that has to wait is told once in which interval it will start, when a pass first foresees a start for it.
+"""Each waiting job gets once an interval in which it will start, when a pass first foresees a start for it.
 
-What was told stays in the table of first predictions, and those starts that came are learnt from.
+The intervals stay in the table of first predictions, and later ones are learnt from the starts that followed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MOST_FORGOTTEN = 10_000
 
 
 class ToldStarts:
-    """Remembers which jobs were told, so that a pass writes of those alone that are new."""
+    """Remembers the jobs that have a first prediction, so that a pass writes only new ones."""
 
     def __init__(self) -> None:
         self._forecast = StartForecast()

@@ -189,9 +189,9 @@ class Metascheduler:
     def _write(
         self, connection: Connection, reading: Reading, decided: Decisions, seen: Snapshot
     ) -> tuple[list[int], Writing, dict[int, str]]:
-        """Write what was decided; return the jobs that really start, what is told of the others, and new verdicts.
+        """Write the decisions; return the jobs that really start, the predictions of the others, and new verdicts.
 
-        ``reading`` leaves out what nothing can be decided about, ``seen`` does not.
+        ``reading`` leaves out jobs about which nothing can be decided, ``seen`` does not.
         """
         security, rows = self._settings.security_time, _Rows(reading)
         decisions.move(connection, [rows.move(one) for one in decided.kept.moves], security)
@@ -297,7 +297,7 @@ class _Rows:
         )
 
     def prediction(self, placement: Placement, texts: RangeTexts) -> decisions.Prediction:
-        """Return what is told of a job that waits."""
+        """Return the prediction of a waiting job."""
         if placement.start is None or placement.end is None or placement.alternative is None:
             return decisions.Prediction(placement.job, placement.verdict, placement.reason, None, None, None, "{}")
         moldable = self.moldable(placement.job, placement.alternative)
@@ -312,7 +312,7 @@ class _Rows:
         )
 
     def awaiting(self, reservation: Reservation, reason: Reason) -> decisions.Prediction:
-        """Return what is told of an accepted reservation."""
+        """Return the prediction of an accepted reservation."""
         moldable, resources = (
             self.moldable(reservation.job.id, reservation.alternative),
             multirange(reservation.resources),

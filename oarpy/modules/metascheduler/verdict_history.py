@@ -1,4 +1,4 @@
-"""Which verdicts a pass leaves for later: those that changed, and what started jobs were ordered by."""
+"""The verdicts that a pass keeps for later: changed ones, and for started jobs the jobs that they went past."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class _Ranks:
         )
 
     def starts(self, started: Collection[int]) -> list[VerdictRow]:
-        """Return what is kept of jobs that start: reservations have no rank, the others went past who was before."""
+        """Return the rows of jobs that start: a reservation has no rank, any other job went past the jobs before it."""
         jobs = [self._jobs[job] for job in started if job in self._jobs]  # others go on after a suspension
         ranks = {job.id: self._rank(job) for job in jobs if job.reservation is None}
         before = self._waiting_before(max(ranks.values()), started) if ranks else []

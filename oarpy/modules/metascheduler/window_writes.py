@@ -1,4 +1,4 @@
-"""What a pass writes of windows: reservations that move inside them, those that no longer may, and offers."""
+"""The rows of windows that a pass writes: moves of reservations inside them, fixed reservations, and offers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def move(connection: Connection, decided: Decisions, security_time: float) -> No
 
 
 def write(connection: Connection, decided: Decisions, offer_time: float) -> None:
-    """Write what became of new reservations, and who is fixed."""
+    """Write the answers to new and changed reservations, the fixed reservations, and the offers to refused ones."""
     answers, refused = decided.windows, {one.job for one in decided.refused}
     window_moves.narrow(connection, [(job, *one) for job, one in answers.strict.items() if job not in refused])
     window_moves.fix(connection, answers.fixed)

@@ -1,7 +1,7 @@
-"""What the meta-scheduler wrote about waiting jobs, so that it writes only what changed, and in a burst not every time.
+"""The predictions that the meta-scheduler wrote for waiting jobs, so that it writes only changes, and fewer in a burst.
 
 In a burst each start moves the predictions of all jobs that still wait. One writing a second serves readers well, so
-many moves are merged with those of the passes right after. Whatever is new is written at once.
+many moves are merged with the moves of the passes right after. New predictions are written at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from oarpy.store.passes.decisions import Prediction
 
 
 class RangeTexts:
-    """Remembers the texts that this pass and the one before asked for."""
+    """Remembers the texts that this pass and the pass before requested."""
 
     def __init__(self) -> None:
         self._platform = Platform.build([], [])
@@ -56,9 +56,9 @@ _TOLERANCE = 2
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What a pass writes (``changed``), what the table says then, and whether moves are kept for a later pass.
+    """The predictions that a pass writes (``changed``), the table after that, and whether moves are kept for later.
 
-    ``left`` are the jobs that were told of and do not wait any more; None: it is not known whom the table tells of.
+    ``left`` has the jobs of the table that do not wait any more; None: it is not known which jobs the table has.
     """
 
     changed: Sequence[Prediction]
@@ -86,7 +86,7 @@ class ToldPredictions:
         unseen: frozenset[int] = frozenset(),
         gone: Collection[int] | None = None,
     ) -> Writing:
-        """Return what of ``predictions``, of all waiting jobs but those ``unseen``, is to be written at ``moment``.
+        """Return the changes of ``predictions``, of all waiting jobs but those ``unseen``, to write at ``moment``.
 
         ``gone`` are the jobs that wait no more, None where that is to be found out.
         """

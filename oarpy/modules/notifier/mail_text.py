@@ -60,7 +60,7 @@ class MailWriter:
     def _blocks(self, names: list[str], values: Mapping[str, object]) -> tuple[str, str]:
         template = self._templates.select_template(names)
         context = template.new_context(dict(values))
-        # only a template that is rendered knows the blocks of those that it extends
+        # only a rendered template knows the blocks of the templates that it extends
         for _ in template.root_render_func(context):
             pass
         missing = [name for name in ("subject", "body") if name not in context.blocks]

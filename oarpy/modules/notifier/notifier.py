@@ -1,6 +1,6 @@
-"""The notifier: tells users what they asked to be told of their jobs, and the admin what happens to nodes.
+"""The notifier: tells users the news of their jobs that they asked for, and the admin the news of nodes.
 
-The database queues what is to be told; a row leaves the queue after it was told. So everything is told once, and once
+The database queues notices; a row leaves the queue after its notice was sent. So every notice is sent once, and once
 more when this process dies in between. Mail servers and commands take their time in threads of their own: a round never
 waits for them.
 """
@@ -73,7 +73,7 @@ class Notifier:
         return [self._bell.fileno()]
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
-        """Settle what was told, and begin to tell what is due."""
+        """Settle the sent notices, and begin to send the due ones."""
         self._bell.quiet()
         told, failed = self._settle(connection)
         rows = self._due(connection)
@@ -148,7 +148,7 @@ class Notifier:
         return len(unwanted) + len(hopeless) + self._post(connection, mails) + self._run(commands)
 
     def _wish(self, row: NoticeRow) -> Notice | None:
-        """Return how the one concerned wants to be told, None if not at all."""
+        """Return how the recipient wants to be told; None: not at all."""
         if not row.subject:
             told = self._mail.server and self._mail.recipient
             return Notice(frozenset(Tag), NoticeWay.MAIL, self._mail.recipient) if told else None

@@ -1,6 +1,6 @@
-"""What nodes are told of jobs that go on or are to end there: kills, signals, walltimes that changed.
+"""Orders to nodes about jobs that go on or are to end there: kills, signals, changed walltimes.
 
-Every node of a job hears of kills and signals: the first one and those where it may have processes too.
+Kills and signals go to every node of a job: to the first one and to the nodes where it may have processes too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Signalling(Part):
             self._signal(turn.connection, turn.channels)
 
     def _kill(self, channels: Channels, attention: Iterable[LiveRow]) -> None:
-        """Have the first nodes of jobs that are to be killed end them; the other ones begin at the same time."""
+        """Have the first node of each job that is to be killed end it; the other nodes begin at the same time."""
         moment = time.monotonic()
         for row in attention:
             key = JobKey(row.id, row.attempt)
@@ -100,7 +100,7 @@ class Walltimes(Part):
     """Walltimes (seconds) that nodes have taken and that are not recorded yet."""
 
     def act(self, turn: Round, agenda: Agenda) -> None:
-        """Tell nodes what they do not know yet."""
+        """Send nodes the orders that they do not have yet."""
         if agenda.walltimes or self.said:
             self._tell(turn.connection, turn.channels)
 
@@ -137,7 +137,7 @@ class Walltimes(Part):
         return {WalltimeChanged: self._answered, Ready: self._lose, ChannelLost: self._lose}
 
     def _answered(self, node: str, report: WalltimeChanged) -> None:
-        """Take in that a node has taken what was said to it; what others say does not count."""
+        """Note that a node has taken its walltime; answers of other nodes do not count."""
         if self.said.get(report.key, (0, "", 0.0))[:2] == (report.seconds, node):
             self.taken[report.key] = report.seconds
 

@@ -1,4 +1,4 @@
-"""Telling the nodes of running jobs which hosts come to them and which leave them.
+"""Telling the nodes of running jobs which hosts join them and which leave them.
 
 ::
 
@@ -7,7 +7,7 @@
     a node that comes is away, or fails --> the grant is taken back
     one that stays or leaves does not follow for long --> the job goes on without
 
-Of each job one resize at a time. What nodes said is remembered here alone: forgotten, they are told again.
+A job has one resize at a time. The answers of nodes are remembered here alone: without them, the messages are repeated.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _Progress:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A resize as nodes are told it: those that come, leave and stay, and what the job has afterwards."""
+    """A resize as nodes get it: the nodes that come, leave and stay, and the resources of the job afterwards."""
 
     resize: ResizeRow
     job: Launch
@@ -140,7 +140,7 @@ class Resizes(Part):
                     progress.failed = f"node {node}: {report.detail or report.outcome}"[:500]
 
     def _lose(self, node: str, _report: Ready | ChannelLost) -> None:
-        """Say everything again to a node whose channel was lost."""
+        """Forget the answers of a node whose channel was lost, so that every message is sent again."""
         for progress in self._progress.values():
             progress.told.pop(node, None)
             progress.followed.discard(node)
@@ -159,7 +159,7 @@ class Resizes(Part):
             continue  # with the next resizes of the same jobs
 
     def _advance(self, connection: Connection, channels: Channels) -> bool:
-        """Bring the first resize of each job on; return whether one of them is done with."""
+        """Bring the first resize of each job on; return whether one of them is finished."""
         changes, stale = self._changes(connection, channels)
         present = {change.resize.id: change.spec.key for change in changes}
         self._progress = {number: self._progress.get(number) or _Progress(key) for number, key in present.items()}
@@ -182,7 +182,7 @@ class Resizes(Part):
         return bool(done)
 
     def _changes(self, connection: Connection, channels: Channels) -> tuple[list[_Change], list[int]]:
-        """Return the first resize of each running job, and those of jobs that are over."""
+        """Return the first resize of each running job, and the numbers of resizes of jobs that are over."""
         opened = resizes.opened(connection)
         rows: dict[int, list[ResizeRow]] = {}
         for one in opened:

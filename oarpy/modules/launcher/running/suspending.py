@@ -6,7 +6,7 @@
     Resuming: it has its resources back --> before_resume runs --> Resume to every node --> all go on --> Running
                                                 '- failed --> Suspended again
 
-What nodes said is remembered here alone: forgotten, they are told again, which changes nothing for them.
+The answers of nodes are remembered here alone. Without them, the orders are repeated, which changes nothing on nodes.
 ``after_suspend`` and ``before_resume`` are programs of the site, run on the server.
 """
 
@@ -80,7 +80,7 @@ class Pauses(Part):
             self._obeyed[report.key, node] = order
 
     def _lose(self, node: str, _report: Ready | ChannelLost) -> None:
-        """Say everything again to a node whose channel was lost."""
+        """Forget the answers of a node whose channel was lost, so that every order is sent again."""
         self._said = {place: said for place, said in self._said.items() if place[1] != node}
         self._obeyed = {place: order for place, order in self._obeyed.items() if place[1] != node}
 
@@ -177,7 +177,7 @@ class PauseScripts:
         return self._programs.next_deadline
 
     def look(self, wanted: Set[JobKey]) -> None:
-        """See which runs have ended, and drop those of jobs for which it is not wanted (any more)."""
+        """See which runs have ended, and drop the ends of jobs that are not ``wanted`` any more."""
         self._ended |= self._programs.collect()
         self._ended = {key: end for key, end in self._ended.items() if key in wanted}
 

@@ -67,9 +67,9 @@ class NodeScripts:
         return bool(self._program)
 
     def is_done(self, spec: JobSpec, nodes: Sequence[str], channels: Channels) -> bool:
-        """Ask the nodes of a job, each once, to run the script; tell whether there is nothing more to wait for.
+        """Ask the nodes of a job, each once, to run the script; tell whether nothing is left to wait for.
 
-        A prologue is waited for on all nodes; an epilogue only on those that answer, and not for ever.
+        A prologue is waited for on all nodes; an epilogue only on nodes that answer, and only for a limited time.
         """
         run = self._runs.setdefault(spec.key, _Run(time.monotonic()))
         # A script of the site takes nothing from the user.
@@ -137,7 +137,7 @@ EVENTS = {FAILED: "EXIT_CODE_ERROR", TIMEOUT: "TIMEOUT", LOST: "LOST"}
 
 
 class ServerScripts:
-    """The runs of one kind of script. A row is written before each is started, so one that is cut off is known."""
+    """The runs of one kind of script. A row is written before each start, so that an interrupted run is known."""
 
     def __init__(self, kind: str, program: str, timeout: float) -> None:
         self.kind = kind
@@ -158,7 +158,7 @@ class ServerScripts:
         return self._programs.next_deadline
 
     def advance(self, connection: Connection, attempts: Sequence[Attempt]) -> dict[Attempt, ScriptOutcome]:
-        """Start the scripts of these (job, attempt) as there is room, see which have ended; return those."""
+        """Start the scripts of these (job, attempt) as there is room; return the scripts that have ended."""
         self._collect(connection)
         running = self._programs.running
         unknown = [one for one in attempts if one not in running and one not in self._ended]
@@ -190,7 +190,7 @@ class ServerScripts:
         self._programs.close()
 
     def _collect(self, connection: Connection) -> None:
-        """Record the scripts that have ended, and those whose time is over."""
+        """Record the scripts that have ended, and the scripts whose time is over."""
         ended = self._programs.collect().items()
         self._unrecorded += [self._outcome(attempt, end.outcome, end.detail) for attempt, end in ended]
         if self._unrecorded:
@@ -200,7 +200,10 @@ class ServerScripts:
             self._unrecorded = []
 
     def _outcome(self, attempt: Attempt, outcome: str, detail: str) -> ScriptOutcome:
-        """Return the record of an end. Of an epilogue an event tells; a prologue ends its job, which tells of it."""
+        """Return the record of an end. An epilogue gets an event.
+
+        A prologue that fails ends its job, which has the message.
+        """
         event = "" if outcome == OK or self.kind == PROLOGUE else f"SERVER_EPILOGUE_{EVENTS[outcome]}"
         return ScriptOutcome(*attempt, self.kind, outcome, f"server {self.kind} {detail}" if detail else "", event)
 
@@ -248,7 +251,7 @@ class Hooks(Part):
         return {job for (job, _), one in ended.items() if one.outcome == OK}, failed
 
     def prepared(self, jobs: Sequence[tuple[JobSpec, Sequence[str]]], channels: Channels) -> list[JobSpec]:
-        """Run the prologue of jobs on their nodes; return those that are ready to be started."""
+        """Run the prologue of jobs on their nodes; return the jobs that are ready to be started."""
         if not self._prologue:
             return [spec for spec, _ in jobs]
         return [spec for spec, hosts in jobs if self._prologue.is_done(spec, hosts, channels)]
@@ -260,7 +263,7 @@ class Hooks(Part):
         specs: Mapping[int, JobSpec],
         channels: Channels,
     ) -> list[int]:
-        """Run the epilogues of jobs whose nodes are clean; return the jobs for which there is nothing more to do."""
+        """Run the epilogues of jobs whose nodes are clean; return the jobs whose epilogues are finished."""
         if self._epilogue:
             rows = [row for row in rows if self._is_concluded_on_nodes(row, specs.get(row.id), channels)]
         if not self.server_epilogue:

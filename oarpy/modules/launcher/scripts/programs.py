@@ -91,7 +91,7 @@ class Programs(Generic[Key]):
         self._running[key] = _Process(process, said, os.pidfd_open(process.pid), deadline)
 
     def collect(self) -> dict[Key, ProgramEnd]:
-        """Return how those ended that are over since the last look. Programs whose time is over are ended now."""
+        """Return the ends of programs since the last look. Programs whose time is over are killed now."""
         ended, self._failed = self._failed, {}
         for key, one in list(self._running.items()):
             late = time.monotonic() >= one.deadline
