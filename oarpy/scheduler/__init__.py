@@ -1,5 +1,6 @@
-"""The pure core: ``decide(snapshot, memory) -> Decisions``. No I/O, no clock, no global; imports nothing of oarpy but
-``oarpy.model`` and ``oarpy.profiles``.
+"""The pure core: ``decide(snapshot, memory) -> Decisions``.
+
+It does no I/O, reads no clock and has no global state. It imports only ``oarpy.model`` and ``oarpy.profiles`` of oarpy.
 
 ::
 
@@ -11,10 +12,10 @@
                                   |
                                   +----> explain    why a job does not start
 
-``windows``, ``bags`` and ``predictors`` are for what is promised: reservations that may move, bags of tasks, run times.
-``snapshot`` is what a pass knows, ``memory`` what is kept from pass to pass (a cache), ``plan`` and ``verdicts`` what
-becomes of waiting jobs. ``promising`` is what slices promise and keep. ``job_roles`` says what the types of a job mean
-here.
+``windows``, ``bags`` and ``predictors`` serve promises: reservations that may move, bags of tasks, run times.
+``snapshot`` holds the input of a pass. ``memory`` is a cache kept from pass to pass. ``plan`` and ``verdicts`` hold the
+results for waiting jobs. ``promising`` lets slices make and keep promises. ``job_roles`` gives the meaning of job types
+to the planner.
 """
 
 from __future__ import annotations

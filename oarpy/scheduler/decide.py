@@ -1,17 +1,17 @@
 """``decide(snapshot, memory) -> Decisions``: everything that a pass decides, as a pure function.
 
-It takes these steps, and each sees what the ones before have decided:
+It takes these steps, and each sees the decisions of the steps before:
 
-1. suspended jobs that are to go on get their resources back (:mod:`~oarpy.scheduler.rules.suspended_jobs`);
-2. accepted reservations that lost resources get others (:mod:`~oarpy.scheduler.rules.reservations`); new ones that are
-   to take the place of accepted ones are answered (:mod:`~oarpy.scheduler.rules.amendments`); those with windows may
-   move (:mod:`~oarpy.scheduler.windows.window_pass`), also for new reservations; what slices promised is kept, and
-   comes forward (:mod:`~oarpy.scheduler.promising`);
-3. jobs that wait are placed (:mod:`~oarpy.scheduler.plan`); who is to start on sleeping nodes waits for them; beside
-   all of them, slices make new promises;
+1. suspended jobs that are due to continue get their resources back (:mod:`~oarpy.scheduler.rules.suspended_jobs`);
+2. accepted reservations that lost resources get others (:mod:`~oarpy.scheduler.rules.reservations`); new reservations
+   that replace accepted ones are answered (:mod:`~oarpy.scheduler.rules.amendments`); reservations with windows may
+   move, also to make room for new ones (:mod:`~oarpy.scheduler.windows.window_pass`); promises of slices are kept, and
+   their jobs may move forward (:mod:`~oarpy.scheduler.promising`);
+3. waiting jobs are placed (:mod:`~oarpy.scheduler.plan`); a job that is due to start on sleeping nodes waits for them;
+   beside all these jobs, slices make new promises;
 4. accepted reservations whose date has come start, wait a little, or are given up;
-5. running jobs get more time where that delays nobody (:mod:`~oarpy.scheduler.rules.walltime_changes`);
-   extensions, which were placed in step 3 as jobs are, are granted, and revocable ones reclaimed;
+5. running jobs get more time where that delays no other job (:mod:`~oarpy.scheduler.rules.walltime_changes`);
+   extensions, which step 3 placed like jobs, are granted, and revocable ones reclaimed;
 6. nodes are woken or sent to sleep (:mod:`~oarpy.scheduler.rules.energy`).
 
 Best-effort jobs give way in steps 1, 3 and 4, by one rule (:mod:`~oarpy.scheduler.rules.giving_way`).
@@ -42,15 +42,15 @@ from oarpy.scheduler.windows.window_pass import NO_ANSWERS, WindowAnswers, withi
 REFUSED, GIVEN_UP = "RESERVATION_REFUSED", "RESERVATION_NO_NODE"
 """Why reservations end in error: the answer was no, or on their date nothing was there."""
 NOT_PROMISED = "NOT_PROMISED"
-"""Why jobs end in error that asked a slice for a promise: the answer was no."""
+"""The status of a job that ends in error because a slice refused the promise it asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is promised, as far as it can be kept: ``snapshot`` has it entered.
+    """Existing promises, as far as they can be kept: ``snapshot`` includes them.
 
-    ``moves`` are reservations on other resources, ``resumptions`` suspended jobs that find a date to go on, and
-    ``amended`` what is promised in the place of something else.
+    ``moves`` are reservations on other resources. ``resumptions`` are suspended jobs that have a date to continue.
+    ``amended`` are promises that replace others.
     """
 
     snapshot: Snapshot
@@ -71,16 +71,19 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """What a pass decides. Jobs by their ids, instants on the snapshot's axis.
+    """The decisions of a pass. Jobs are given by their ids, instants on the snapshot's axis.
 
-    ``plan`` says where and when jobs wait, and the verdict on each. ``accepted`` are new reservations, ``victims`` the
-    best-effort jobs to cancel, ``resumed`` suspended jobs that go on now. ``awaiting`` tells what accepted reservations
-    wait for; ``events`` are (job, type, description) of those that start. Time alone changes none before ``wake_at``.
-    ``outcome`` is what a step in the planner's stead tells besides. ``grown`` are extensions that are granted now,
-    ``reclaimed`` parts of jobs that are to go, each with the instant at which it is taken; they have the ids of the
-    snapshot. What is written changes what the next pass sees: who was accepted, say, clears its way then. ``windows``
-    are reservations that move inside their windows, and what refused ones are offered. ``promised`` is what became of
-    promises of a slice, if there are any.
+    ``plan`` has the places of the waiting jobs, and the verdict on each. ``accepted`` are new reservations, ``victims``
+    the best-effort jobs to cancel, ``resumed`` the suspended jobs that continue now. ``awaiting`` has the reason why an
+    accepted reservation still waits. ``events`` are (job, type, description) of reservations that start. Time alone
+    changes no decision before ``wake_at``.
+
+    ``outcome`` is the further result of a step that runs in the planner's stead. ``grown`` are extensions that are
+    granted now. ``reclaimed`` are parts of jobs that must go, each with the instant at which it is taken; they have the
+    ids of the snapshot. ``windows`` are reservations that move inside their windows, and the offers to refused ones.
+    ``promised`` is the result for promises of a slice, if there are any.
+
+    Written decisions change the snapshot of the next pass. For example, an accepted reservation then clears its way.
     """
 
     kept: Kept
@@ -110,7 +113,8 @@ def decide(
 ) -> Decisions:
     """Decide about everything in ``snapshot``. Without ``memory`` the answer depends on the snapshot alone.
 
-    ``orders`` are what queues may name. ``matchers`` are compiled requests of the platform, kept by who decides often.
+    ``orders`` are the orders that queues may name. ``matchers`` are compiled requests of the platform; a frequent
+    caller keeps them between calls.
     """
     promises = keep_promises(snapshot)
     refused: frozenset[int] = frozenset()
@@ -127,7 +131,7 @@ def decide(
     made = once_awake(foreseen, snapshot)
     due = due_reservations(snapshot, foreseen.kill)
     walltimes = WalltimeAnswers()
-    if snapshot.walltime_requests and not made.unseen:  # what takes all places waits for a pass that has them
+    if snapshot.walltime_requests and not made.unseen:  # a change that needs all places waits for a pass that has them
         walltimes = answered(snapshot, foreseen, lambda changed: plan(changed, orders, matchers))
     power = power_for(snapshot, made)
     sorted_out = _SortedOut.of(made, snapshot)
@@ -169,7 +173,7 @@ def decide(
 def _foreseen(
     snapshot: Snapshot, memory: Memory | None, orders: Mapping[str, Order], matchers: Matchers | None
 ) -> tuple[Plan, PlacingOutcome | None]:
-    """Place the jobs that wait; return what there is to tell, if another than the planner did."""
+    """Place the waiting jobs; return also the outcome of the snapshot's own step if it placed them."""
     if snapshot.step is not None or memory is None or snapshot.parts:
         if memory is not None:
             memory.forget()
@@ -238,7 +242,7 @@ class _SortedOut:
                     found.refused.append(Refusal(placement.job, REFUSED, _refused(placement.reason), placement.offer))
             elif placement.lapse is not None:
                 missed.append(Refusal(placement.job, placement.lapse, placement.reason))
-        if missed:  # one that is on hold is told when it is resumed
+        if missed:  # a job on hold is refused when it is resumed
             held = {job.id for job in snapshot.waiting if job.held and not job.stopped}
             found.lapsed = [one for one in missed if one.job not in held]
         return found
@@ -251,7 +255,7 @@ def _refused(reason: Reason) -> Reason:
 
 
 def _start(placement: Placement, now: float) -> JobStart:
-    """Return what starts, with the walltime that the placement has left."""
+    """Return the start of a placed job, with the walltime that its placement has left."""
     assert placement.alternative is not None
     assert placement.end is not None
     return JobStart(placement.job, placement.alternative, placement.end - now, placement.bits)

@@ -1,4 +1,4 @@
-"""What the types of a job mean to the planner: sharing, containers, exemption from quotas."""
+"""The meaning of a job's types to the planner: sharing, containers, exemption from quotas."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from oarpy.scheduler.snapshot import HoldingJob, WaitingJob
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """With whom a job shares resources; two jobs of equal profile are treated alike.
+    """The jobs that a job shares resources with; two jobs of equal profile are treated alike.
 
-    ``timesharing`` is the agreed pair of user and name (``*`` = anybody, None = the job does not share).
+    ``timesharing`` is the agreed pair of user and name (``*`` = any, None = the job does not share).
     """
 
     timesharing: tuple[str, str] | None = None
@@ -41,7 +41,7 @@ class Roles:
     inside: str | None = None
     containers: tuple[str, ...] = ()
     counted: bool = True
-    """False for what quotas neither count nor limit."""
+    """Tell whether a job of these roles lets a job of ``other`` use its resources meanwhile."""
 
     def admits(self, other: Roles) -> bool:
         """Tell whether a job of these roles lets one of ``other`` have its resources meanwhile."""
@@ -52,7 +52,7 @@ PLAIN = Roles()
 
 
 def roles_of(job: WaitingJob | HoldingJob) -> Roles:
-    """Return what the types of ``job`` mean to the planner."""
+    """Return the roles that the types of ``job`` give it in the planner."""
     if not job.types:
         return PLAIN
     return _common(job.types) or _own(job.types, job.id, job.user, job.name)
@@ -60,21 +60,21 @@ def roles_of(job: WaitingJob | HoldingJob) -> Roles:
 
 @lru_cache(maxsize=4096)
 def _common(words: tuple[str, ...]) -> Roles | None:
-    """Return the roles of every job of these types, None where they depend on whose job it is."""
+    """Return the roles of every job of these types, None if they depend on the job's id, user or name."""
     types = read_types(words)
     return None if types.timesharing or "" in types.containers else _roles(types, types.containers, None)
 
 
 @lru_cache(maxsize=4096)
 def _own(words: tuple[str, ...], job: int, user: str, name: str) -> Roles:
-    """Return the roles of a job whose types name its own id, user or name."""
+    """Return the roles of a job whose types refer to its own id, user or name."""
     types = read_types(words)
     containers = tuple(named or str(job) for named in types.containers)
     return _roles(types, containers, types.timesharing and _agreed(types.timesharing, user, name))
 
 
 def _roles(types: JobTypes, containers: tuple[str, ...], timesharing: tuple[str, str] | None) -> Roles:
-    """Return the roles for types whose containers and timesharing are spelled out already."""
+    """Return the roles for types whose containers and timesharing are resolved already."""
     profile = Profile(timesharing, frozenset(types.placeholders), frozenset(types.allowed))
     return Roles(
         EXCLUSIVE if profile == EXCLUSIVE else profile,
@@ -85,7 +85,7 @@ def _roles(types: JobTypes, containers: tuple[str, ...], timesharing: tuple[str,
 
 
 def _agreed(sharing: Sharing, user: str, name: str) -> tuple[str, str]:
-    """Return the pair to agree on. A user or name is marked, so that one called ``*`` is not taken for the word."""
+    """Return the pair to agree on. A user or name is marked, so that a user called ``*`` is not taken for the word."""
     return f"={user}" if sharing.same_user else "*", f"={name}" if sharing.same_name else "*"
 
 

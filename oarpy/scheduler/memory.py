@@ -1,7 +1,7 @@
-"""What is kept from pass to pass, as a cache, and how much of the queue a pass plans.
+"""The cache kept from pass to pass, and the part of the queue that a pass plans.
 
-A pass plans the whole queue when it can go on from the last pass, or when the queue is short. Otherwise it does so at
-most once in a while. In between, one early end follows the other: then a pass decides what can start now, and
+A pass plans the whole queue if it can continue from the last pass, or if the queue is short. Otherwise it does so only
+from time to time, because one early end follows the other. The passes between decide only the starts of now, and
 predictions wait. Predictions also wait when many jobs come together and there is room for some of them.
 """
 
@@ -19,11 +19,11 @@ from oarpy.scheduler.snapshot import PassShare, Snapshot
 from oarpy.scheduler.verdicts import Verdict
 
 SHORT = 100
-"""Waiting jobs up to which the whole queue is always planned; more new ones in one pass are many."""
+"""The number of waiting jobs up to which the whole queue is always planned; more new jobs in a pass are many."""
 PERIOD = 1.0
 """Least seconds between two passes over the whole of a longer queue."""
 SHARE = 4
-"""Such passes are also so many times their own duration apart, with what they read and write."""
+"""The least time between such passes, as a multiple of their own duration, reads and writes included."""
 LONGEST = 15.0
 """Seconds of reading and writing that count at most."""
 
@@ -81,13 +81,13 @@ class Memory:
         return not (self._compression or self._planning.can_go_on) and self._clock() < self._due
 
     def _matchers_of(self, snapshot: Snapshot) -> Matchers:
-        """Return the compiled requests of the snapshot's platform, made anew only when that is another one."""
+        """Return the compiled requests of the snapshot's platform; they are made anew only for another platform."""
         if self._matchers is None or self._matchers.platform is not snapshot.platform:
             self._matchers = Matchers(snapshot.platform)
         return self._matchers
 
     def _starts_of_many(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers) -> Plan | None:
-        """Return what starts when many jobs are new and some of them, or of others, start; else None."""
+        """Return the plan of the jobs that start now if many jobs are new and any job starts; else None."""
         known = self._known
         if known is None or sum(job.id not in known for job in snapshot.waiting) <= SHORT:
             return None
@@ -100,7 +100,7 @@ class Memory:
         return made
 
     def _made(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers, *, whole: bool) -> Plan:
-        """Plan the whole queue, or only what starts now where the last whole plan was too short a time ago."""
+        """Plan the whole queue, or only the starts of now if the next whole plan is not due yet."""
         began = self._clock()
         made = self._planning.continued(snapshot, orders, matchers)
         if made is not None:
@@ -117,7 +117,7 @@ class Memory:
         self._due, self._puts_off = now + max(PERIOD, SHARE * seconds), True
 
     def lasted(self, seconds: float) -> None:
-        """Note that the last pass took ``seconds``, with what it read and wrote: of a long queue that is most of it.
+        """Note that the last pass took ``seconds``, reads and writes included: these are most of it for a long queue.
 
         A pass that stood still, for a lock or a machine that did not answer, does not put off the next plan for long.
         """
@@ -127,13 +127,13 @@ class Memory:
             self._due = max(due, self._due)
 
     def owed(self, made: Plan) -> float | None:
-        """Return in how many seconds the jobs that ``made`` leaves out are to be planned, None when there are none."""
+        """Return in how many seconds the jobs that ``made`` leaves out must be planned, None if it leaves out none."""
         if made.unseen:
             return max(0.0, self._due - self._clock())
         return max(PERIOD, self._due - self._clock()) if self._limited else None
 
     def next_start(self, made: Plan, now: float) -> float | None:
-        """Return the first start after ``now`` that is foreseen, for jobs that ``made`` leaves out by an older plan."""
+        """Return the first planned start after ``now``; jobs that ``made`` leaves out count by an older plan."""
         first = next_start(made, now)
         if made.unseen and now < self._next_start < inf:
             return self._next_start if first is None else min(first, self._next_start)

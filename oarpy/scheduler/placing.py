@@ -1,7 +1,7 @@
-"""The step of a pass that places the jobs that wait, where some of them choose their places themselves.
+"""The step of a pass that places the waiting jobs if some of them choose their places themselves.
 
-Nobody but the planner places jobs in most passes. A slice whose jobs have a say gives the snapshot a value that does it
-in the planner's stead; what it has to tell besides the plan is its own matter.
+In most passes only the planner places jobs. A slice whose jobs choose places gives the snapshot a value that replaces
+the planner. That value may return more than the plan; other modules do not look into it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from oarpy.scheduler.snapshot import Snapshot
 
 
 class PlacingOutcome(Protocol):
-    """What a step tells beside the plan."""
+    """The result of a step beside the plan."""
 
     @property
     def dates(self) -> tuple[float, ...]:
@@ -29,4 +29,4 @@ class PlacingStep(Protocol):
     def place(
         self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None
     ) -> tuple[Plan, PlacingOutcome]:
-        """Place every waiting job, and say what there is to tell."""
+        """Place every waiting job; return the plan and the further outcome."""

@@ -1,6 +1,6 @@
 """``plan(snapshot) -> Plan``: one scheduling pass as a pure function.
 
-It places every waiting job. What else a pass decides is in :mod:`~oarpy.scheduler.decide`.
+It places every waiting job. The other decisions of a pass are in :mod:`~oarpy.scheduler.decide`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from oarpy.scheduler.verdicts import Lapse, Verdict
 
 @dataclass(frozen=True)
 class Placement:
-    """What the pass decided about one waiting job.
+    """The decision of the pass about one waiting job.
 
     ``alternative`` (an index), ``start`` and ``end`` are None, and ``bits`` is 0, when there is no prediction. ``end``
-    is start + walltime; the job keeps its resources for the security time after that. ``lapse`` is what the job can no
-    longer meet: it will never start. ``offer`` is when a refused reservation could be had. ``victims`` are the
-    best-effort jobs that are cancelled for the job.
+    is start + walltime; the job keeps its resources for the security time after that. ``lapse`` names the limit that
+    the job can no longer meet: it will never start. ``offer`` is the date that a refused reservation could have.
+    ``victims`` are the best-effort jobs that are cancelled for the job.
     """
 
     job: int
@@ -48,11 +48,11 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The result of a pass: one placement for each job that waits, then for each part, in the snapshot's order.
+    """The result of a pass: one placement for each waiting job, then for each part, in the snapshot's order.
 
-    ``kill`` are the best-effort jobs to cancel. ``slots`` counts the periods of the timeline between which what is
-    free, or may be consumed, changes. ``broken`` are the queues whose order failed, and how. ``unseen`` are jobs
-    without a placement as the pass ended before: none of them starts.
+    ``kill`` are the best-effort jobs to cancel. ``slots`` is the number of periods of the timeline with the same free
+    resources and amounts. ``broken`` are the queues whose order failed, with the error. ``unseen`` are jobs without a
+    placement because the pass ended before them: none of them starts.
     """
 
     placements: tuple[Placement, ...]
@@ -69,8 +69,8 @@ class Plan:
 def plan(snapshot: Snapshot, orders: Mapping[str, Order] = ORDERS, matchers: Matchers | None = None) -> Plan:
     """Place every waiting job of ``snapshot``.
 
-    ``orders`` are those that queues may name. ``matchers`` are compiled requests of the snapshot's platform, to
-    be kept by callers that plan again and again. Same snapshot, same plan.
+    ``orders`` are the orders that queues may name. ``matchers`` are compiled requests of the snapshot's platform;
+    frequent callers should keep them. The same snapshot gives the same plan.
     """
     planner = Planner(snapshot, orders, matchers)
     for turn in planner.turns():

@@ -1,8 +1,8 @@
-"""The step of a pass that keeps what was promised to jobs beside reservations, and answers those that ask for it.
+"""The step of a pass that keeps promises to jobs beside reservations, and answers jobs that ask for a promise.
 
-A slice that promises something gives the snapshot a value that does it. First, before other jobs are placed, what was
-promised is kept, and may come forward. Then, beside all that is planned, new promises are made. Who is accepted is an
-accepted reservation from then on.
+A slice that makes promises gives the snapshot a value with this interface. First, before other jobs are placed, the
+promises are kept, and their jobs may move forward. Then new promises are made beside all that is planned. An accepted
+job is an accepted reservation from then on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from oarpy.scheduler.snapshot import Reservation, Snapshot
 
 
 class Promised(Protocol):
-    """What became of promises in a pass."""
+    """The result of a pass for promises."""
 
     @property
     def moves(self) -> Sequence[Reservation]:
@@ -33,7 +33,7 @@ class Promised(Protocol):
 
 
 class KeptPromises(Protocol):
-    """What was promised, kept: the pass goes on with the snapshot in which that is so."""
+    """Promises that were kept: the pass goes on with a snapshot that includes them."""
 
     @property
     def snapshot(self) -> Snapshot:
@@ -51,4 +51,4 @@ class PromisingStep(Protocol):
         """Return the jobs that get other resources here if they lose some."""
 
     def kept(self, snapshot: Snapshot, matchers: Matchers | None) -> KeptPromises:
-        """Keep what was promised."""
+        """Keep the existing promises."""

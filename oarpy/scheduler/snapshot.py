@@ -1,6 +1,6 @@
-"""What a scheduling pass knows: frozen values, read by :func:`oarpy.scheduler.plan.plan` and never changed.
+"""The input of a scheduling pass: frozen values, read by :func:`oarpy.scheduler.plan.plan` and never changed.
 
-Instants and durations are seconds on one axis; any number will do (whole numbers stay exact). Sets of resources are
+Instants and durations are seconds on one axis; any number is allowed (whole numbers stay exact). Sets of resources are
 Python integers used as bit sets: bit *i* is the *i*-th resource of the
 :class:`~oarpy.scheduler.resources.platform.Platform`.
 """
@@ -48,10 +48,10 @@ class Alternative:
 
 
 class PartId(int):
-    """The number in a pass of a part of a job: of an extension that waits, or of a host that may be taken from it.
+    """The number of a part of a job in a pass: a waiting extension, or a host that may be taken from the job.
 
-    It is below 0, where no job has any, and a :class:`ValueError` otherwise: decisions are kept by number, whatever it
-    is of. Who wants to know whose number it is asks for this type.
+    It is below 0, because no job has such an id; else a :class:`ValueError` is raised. Decisions about jobs and parts
+    are kept by number; code that must tell them apart checks for this type.
     """
 
     def __new__(cls, number: int) -> PartId:
@@ -72,10 +72,10 @@ class PartId(int):
 
 @dataclass(frozen=True, slots=True)
 class JobPart:
-    """What makes a job of the pass an extension of job ``of``, which runs ``until`` then at the latest.
+    """Marks a job of the pass as an extension of job ``of``, which runs at the latest ``until`` this instant.
 
-    Its own id is a :class:`PartId`. It is no further job to quotas. A ``revocable`` one gives way as best-effort jobs
-    do.
+    Its own id is a :class:`PartId`. Quotas do not count it as another job. A ``revocable`` part gives way as
+    best-effort jobs do.
     """
 
     of: int
@@ -84,14 +84,14 @@ class JobPart:
 
 
 class AskedJob(Struct, frozen=True):
-    """What is known of a job that waits without reading its request: its row, and an entry of a scenario, have this.
+    """The facts about a waiting job besides its request; its row in the database and a scenario's entry have them.
 
     A field that a submission has too has its name there: the columns of jobs that passes read follow from
-    :attr:`oarpy.model.submission.Field.seen`. ``reservation`` is the asked start date of a new reservation,
-    ``properties`` are the condition that all resources of the job have to meet. ``fault`` says what in the job's
-    description makes it impossible to place. ``stopped`` tells that it is ``held`` for no other reason than that its
-    queue is not active. Of the jobs of a user that are planned together, those with a greater ``nice`` come later.
-    ``array`` is the array of which quotas count it as a member, 0 for none.
+    :attr:`oarpy.model.submission.Field.seen`. ``reservation`` is the requested start date of a new reservation.
+    ``properties`` is the condition that all resources of the job must meet. ``fault`` is the error in the job's
+    description that makes it impossible to place. ``stopped`` is true if the job is ``held`` only because its queue is
+    not active. Among the jobs of a user that are planned together, jobs with a greater ``nice`` come later. ``array``
+    is the array whose quotas count the job as a member, 0 for none.
     """
 
     id: Whole
@@ -113,9 +113,9 @@ class AskedJob(Struct, frozen=True):
 class WaitingJob(AskedJob, frozen=True):
     """A job to place.
 
-    An application that is ``unasked`` is held until it asks for hosts; ``ranked`` is the instant that ranks it among
-    the jobs of its queue, whatever orders these. One that is a ``part`` of a running job holds what it gets until that
-    one ends.
+    An application that is ``unasked`` is held until it asks for hosts. ``ranked`` is the instant that ranks it among
+    the jobs of its queue, whatever the queue's order is. A ``part`` of a running job holds its resources until that job
+    ends.
     """
 
     alternatives: tuple[Alternative, ...] = ()
@@ -127,12 +127,12 @@ class WaitingJob(AskedJob, frozen=True):
 
     @classmethod
     def of(cls, asked: AskedJob, **more: Any) -> WaitingJob:
-        """Return the job that ``asked`` tells of; ``more`` are its other fields, and those that are different."""
+        """Return a job with the fields of ``asked``; ``more`` are its other fields, and those with other values."""
         return cls(**{name: getattr(asked, name) for name in AskedJob.__struct_fields__} | more)
 
     @classmethod
     def of_submission(cls, submission: Submission, number: int, submitted: float) -> WaitingJob:
-        """Return a job of a submission as it would be if it was stored under this number."""
+        """Return a job of a submission as if it were stored under this number."""
         return cls(
             id=number,
             submitted=submitted,
@@ -157,11 +157,12 @@ def ways_of(submission: Submission) -> tuple[Alternative, ...]:
 
 
 class HeldJob(Struct, frozen=True):
-    """What is known of a job that holds ``resources`` (ids) by itself: its row, and an entry of a scenario, have this.
+    """The facts about a job that holds ``resources`` (ids); its row in the database and a scenario's entry have them.
 
-    ``resuming``: it is suspended, and wants what it has given back as soon as possible. ``checkpoint`` is how many
-    seconds it takes to write its state, 0 when it cannot. ``levels`` are those that its request names: of the exclusive
-    ones it has whole blocks. ``array`` is the array of which quotas count it as a member, 0 for none.
+    ``resuming`` is true if the job is suspended and wants its resources back as soon as possible. ``checkpoint`` is how
+    many seconds it takes to write its state, 0 if it cannot. ``levels`` are the levels that its request names; it has
+    whole blocks of the exclusive ones among them. ``array`` is the array whose quotas count the job as a member, 0 for
+    none.
     """
 
     id: Whole
@@ -182,10 +183,10 @@ class HeldJob(Struct, frozen=True):
 class HoldingJob(HeldJob, frozen=True):
     """A running job, an accepted reservation or an earlier placement that stays.
 
-    ``bits``, when given, is the same set as ``resources`` for the snapshot's platform and saves the conversion.
-    ``given_back`` are the resources, not among them, that it does not hold while it is suspended, but from ``resumes``
-    on (None: not foreseen). It keeps the consumables of both. A revocable ``part`` of a job holds beside it, as a
-    best-effort job whose checkpoint is the notice that it is given; any checkpoint counts from now on.
+    ``bits``, if given, is the same set as ``resources`` for the snapshot's platform and saves the conversion.
+    ``given_back`` are other resources that it does not hold while it is suspended, but holds again from ``resumes`` on
+    (None: not foreseen). It keeps the consumables of both. A revocable ``part`` of a job holds resources beside it like
+    a best-effort job whose checkpoint is its notice. Any checkpoint counts from now on.
     """
 
     bits: int | None = None
@@ -196,7 +197,7 @@ class HoldingJob(HeldJob, frozen=True):
 
     @classmethod
     def of(cls, held: HeldJob, **more: Any) -> HoldingJob:
-        """Return the job that ``held`` tells of; ``more`` are its other fields, and those that are different."""
+        """Return a job with the fields of ``held``; ``more`` are its other fields, and fields with different values."""
         return cls(**{name: getattr(held, name) for name in HeldJob.__struct_fields__} | more)
 
     @property
@@ -210,7 +211,7 @@ class HoldingJob(HeldJob, frozen=True):
         return self.start + self.walltime
 
     def asking(self) -> WaitingJob:
-        """Return the job as one that asks for its place: what quotas and sharing look at, and no request."""
+        """Return the job as a waiting job without a request, for quotas and sharing."""
         return WaitingJob(
             self.id,
             self.user,
@@ -225,10 +226,10 @@ class HoldingJob(HeldJob, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """An accepted reservation that has not begun: it is to hold ``resources`` (ids) from ``start`` for ``walltime``.
+    """An accepted reservation that has not begun: it will hold ``resources`` (ids) from ``start`` for ``walltime``.
 
-    ``job`` is what was asked for, with the accepted alternative alone; ``alternative`` tells which one that was. It is
-    among the jobs that hold as well, unless it was held beyond its end: then it blocks nobody.
+    ``job`` has the accepted alternative alone; ``alternative`` is the index that it had in the request. The reservation
+    is also among the jobs that hold, unless it was held beyond its end: then it blocks no job.
     """
 
     job: WaitingJob
@@ -245,11 +246,12 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class WalltimeRequest:
-    """What is asked for job ``job``: ``seconds`` more (less, below 0), all of it or nothing (``whole``).
+    """A walltime change requested for ``job``: ``seconds`` more (less, below 0), all or nothing if ``whole``.
 
-    ``walltime`` and ``end`` are those of the job now (None: it has no resources yet), ``granted`` what of the walltime
-    was granted before. ``forced`` puts aside the limits of the site, ``delay_next_jobs`` the places of waiting jobs.
-    It is given up at ``give_up_at``. A job that is neither ``running`` nor ``over`` may run later.
+    ``walltime`` and ``end`` are those of the job now (None: it has no resources yet). ``granted`` is the part of the
+    walltime that was granted before. ``forced`` ignores the limits of the site, ``delay_next_jobs`` the places of
+    waiting jobs. The request is given up at ``give_up_at``. A job that is neither ``running`` nor ``over`` may run
+    later.
     """
 
     job: int
@@ -268,9 +270,9 @@ class WalltimeRequest:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """Resources (a set) that nobody is given during [begin, end): maintenance, or the end of their availability.
+    """Resources (a set) that no job gets during [begin, end): maintenance, or the end of their availability.
 
-    Who runs on them when it begins runs on. ``reason`` tells whose it is and why: ``maintenance of n1: new disks``.
+    Jobs that run there when it begins run on. ``reason`` names its cause: ``maintenance of n1: new disks``.
     """
 
     begin: float
@@ -287,7 +289,7 @@ class Outage:
 class Queue:
     """A queue: higher ``priority`` first; ``order`` names one of :mod:`~oarpy.scheduler.order.queue_orders`.
 
-    The jobs of one that is not ``active`` are held.
+    The jobs of a queue that is not ``active`` are held.
     """
 
     name: str
@@ -315,15 +317,15 @@ DEFAULT_QUEUES = (Queue("default", 3), Queue(BESTEFFORT, 0))
 class QuotaRule:
     """Limits for the jobs that the key matches; each pattern is a name, ``*`` (all together) or ``/`` (each one).
 
-    Of the rules of one ``level`` the most specific applies to a job; those of different levels all do.
+    Among the rules of one ``level`` the most specific applies to a job. The rules of different levels all apply.
 
-    ``resources`` and ``jobs`` limit what is held at one instant. ``resource_hours`` limits the sum of resources x
-    walltime (in hours) over the jobs that hold then. -1 means no limit.
+    ``resources`` and ``jobs`` limit the resources and jobs at one instant. ``resource_hours`` limits the sum of
+    resources x walltime (in hours) over the jobs that hold then. -1 means no limit.
 
-    ``valid`` are the spans [begin, end) during which the rule applies, ascending and apart; None is always. ``period``
-    names the set of rules that is valid then.
+    ``valid`` are the spans [begin, end) during which the rule applies, ascending and disjoint; None means always.
+    ``period`` names the set of rules that is valid then.
 
-    A rule of an ``array`` (0: of none) matches its members alone.
+    A rule of an ``array`` (0: of none) matches only its members.
     """
 
     queue: str = "*"
@@ -354,10 +356,10 @@ class QuotaRule:
 
 @dataclass(frozen=True, slots=True)
 class PowerRules:
-    """How nodes are sent to sleep and woken. Durations in seconds.
+    """The rules for sending nodes to sleep and waking them. Durations in seconds.
 
-    A node is woken ``wakeup_time`` before its use, and sleeps when none is foreseen within ``sleep_time``. ``keep`` are
-    conditions, each with the number of nodes that are to be awake and idle.
+    A node is woken ``wakeup_time`` before its use, and sleeps if no use is foreseen within ``sleep_time``. ``keep`` are
+    conditions, each with the number of nodes that must stay awake and idle.
     """
 
     wakeup_time: float
@@ -367,7 +369,7 @@ class PowerRules:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Settings of the site for what a pass decides besides placements. Durations in seconds.
+    """Settings of the site for the decisions of a pass besides placements. Durations in seconds.
 
     ``walltime_apply_time`` and ``walltime_increment`` are limits as :mod:`oarpy.model.setting_values` reads them.
     Without ``power`` no node is sent to sleep.
@@ -388,36 +390,37 @@ Power = Literal["up", "falling", "asleep", "waking"]
 class Snapshot:
     """Everything one pass looks at.
 
-    ``filters`` maps the text of a condition, as :func:`condition` writes it, to the set of resources that it admits.
-    Whoever feeds the snapshot evaluates SQL, the core never sees it. Resources of another type than ``default`` belong
-    in the set only when the condition names ``type``. A job whose condition is missing gets the verdict ``never``, with
-    the text of ``filter_errors`` when there is one.
+    ``filters`` maps the text of a condition, as :func:`condition` writes it, to the set of resources that meet it. The
+    caller that builds the snapshot evaluates SQL; the core never sees it. Resources of another type than ``default``
+    belong in the set only if the condition names ``type``. A job whose condition is missing gets the verdict ``never``,
+    with the text in ``filter_errors`` if there is one.
 
-    ``returning`` maps conditions that name the state of resources to what they would admit besides, were all resources
-    that are not Dead Alive and not drained. ``shown`` maps conditions to what of them people are told.
+    ``returning`` maps conditions that name the state of resources to the resources that would also meet them if all
+    resources that are not Dead were Alive and not drained. ``shown`` maps conditions to the part that users are shown.
 
-    ``outcomes`` tells how anteriors ended that neither hold nor wait; one that is not there ended well. ``spans`` tells
-    when they began and ended. ``priorities`` is what fair-share and multifactor orders know of the past. Resources of
-    ``outages`` are not given for a time. ``show_instant`` writes instants in reasons. Until ``quota_horizon`` it is
-    known which quotas are valid: a job that a quota with spans may limit is not placed beyond it.
+    ``outcomes`` are the outcomes of anteriors that neither hold nor wait; an anterior that is missing there ended well.
+    ``spans`` are their begins and ends. ``priorities`` is the past usage for fair-share and multifactor orders.
+    Resources of ``outages`` are not given for a time. ``show_instant`` writes instants in reasons. The valid quotas are
+    known until ``quota_horizon``: a job that a quota with spans may limit is not placed beyond it.
 
     ``parts`` are extensions of running jobs, which wait beside the ``waiting`` jobs and are planned with them.
 
-    With ``heads`` these are not all: jobs are left out that come behind all others of their kind, so that only starts
+    With ``heads``, some waiting jobs are left out: those that come behind all others of their kind. Then only starts
     can be decided (:mod:`oarpy.cluster_state.array_tails`).
 
     A block of one of the ``exclusive_levels`` goes to one job that asks for that level at a time.
 
-    ``amending`` maps new reservations to accepted ones whose place they are to take.
+    ``amending`` maps new reservations to the accepted ones that they replace.
 
-    A running best-effort job keeps its resources for ``besteffort_minimum_life`` seconds, whoever needs them.
+    A running best-effort job keeps its resources for ``besteffort_minimum_life`` seconds, even if another job needs
+    them.
 
-    What follows ``show_instant`` is for decisions that are no placements. ``asleep`` are resources that count as Alive
-    because their nodes can be woken. ``power`` tells what was asked of nodes that are not up, ``rested`` which ones may
-    sleep and have been idle for long enough. ``step`` is who places the jobs that wait, None where the
-    planner does alone; ``promising`` is who keeps what slices promised, None where there is nothing. ``windows`` is
-    None where no reservation has a window or waits for its answer. Jobs get reasons only where that is to be
-    ``explained``: who wants to know nothing but their places saves that time.
+    The fields after ``show_instant`` serve decisions that are no placements. ``asleep`` are resources that count as
+    Alive because their nodes can be woken. ``power`` has the last order to each node that is not up. ``rested`` are the
+    nodes that may sleep and have been idle for long enough. ``step`` places the waiting jobs in the planner's stead,
+    None if there is none. ``promising`` keeps the promises of slices, None if there are none. ``windows`` is None if no
+    reservation has a window or waits for its answer. Jobs get reasons only if ``explained`` is set; callers that need
+    only places save that time.
     """
 
     now: float
@@ -458,7 +461,7 @@ class Snapshot:
 
     @property
     def asking(self) -> tuple[WaitingJob, ...]:
-        """All that is to be placed: the jobs that wait, then the parts that do."""
+        """All jobs to place: the waiting jobs, then the waiting parts."""
         return (*self.waiting, *self.parts) if self.parts else self.waiting
 
     @property

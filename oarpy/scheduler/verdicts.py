@@ -33,7 +33,7 @@ class Verdict(StrEnum):
 
 
 class Lapse(StrEnum):
-    """What a job can no longer meet, whatever happens; the words are types of events."""
+    """The limit that a job can no longer meet, whatever happens; the words are types of events."""
 
     EXPIRED = "JOB_EXPIRED"
     """It has not started by its date of expiry."""

@@ -1,7 +1,8 @@
-"""A job ended early: who starts earlier, where tasks of bags are among those that wait.
+"""A job ended early: this module moves waiting jobs and tasks of bags forward in time.
 
-A task that ends before its bag does gains nothing by an earlier start. So in a first pass who ends first comes first,
-and tasks of a bag count as ending when the bag does, over all clusters. A second pass fills what is left, by start.
+A task that ends before the last task of its bag gains nothing by an earlier start. So the first pass takes jobs in the
+order of their ends. A task counts there as ending with its whole bag, over all clusters. A second pass fills the
+remaining gaps, in the order of the starts.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ class PlannedTask(PlannedJob[Request, Hold]):
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """What the broker hears: completions of bags that ended here last of all, and all that changed here."""
+    """The changes that the broker must hear of.
+
+    ``new_completions`` are the bags whose last task was here and now ends earlier. ``changed`` are all bags whose end
+    here changed.
+    """
 
     new_completions: Completions
     changed: Completions
@@ -43,9 +48,9 @@ def advance(
     now: float,
     coordinated: bool = True,
 ) -> Advance:
-    """Let everybody who waits start as early as is free; nobody starts later than before.
+    """Move each waiting job to its earliest free start; no job starts later than before.
 
-    ``begun`` has, for each bag, the latest end of its tasks that do not wait any more; ``completions`` are those of
+    ``begun`` has, for each bag, the latest end of its tasks that do not wait any more. ``completions`` are those of
     whole bags, over all clusters.
     """
     before = _completions_here(waiting, begun)

@@ -1,19 +1,20 @@
-"""The step of a pass for bags: promised tasks are kept and come forward, new bags get their promise.
+"""The step of a pass for bags: promised tasks keep their places or move forward, and new bags get a promise.
 
 A promised task is an accepted reservation. Its bag has a *promise*, the instant by which all its tasks are over.
 
-1. Where resources became free, or were lost, other than was expected, the tasks of each bag are placed anew, the bag
-   that is promised first comes first, beside all that others hold. The tasks of a bag are equal, so that the k-th of
-   them starts no later than the k-th did before; else all stay where they are, unless one of them cannot start there.
-   In a pass that is not thorough, tasks just begin now where they were planned for later, if no other could begin, too.
-2. New bags, in the order of submission, are placed beside all that is promised and planned. One with a deadline that
-   cannot be met so is placed beside what is promised alone: jobs that wait without a promise give way. A task that
-   failed and is run again is placed as a bag of its own whose deadline is the promise; that breaks if there is no room.
-   Where there is no place at all at the moment, it waits for one.
-3. A deadline that cannot be met then is refused if it is strict; else the bag gets the nearest end.
+1. When resources became free or were lost unexpectedly, the tasks of each promised bag are placed anew, beside all that
+   others hold. The bag with the earliest promise comes first. The tasks of a bag are equal, so the k-th of them must
+   start no later than the k-th did before. Otherwise all tasks stay in their places, unless one of them cannot start
+   there. A pass that is not thorough only starts tasks now on the resources planned for them later, and only if no
+   other task could start now as well.
+2. New bags, in the order of submission, are placed beside all promised and planned jobs. If that misses a deadline, the
+   bag is placed beside the promised jobs alone, and waiting jobs without a promise give way. A failed task that is run
+   again is placed like a bag of its own, with the promise as its deadline. The promise breaks if there is no room in
+   time. If there is no place at all at the moment, the task waits for one.
+3. A bag that misses its deadline even so is refused if the deadline is strict. Otherwise it gets the nearest end.
 
-Tasks are placed one after the other, each at the earliest place that is left. All of them together, running ones too,
-hold at most a share of the resources, but a task alone may be larger.
+Tasks are placed one after the other, each at the earliest place that is left. All tasks together, with the running
+ones, hold at most a share of the resources, but a single task may be larger.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Bag:
 
     @property
     def latest(self) -> float:
-        """The latest end of those, in seconds; infinite if any will do."""
+        """The latest allowed end of the bag's tasks, in seconds; infinite without a promise and a deadline."""
         if self.promise is not None:
             return self.promise
         return inf if self.deadline is None else self.deadline
@@ -75,11 +76,11 @@ class Bag:
 
 @dataclass(frozen=True, slots=True)
 class BagAnswers:
-    """What a pass decides about bags.
+    """The decisions of a pass about bags.
 
-    ``expected`` is the end of each promised bag as planned now, ``promises`` are those made now, by bag. ``hasty``
-    tells that tasks which do not begin now might come forward, too. Bags ``without_place`` have tasks that cannot start
-    where they are, nor elsewhere, or that failed and have no place now. In ``repeating`` bags these got new places.
+    ``expected`` is the end of each promised bag as planned now. ``promises`` are the promises made in this pass, by
+    bag. ``hasty`` is true if tasks that do not begin now might move forward, too. Bags ``without_place`` have tasks
+    that cannot start anywhere, or failed tasks without a new place. Failed tasks of ``repeating`` bags got new places.
     """
 
     moves: tuple[Reservation, ...] = ()
@@ -96,8 +97,8 @@ class BagAnswers:
 class BagStep:
     """The bags of a snapshot, and the rules of the site.
 
-    ``share`` is how many percent of the resources tasks may hold. ``replan`` tells that resources are free, or gone,
-    other than was expected when the tasks were placed, ``thorough`` that all of them are to be placed anew then.
+    ``share`` is the largest part of the resources that tasks may hold, in percent. ``replan`` is true if resources
+    became free or were lost unexpectedly since the tasks were placed. ``thorough`` then asks to place all tasks anew.
     """
 
     bags: Sequence[Bag]
@@ -111,7 +112,7 @@ class BagStep:
         return frozenset(job for bag in self.bags if bag.promise is not None for job in bag.tasks)
 
     def kept(self, snapshot: Snapshot, matchers: Matchers | None) -> KeptBags:
-        """Let promised tasks come forward, and take the tasks of new bags out of those that wait."""
+        """Move promised tasks forward, and take the tasks of new bags out of the waiting jobs."""
         new = frozenset(job for bag in self.bags for job in bag.asking)
         repeated = frozenset(job for bag in self.bags for job in bag.repeated)
         stopped = {job.id for job in snapshot.waiting if job.id in repeated and _is_stopped(job)}
@@ -140,7 +141,7 @@ class BagStep:
 
 
 class KeptBags:
-    """Promised bags in their places, and the tasks of new ones."""
+    """Promised bags in their places, and the tasks of new bags."""
 
     def __init__(
         self,
@@ -164,7 +165,7 @@ class KeptBags:
         for bag in sorted(self._bags, key=lambda bag: bag.id):
             tasks = [self._asking[job] for job in sorted(bag.asking) if job in self._asking]
             is_new = bag.promise is None
-            if is_new and not tasks and expected[bag.id] > -inf:  # somebody took its promise away
+            if is_new and not tasks and expected[bag.id] > -inf:  # another job took the bag's promise away
                 promises[bag.id] = expected[bag.id]
             if not tasks or any(map(_is_stopped, tasks)) or (plan.unseen and bag.latest == inf):
                 continue  # without a deadline it waits for a plan of all jobs
@@ -194,8 +195,10 @@ class KeptBags:
         )
 
     def _places(self, tasks: Sequence[WaitingJob], plan: Plan, latest: float) -> list[Claim]:
-        """Return places for tasks beside all that is planned; if they end after ``latest``, those without a promise
-        give way. There are none if one task has none."""
+        """Return places for all tasks beside all planned jobs; an empty list if one task has no place.
+
+        If the tasks end after ``latest`` there, waiting jobs without a promise give way.
+        """
         claims = [] if plan.unseen else self._room.places(tasks, plan)
         if claims and claims[-1].end <= latest:
             return claims
@@ -207,9 +210,9 @@ class KeptBags:
         return Placement(task.id, Verdict.RESERVED, ACCEPTED, platform, 0, claim.start, claim.end, claim.bits)
 
     def _expected(self) -> dict[int, float]:
-        """Return when each bag will be over: by what runs, and what is planned.
+        """Return the end of each bag, by its running and its planned tasks.
 
-        What began a little later than planned is over within the security time.
+        A task that began a little later than planned still ends within the security time.
         """
         ends = {job.id: job.end for job in self.snapshot.holding}
         ends |= {one.job.id: one.end for one in self.snapshot.reservations}
@@ -222,7 +225,7 @@ class KeptBags:
 
 
 class _Room:
-    """What is free for tasks beside all that others hold."""
+    """The resources left for tasks beside those that other jobs hold."""
 
     def __init__(self, snapshot: Snapshot, matchers: Matchers, share: float, asking: Sequence[WaitingJob]) -> None:
         self._jobs = (*snapshot.waiting, *asking, *(one.job for one in snapshot.reservations))
@@ -237,17 +240,18 @@ class _Room:
         self._entered: list[tuple[WaitingJob, Claim]] = []
 
     def cannot_start(self, task: Reservation) -> bool:
-        """Tell whether a promised task cannot start where it is: its date is past, or its resources are lost.
+        """Tell whether a promised task cannot start in its place: its date is past, or its resources are lost.
 
-        What is before it may have begun a little late, and its start then takes from the security time.
+        The job before it may have begun a little late; the task's start then uses up part of the security time.
         """
         return task.start + self._snapshot.security_time < self._snapshot.now or is_broken(task, self._snapshot)
 
     def begin_in_place(self, tasks: Sequence[Reservation]) -> list[Reservation]:
-        """Return the tasks of a bag that begin now, on the resources that they were to have later.
+        """Return the tasks of a bag that can begin now on the resources planned for them later.
 
-        None of them where another could begin now as well. Of those on the same resources the next one begins, so that
-        the others stay where they are: nearly always this takes as long as starting tasks does, and not as all.
+        Return none if another task could begin now as well. Among tasks planned on the same resources only the next one
+        begins, so that the others keep their places. This usually costs as much as starting these tasks, and not as
+        much as placing all tasks.
         """
         now, option, roles = self._snapshot.now, self._option(tasks[0].job), roles_of(tasks[0].job)
         first: dict[int, tuple[Reservation, Claim]] = {}
@@ -303,7 +307,7 @@ class _Room:
                 self._holding[task.job.id] = held
 
     def places(self, tasks: Sequence[WaitingJob], plan: Plan) -> list[Claim]:
-        """Return places for the tasks of a new bag beside what is held and planned; none if one has none."""
+        """Return places for the tasks of a new bag beside held and planned resources; none if a task has none."""
         return self._place(self._beside(plan).copy(), tasks, self._option(tasks[0]), ())
 
     def enter(self, tasks: Sequence[WaitingJob], claims: Sequence[Claim]) -> None:
@@ -314,7 +318,7 @@ class _Room:
                 gantt.enter(task, claim, everywhere=True)
 
     def _beside(self, plan: Plan) -> Gantt:
-        """Return what holds already, with the jobs of a plan and the new bags so far."""
+        """Return a Gantt with the resources held now, the jobs of a plan, and the new bags so far."""
         if id(plan) not in self._planned:
             gantt = self._gantt(self._holding.values())
             jobs = {job.id: job for job in self._snapshot.asking if not job.besteffort}
@@ -377,12 +381,15 @@ class _Room:
         return not any(one.bits & slot.bits and one.end + security > slot.start for one in claims)
 
     def _option(self, task: WaitingJob) -> CompiledAlternative:
-        """Return what a task asks for, on resources that are there if these can ever serve it."""
+        """Return the compiled request of a task.
+
+        It counts only Alive resources if they can ever serve the task, else all reservable resources.
+        """
         alive = self._options.alive(task)[0]
         return alive if alive.matcher.match(alive.matcher.usable) else self._options.reservable(task)[0]
 
     def _leaving(self, job: HoldingJob) -> HoldingJob:
-        """Return a job as it bounds tasks: a best-effort one goes in time, as it does for reservations."""
+        """Return a job as an obstacle for tasks: a best-effort job ends in time, as it does for reservations."""
         if not job.besteffort or job.start > self._snapshot.now:
             return job
         snapshot = self._snapshot
@@ -429,7 +436,7 @@ def _moved(task: Reservation, claim: Claim, snapshot: Snapshot) -> Reservation:
 
 
 def _on_time(snapshot: Snapshot, tasks: Collection[int]) -> Snapshot:
-    """Return a snapshot in which tasks whose date is just past begin now: their walltimes stay whole."""
+    """Return a snapshot in which tasks whose date has just passed begin now, with their whole walltime."""
     now = snapshot.now
     if not any(one.start < now and one.job.id in tasks for one in snapshot.reservations):
         return snapshot

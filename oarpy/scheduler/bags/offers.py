@@ -1,12 +1,13 @@
-"""What a cluster can promise for a bag: so many tasks by such an instant.
+"""The promises that a cluster can make for a bag: a number of tasks done by an instant.
 
-*With a deadline* the cluster plans by deadlines (EDF). Tasks with a deadline are feasible if nobody is late when all
-are planned anew with them, or if they end in time beside the *base plan*, which is what is planned now.
+*With a deadline* the cluster plans by deadlines (EDF). New tasks are feasible if no job misses its deadline when all
+are planned anew with them. They are also feasible if they end in time beside the *base plan*, which is the present
+plan.
 
-Tasks that are not feasible get a later deadline, by bisection between the one asked for and their end beside the base
-plan. All deadlines between those of two neighbours in the queue give one plan, so few plans are made.
+Tasks that are not feasible get a later deadline, by bisection between the requested deadline and their end beside the
+base plan. All deadlines between the deadlines of two neighbours in the queue give the same plan, so few plans are made.
 
-*Without a deadline* tasks are placed beside everything that is planned, and nobody is moved.
+*Without a deadline* tasks are placed beside everything that is planned, and no other job moves.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class BagOffer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeadlineJob:
-    """A job, or what a bag has here, that is to end by a deadline; ``planned`` is where its tasks are planned now."""
+    """A job, or the part of a bag on this cluster, with a deadline; ``planned`` has the present places of its tasks."""
 
     id: JobId
     tasks: Tasks
@@ -44,7 +45,7 @@ class DeadlineJob:
 
     @property
     def order(self) -> tuple[float, float, tuple[bool, int, str]]:
-        """What the queue is sorted by."""
+        """The sort key of the queue: deadline, submission, id."""
         return self.deadline, self.submitted, id_order(self.id)
 
 
@@ -53,10 +54,10 @@ Plan = Mapping[JobId, Sequence[TaskGroup]]
 
 
 class DeadlinePlans(Generic[Hold]):
-    """Plans of the jobs that wait on a cluster at an instant.
+    """Plans of the waiting jobs of a cluster at an instant.
 
-    The timeline has what runs, and nothing else after each call. Plans that are carried out have all groups of tasks
-    ``listed``; without that, those of very many tasks may lack some.
+    The timeline holds the running jobs, and nothing else after each call. If ``listed``, plans name all groups of
+    tasks, as needed to carry them out. Otherwise the plans of very many tasks may lack some groups.
     """
 
     def __init__(
@@ -68,11 +69,11 @@ class DeadlinePlans(Generic[Hold]):
         self._base: list[Sequence[TaskGroup]] | None = None
 
     def base(self) -> Plan:
-        """Return the plan by deadlines if nobody is late, else what is planned now, if everybody has a place."""
+        """Return the plan by deadlines if no job is late in it, else the present plan if all jobs have a place."""
         return {job.id: groups for job, groups in zip(self._queue, self._base_groups(), strict=True)}
 
     def anew(self, new: DeadlineJob) -> Plan | None:
-        """Return the plan by deadlines with a job that comes last among those of its deadline; None if one is late."""
+        """Return the plan by deadlines with a new job behind the others of its deadline; None if a job is late."""
         behind = bisect_right(self._deadlines, new.deadline)
         queue = [*self._queue[:behind], new, *self._queue[behind:]]
         planned = self._by_deadlines(queue)
@@ -103,7 +104,7 @@ class DeadlinePlans(Generic[Hold]):
         )
 
     def _promise(self, tasks: Tasks, deadline: float, end_beside: float) -> float:
-        """Return the deadline if it is feasible, else the earliest later one that bisection finds."""
+        """Return the deadline if it is feasible, else the earliest later deadline that bisection finds."""
         ends: dict[int, float] = {}
 
         def feasible(by: float) -> bool:
@@ -171,7 +172,7 @@ def sizes_of(tasks: int, shares: Iterable[int]) -> list[int]:
 
 
 def worth_telling(offers: Iterable[BagOffer]) -> list[BagOffer]:
-    """Return, of offers of rising sizes, those that end earlier than all larger ones."""
+    """Return only the offers that end earlier than all larger ones; ``offers`` come by rising size."""
     kept: list[BagOffer] = []
     for offer in reversed(list(offers)):
         if not kept or offer.end < kept[-1].end:

@@ -61,7 +61,7 @@ def place(
 
 
 def _rounds(timeline: Processors[Hold], tasks: Tasks, start: float) -> tuple[list[TaskGroup], list[Hold]]:
-    """Place tasks where nobody else comes: the groups of the first ``time`` seconds follow each other for ever."""
+    """Place tasks on an empty timeline: the groups of the first ``time`` seconds repeat one after the other."""
     first, holds, left, at = [], [], tasks.count, start
     while left and at < start + tasks.time:
         here = min(left, timeline.free(at, tasks.time) // tasks.procs)
@@ -85,7 +85,7 @@ def _rounds(timeline: Processors[Hold], tasks: Tasks, start: float) -> tuple[lis
 
 
 def hold_planned(timeline: Processors[Hold], groups: Iterable[TaskGroup], tasks: Tasks) -> list[Hold]:
-    """Hold what tasks need at the starts that they have."""
+    """Hold the processors of planned groups of tasks at their starts."""
     return [timeline.hold(group.tasks * tasks.procs, group.start, group.start + tasks.time) for group in groups]
 
 

@@ -1,4 +1,4 @@
-"""What holds a job back: the jobs on the resources that it waits for, and the jobs that fill its quota."""
+"""The jobs that hold another job back: those on the resources that it waits for, and those that fill its quota."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from oarpy.scheduler.snapshot import QuotaRule
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A job in the way: it holds ``resources`` of those wanted until ``until`` (security time counted).
+    """A job in the way: it holds ``resources`` of the wanted ones until ``until`` (security time counted).
 
-    ``running`` is False for one that waits too, ahead in the order, is an accepted reservation, or was suspended and is
-    to go on.
+    ``running`` is False for a waiting job ahead in the order, an accepted reservation, and a suspended job that will
+    continue.
     """
 
     job: int
@@ -29,9 +29,9 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class QuotaUse:
-    """The rule that binds, and what the jobs it counts hold ``at`` an instant: now, or when its period begins.
+    """The quota rule that binds, and the use of the jobs it counts ``at`` an instant: now, or when its period begins.
 
-    ``begin`` and ``end`` are those of the period, infinite for a rule that is valid always.
+    ``begin`` and ``end`` bound the period; they are infinite for a rule that is always valid.
     """
 
     rule: QuotaRule
@@ -56,9 +56,9 @@ class _Holding:
 
 
 def holders(probe: Probe, claim: Claim | None) -> tuple[Holder, ...]:
-    """Return the jobs whose end is what the start of ``claim`` waits for, those on most of its resources first.
+    """Return the jobs that must end before ``claim`` can start, those on most of its resources first.
 
-    Where best-effort jobs must go first: these.
+    If best-effort jobs must give way first, return these jobs.
     """
     if claim is None:
         return ()
@@ -98,7 +98,7 @@ def quota_use(probe: Probe) -> QuotaUse | None:
 
 
 def _everybody(probe: Probe) -> Iterator[_Holding]:
-    """Yield what holds or will hold resources when the probed job is looked at."""
+    """Yield all jobs that hold or will hold resources at the turn of the probed job."""
     snapshot = probe.snapshot
     for job in snapshot.holding:
         if job.end > snapshot.now:

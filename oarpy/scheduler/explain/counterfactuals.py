@@ -1,8 +1,8 @@
-"""Why a job does not start, what binds it, and what would have let it start: tried out where it stands in its queue.
+"""The reason why a job does not start, and the changes that would let it start, tried at its turn in the queue.
 
-Each claim is a placement on the very timeline of the pass, at the job's own rank. ``plan`` would answer the same had
-the job been submitted like that. A relaxed job has one alternative: the predicted one, or the first when none is
-predicted. Job 3 asks for 3 cores for 4 units; with 2 cores it would start now, for 3 units earlier::
+Each result is a placement on the timeline of the pass, at the job's own rank. ``plan`` would give the same answer if
+the job had been submitted with the change. A relaxed job has one alternative: the predicted one, or the first without a
+prediction. Job 3 asks for 3 cores for 4 units. It would start now with 2 cores, or for 3 units::
 
     as asked                 fewer            shorter
     1 1 . . . 2 2 3 3 3 3    1 1 . . . 2 2    1 1 3 3 3 2 2
@@ -42,7 +42,7 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class Fewer:
-    """``count`` of ``level`` (of the first group) instead of what was asked would start now; one more would not."""
+    """A smaller request that would start now, with ``count`` of ``level`` in the first group; one more would not."""
 
     level: str
     count: int
@@ -71,10 +71,11 @@ class Unfiltered:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """What the platform lacks for one group: ``counts`` are (level, asked, largest that could be served, 0 for none).
+    """The resources that the platform lacks for one group.
 
-    ``admitted`` counts the resources that meet ``condition``, as the user wrote it (None: it could not be evaluated);
-    ``left`` counts those that meet what the site adds, too. ``group`` counts from 0.
+    ``counts`` are (level, requested count, largest count that could be served, 0 for none). ``admitted`` counts the
+    resources that meet ``condition``, as the user wrote it; it is None if the condition could not be evaluated.
+    ``left`` counts the resources that also meet the filters of the site. ``group`` counts from 0.
     """
 
     group: int
@@ -129,11 +130,11 @@ def counterfactuals(
 ) -> Counterfactuals:
     """Plan as far as ``job_id`` and try relaxed requests there. Raises KeyError when it does not wait.
 
-    Starts are those of jobs that wait for sleeping nodes, as ``waking`` says. ``written`` are the filters that the user
-    wrote, the only ones that are told (None: all).
+    Starts take the time to wake sleeping nodes into account, by ``waking``. ``written`` are the filters that the user
+    wrote; only these are named in the answer (None: all filters).
 
-    ``foreseen`` are the placements of a pass that just ended. They save planning the jobs ahead once more, and are not
-    used when they do not agree with ``snapshot``.
+    ``foreseen`` are the placements of a pass that has just ended. They save planning the jobs ahead once more. They are
+    not used if they do not agree with ``snapshot``.
     """
     job = next((one for one in snapshot.waiting if one.id == job_id), None)
     if job is None:
@@ -174,7 +175,7 @@ def _probe(
     matchers: Matchers | None,
     foreseen: Mapping[int, Claim],
 ) -> Probe:
-    """Stand at ``job`` by way of what is foreseen, if that leads to its own foreseen start, or by a full pass."""
+    """Plan as far as ``job``: from the foreseen placements if they lead to its foreseen start, else by a full pass."""
     if foreseen:
         with suppress(Stale):
             probe = Probe(snapshot, job, orders, matchers, foreseen)
@@ -186,7 +187,7 @@ def _probe(
 
 @dataclass(frozen=True, slots=True)
 class _Trials:
-    """Tells when the job would start were it another one."""
+    """Finds the start that the job would have with another request."""
 
     probe: Probe
     waking: Waking
@@ -203,7 +204,7 @@ class _Trials:
 
 
 def _relaxed(answer: Counterfactuals, trials: _Trials, job: WaitingJob, written: WrittenFilters) -> Counterfactuals:
-    """Add to ``answer`` what would start earlier; a job that starts now has nothing to gain."""
+    """Add to ``answer`` the changes that would start the job earlier; nothing for a job that starts now."""
     if answer.start == trials.now:
         return answer
     shorter_now, shorter = _shorter(trials, job, answer.start)
@@ -277,9 +278,10 @@ def _shorter(trials: _Trials, job: WaitingJob, start: float | None) -> tuple[Sho
 
 
 def _largest(asked: int, serves: Callable[[int], bool]) -> int:
-    """Return the largest number below ``asked``, which does not serve, that does; 0 when 1 does not.
+    """Return the largest number below ``asked`` that serves; 0 if 1 does not. ``asked`` itself does not serve.
 
-    What serves stays so when less is asked for; were it not, the number found serves and the next one does not.
+    It assumes that if a number serves, smaller ones serve too. Otherwise the result still serves, and the next number
+    does not.
     """
     if asked < 2 or not serves(1):
         return 0
@@ -291,7 +293,7 @@ def _largest(asked: int, serves: Callable[[int], bool]) -> int:
 
 
 def _unfiltered(trials: _Trials, job: WaitingJob, start: float | None, written: WrittenFilters) -> Iterator[Unfiltered]:
-    """Drop what the user wrote of the job's filter, then of one group at a time; tell what would start earlier."""
+    """Drop the user's own filter of the job, then of each group in turn; yield the drops that give an earlier start."""
     groups = job.alternatives[0].groups
     tries: list[tuple[str, int | None, WaitingJob]] = [
         (written.own.written, None, structs.replace(job, properties=written.own.rest))
@@ -327,7 +329,7 @@ def _shortages(probe: Probe, job: WaitingJob, verdict: Verdict, written: Written
 
 
 def _most(probe: Probe, alone: WaitingJob, depth: int, alive_only: bool) -> int:
-    """Return the largest count of one level, below what is asked, that an empty platform serves."""
+    """Return the largest count of one level below the requested one that an empty platform serves."""
     asked = alone.alternatives[0].groups[0].levels[depth].count
     return _largest(asked, lambda count: probe.servable(with_count(alone, 0, depth, count), alive_only=alive_only))
 

@@ -29,12 +29,15 @@ class Ahead:
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """``policy`` is the order of the first queue planned together; ``failure`` says why it gives no order.
+    """The place of a job in its queue.
 
-    ``place`` counts from 1 among the jobs ``among`` those queues that are not held (the job itself always counts). It
-    is None for a reservation, which comes before them. ``value`` is the number that the order tells of a job, such as
-    its karma, ``nearest_value`` that of the job right before. It is None for orders that tell none. ``key`` is what the
-    queue orders the job by, least first, whatever it is; ``nearest_key`` that of the job right before.
+    ``policy`` is the order of the first of the queues that are planned together; ``failure`` says why it gives no
+    order. ``place`` counts from 1 among the ``among`` jobs of these queues that are not held (the job itself always
+    counts). It is None for a reservation, which comes before them.
+
+    ``value`` is the number that the order shows for a job, such as its karma; None if the order shows none. ``key`` is
+    the sort key of the job in the queue, least first. ``nearest_value`` and ``nearest_key`` belong to the job right
+    before.
     """
 
     job: WaitingJob
@@ -118,7 +121,7 @@ def _ranked(found: QueuePosition, snapshot: Snapshot, orders: Mapping[str, Order
 
 
 def _value(policy: str, job: WaitingJob, size: Size, snapshot: Snapshot) -> float | None:
-    """Return the number that the order tells of a job, None where it tells none."""
+    """Return the number that the order shows for a job, None if the order shows none."""
     order = QUEUE_ORDERS.get(policy)
     if order is None or order.value is None:
         return None

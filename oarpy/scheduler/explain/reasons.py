@@ -25,7 +25,7 @@ Explanation = tuple[Verdict, Reason]
 
 
 class Explainer:
-    """Explains against ``baseline``: the Gantt with what holds resources already, without any job of this pass."""
+    """Explains verdicts against ``baseline``: the Gantt with the resources held already, without jobs of this pass."""
 
     def __init__(self, baseline: Gantt, search: Search, options: CompiledRequests, snapshot: Snapshot) -> None:
         self.baseline = baseline
@@ -90,7 +90,7 @@ class Explainer:
         return structs.replace(reason, quota=self._limit(answer), quota_until=answer.found.claim.start)
 
     def _reached(self, quota: QuotaLimit, answer: Answer) -> Reason:
-        """Say until when the quota keeps the job waiting, and what resources do after that."""
+        """Return until when the quota keeps the job waiting, and until when resources do after that."""
         if answer.found is None or answer.excess is None:
             return Reason(Why.QUOTA, quota=quota)
         start, until = answer.found.claim.start, answer.excess.until
@@ -99,18 +99,18 @@ class Explainer:
         return Reason(Why.QUOTA, quota=quota, until=until, at=start)
 
     def _quota(self, demand: Demand, answer: Answer) -> QuotaLimit:
-        """Name the quota that keeps ``demand`` from the place that resources allow; of several, the last to end."""
+        """Name the quota that keeps ``demand`` from the place that resources allow; the last to end of several."""
         if answer.excess is not None and answer.excess.limit is not None:
             self.bound[demand.job.id] = answer.excess.limit
         return self._limit(answer)
 
     def _limit(self, answer: Answer) -> QuotaLimit:
-        """Name the quota that forbids what was found, or say that nobody knows the quotas of that time."""
+        """Name the quota that forbids the place found, or say that the quotas of that time are not known."""
         limit = None if answer.excess is None else answer.excess.limit
         return QuotaLimit("", end=self.baseline.ledger.horizon) if limit is None else limit.named
 
     def _outages(self, demand: Demand, answer: Answer) -> Reason | None:
-        """Name the outages without which the job could start now beside what holds resources already."""
+        """Name the outages without which the job could start now beside the resources held already."""
         for option in (answer.found.option,) if answer.found else demand.options:
             end, usable = self._now + self._search.hold(option), option.matcher.usable
             views, gone = (
@@ -136,7 +136,7 @@ class Explainer:
         return NamedOutage(what, None if outage.begin <= self._now else outage.begin, outage.end)
 
     def _held(self, demand: Demand, end: float) -> int:
-        """Return the resources that jobs hold before ``end``: not those that give way, nor the container around."""
+        """Return the resources that jobs hold before ``end``, except jobs that give way and the container around."""
         bits = 0
         for job in self._snapshot.holding:
             stays = demand.job.besteffort or not job.besteffort
@@ -150,7 +150,7 @@ class Explainer:
         return bits
 
     def _fits_beside(self, demand: Demand, answer: Answer) -> bool:
-        """Tell whether the job could start now beside what holds resources already, were it alone in the queue."""
+        """Tell whether the job could start now beside the resources held already, were it alone in the queue."""
         for option in (answer.found.option,) if answer.found else demand.options:
             views = self.baseline.views(demand.roles, option.consumes, option.levels)
             if option.consumes:
@@ -178,7 +178,7 @@ class Explainer:
         return verdict, reason
 
     def _too_late(self, demand: Demand, ready: float, gantt: Gantt) -> Explanation | None:
-        """Explain a job that could be placed, but not in time; None when time is not what it lacks."""
+        """Explain a job that could be placed, but not in time; None if it has no place at any time."""
         free = structs.replace(demand, start_by=inf, end_by=inf)
         found = self._search.earliest(gantt, free, ready).found
         if found is None or (found.claim.start <= demand.start_by and found.claim.end <= demand.end_by):
@@ -234,7 +234,7 @@ class Explainer:
         return any(job.besteffort and container in roles_of(job).containers for job in jobs)
 
     def _is_closed(self, demand: Demand) -> bool:
-        """Tell whether what the job needs is not there for long enough, were it to start now."""
+        """Tell whether the resources that the job needs would go away too soon if it started now."""
         for option in demand.options:
             gone = self._snapshot.out(self._now, self._now + self._search.hold(option))
             if not gone or option.matcher.match(option.matcher.usable & ~gone):
@@ -242,7 +242,7 @@ class Explainer:
         return True
 
     def _oversized(self, demand: Demand) -> Explanation | None:
-        """Say what the platform lacks for the job even when it is empty."""
+        """Explain a job that the platform cannot serve even when it is empty; None if it can."""
         if any(option.matcher.match(option.matcher.usable) for option in demand.options):
             return None
         job = demand.job
@@ -253,7 +253,7 @@ class Explainer:
         return Verdict.NEVER, Reason(Why.LACKING, self._missing(job, existing))
 
     def _away(self, existing: Sequence[CompiledAlternative]) -> Why:
-        """Say what keeps resources from a job that ``existing`` ones could serve."""
+        """Return why resources that could serve a job are kept from it: no longer in use, or not alive."""
         alive = self._snapshot.platform.alive
         drained = reduce(or_, self._snapshot.returning.values(), 0) & alive
         return (
@@ -263,7 +263,7 @@ class Explainer:
         )
 
     def _missing(self, job: WaitingJob, options: Sequence[CompiledAlternative]) -> str:
-        """Say what each alternative lacks on an empty platform."""
+        """Return the shortage of each alternative on an empty platform."""
         texts, shown = [], self._snapshot.shown
         for option in options:
             asked = [condition(job.properties, group.filter) for group in job.alternatives[option.index].groups]
@@ -271,7 +271,7 @@ class Explainer:
         return "; ".join(dict.fromkeys(texts))
 
     def _held_by(self, demand: Demand, answer: Answer) -> Reason:
-        """Name the jobs whose end, or whose minimum life, the job waits for."""
+        """Name the jobs whose end, or the end of whose minimum life, the job waits for."""
         freed = _freed(answer)
         if freed is None or answer.found is None:
             return Reason(Why.BUSY)

@@ -1,4 +1,4 @@
-"""What of a job's filters its user wrote: the rest comes from the site, and no advice names it."""
+"""The parts of a job's filters that its user wrote. The rest comes from the site, and no advice names it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from oarpy.scheduler.snapshot import WaitingJob, condition
 
 @dataclass(frozen=True, slots=True)
 class FilterParts:
-    """A filter in two, joined by AND: what the user wrote, and the ``rest``; ``""`` for nothing."""
+    """The two parts of a filter, joined by AND: the user's text and the ``rest``; ``""`` if a part is empty."""
 
     written: str = ""
     rest: str = ""
@@ -23,7 +23,7 @@ class WrittenFilters:
     groups: tuple[tuple[FilterParts, ...], ...]
 
     def conditions(self) -> set[str]:
-        """Return the conditions that advice looks up: each without what the user wrote, and what was written alone."""
+        """Return the conditions that advice looks up: each without the user's part, and the user's part alone."""
         found = set()
         for groups in self.groups:
             for group in groups:
@@ -37,7 +37,7 @@ class WrittenFilters:
 
 
 def all_written(job: WaitingJob) -> WrittenFilters:
-    """Return the filters of a job whose user wrote all of them."""
+    """Return the filters of a job as if its user wrote all of them."""
     return WrittenFilters(
         FilterParts(job.properties),
         tuple(tuple(FilterParts(group.filter) for group in way.groups) for way in job.alternatives),

@@ -1,12 +1,12 @@
-"""When jobs would end if each took its whole walltime and nobody else came.
+"""The ends of jobs if each took its whole walltime and no other job came.
 
-The queue is planned once. A job that joins behind all others is then placed alone, on the timeline that was kept::
+The queue is planned once. A job that joins behind all others is then placed alone, on the stored timeline::
 
     planned       1 1 2 2 2 3 3
     joining       1 1 2 2 2 3 3 a a      1 1 2 2 2 3 3 b        each as if the other were not there
 
-A job that would not come last is planned together with all others. Where the policy foresees no start, rounds are
-played forward: what starts now holds for its walltime, and at the next end follows the next round.
+A job that would not come last is planned together with all others. If the policy foresees no start, the passes are
+played forward: each started job holds its resources for its walltime, and the next pass follows at the next end.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from oarpy.scheduler.snapshot import HoldingJob, PassShare, Snapshot, WaitingJob
 
 
 class Completions:
-    """The ends of jobs by one snapshot, asked again and again with other jobs left out, and others joined.
+    """The ends of jobs by one snapshot, for a series of calls with other jobs left out and other jobs joined.
 
-    It goes on from the question before where it can: when nobody else is left out, and more have joined behind. When
-    others are left out, the jobs ahead of them keep their places.
+    A call continues from the plan of the call before if the same jobs are left out and more jobs joined at the end. If
+    other jobs are left out, the jobs ahead of them keep their places.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class Completions:
         without: Collection[int] = (),
         joined: Sequence[WaitingJob] = (),
     ) -> list[float]:
-        """Return when jobs end, on the snapshot's axis; infinity where they never start.
+        """Return when jobs end, on the snapshot's axis; infinity for jobs that never start.
 
-        A number is that of a job that waits; one that is held is asked for as if it were resumed. Other jobs join,
-        each alone behind ``joined``; their numbers are above all others, and stay the same when asked for again. What
-        holds ends with its walltime, and what is not there ends now.
+        A number stands for a waiting job; a held job is treated as if it were resumed. The other jobs asked about join,
+        each alone behind ``joined``. Their numbers are above all others, and stay the same in later calls. Jobs that
+        hold resources end with their walltimes. A job that is not there ends now.
         """
         gone = frozenset(one for one in without if one in self._waiting)
         held = [one for one in asked if isinstance(one, int) and one in self._waiting and self._waiting[one].held]
@@ -99,9 +99,9 @@ class Completions:
     def _of_planned(
         self, numbers: Iterable[int], joining: Iterable[WaitingJob], gone: frozenset[int], joined: Sequence[WaitingJob]
     ) -> dict[int, float]:
-        """Return ends by the plan of the queues, up to that of each job: those behind have no part in it.
+        """Return ends by the plan of the queues, up to the rank of each job: jobs behind it do not matter.
 
-        Unless jobs need others: then all are planned.
+        If jobs need other jobs, all queues are planned.
         """
         found: dict[int, float] = {}
         joining = list(joining)
@@ -171,7 +171,7 @@ class Completions:
 
 
 def _rank(job: WaitingJob, priorities: Mapping[str, float]) -> float:
-    """Return what says whether a job is planned before another one; best-effort jobs come last."""
+    """Return the rank of a job in the plan, the highest first; best-effort jobs come last."""
     return -inf if job.besteffort else priorities.get(job.queue, -inf)
 
 
@@ -180,7 +180,7 @@ def _end(placed: Placement) -> float:
 
 
 def _holding(job: WaitingJob, placed: Placement, now: float) -> HoldingJob:
-    """Return a job as it holds what it starts with."""
+    """Return a placed job as a job that holds its resources from ``now`` on."""
     assert placed.alternative is not None
     way = job.alternatives[placed.alternative]
     return HoldingJob(

@@ -1,4 +1,4 @@
-"""The request that past jobs of a kind would have fitted in, with a margin; nothing that they did not leave unused.
+"""The smaller request that past jobs of a kind would have fitted in, with a margin.
 
 Fewer cores make a job run longer: with *p* cores it takes at most the time it took plus its CPU time / *p* (Brent)::
 
@@ -16,9 +16,9 @@ from oarpy.model.request import Consumption, Group, ResourceRequest
 FEWEST_JOBS = 10
 """Past jobs from which on they are believed to say something about the next one."""
 MARGIN = 1.25
-"""What is proposed is so many times what was measured, at least."""
+"""The least ratio of a proposed value to the measured one."""
 _FAR_BELOW = 2
-"""What is proposed is at most what was asked for, by this."""
+"""The least ratio of the requested value to the proposed one."""
 _STEPS = ((600, 60), (3600, 300), (21_600, 900), (864_000, 3600))
 _LEAST_MEMORY = 2**20
 
@@ -27,7 +27,7 @@ _LEAST_MEMORY = 2**20
 class PastUse:
     """The most that ``jobs`` of a kind used: seconds of run, cores busy on average, bytes of memory on a node.
 
-    None stands for what nobody measured.
+    None stands for a value that was not measured.
     """
 
     jobs: int
@@ -37,7 +37,7 @@ class PastUse:
 
 
 def fitting(asked: ResourceRequest, use: PastUse) -> ResourceRequest | None:
-    """Return ``asked`` with less time, cores or memory, None when it is not far above what was used."""
+    """Return ``asked`` with less time, cores or memory; None if the request is not far above the past use."""
     if use.jobs < FEWEST_JOBS or asked.walltime is None:
         return None
     groups, seconds = _with_fewer_cores(asked.groups, asked.walltime, use)

@@ -42,9 +42,9 @@ class _EarliestPlace:
 
 
 class QueueInPlan:
-    """The plan of all jobs of a snapshot, and of those that ``joined``, under a policy that foresees every start.
+    """The plan of all jobs of a snapshot and of the ``joined`` jobs, under a policy that foresees every start.
 
-    ``before`` is a plan at the same snapshot with other jobs left out, or other jobs that joined.
+    ``before`` is a plan of the same snapshot with other jobs left out, or with other jobs joined.
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class QueueInPlan:
             self._looked_at.append(turn.job)
 
     def _decided(self) -> list[tuple[WaitingJob, Decision]]:
-        """Return the jobs in the order of their turns, each with what was decided: nothing hangs on those behind."""
+        """Return the jobs in the order of their turns, with their decisions, if no decision depends on jobs behind."""
         if self._snapshot.policy != "conservative" or not self._plain:
             return []
         return [(job, self._planner.decisions[job.id]) for job in self._looked_at]
 
     def follow(self, joined: Sequence[WaitingJob]) -> bool:
-        """Let those join that have not; return False if others have, or they do not come last."""
+        """Let the missing jobs of ``joined`` join; return False if others have joined or they do not come last."""
         known = len(self._joined)
         if list(joined[:known]) != self._joined:
             return False
@@ -119,7 +119,7 @@ class QueueInPlan:
         self._places = {job: one for job, one in self._places.items() if one.found.claim.start >= snapshot.now}
 
     def claim(self, number: int) -> Claim | None:
-        """Return what a job of the queue will hold, None if it has no place."""
+        """Return the future claim of a job of the queue, None if it has no place."""
         found = self._planner.decisions[number].found
         return None if found is None else found.claim
 
@@ -194,7 +194,7 @@ class QueueInPlan:
         return self._stand_behind(before, jobs)
 
     def _is_ordinary(self, job: WaitingJob) -> bool:
-        """Tell whether a job leaves those before it alone, and is placed by the policy."""
+        """Tell whether a job does not affect the jobs before it, and is placed by the policy."""
         roles = roles_of(job)
         plain = job.reservation is None and job.part is None and not job.besteffort and not roles.containers
         return plain and self._planner.gantt.knows(roles.profile)

@@ -1,21 +1,22 @@
-"""Intervals of starts, learnt from past starts: "of the jobs for which the plan foresaw as long a wait, 90 % ...".
+"""Intervals of starts, learnt from past starts: "90 % of the jobs with such a planned wait started within ...".
 
-The plan of a pass counts with walltimes, and jobs end earlier. So what it foresees is a bound, and the real wait is a
-part of it. The *ratio* of a past start is its real wait over its planned wait, both from the first plan that had a
-start for it. Ratios of similar jobs make an interval: the shortest that holds 90 % of them, times the planned wait::
+The plan of a pass counts with walltimes, and jobs end earlier. So its start is an upper bound, and the real wait is a
+part of the planned wait. The *ratio* of a past start is its real wait over its planned wait, both from the first plan
+that had a start for it. The interval comes from the ratios of similar jobs: the shortest that holds 90 % of them, times
+the planned wait::
 
     ratio    0    0.1  0.2  0.3  0.4  0.5  0.6  0.7  0.8  0.9  1
              x  xxx xx  x   x    x         x              x    xx
              |---------- 90 % ----------------------------|
 
-Similar are jobs of the same queue whose planned wait is within the same power of two; with too few of these all jobs
-of the queue, then the same waits in all queues, then all. The interval of so many ratios is that of split conformal
-prediction, which counts the new job itself among them (V. Vovk, A. Gammerman, G. Shafer, "Algorithmic Learning in a
-Random World", 2005; J. Lei et al., JASA 113(523), 2018).
+Jobs are similar if they are of the same queue and their planned waits lie within the same power of two. If there are
+too few, all jobs of the queue count, then jobs with such waits in all queues, then all jobs. The number of ratios
+inside is that of split conformal prediction, which counts the new job itself among them (V. Vovk, A. Gammerman, G.
+Shafer, "Algorithmic Learning in a Random World", 2005; J. Lei et al., JASA 113(523), 2018).
 
-Users and queues change, so that the past is not like the future. What was told is compared with what came: after each
-interval that was missed the next ones get wider, after each that held a little narrower. (I. Gibbs, E. Candès,
-"Adaptive conformal inference under distribution shift", NeurIPS 2021.)
+Users and queues change, so the future may differ from the past. The given intervals are therefore compared with the
+real starts. Each start outside its interval widens the next intervals, each start inside narrows them a little. (I.
+Gibbs, E. Candès, "Adaptive conformal inference under distribution shift", NeurIPS 2021.)
 """
 
 from __future__ import annotations
@@ -29,23 +30,23 @@ from typing import TypeAlias
 LEVEL = 0.9
 """Part of the starts that an interval is to hold."""
 WINDOW = 4000
-"""Past starts to learn from, the latest ones."""
+"""The number of latest past starts that are learnt from."""
 FEWEST = 50
-"""Past starts below which nothing is told."""
+"""The number of past starts below which no interval is given."""
 
 _STEP = 0.005
-"""How fast what was missed widens intervals, per start."""
+"""The step by which one start outside its interval widens the next intervals."""
 _LEAST_MISSED, _MOST_MISSED = 0.01, 0.4
 
 _Cell: TypeAlias = "tuple[str | None, int | None]"
-"""Jobs that are alike: of a queue (None: of all), with planned waits of so many binary digits (None: of any)."""
+"""A set of similar jobs: of a queue (None: of all), with planned waits of so many binary digits (None: of any)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastStart:
     """A start that was planned to be ``planned`` seconds after its first plan, and came after ``waited`` seconds.
 
-    ``held`` says whether it fell into the interval that was told then, None when there was none.
+    ``held`` says whether it fell into the interval given at that time, None if there was none.
     """
 
     queue: str
@@ -64,7 +65,7 @@ class StartInterval:
 
 
 class StartForecast:
-    """What ``past``, in the order of the starts, teaches. Only the last :data:`WINDOW` are looked at."""
+    """Intervals learnt from ``past``, in the order of the starts. Only the last :data:`WINDOW` are looked at."""
 
     def __init__(self, past: Sequence[PastStart] = ()) -> None:
         recent = past[-WINDOW:]
@@ -92,7 +93,7 @@ class StartForecast:
 
 
 def _cells(queue: str, planned: float) -> Iterator[_Cell]:
-    """Yield what a job is like, the closest first."""
+    """Yield the sets of similar jobs that a job belongs to, the closest first."""
     digits = int(log2(max(planned, 1.0)))
     yield queue, digits
     yield queue, None

@@ -1,7 +1,7 @@
-"""What is taken of consumables over time: one row per period, one column per block.
+"""The used amounts of consumables over time: one row per period, one column per block.
 
-One table answers for every amount that jobs may ask for. So it costs the same whether all ask for the same amount or
-each for another. One job takes 4 of node 1 during [0, 25), another 2 of both nodes from 10 on::
+One table serves all requested amounts. So it costs the same whether all jobs ask for the same amount or each for
+another. One job takes 4 of node 1 during [0, 25), another 2 of both nodes from 10 on::
 
     begins     0    10   25
     node 1     4    6    2
@@ -30,10 +30,10 @@ _MOST_NAMED = 3
 
 
 class Stocks:
-    """All consumables of a platform, from one instant on. Amounts of what is not a consumable (any more) are ignored.
+    """All consumables of a platform, from one instant on. Amounts of unknown or removed consumables are ignored.
 
-    A row stays where it is in the table for as long as its period exists; ``_rows`` lists the rows in order of time.
-    The last column is of what is in no block: nothing is ever taken there.
+    A row stays in its place in the table while its period exists; ``_rows`` lists the rows in order of time. The last
+    column stands for resources in no block; nothing is ever taken there.
     """
 
     __slots__ = ("_dates", "_rows", "_used", "begins", "capacities")
@@ -75,14 +75,15 @@ class Stocks:
         return self.begins[index] if index < len(self.begins) else None
 
     def used(self, begins: NDArray[np.float64]) -> Amounts:
-        """Return what is taken from each block (columns) at each of these instants (rows)."""
+        """Return the used amount of each block (columns) at each of these instants (rows)."""
         places = self._dates[: len(self.begins)].searchsorted(begins, side="right") - 1
         return self._used.take(self._rows[places], axis=0)
 
     def enough(self, begin: float, end: float, consumes: Iterable[Consumption]) -> int:
-        """Return the resources without those of blocks that have too little left at some instant of [begin, end).
+        """Return all resources except those of blocks that have too little left at some instant of [begin, end).
 
-        A block that never has enough counts as one that has: who asks for so much does not look at it.
+        A block whose capacity is too small counts as having enough, because a job that asks for so much never looks at
+        it.
         """
         short = 0
         for consumption in consumes:
@@ -94,7 +95,7 @@ class Stocks:
         return self.capacities.everything & ~short
 
     def parts(self, bits: int, consumes: Iterable[Consumption]) -> dict[tuple[str, str], int]:
-        """Return what a job on ``bits`` takes, by consumable and block."""
+        """Return the amounts that a job on ``bits`` takes, by consumable and block."""
         return self.capacities.parts(bits, consumes)
 
     def excess(self, instant: float, bits: int, consumes: Iterable[Consumption]) -> dict[tuple[str, str], int]:
@@ -126,11 +127,11 @@ class Stocks:
         return tuple(found)
 
     def _each(self, name: str, begin: float, end: float) -> Iterable[tuple[Store, int]]:
-        """Return each block with what is left of it throughout [begin, end)."""
+        """Yield each block with the amount left in it throughout [begin, end)."""
         return zip(self.capacities.stores[name], self._left(name, begin, end).tolist(), strict=True)
 
     def _left(self, name: str, begin: float, end: float) -> Amounts:
-        """Return what is left of each block at ``begin`` and any other instant of [begin, end)."""
+        """Return the amount left in each block throughout [begin, end), at least at ``begin``."""
         first = max(bisect_right(self.begins, begin) - 1, 0)
         rows = self._rows[first : max(first + 1, bisect_left(self.begins, end))]
         used = self._used[rows, self.capacities.span(name)]
@@ -156,7 +157,7 @@ class Stocks:
 
 @dataclass(frozen=True, slots=True)
 class StockView:
-    """The resources whose blocks have certain amounts left, as they are over time."""
+    """The resources whose blocks have certain amounts left, over time."""
 
     stocks: Stocks
     consumes: tuple[Consumption, ...]
@@ -167,7 +168,7 @@ class StockView:
         return self.stocks.begins
 
     def common(self, begin: float, end: float) -> int:
-        """Return what has enough during the whole of [begin, end)."""
+        """Return the resources whose blocks have enough left during the whole of [begin, end)."""
         return self.stocks.enough(begin, end, self.consumes)
 
     def after(self, instant: float) -> float | None:

@@ -1,6 +1,6 @@
 """Waiting jobs made ready for placing: compiled requests, roles, the quota that applies.
 
-A search looks at many instants. What is the same at all of them is worked out here, once for a job or for a request.
+A search looks at many instants. The facts that hold at all of them are worked out here, once for a job or a request.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from oarpy.scheduler.snapshot import Alternative, Snapshot, WaitingJob, conditio
 
 
 class Unservable(Exception):
-    """A request that names something this platform does not have; the text says what."""
+    """A request names something that this platform does not have; the text names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledAlternative:
     """One alternative of a job: how to match it, and for how long (seconds, security time not counted).
 
-    ``gauge`` says how to count the blocks that have enough of what it ``consumes``, None when they cannot be counted.
-    ``levels`` are the exclusive levels that it asks for.
+    ``gauge`` says how to count the blocks that have enough of the consumables in ``consumes``, None if they cannot be
+    counted. ``levels`` are the exclusive levels that the alternative asks for.
     """
 
     index: int
@@ -109,7 +109,7 @@ class CompiledRequests:
         self._on_existing: Known = {}
 
     def alive(self, job: WaitingJob) -> tuple[CompiledAlternative, ...]:
-        """Return all alternatives, on Alive resources. A permissive job also gets those that may be back some day."""
+        """Return all alternatives, on Alive resources. A permissive job also gets resources that may come back."""
         if job.types and read_types(job.types).permissive:
             return self.reservable(job)
         return self._options(job, self._platform.alive, self._on_alive)
@@ -126,7 +126,7 @@ class CompiledRequests:
         return self._options(job, self._platform.not_dead, self._on_existing, everything)
 
     def _all_returned(self, job: WaitingJob) -> dict[str, int]:
-        """Return what the conditions of ``job`` admit when all resources are back."""
+        """Return, by condition of ``job``, the resources that meet it when all resources are back."""
         texts = {condition(job.properties, group.filter) for way in job.alternatives for group in way.groups}
         known = self._masks.filters
         return {text: known[text] | self._returning.get(text, 0) for text in texts if text in known}
@@ -159,7 +159,7 @@ class CompiledRequests:
     def _matcher(
         self, job: WaitingJob, way: Alternative, usable: int, whole_nodes: bool, admitted: Masks
     ) -> RequestMatcher:
-        """Return how to match one alternative; one that cannot be served gets a matcher with the reason."""
+        """Return the matcher of one alternative. If no resource can serve it, the matcher holds the reason."""
         try:
             masks = [mask & usable for mask in admitted.of(job, way)]
             if way.consumes:
@@ -171,7 +171,7 @@ class CompiledRequests:
         return self._matchers.request(way.groups, masks)
 
     def _with_capacity(self, consumes: tuple[Consumption, ...], masks: list[int]) -> list[int]:
-        """Leave out what can never give the amounts. Raises :class:`Unservable` when nothing is left."""
+        """Leave out the resources that can never give the amounts. Raises :class:`Unservable` if none is left."""
         if name := self._capacities.unknown(consumes):
             raise Unservable(f"'{name}' is not a consumable of this platform")
         wanted = 0

@@ -1,13 +1,14 @@
-"""Exclusive levels: a block of one goes to one job that asks for the level at a time.
+"""Exclusive levels: at any time, each block of such a level goes to only one of the jobs that ask for the level.
 
 A job asks for a level that a group of its request names. While it holds any resource of a block, no other job that asks
-for the level gets one of that block; jobs that do not ask for it may. Here job 1 asked for ``/gpu=1/core=1``::
+for the level gets a resource of that block. Jobs that do not ask for the level may. Here job 1 asked for
+``/gpu=1/core=1``::
 
     gpu       1 1 2 2
     core 1    1 . . .        /gpu=1/core=1 gets core 3, of GPU 2
                              /core=1 gets core 2
 
-Those who may share resources, by their types, may share blocks: timesharing, placeholders, and inner jobs with the
+Jobs whose types let them share resources may also share blocks: timesharing jobs, placeholders, and inner jobs with the
 containers around them.
 """
 
@@ -36,7 +37,7 @@ class Blocks:
 
     @property
     def names(self) -> dict[str, str]:
-        """The exclusive levels by all their names: those of the properties, and other names of these."""
+        """The exclusive levels by all their names: the names of properties, and their aliases."""
         others = {name: level for name, level in self._aliases.items() if level in self._of}
         return {**others, **{level: level for level in self._of}}
 
@@ -45,7 +46,7 @@ class Blocks:
         return self.known(level.name for group in groups for level in group.levels) if self._of else ()
 
     def known(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return those of ``names`` that are exclusive levels."""
+        """Return the exclusive levels among ``names``."""
         if not self._of:
             return ()
         asked = {self._aliases.get(name, name) for name in names}
@@ -60,7 +61,7 @@ class Blocks:
         return found
 
     def common(self, levels: Iterable[str], bits: int, others: Iterable[str], held: int) -> int:
-        """Return those of ``bits`` that lie in a block of ``held``, of a level that both ask for."""
+        """Return the resources of ``bits`` that share a block with ``held``, at a level that both jobs ask for."""
         found = 0
         for level in self.known(set(levels) & set(self.known(others))):
             found |= bits & self.touched(level, held)
@@ -87,9 +88,9 @@ class ExclusiveLevel:
         return ExclusiveLevel(self._origin, self._everything)
 
     def line(self, profile: Profile, around: frozenset[str]) -> AnyTimeline:
-        """Return what a job of this profile may have: the resources in no block of another job.
+        """Return the timeline for a job of this profile: the resources in no block of another job.
 
-        It lies in the containers ``around`` it, one in the other.
+        The job lies in the containers ``around`` it, one inside the other.
         """
         key = profile, around
         if key not in self._lines:
@@ -100,7 +101,7 @@ class ExclusiveLevel:
         return self._lines[key]
 
     def holds(self) -> Iterator[tuple[float, float, int]]:
-        """Yield who has blocks: from when until when, and which resources."""
+        """Yield the begin, end and resources of each hold on blocks."""
         for begin, end, bits, _ in self._holds:
             yield begin, end, bits
 
@@ -118,5 +119,5 @@ class ExclusiveLevel:
 
 
 def _admits(holder: Roles, profile: Profile, around: frozenset[str]) -> bool:
-    """Tell whether a holder lets a job have its blocks: one that shares with it, or lies in it."""
+    """Tell whether a holder lets a job use its blocks: it shares with the job, or contains it."""
     return holder.profile.shares(profile) or not around.isdisjoint(holder.containers)

@@ -62,7 +62,7 @@ class BlockTable:
         self._numbers[rows] -= amounts
 
     def numbers(self, rows: Rows) -> Numbers:
-        """Return the free resources of each block in these slots; the caller may change what it gets."""
+        """Return the free resources of each block in these slots; the caller may change the returned array."""
         return self._numbers[rows, : self._blocks]
 
     def serving(self, rows: Rows, screen: Screen) -> Packed:

@@ -1,4 +1,4 @@
-"""The Gantt that a pass fills: who holds what, and when.
+"""The Gantt that a pass fills: the claims of all jobs on resources over time.
 
 ::
 
@@ -8,7 +8,7 @@
           -- levels    the blocks of each exclusive level that jobs have
           -- ledger    the sums that quotas limit
 
-A job is looked for in one Space and entered in all of these (:meth:`Gantt.enter`).
+A place for a job is searched in one Space. Its claim is entered in all of these (:meth:`Gantt.enter`).
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ NOTHING = Amount(0, 0)
 
 
 class Kept(Struct, frozen=True):
-    """What stays with those who have it: resources, and the amounts that go with some of them until an instant.
+    """Resources that stay with their holders, and the amounts that go with some of them until an instant.
 
-    ``levels`` are the blocks that stay with them besides, for jobs that ask for that exclusive level.
+    ``levels`` are the blocks that also stay with the holders, for jobs that ask for that exclusive level.
     """
 
     bits: int
@@ -51,7 +51,7 @@ class Kept(Struct, frozen=True):
     levels: tuple[tuple[str, int], ...] = ()
 
     def asking(self, levels: tuple[str, ...]) -> Kept:
-        """Return what stays with them when a job asks for ``levels``."""
+        """Return the resources that a job asking for ``levels`` must leave to their holders."""
         blocks = [held for level, held in self.levels if level in levels]
         return structs.replace(self, bits=reduce(or_, blocks, self.bits)) if blocks else self
 
@@ -70,9 +70,9 @@ class Kept(Struct, frozen=True):
 
 
 class Claim(Struct, frozen=True):
-    """Resources of a job for a time: what is entered into the Gantt. ``walltime`` has no security time in it.
+    """Resources of a job for a time: an entry of the Gantt. ``walltime`` does not include the security time.
 
-    ``levels`` are the exclusive levels that it asked for.
+    ``levels`` are the exclusive levels that the job asked for.
     """
 
     start: float
@@ -88,17 +88,17 @@ class Claim(Struct, frozen=True):
 
 
 Kind = tuple[RequestMatcher, float, tuple[Consumption, ...], int]
-"""A request, its walltime, what it consumes, and its limits by identity: those of a ledger live as long as it does."""
+"""A request, its walltime, the consumables it uses, and the id of its limits, which live as long as their ledger."""
 
 
 class Gantt:
-    """Who holds what, when, from ``now`` on; changed only by entering claims."""
+    """The claims of all jobs from ``now`` on; changed only by entering claims."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._platform: Platform = snapshot.platform
         self._security: float = snapshot.security_time
         self.now: float = snapshot.now
-        # Without types a job is exclusive, as most of a long queue are.
+        # Most jobs of a long queue have no types; such a job is exclusive.
         sharing = (roles_of(job).profile for job in snapshot.asking if job.types)
         self._profiles: frozenset[Profile] = frozenset(sharing) - {EXCLUSIVE}
         self.whole = Space(snapshot.now, self._platform.everything, self._profiles)
@@ -113,10 +113,10 @@ class Gantt:
         self._around: Mapping[str, frozenset[str]] = {}
         """The containers that pieces of a container lie in, by its name; replaced when it changes."""
         self.bounds = Bounds()
-        """What is known about the timeline of the platform for jobs that share with nobody."""
+        """Facts known about the timeline of the platform, for jobs that share with no other job."""
         self._shared_bounds: dict[int, Bounds] = {}
         self.barred: dict[Kind, tuple[float, float]] = {}
-        """Spans in which quotas, or what is held, leave requests of a kind no place to begin."""
+        """Spans in which quotas or held resources leave requests of a kind no place to begin."""
         self._releases: dict[float, list[tuple[HoldingJob, int]]] = {}
         self._unprotected: dict[float, list[tuple[HoldingJob, int]]] = {}
         self._consumed_until: dict[int, float] = {}
@@ -125,9 +125,9 @@ class Gantt:
 
     @classmethod
     def around(cls, snapshot: Snapshot, asking: WaitingJob, others: Iterable[HoldingJob]) -> Gantt:
-        """Return a Gantt of what bounds one job: ``others``, of whom best-effort jobs give way unless they are young.
+        """Return a Gantt of the jobs that bound one job: ``others``, without best-effort jobs that may give way.
 
-        A best-effort job is bounded by all of them.
+        Young best-effort jobs are protected and stay in. All of ``others`` bound a best-effort job.
         """
         gantt, others = cls(replace(snapshot, waiting=(asking,))), list(others)
         if not asking.besteffort:
@@ -146,9 +146,9 @@ class Gantt:
         return twin
 
     def beside(self, kept: Kept) -> Gantt:
-        """Return a Gantt to look for places that begin now and leave ``kept`` alone; the rest is shared with this one.
+        """Return a Gantt to search places that begin now and leave ``kept`` alone; it shares the rest with this Gantt.
 
-        Who keeps it has it now, so no place that begins now has any of it, however long it lasts.
+        The holders have the kept resources now, so a place that begins now has none of them, however long it lasts.
         """
         twin = self._twin()
         twin._kept = kept
@@ -166,12 +166,12 @@ class Gantt:
         return twin
 
     def knows(self, profile: Profile) -> bool:
-        """Tell whether jobs of this profile can be placed: sharing ones were announced with the snapshot."""
+        """Tell whether jobs of this profile can be placed; sharing profiles were announced with the snapshot."""
         return profile == EXCLUSIVE or profile in self._profiles
 
     @property
     def slots(self) -> int:
-        """Number of periods from ``now`` on between which what is free, or may be consumed, changes."""
+        """The number of periods from ``now`` on in which the free resources and amounts stay the same."""
         begins = self.whole.exclusive.begins
         return len(begins) + 1 - bisect_right(begins, self.now)
 
@@ -195,7 +195,7 @@ class Gantt:
         return (views[0], *views[1:], StockView(self.stocks, consumes)) if consumes and views else views
 
     def _narrowed(self, levels: tuple[str, ...]) -> AnyTimeline:
-        """Return what is free for jobs that share with nobody and ask for ``levels``, on one line."""
+        """Return the timeline of free resources for jobs that share with no other job and ask for ``levels``."""
         line = self.whole.narrowed.get(levels)
         if line is None:
             line = self.whole.narrowed[levels] = self.whole.exclusive.copy()
@@ -205,7 +205,7 @@ class Gantt:
         return line
 
     def free_slots(self, roles: Roles) -> tuple[list[float], list[int]]:
-        """Return where periods begin, and what a job of these roles may have in each; the last one never ends."""
+        """Return the begins of periods, and the resources free for these roles in each; the last never ends."""
         views = self.views(roles)
         if views == (self.whole.exclusive,):
             begins, free = self.whole.exclusive.slots()
@@ -215,11 +215,11 @@ class Gantt:
         return instants, [reduce(and_, (view.common(*span) for view in views), -1 if views else 0) for span in spans]
 
     def bounds_of(self, line: Line) -> Bounds:
-        """Return what is known about a line of the platform: that of jobs that share with nobody, or of a profile."""
+        """Return the known lower bounds of a line of the platform: the exclusive line, or the line of a profile."""
         return self.bounds if line is self.whole.exclusive else self._shared_bounds.setdefault(id(line), Bounds())
 
     def hold(self, jobs: Iterable[HoldingJob]) -> None:
-        """Enter jobs that hold resources already. One whose end has passed holds nothing."""
+        """Enter jobs that hold resources already. A job whose end has passed holds nothing."""
         for job in jobs:
             if job.end > self.now:
                 bits = bits_held(self._platform, job)
@@ -237,9 +237,9 @@ class Gantt:
         self.stocks.take(begin, end, bits_consumed_from(self._platform, job), job.consumes)
 
     def protect(self, jobs: Iterable[HoldingJob], life: float) -> None:
-        """Let running best-effort jobs keep what they have for the first ``life`` seconds, security time included.
+        """Let running best-effort jobs keep their resources for the first ``life`` seconds, security time included.
 
-        To be called before :meth:`hold`.
+        Call this before :meth:`hold`.
         """
         for job in jobs:
             until = min(job.start + life, job.end + self._security)
@@ -256,20 +256,23 @@ class Gantt:
             self._consumed_until[job.id] = until
 
     def released(self, instant: float, claim: Claim, roles: Roles) -> list[int]:
-        """Return the jobs entered by :meth:`hold` whose hold on some of what is claimed ends then.
+        """Return the jobs entered by :meth:`hold` that release claimed resources at ``instant``.
 
-        Those that share with a job of ``roles`` are left out.
+        Jobs that share with a job of ``roles`` are left out.
         """
         return self._in_the_way(self._releases.get(instant, ()), claim, roles)
 
     def unprotected(self, instant: float, claim: Claim, roles: Roles) -> list[int]:
-        """Return the same of those entered by :meth:`protect`, which do not end then, but may be cancelled."""
+        """Return the jobs entered by :meth:`protect` that may be cancelled from ``instant`` on.
+
+        Jobs that share with a job of ``roles`` are left out.
+        """
         return self._in_the_way(self._unprotected.get(instant, ()), claim, roles)
 
     def _in_the_way(self, holds: Iterable[tuple[HoldingJob, int]], claim: Claim, roles: Roles) -> list[int]:
-        """Return the jobs that hold some of what is claimed, or its blocks, and do not share with a job of ``roles``.
+        """Return the jobs that hold claimed resources or their blocks, and do not share with a job of ``roles``.
 
-        Ascending and each once: in which order, and into how many copies of a Gantt they were entered means nothing.
+        The result is ascending, each job once. The order of entering and copies of a job in the Gantt do not matter.
         """
         return sorted(
             {
@@ -300,9 +303,9 @@ class Gantt:
     def enter(self, job: WaitingJob | HoldingJob, claim: Claim, *, everywhere: bool = False) -> None:
         """Enter ``claim`` for ``job``: it holds its resources until its end and the security time after it.
 
-        The claim was found on this Gantt, unless ``everywhere``: then the job holds its resources whoever else does. An
-        inner job holds them inside its container. ``everywhere`` also takes them from the platform, so that one which
-        runs on although its container has ended keeps what it has.
+        Without ``everywhere``, the claim must have been found on this Gantt. An inner job then holds its resources only
+        inside its container. With ``everywhere``, the job holds its resources even if other jobs do too, and also takes
+        them from the platform. So an inner job that runs on after the end of its container keeps its resources.
         """
         roles = roles_of(job)
         begin, end = claim.start, claim.end + self._security
@@ -337,7 +340,7 @@ class Gantt:
             self.whole.narrow(begin, end, blocks if inner else blocks & ~bits, level)
 
     def give_back(self, claim: Claim) -> None:
-        """Take back :meth:`enter` of a plain job: one that shares with nobody, outside containers, without quotas."""
+        """Take back :meth:`enter` of a plain job: unshared, outside containers and without quotas."""
         end = claim.end + self._security
         self.whole.exclusive.add(claim.start, end, claim.bits)
         for level in claim.levels:
@@ -348,7 +351,7 @@ class Gantt:
         self.barred = {}
 
     def amount(self, job: WaitingJob | HoldingJob, roles: Roles, claim: Claim) -> Amount:
-        """Return what ``claim`` of ``job`` adds to the quota sums."""
+        """Return the amount that ``claim`` of ``job`` adds to the quota sums."""
         if not roles.counted:
             return NOTHING
         resources = (claim.bits & self._platform.default_type).bit_count()
@@ -363,7 +366,7 @@ class Gantt:
         return self.ledger.limits(job) if roles.counted else None
 
     def _containers_around(self, inside: str | None) -> frozenset[str]:
-        """Return the name of the container that a job lies in, and of those that it lies in, and so on."""
+        """Return the names of all containers that a job lies in, directly or through other containers."""
         found: set[str] = set()
         names = set() if inside is None else {inside}
         while names:
@@ -372,7 +375,7 @@ class Gantt:
         return frozenset(found)
 
     def _space(self, name: str) -> Space:
-        """Return the space inside containers of one name, made when the first job mentions it."""
+        """Return the space inside the containers of one name; it is created for the first job that names it."""
         if name not in self.inside:
             self.inside[name] = Space(self.now, self._platform.everything, self._profiles, closed=True)
             self._close(self.inside[name])
@@ -391,5 +394,5 @@ def bits_held(platform: Platform, job: HoldingJob) -> int:
 
 
 def bits_consumed_from(platform: Platform, job: HoldingJob) -> int:
-    """Return the resources from whose blocks ``job`` has amounts: those that a suspended job gave back too."""
+    """Return the resources whose blocks supply the amounts of ``job``, with those that a suspended job gave back."""
     return bits_held(platform, job) | job.given_back

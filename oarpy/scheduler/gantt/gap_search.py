@@ -1,15 +1,15 @@
-"""The first date from which enough resources, or enough blocks, are free long enough: read off the gaps.
+"""The first date from which enough resources, or enough blocks, are free for long enough, read from the gaps.
 
-A gap serves the windows that begin between its begin and its end less the time held. So it gives resources at one date
-and takes them back after another. Summed up in the order of dates, that is how many serve a window that begins then.
-Two cores are wanted for 10 seconds::
+A gap serves the windows that begin between its begin and its end minus the time held. So it adds resources at one date
+and removes them after another. The sum over all gaps, in the order of dates, is the number of resources that serve a
+window at each date. Two cores are wanted for 10 seconds::
 
     gap      core 1 [0, 30)    core 2 [5, 12)    core 3 [15, inf)
     serves   [0, 20]           never             [15, inf)
     sum      from 0: 1         from 15: 2        after 20: 1           the first date is 15
 
 For blocks the same is done in each of them, and then with the blocks that have enough. Gaps that begin long after the
-date asked for are looked at only if the others give no date.
+requested date are looked at only if the others give no date.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from oarpy.scheduler.resources.matching import Layout, Screen
 _AHEAD = 64
 """Slots in which gaps that are looked at first begin; each further look has four times as many."""
 _LOOSE = 1e-3
-"""Seconds by which a gap may be too short: sums of dates are rounded, and what is found is tested anyway."""
+"""Seconds by which a gap may be too short: sums of dates are rounded, and each result is tested again."""
 
 Numbers = NDArray[np.int64]
 
 
 class BlocksOfWords:
-    """Which resources of each word are in which block of a layout; a part is what a word and a block share."""
+    """The resources of each word in each block of a layout; a *part* is the intersection of a word and a block."""
 
     __slots__ = ("_blocks", "_firsts", "_masks", "_parts", "_single")
 
@@ -70,7 +70,7 @@ def first_date_of_resources(
 ) -> float | None:
     """Return the first date, ``earliest`` or later, from which ``least`` resources may be free for ``hold`` seconds.
 
-    ``usable`` are those that count, None for all. None when there is no such date before the last horizon.
+    ``usable`` are the resources that count, None for all. Return None if there is no such date before the last horizon.
     """
     for horizon in horizons:
         rows = gaps.chances(hold - _LOOSE, earliest, horizon)
@@ -82,14 +82,14 @@ def first_date_of_resources(
 
 
 def _first_sum(since: Dates, until: Dates, counts: NDArray[np.uint8], least: int, earliest: float) -> float | None:
-    """Return the first date at which the numbers of those that serve come to ``least``."""
+    """Return the first date at which the counts of the serving rows add up to ``least``."""
     there = int(counts[since <= earliest].sum(dtype=np.int64))
     if there >= least:
         return earliest
     later = (since > earliest).nonzero()[0]
     order = later[since[later].argsort()]
     gained = counts[order].cumsum(dtype=np.int64) + there
-    # not before so many have come, whoever has gone
+    # the sum cannot be enough before so many have begun, even if none has ended
     first = int(gained.searchsorted(least))
     if first == len(gained):
         return None
@@ -119,7 +119,7 @@ def first_date_of_blocks(
 def _first_serving(
     since: Dates, until: Dates, ranks: NDArray[np.int32], counts: Numbers, screen: Screen, earliest: float
 ) -> float | None:
-    """Return the first date at which enough blocks have as much as is asked of each."""
+    """Return the first date at which enough blocks have the least count asked of each."""
     least, blocks = screen.least, len(screen.layout.blocks)
     ever = np.bincount(ranks, counts, minlength=blocks) >= least
     if np.count_nonzero(ever) < screen.need:
@@ -145,9 +145,9 @@ def _first_serving(
 def _turns(
     dates: Dates, ranks: NDArray[np.int32], changes: Numbers, there: Numbers, least: Counts | int
 ) -> tuple[Dates, NDArray[np.int8]]:
-    """Return when a block gets enough (1) or has enough no more (-1), in the order of dates.
+    """Return the dates at which a block begins (1) or ceases (-1) to have enough, in the order of dates.
 
-    ``there`` is what each block has before all changes.
+    ``there`` is the count of each block before all changes.
     """
     order = dates.argsort()
     # few blocks are sorted by their digits, in one pass

@@ -1,4 +1,4 @@
-"""When each resource is free: a table of gaps, a row for 64 neighbours at most that are free from when to when.
+"""The free times of resources: a table of gaps, each row with at most 64 neighbouring resources and a free interval.
 
 On a large machine a window has hundreds of slots, and a slot has a bit for each core. But few resources change hands at
 a time, so there are few rows. Core 2 of four is taken during [10, 25)::
@@ -8,8 +8,8 @@ a time, so there are few rows. Core 2 of four is taken during [10, 25)::
                                               0      0       10    {2}
                                               0      25      inf   {2}
 
-A gap is as long as it can be: a resource is in one row at most at any time, and serves a window if that row covers it.
-Gaps too short for all that was ever asked are set aside.
+A gap is as long as it can be. At any time a resource is in at most one row, and it serves a window if that row covers
+the window. Gaps shorter than every request so far are set aside.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class GapRows(NamedTuple):
 
 
 class Gaps:
-    """The gaps of resources that are all free from ``origin`` on; entered is only what takes some away."""
+    """The gaps of resources that are all free from ``origin`` on; each entry takes resources away."""
 
     __slots__ = ("_aside", "_begins", "_ends", "_masks", "_shortest", "_size", "_words", "count")
 
@@ -94,7 +94,7 @@ class Gaps:
         return GapRows(begins[long], ends[long], self._words.take(near), self._masks.take(near))
 
     def common(self, begin: float, end: float) -> Words:
-        """Return what is free during the whole of [begin, end)."""
+        """Return the resources that are free during the whole of [begin, end)."""
         free = np.zeros(self.count, dtype=np.uint64)
         _unite(free, GapRows(self._begins, self._ends, self._words, self._masks).pick(slice(self._size)), begin, end)
         if end - begin < self._shortest:
@@ -126,13 +126,13 @@ class Gaps:
         self._replace(rows[old.masks == masks], fresh)
 
     def _admit(self, hold: float) -> None:
-        """Take back what is as long as this, and was set aside as shorter than all that was asked so far."""
+        """Take back the gaps set aside if a time this long is shorter than all requests so far."""
         if not self._shortest or hold < self._shortest:
             self._shortest = hold
             self._recall()
 
     def _recall(self) -> None:
-        """Take back what was set aside."""
+        """Take back the gaps that were set aside."""
         aside, self._aside = self._aside, []
         for rows in aside:
             self._append(rows)
@@ -144,7 +144,7 @@ class Gaps:
         )
 
     def _replace(self, empty: Places, fresh: GapRows) -> None:
-        """Put new rows, the long ones, where rows became empty, or behind the last one."""
+        """Put new rows in the place of empty rows, then behind the last row; short rows are set aside."""
         long = fresh.ends - fresh.begins >= self._shortest
         if not long.all():
             self._aside.append(fresh.pick(~long))
@@ -169,7 +169,7 @@ class Gaps:
         self._words[where], self._masks[where] = rows.words, rows.masks
 
     def _tidy(self, more: int) -> None:
-        """Drop empty rows, set short ones aside, and make room for ``more``."""
+        """Drop empty rows, set short rows aside, and make room for ``more`` rows."""
         lengths = self._ends[: self._size] - self._begins[: self._size]
         short = ((lengths < self._shortest) & (lengths > 0)).nonzero()[0]
         if len(short):
@@ -185,6 +185,6 @@ class Gaps:
 
 
 def _unite(free: Words, rows: GapRows, begin: float, end: float) -> None:
-    """Add to a set what the rows have free during the whole of [begin, end)."""
+    """Add the resources to a set that the rows have free during the whole of [begin, end)."""
     cover = ((rows.begins <= begin) & (rows.ends >= end)).nonzero()[0]
     np.bitwise_or.at(free, rows.words.take(cover), rows.masks.take(cover))

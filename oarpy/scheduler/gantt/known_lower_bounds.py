@@ -40,7 +40,7 @@ class _Front:
         return float(np.maximum.reduce(self._dates[:size].compress(smaller), initial=-inf))
 
     def add(self, asked: tuple[float, ...], date: float) -> None:
-        """Note a date that is later than what was known."""
+        """Note a date that is later than the known one."""
         if self._size == len(self._dates):
             self._tidy()
         self._asked[:, self._size] = asked
@@ -48,13 +48,13 @@ class _Front:
         self._size += 1
 
     def _tidy(self) -> None:
-        """Forget requests that tell less than another, and make room if that was not much."""
+        """Forget requests that another request makes superfluous, and make room if few were forgotten."""
         asked, dates = self._asked[:, : self._size], self._dates[: self._size]
         better = dates[:, None] >= dates
         for row in asked:
             better &= row[:, None] <= row
         np.fill_diagonal(better, False)
-        # no two tell the same: the later one was noted with a later date
+        # no two rows are equal: the later one was noted with a later date
         kept = ~better.any(axis=0)
         asked, dates = asked[:, kept], dates[kept]
         self._size = len(dates)
@@ -66,11 +66,11 @@ class _Front:
 
 
 _ROOM = 128
-"""Requests noted before those that tell less than another are looked for."""
+"""The number of noted requests before superfluous ones are looked for."""
 
 
 class Bounds:
-    """What is known about one timeline. Who gives anything back there has to drop it."""
+    """Known lower bounds of one timeline. Whoever gives resources back to the timeline must drop them."""
 
     __slots__ = ("_fronts", "_pairs")
 
@@ -102,9 +102,9 @@ class Bounds:
             own.add((*matcher.amounts, *(consumption.amount for consumption in consumes), hold), date)
 
     def _pair(self, matcher: RequestMatcher, names: tuple[str, ...]) -> tuple[_Front | None, _Front | None]:
-        """Return what is known about the shape of a request, and about that of as many resources if it differs.
+        """Return the bounds for the shape of a request, and for the plain shape with as many resources if it differs.
 
-        Shapes are large; requests are few, and looked up by what they are.
+        Shapes are large. Requests are few, so they are looked up by identity.
         """
         key = matcher, names
         pair = self._pairs.get(key)
@@ -116,7 +116,7 @@ class Bounds:
         return pair
 
     def _front(self, shape: Shape, names: tuple[str, ...], amounts: int) -> _Front:
-        """Return what is known about requests of a shape that consume these."""
+        """Return the bounds for requests of a shape that consume these consumables."""
         key = shape, names
         if key not in self._fronts:
             self._fronts[key] = _Front(amounts + len(names) + 1)

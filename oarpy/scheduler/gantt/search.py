@@ -1,12 +1,12 @@
 """The earliest instant at which a job fits.
 
-Resources and quotas are asked in turn, each from where the other one lets the job begin::
+Resources and quotas are checked in turn, each from the instant at which the other one allows the job to begin::
 
     ready            fitted             until            start
       | resources: no  | resources: yes   | resources: no  | resources: yes
       |                | quotas: no       |                | quotas: yes
 
-A later alternative is looked for only where it would end before the best one so far.
+A later alternative is searched only if it would end before the best one so far.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ from oarpy.scheduler.order.quotas import Amount, Excess, Limits
 class Leaps:
     """One search past quotas, for ``option``, which holds its resources for ``hold`` seconds.
 
-    What is free throughout a longer time is free in every window inside it. Where more is never served with less, what
-    the request takes of that, it takes at least in each of these windows. As long as this much breaks a quota, none of
-    them need be looked at. The longer time doubles until that breaks none, and is halved then::
+    Resources that are free throughout a longer time are free in every window inside it. Assume that a request never
+    takes less when more is free. Then it takes at least as much in each of these windows as it takes of the common
+    resources. If this amount breaks a quota, the search can skip all these windows. The longer time doubles as long as
+    the quota is broken, and is halved otherwise::
 
-        start              until         until + hold
-          |--- first window ---|              |
-          |             |---- last window ----|
-          |=== free throughout this time =====|        breaks the quota: go on at until
+            start              until         until + hold
+              |--- first window ---|              |
+              |             |---- last window ----|
+              |=== free throughout this time =====|        breaks the quota: go on at until
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class Leaps:
         return self._ledger.excess(self._limits, start, start + self._hold, amount)
 
     def _common(self, begin: float, end: float) -> int:
-        """Return what is free throughout [begin, end)."""
+        """Return the resources that are free throughout [begin, end)."""
         free = self._matcher.usable
         for view in self._views:
             free &= view.common(begin, end)
@@ -82,7 +83,7 @@ class Leaps:
 
 
 class Found(Struct, frozen=True):
-    """The chosen alternative and what it holds."""
+    """The chosen alternative and its claim."""
 
     option: CompiledAlternative
     claim: Claim
@@ -148,7 +149,7 @@ class Search:
         return Answer(best, fitted, None if best else forbidding)
 
     def put_off(self, gantt: Gantt, demand: Demand, found: Found, start: float) -> Answer | None:
-        """Return what was found on the same resources from ``start`` on, None when that cannot be."""
+        """Return the answer with the same resources from ``start`` on, None if they cannot be had then."""
         claim, latest = replace(found.claim, start=start), demand.before(found.option)
         views, end = gantt.views(demand.roles, claim.consumes, claim.levels), start + self.hold(found.option)
         if latest is not None and start >= latest:
@@ -197,9 +198,9 @@ class Search:
         return None, fitted
 
     def _kind(self, gantt: Gantt, views: Views, demand: Demand, option: CompiledAlternative) -> Kind | None:
-        """Return what is equal for requests that add the same to the same sums, on the timeline of the platform.
+        """Return a key shared by requests that add the same to the same sums, on the timeline of the platform.
 
-        None for a request that is like no other: where it fits may add more, or less, than elsewhere.
+        Return None for a request whose amounts depend on its place.
         """
         if demand.limits is None or not option.matcher.fixed or not views or views[0] is not gantt.whole.exclusive:
             return None
@@ -209,7 +210,7 @@ class Search:
 
     @staticmethod
     def _is_on_one_line(views: Views) -> bool:
-        """Tell whether what a job sees, of consumables too, changes only where one line of the platform does."""
+        """Tell whether a job's resources and consumables change only where one line of the platform does."""
         return len(views) == 1 or (len(views) == 2 and isinstance(views[1], StockView))
 
     def _next(
@@ -232,10 +233,10 @@ class Search:
     def _skip(
         self, view: Line, others: Sequence[View], option: CompiledAlternative, start: float, latest: float | None
     ) -> float | None:
-        """Return a date before which the views together do not serve a single group, None when they never do.
+        """Return a date before which the views together do not serve a single group, None if they never do.
 
-        As long as the beginning of a window stays in one slot of the others, moving on only takes away from what they
-        share. So what they share at first bounds it until then.
+        While the beginning of a window stays in one slot of the other views, moving it only takes away resources. So
+        the resources that the other views share at first are an upper bound for that slot.
         """
         instant: float | None = start
         while instant is not None and (latest is None or instant < latest):

@@ -1,7 +1,7 @@
-"""Places on several views at once: free resources, what partners hold, and what is left of consumables.
+"""Places on several views at once: free resources, resources held by partners, and amounts left of consumables.
 
-The timeline of what nobody holds changes wherever one of the others does. So its slots are those of all, and a window
-is looked for there with the numbers of all taken together::
+The timeline of resources that no job holds changes wherever one of the other views does. So its slots are the slots of
+all views. A window is searched there with the numbers of all views together::
 
     nobody holds    {1 2}     {1 2}   {1}
     partners hold   {3}       {}      {2 3}
@@ -45,9 +45,9 @@ def first_fit(
 ) -> tuple[float, int] | None:
     """Find the first date, ``instant`` or later, from which ``matcher`` is served for ``hold`` seconds.
 
-    ``partners`` are resources free beside those of ``alone``, ``stock`` says which have enough of what the request
-    consumes, as ``gauge`` counts it. Each changes only where ``alone`` does. Return the date with the resources to
-    take, out of ``within``; None when there is none, or none before ``latest``.
+    ``partners`` are resources free beside those of ``alone``. ``stock`` says which resources have enough of the
+    consumables, as ``gauge`` counts it. Each of them changes only where ``alone`` does. Return the date with the
+    resources to take, out of ``within``; None if there is no date before ``latest``.
     """
     return _Joint(alone, partners, stock, gauge, matcher, within).first(
         instant, hold, inf if latest is None else latest
@@ -70,7 +70,7 @@ class _Joint:
         self._gauge, self._matcher, self._within = gauge, matcher, within
 
     def first(self, instant: float, hold: float, latest: float) -> tuple[float, int] | None:
-        """Try window after window; of one that fails, skip the beginnings that fail with it."""
+        """Try one window after the other; after a failure, skip the beginnings that must fail too."""
         begins = self._alone.begins
         windows = self._windows(hold, latest)
         window = windows.first(bisect_right(begins, instant) - 1, instant)
@@ -96,7 +96,7 @@ class _Joint:
         return _JointWindows(alone.begins, hold, latest, found, screen, total, partners, allowed)
 
     def _free(self, windows: Windows, left: int, right: int) -> int:
-        """Return what is free throughout the slots [left, right), and has enough of what is consumed."""
+        """Return the resources that are free throughout the slots [left, right) and have enough of the consumables."""
         begins = self._alone.begins
         begin, end = begins[left], begins[right] if right < len(begins) else inf
         free = self._within & common(self._alone, self._partners, begin, end)
@@ -109,7 +109,7 @@ class _Joint:
     def _clear(self, windows: Windows, left: int, right: int) -> int:
         """Return the first slot behind ``left`` from which up to ``right`` the request may be served.
 
-        Every window that begins between them covers the rest of this one: none of those before that slot serves.
+        Every window that begins before this slot still covers the rest up to ``right``, so it cannot serve either.
         """
         if isinstance(windows, _JointWindows):
             windows.settle(left, right)
@@ -124,7 +124,7 @@ class _Joint:
 
 
 def common(alone: AnyTimeline, partners: Pieces | None, begin: float, end: float) -> int:
-    """Return what is free, or held by partners alone, during the whole of [begin, end)."""
+    """Return the resources that are free, or held by partners alone, during the whole of [begin, end)."""
     if partners is None or not partners.anything:
         return alone.common(begin, end)
     bits = -1
@@ -143,7 +143,7 @@ class _CountWindows(Windows):
         self._partners = partners
 
     def _look_ahead(self, right: int) -> None:
-        """Find the walls up to slot ``right`` and some way beyond: what partners hold counts as free."""
+        """Find the walls up to slot ``right`` and some way beyond; resources held by partners count as free."""
         if self._partners is None or not self._partners.anything:
             return super()._look_ahead(right)
         first, last = self._known, min(right + _AHEAD, len(self._begins))
@@ -156,7 +156,7 @@ class _CountWindows(Windows):
 
 
 class _Allowed:
-    """Tells which blocks have enough left of what a request consumes."""
+    """Tells which blocks have enough left of the consumables of a request."""
 
     __slots__ = ("_gauge", "_stocks")
 
@@ -230,7 +230,7 @@ class _JointWindows(BlockWindows):
         self._note(serving)
 
     def _numbers(self, first: int, last: int) -> Numbers:
-        """Return what is free of each block, or held by partners alone, in the slots [first, last)."""
+        """Return the resources of each block that are free, or held by partners alone, in the slots [first, last)."""
         numbers = self._table.numbers(self._rows[first:last])
         if self._partners is not None and self._partners.anything:
             counter = self._screen.layout.counter
@@ -240,7 +240,7 @@ class _JointWindows(BlockWindows):
 
 
 def _slots_of(partners: Pieces, begins: Sequence[float], first: int, last: int) -> list[tuple[int, int, int]]:
-    """Return what partners hold in the slots [first, last): from which slot to which, counted from ``first``."""
+    """Return (first slot, end slot, resources) of what partners hold in [first, last), counted from ``first``."""
     end = begins[last] if last < len(begins) else inf
     return [
         (bisect_left(begins, left, first, last) - first, bisect_left(begins, right, first, last) - first, more)

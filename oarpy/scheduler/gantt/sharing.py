@@ -1,7 +1,8 @@
-"""Where jobs are placed: the whole platform, or the inside of the containers of one name.
+"""The spaces in which jobs are placed: the whole platform, or the inside of the containers of one name.
 
-A space keeps one timeline of what nobody holds. A job that shares sees beside that what its partners alone hold, which
-is kept for each profile. A container on cores 1 and 2, with an inner job on core 1::
+A space has one timeline of the resources that no job holds. For each profile of sharing jobs it also keeps the
+resources that only partners hold; a job of the profile sees both. A container on cores 1 and 2, with an inner job on
+core 1::
 
     platform      {1 2 3}   {3}                         {1 2 3}
     container               |---------------------------|
@@ -32,14 +33,14 @@ class View(Protocol):
         """The instants, ascending; before the first one there is nothing."""
 
     def common(self, begin: float, end: float) -> int:
-        """Return what is in it during the whole of [begin, end); ``begin`` is not before the first instant."""
+        """Return its resources during the whole of [begin, end); ``begin`` is not before the first instant."""
 
     def after(self, instant: float) -> float | None:
         """Return the first instant after ``instant`` at which it changes, None when there is none."""
 
 
 class SharedLine:
-    """What jobs of one profile see: what nobody holds, and what partners hold."""
+    """The resources that jobs of one profile see: those that no job holds, and those that only partners hold."""
 
     __slots__ = ("alone", "partners")
 
@@ -48,11 +49,11 @@ class SharedLine:
 
     @property
     def begins(self) -> Sequence[float]:
-        """The instants at which it may change: those of what nobody holds."""
+        """The instants at which the line may change: those of the exclusive timeline."""
         return self.alone.begins
 
     def common(self, begin: float, end: float) -> int:
-        """Return what is free for the profile during the whole of [begin, end)."""
+        """Return the resources free for the profile during the whole of [begin, end)."""
         return common(self.alone, self.partners, begin, end)
 
     def after(self, instant: float) -> float | None:
@@ -70,7 +71,7 @@ class SharedLine:
 
 Line: TypeAlias = AnyTimeline | SharedLine
 Views: TypeAlias = tuple[Line, *tuple[View, ...]] | tuple[()]
-"""The one that changes most comes first, and is searched; empty for a job that has nowhere to go."""
+"""The views of a job. The first one changes most and is searched; there is none for a job without a place to go."""
 
 _Concerned: TypeAlias = tuple[Pieces | None, tuple[tuple[Pieces, bool], ...]]
 
@@ -78,7 +79,8 @@ _Concerned: TypeAlias = tuple[Pieces | None, tuple[tuple[Pieces, bool], ...]]
 class Space:
     """Free resources over time, for each of the ``profiles`` that jobs to place may have.
 
-    ``narrowed`` is what is left for jobs that share with nobody and ask for exclusive levels, by these levels.
+    ``narrowed`` holds, by exclusive levels, the resources left for jobs that share with no other job and ask for these
+    levels.
     """
 
     __slots__ = ("_known", "_lines", "_open", "everything", "exclusive", "narrowed")
@@ -116,12 +118,12 @@ class Space:
         return twin
 
     def views(self, profile: Profile) -> Views:
-        """Return the views whose common content is free for a job of this profile."""
+        """Return the views of a job of this profile; their common resources are free for it."""
         line: Line = self._lines[profile] if profile != EXCLUSIVE and self._lines else self.exclusive
         return (line,) if self._open is None else (line, self._open)
 
     def take(self, begin: float, end: float, bits: int, profile: Profile, *, found: bool) -> None:
-        """Let a job of this profile hold ``bits`` during [begin, end); ``found`` in what its views say is free."""
+        """Let a job of this profile hold ``bits`` during [begin, end); ``found`` if its views have them free."""
         self.narrow(begin, end, bits)
         own, others = self._concerned(profile, found)
         for partners, sharing in others:
@@ -137,13 +139,14 @@ class Space:
         return None
 
     def _concerned(self, profile: Profile, found: bool) -> _Concerned:
-        """Return the partners of ``profile`` if its jobs share with their like, and others whose partners change.
+        """Return the partners of ``profile`` if its jobs share with each other, and the partners of others that change.
 
-        With them, whether they share with it. Where a place was found for it, no partner of a stranger is.
+        Each of the latter comes with whether its profile shares with ``profile``. A job at a found place changes no
+        partners of strangers.
         """
         key = profile, found
         if key not in self._known:
-            # who holds for allowed ones does not share with its like
+            # a placeholder's holder does not share with its own kind
             among_partners = found and profile in self._lines and profile.shares(profile)
             own = self._lines[profile].partners if among_partners else None
             others = [
@@ -156,7 +159,7 @@ class Space:
         return self._known[key]
 
     def _share(self, partners: Pieces, begin: float, end: float, bits: int) -> None:
-        """Let partners have what nobody holds of ``bits``: what is held by others too is not theirs."""
+        """Add to the partners the resources of ``bits`` that no other job holds."""
         begins = self.exclusive.begins
         begin = max(begin, begins[0])
         inner = begins[bisect_right(begins, begin) : bisect_left(begins, end)]
@@ -165,14 +168,14 @@ class Space:
                 partners.add(left, right, bits & self.exclusive.common(left, right))
 
     def close(self, begin: float, end: float, bits: int) -> None:
-        """Take ``bits`` away during [begin, end), whoever shares with whom."""
+        """Take ``bits`` away from all jobs during [begin, end), whatever their profiles."""
         self.exclusive.remove(begin, end, bits)
         self.narrow(begin, end, bits)
         for line in self._lines.values():
             line.partners.remove(begin, end, bits)
 
     def narrow(self, begin: float, end: float, bits: int, level: str | None = None) -> None:
-        """Take ``bits`` away from those who ask for an exclusive ``level`` (None = for any)."""
+        """Take ``bits`` away from jobs that ask for an exclusive ``level`` (None: for any)."""
         for levels, line in self.narrowed.items():
             if level is None or level in levels:
                 _remove(line, begin, end, bits)
@@ -184,7 +187,7 @@ class Space:
 
 
 def _remove(line: AnyTimeline, begin: float, end: float, bits: int) -> None:
-    """Take ``bits`` away; it is quicker for those that are known to be free throughout."""
+    """Take ``bits`` away; resources known to be free throughout are removed by a faster way."""
     begin = max(begin, line.begins[0])
     if isinstance(line, Timeline) and begin < end:
         free = line.common(begin, end) & bits
@@ -195,15 +198,15 @@ def _remove(line: AnyTimeline, begin: float, end: float, bits: int) -> None:
 
 
 def _are_strangers(profile: Profile, other: Profile) -> bool:
-    """Tell whether nobody shares with both of two profiles that do not share.
+    """Tell whether no profile shares with both of two profiles that do not share with each other.
 
-    Then what one of them sees as free, no partner of the other holds.
+    Then no partner of the one holds resources that the other sees as free.
     """
     return other == EXCLUSIVE or not (profile.placeholders or profile.allowed or other.placeholders or other.allowed)
 
 
 def _merged(parts: Iterable[tuple[float, float, int]], bits: int) -> Iterator[tuple[float, float, int]]:
-    """Yield each part with what it has of ``bits``; parts that follow each other and have the same become one."""
+    """Yield each part with its share of ``bits``; neighbouring parts with the same share become one."""
     begin, end, theirs = 0.0, 0.0, -1
     for left, right, more in parts:
         if more & bits != theirs:

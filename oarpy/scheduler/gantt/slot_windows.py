@@ -1,7 +1,7 @@
 """Windows of slots that may serve a request, found without looking at the sets of free resources.
 
-One object serves one search. Calls come with growing ``left``; what was looked up is remembered, as windows overlap.
-Two resources are wanted for the time of three slots; a slot with fewer is a wall::
+One object serves one search. Calls come with growing ``left``; looked-up values are remembered, as windows overlap. Two
+resources are wanted for the time of three slots. A slot with fewer is a wall::
 
     slot        0   1   2   3   4   5
     free        3   1   2   2   4   0
@@ -25,9 +25,9 @@ from oarpy.scheduler.gantt.free_counts import BlockTable, Packed, Rows, sizes
 from oarpy.scheduler.resources.matching import Screen
 
 _AHEAD = 192
-"""Slots whose counts are looked up at once."""
+"""The number of slots whose counts are looked up at once."""
 _BLOCKS_AHEAD = 96
-"""Slots whose blocks are looked up at once."""
+"""The number of slots whose blocks are looked up at once."""
 
 _NO_COUNTS = np.zeros(0, dtype=np.int32)
 
@@ -89,12 +89,12 @@ class Windows:
 class BlockWindows(Windows):
     """Windows throughout which enough blocks of a layout have enough free resources in each slot.
 
-    Slots are sets of the blocks that serve. A window is two runs of slots that meet at ``_middle``: ``_common`` is what
-    those behind it share, ``_before`` what those before it share, for each beginning. A window that moves on is thus
-    tested with a few operations, however long it is::
+    A slot is the set of the blocks that serve in it. A window consists of two runs of slots that meet at ``_middle``.
+    ``_common`` is the intersection of the slots behind it. ``_before`` has the intersection of the slots before it, for
+    each beginning. So testing the next window takes a few operations, however long it is::
 
-        left                 _middle               right
-          |----- _before ------|------ _common -----|        serves when both share enough blocks
+            left                 _middle               right
+              |----- _before ------|------ _common -----|        serves when both share enough blocks
     """
 
     __slots__ = (
@@ -162,7 +162,7 @@ class BlockWindows(Windows):
         return self._middle - self._serving(self._middle - left)
 
     def _meet(self, left: int, right: int) -> int:
-        """Let the runs meet at ``right``; return the first slot from which the one before it serves."""
+        """Let the runs meet at ``right``; return the first slot from which the run before ``right`` serves."""
         sets, base = self._unpacked(left, right), self._base
         self._before = list(accumulate(sets[right - base - 1 : left - base - 1 if left > base else None : -1], and_))
         self._common = -1

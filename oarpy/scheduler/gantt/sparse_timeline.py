@@ -1,11 +1,11 @@
-"""A set of resources over time that is empty almost everywhere: what partners hold, for those who share with them.
+"""A set of resources over time that is mostly empty: the resources held by partners, for jobs that share with them.
 
 ::
 
     begins   -inf   5     9       12
     sets     {}     {1}   {1 2}   {}
 
-It is a plain list of pieces; a full timeline would cost more than all that it holds.
+It is a plain list of pieces. A full timeline would cost more than the few pieces it holds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A set of resources over time: what is free in each period, from one instant on and for ever.
+"""A set of resources over time: the free resources of each period, from one instant on and for ever.
 
-Time is cut into slots of constant content, and neighbouring slots are kept in chunks. Each chunk remembers what is free
-throughout it and what has yet to be taken from its slots. So a job that covers a whole chunk costs two operations
-there, whether it is looked for or entered. Core 2 is taken during [10, 25)::
+Time is cut into slots of constant content, and neighbouring slots are kept in chunks. Each chunk remembers the
+resources that are free throughout it, and the resources still to be taken from its slots. So a job that covers a whole
+chunk costs two operations there, both in a search and when it is entered. Core 2 is taken during [10, 25)::
 
     begins of slots   0         10        20          and then   0         10      20    25
     free cores        {1 2 3}   {1 2 3}   {2 3}                  {1 2 3}   {1 3}   {3}   {2 3}
@@ -26,18 +26,19 @@ from oarpy.scheduler.gantt.slot_windows import BlockWindows, Windows
 from oarpy.scheduler.resources.matching import Layout, RequestMatcher
 
 _CHUNK = 20
-"""Slots of a full chunk; one that reaches twice as many is split."""
+"""The number of slots of a full chunk; a chunk that reaches twice as many is split."""
 
 _ALL = -1
 
 _MOST_TABLES = 3
-"""Hierarchies whose blocks are counted slot by slot."""
+"""The number of hierarchies whose blocks are counted slot by slot."""
 
 
 class _Chunk:
     """Slots that follow each other.
 
-    ``kept`` is still to be ANDed to each of ``free``; ``common`` is what is free in all of them, that included.
+    ``kept`` is still to be ANDed to each of ``free``. ``common`` are the resources free in all slots, ``kept``
+    included.
     """
 
     __slots__ = ("begins", "common", "free", "kept")
@@ -72,16 +73,16 @@ class _Chunk:
 
 
 def common_of(sets: list[int]) -> int:
-    """Return what is in every set; everything when there is none."""
+    """Return the resources in every set; all resources if there is no set."""
     return reduce(and_, sets, _ALL)
 
 
 class Timeline:
-    """Slots of constant content. The first one begins at ``origin``; earlier times do not exist.
+    """Slots of constant content. The first slot begins at ``origin``; earlier times do not exist.
 
-    Every slot ends where the next begins, the last one never. Beside the sets the timeline keeps the number of free
-    resources of each slot. For hierarchies that were searched for, it also keeps tables of what is free of each block.
-    ``_rows`` are the places of the slots there, once there is a table.
+    Every slot ends where the next begins; the last never ends. Beside the sets the timeline keeps the number of free
+    resources of each slot. For each searched hierarchy, it also keeps a table of the free resources of each block.
+    ``_rows`` are the rows of the slots in these tables, once there is a table.
     """
 
     __slots__ = ("_chunk_begins", "_chunks", "_counts", "_rows", "_tables", "begins")
@@ -151,7 +152,7 @@ class Timeline:
             self._recount(chunk, low, low + 1, index - low)
 
     def common(self, begin: float, end: float) -> int:
-        """Return what is free during the whole of [begin, end); ``begin`` is not before the origin."""
+        """Return the resources free during the whole of [begin, end); ``begin`` is not before the origin."""
         rank = bisect_right(self._chunk_begins, begin) - 1
         last = bisect_left(self._chunk_begins, end) - 1
         chunk = self._chunks[rank]
@@ -190,7 +191,7 @@ class Timeline:
         return None
 
     def _count(self, left: int, right: int, matcher: RequestMatcher, within: int) -> tuple[int, int]:
-        """Serve a request of any resources by the slots [left, right); return the slot to go on with, what to take."""
+        """Try the slots [left, right) for a request of any resources; return the slot to go on with, what to take."""
         clear, free = self._walk_back(left, right, matcher.enough or matcher.may_fit, within)
         return clear, matcher.match(free) if free else 0
 
@@ -210,15 +211,18 @@ class Timeline:
         return BlockWindows(self.begins, hold, latest, table, matcher.screen, self._rows[: len(self.begins)])
 
     def slots(self) -> tuple[list[float], list[int]]:
-        """Return where the slots begin, and what is free in each."""
+        """Return the begins of the slots, and the resources free in each."""
         return self.begins, [free for chunk in self._chunks for free in chunk.settle()]
 
     def counts(self) -> NDArray[np.int32]:
-        """Return the number of free resources of each slot, as it is until something is entered."""
+        """Return the number of free resources of each slot; it is valid until the next entry."""
         return self._counts[: len(self.begins)]
 
     def table(self, layout: Layout) -> tuple[BlockTable, Rows] | None:
-        """Return what is free of the blocks of a layout, and the rows of the slots there; None if too many are kept."""
+        """Return the table of free resources of a layout's blocks, and the rows of the slots in it.
+
+        Return None if too many tables are kept.
+        """
         table = self._table(layout)
         return None if table is None else (table, self._rows[: len(self.begins)])
 
@@ -239,10 +243,10 @@ class Timeline:
         return self._tables[key]
 
     def _walk_back(self, left: int, right: int, fits: Callable[[int], bool], within: int) -> tuple[int, int]:
-        """Return the first slot from which all slots up to ``right`` may serve, and what of ``within`` is free in all.
+        """Return the first slot from which all slots up to ``right`` may serve, and the common free resources.
 
-        Every window that begins later in [left, right) still covers the last of these slots. So none that begins before
-        the slot returned can serve.
+        These are the resources of ``within`` that are free in all of them. Every window that begins later in [left,
+        right) still covers the last of these slots. So no window that begins before the returned slot can serve.
         """
         bits = within
         rank, low = self._place(right - 1)
@@ -305,7 +309,7 @@ class Timeline:
 
 
 def _part(chunk: _Chunk, low: int, high: int) -> int:
-    """Return what is free in all of some slots of a chunk."""
+    """Return the resources that are free in all of some slots of a chunk."""
     if high - low == len(chunk.begins):
         return chunk.common
     return reduce(and_, chunk.free[low:high], chunk.kept)

@@ -1,7 +1,7 @@
-"""The timeline of a large machine: gaps answer what they can, slots the rest.
+"""The timeline of a large machine: it answers from gaps where it can, else from slots.
 
-What is entered is noted. Gaps and slots are brought up to date when they are asked. So a pass pays for what its jobs
-need: usually for gaps alone, which cost by jobs, and not by cores.
+Entries are written to a log. Gaps and slots are brought up to date only when they are read. So a pass pays for what its
+jobs need. That is usually the gaps alone, whose cost depends on the number of jobs, not of cores.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MANY = 32_768
 
 
 class WideTimeline:
-    """Does what :class:`~oarpy.scheduler.gantt.timeline.Timeline` does, for very many resources."""
+    """Same as :class:`~oarpy.scheduler.gantt.timeline.Timeline`, for very many resources."""
 
     __slots__ = (
         "_blocks",
@@ -50,12 +50,12 @@ class WideTimeline:
         self._gaps: Gaps | None = Gaps(origin, free)
         self._count = self._gaps.count
         self._log: list[tuple[float, float, int, bool]] = []
-        """What was entered; the gaps have the first ``_in_gaps`` of that, the slots the first ``_in_slots``."""
+        """The log of entries; the gaps include its first ``_in_gaps`` entries, the slots the first ``_in_slots``."""
         self._in_gaps = self._in_slots = 0
         self._usable: dict[RequestMatcher, Words | None] = {}
         self._blocks: dict[Layout, BlocksOfWords] = {}
         self._last: tuple[int, Words] = 0, np.zeros(0, dtype=np.uint64)
-        """The set found last, as words too: it is usually what is entered next."""
+        """The set found last, also as words: it is usually entered next."""
 
     def __len__(self) -> int:
         return len(self.begins)
@@ -94,7 +94,7 @@ class WideTimeline:
         self._gaps = None
 
     def common(self, begin: float, end: float) -> int:
-        """Return what is free during the whole of [begin, end); ``begin`` is not before the origin."""
+        """Return the resources free during the whole of [begin, end); ``begin`` is not before the origin."""
         if self._gaps is None or self._in_slots > self._in_gaps:
             return self._slots_now().common(begin, end)
         return bits_of(self._gaps_now(self._gaps).common(begin, end))
@@ -105,15 +105,18 @@ class WideTimeline:
         return self.begins[index] if index < len(self.begins) else None
 
     def slots(self) -> tuple[list[float], list[int]]:
-        """Return where the slots begin, and what is free in each."""
+        """Return the begins of the slots, and the resources free in each."""
         return self._slots_now().slots()
 
     def counts(self) -> NDArray[np.int32]:
-        """Return the number of free resources of each slot, as it is until something is entered."""
+        """Return the number of free resources of each slot; it is valid until the next entry."""
         return self._slots_now().counts()
 
     def table(self, layout: Layout) -> tuple[BlockTable, Rows] | None:
-        """Return what is free of the blocks of a layout, and the rows of the slots there; None if too many are kept."""
+        """Return the table of free resources of a layout's blocks, and the rows of the slots in it.
+
+        Return None if too many tables are kept.
+        """
         return self._slots_now().table(layout)
 
     def first_fit(
@@ -149,7 +152,7 @@ class WideTimeline:
         return first_date_of_blocks(gaps, self._blocks[layout], matcher.screen, hold, instant, ahead)
 
     def _serve(self, matcher: RequestMatcher, free: Words) -> int:
-        """Return what a request takes of what is free, 0 when it is not served."""
+        """Return the free resources that a request takes, 0 if it is not served."""
         if matcher.screen is not None:
             return matcher.match(bits_of(free))
         usable = self._usable_of(matcher)

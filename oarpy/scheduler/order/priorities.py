@@ -1,7 +1,8 @@
-"""Fair-share (karma) and multifactor priorities: pure functions of a job, its size and what is known of the past.
+"""Fair-share (karma) and multifactor priorities: pure functions of a job, its size and past usage.
 
-The karma of a job is what its user and project had beyond their targets, as OAR computes it: the smallest goes first.
-Multifactor priority is a weighted sum of factors between 0 and 1, where 1 is best: the largest goes first.
+The karma of a job measures how much its user and project used beyond their targets, as OAR computes it. The smallest
+karma goes first. Multifactor priority is a weighted sum of factors between 0 and 1, where 1 is best. The largest sum
+goes first.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Part:
 
     @property
     def contribution(self) -> float:
-        """What it adds to the karma; below 0 when less was had than the target."""
+        """Its addend in the karma; below 0 if the usage was below the target."""
         return self.weight * (self.share - self.target)
 
 
@@ -39,12 +40,12 @@ class Factor:
 
     @property
     def contribution(self) -> float:
-        """What it adds to the priority."""
+        """Its addend in the priority."""
         return self.weight * self.value
 
 
 def karma_parts(job: WaitingJob, known: Priorities) -> tuple[Part, Part, Part]:
-    """Return what the karma of ``job`` is made of."""
+    """Return the addends of the karma of ``job``."""
     usage, rules = known.usage, known.karma
     user_target = rules.user_targets.get(job.user, rules.other_users)
     project_target = rules.project_targets.get(job.project, rules.other_projects)
@@ -85,7 +86,7 @@ def multifactor_priority(job: WaitingJob, size: int, now: float, known: Prioriti
 
 
 def clamped(value: float) -> float:
-    """Return ``value`` brought between 0 and 1; what is not a number counts as 0."""
+    """Return ``value`` limited to the range 0 to 1; NaN counts as 0."""
     return min(max(value, 0.0), 1.0) if value == value else 0.0
 
 

@@ -22,7 +22,7 @@ _SHORTEST = 10.0
 
 
 class Candidate(NamedTuple):
-    """A job to rank; one is made for every job of a queue in every pass."""
+    """A job to rank; a pass creates one for every job of a queue."""
 
     job: WaitingJob
     now: float
@@ -74,7 +74,7 @@ def widest(candidate: Candidate) -> tuple[float, ...]:
 
 
 def fairshare(candidate: Candidate) -> tuple[float, ...]:
-    """Those whose user and project had least beyond their targets first, then as :func:`fifo`."""
+    """Sort by karma, the least first, then as :func:`fifo`."""
     return _karma(candidate), *fifo(candidate)
 
 
@@ -104,12 +104,12 @@ def _expected_slowdown(candidate: Candidate) -> float:
 
 @dataclass(frozen=True, slots=True)
 class QueueOrder:
-    """One order of the scheduler's own: ``key`` sorts jobs, the smallest goes first.
+    """One built-in order: ``key`` sorts jobs, the smallest goes first.
 
-    ``rule`` tells users who goes first; it may name ``{size}``, ``{walltime}`` and ``{value}`` of a job, and then
-    ``{nearest}``: that of the job right before. ``value`` is the number to tell of a job, None where size and walltime
-    say all. In an order ``of_the_job_alone`` two jobs never change places, whatever happens to others or how late it
-    gets. One ``of_the_past`` looks at what was used before.
+    ``rule`` is a text for users about the order. It may contain ``{size}``, ``{walltime}`` and ``{value}`` of a job,
+    and ``{nearest}``, the same of the job right before. ``value`` computes the number shown for a job; None if size and
+    walltime say all. If ``of_the_job_alone``, two jobs never change places, whatever happens to others or however late
+    it gets. An order ``of_the_past`` depends on past usage.
     """
 
     key: Order
@@ -143,14 +143,14 @@ QUEUE_ORDERS: Mapping[str, QueueOrder] = {
 """Every order of the scheduler's own by its name."""
 
 ORDERS: Mapping[str, Order] = {name: one.key for name, one in QUEUE_ORDERS.items()}
-"""Their keys alone, which is what planning needs."""
+"""The keys of the orders, which planning needs."""
 
 OF_THE_JOB_ALONE = frozenset(one.key for one in QUEUE_ORDERS.values() if one.of_the_job_alone)
 """Keys under which two jobs never change places."""
 
 
 def numbers(key: object) -> tuple[float, ...]:
-    """Return a key as numbers, or nothing: a plug-in may order by anything else, or return what orders nothing."""
+    """Return a key as numbers, or nothing: a plug-in may order by other values, or return an invalid key."""
     if not isinstance(key, tuple | list):
         return ()
     fit = all(isinstance(part, float) or (isinstance(part, int) and abs(part) <= float_info.max) for part in key)
@@ -160,7 +160,7 @@ def numbers(key: object) -> tuple[float, ...]:
 def windowed(name: str, orders: Mapping[str, Order]) -> Order:
     """Return the order that ``NAME/SECONDS`` names; raise :class:`KeyError` when it names none.
 
-    Who is ahead of a job is settled when its window of submission time ends, so nobody starves under any NAME.
+    The jobs ahead of a job are fixed when its window of submission time ends, so no job starves under any NAME.
     """
     inner, _, seconds = name.partition("/")
     if not _WINDOW.fullmatch(seconds) or int(seconds) == 0:
@@ -170,7 +170,7 @@ def windowed(name: str, orders: Mapping[str, Order]) -> Order:
 
 
 def looks_back(name: str) -> bool:
-    """Tell whether the order of that name may look at what was used before: plug-ins may, too.
+    """Tell whether the order of that name may depend on past usage: plug-ins may, too.
 
     >>> looks_back("shortest/3600"), looks_back("fairshare/3600"), looks_back("of_the_site")
     (False, True, True)

@@ -1,9 +1,9 @@
-"""Quotas: who counts for which limit at which instant, and which rule applies to a job.
+"""Quotas: the jobs that count for each limit at each instant, and the rules that apply to a job.
 
 On each level the most specific rule applies (a name before ``/`` before ``*``, compared by queue, then project, type,
 user), and a job keeps the rules of all levels. A rule limits the sum over all jobs that its key matches; ``/`` keeps a
-sum for each value. A rule of an array matches its members alone. A job that lasts through several periods keeps the
-rule of each period in that period's part::
+sum for each value. A rule of an array matches only jobs of the array. A job that lasts through several periods keeps
+the rule of each period in that period's part::
 
     rules          |-- by day: at most 4 --|-- by night: at most 8 --
     held           | 2     | 3     | 1     | 4
@@ -30,9 +30,9 @@ Pattern = tuple[Key, int]
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """What one job adds: resources of type default, and their number times the walltime, in seconds.
+    """The amount that a job adds to sums: resources of type default, and their number times the walltime (seconds).
 
-    ``jobs`` is 0 for a part of another one.
+    ``jobs`` is 0 for a part of another job.
     """
 
     resources: int
@@ -68,9 +68,9 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """A quota that would be broken ``until`` an instant (infinity: for ever), the last of several.
+    """A quota that would be broken ``until`` an instant (infinity: for ever), the last if there are several.
 
-    ``limit`` is None when what lies beyond the horizon of the calendar is in the way.
+    ``limit`` is None if the job would end beyond the horizon of the calendar.
     """
 
     until: float
@@ -79,7 +79,7 @@ class Excess:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What limits a job: for each level at most one rule at each instant, ascending.
+    """The limits of a job: for each level at most one rule at each instant, ascending.
 
     The job cannot be placed beyond ``horizon``.
     """
@@ -161,7 +161,7 @@ def _excessive(rule: QuotaRule, resources: int, jobs: int, seconds: float) -> bo
 
 
 class Ledger:
-    """The sums of every rule, kept while a plan is made. Beyond ``horizon`` nobody knows which rules are valid."""
+    """The sums of every rule, kept while a plan is made. No rules are known beyond ``horizon``."""
 
     __slots__ = ("_known", "_patterns", "_regimes", "_sums", "horizon", "rules")
 
@@ -270,7 +270,7 @@ class Ledger:
         """Return the rules that apply to ``job`` in each period, None when none ever does."""
         levels: dict[str, list[Limit]] = {}
         applying: dict[int, list[QuotaRule]] = {}
-        for regime in self._regimes:  # those of equal content share their rules
+        for regime in self._regimes:  # regimes of equal content share their rules
             if id(regime.rules) not in applying:
                 applying[id(regime.rules)] = _applying(regime.rules, job)
             for rule in applying[id(regime.rules)]:
@@ -321,9 +321,9 @@ def _covers(spans: Sequence[Span], instant: float) -> bool:
 
 
 def _applying(rules: Sequence[QuotaRule], job: Job) -> list[QuotaRule]:
-    """Return the rule of each level that applies to ``job``, the first of equally specific ones, if it limits anything.
+    """Return the rule of each level that applies to ``job``, the first of equally specific ones.
 
-    They are in the order of the rules.
+    A rule without limits is left out. The result is in the order of the rules.
     """
     best: dict[str, tuple[tuple[int, ...], QuotaRule]] = {}
     for rule in rules:
@@ -336,7 +336,7 @@ def _applying(rules: Sequence[QuotaRule], job: Job) -> list[QuotaRule]:
 
 
 def _pattern(rule: QuotaRule) -> Pattern:
-    """Return what tells the rules apart that count different jobs."""
+    """Return a key that differs for rules that count different jobs."""
     return (rule.queue, rule.project, rule.type, rule.user), rule.array
 
 

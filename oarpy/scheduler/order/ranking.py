@@ -1,4 +1,4 @@
-"""Which queues are planned together, and in which order their jobs are looked at: the one place that decides it."""
+"""The queues that are planned together, and the order of their jobs: this module alone decides both."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ def by_priority(queues: Iterable[Queue]) -> list[tuple[Queue, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """The jobs of queues planned together, in order, and what each was ordered by, least first.
+    """The jobs of queues planned together, in order, with their sort keys, least first.
 
-    ``broken`` are queues whose order failed, and how: their jobs are not in order, those of the others are.
+    ``broken`` are the queues whose order failed, with the error. Their jobs are not in order; the jobs of the others
+    are.
     """
 
     jobs: list[WaitingJob]
@@ -51,7 +52,7 @@ class Ranking:
         self._orders, self._size, self._now, self._priorities = orders, size, now, priorities
 
     def of_queues(self, jobs: Sequence[WaitingJob], queues: Iterable[Queue]) -> Ranked:
-        """Order the jobs of merged queues in the order of the first one that does not fail."""
+        """Order the jobs of merged queues by the order of the first queue whose order does not fail."""
         broken: dict[str, str] = {}
         for queue in queues:
             some = [job for job in jobs if job.queue not in broken] if broken else jobs
@@ -66,7 +67,7 @@ class Ranking:
         return self._ordered(jobs, queue)[0]
 
     def behind(self, known: Sequence[WaitingJob], fresh: Sequence[WaitingJob], queue: Queue) -> list[WaitingJob] | None:
-        """Return ``fresh`` jobs in order if they all go behind those ``known``, which keep theirs; None if not.
+        """Return ``fresh`` jobs in order if they all go behind the ``known`` jobs, which keep their order; else None.
 
         Raises :class:`BrokenOrder`.
         """
@@ -94,7 +95,7 @@ class Ranking:
 
 
 def _by_nice(ordered: list[WaitingJob]) -> list[WaitingJob]:
-    """Give the places of each user's jobs to the same jobs, the least nice first; nobody else's job moves.
+    """Give the places of each user's jobs to the same jobs, the least nice first; other users' jobs do not move.
 
     Applications keep their places.
     """
@@ -110,9 +111,10 @@ def _by_nice(ordered: list[WaitingJob]) -> list[WaitingJob]:
 
 
 def _with_applications(ordered: list[WaitingJob]) -> list[WaitingJob]:
-    """Put applications where the instants that rank them belong.
+    """Put applications at the places given by the instants that rank them.
 
-    Jobs submitted before that instant stay ahead, the others behind; the queue's order sorts those between two.
+    Jobs submitted before such an instant stay ahead of the application, other jobs behind. Between two applications the
+    queue's order sorts the jobs.
     """
     applications = sorted(
         (job for job in ordered if job.ranked is not None), key=lambda job: (job.ranked or 0.0, job.id)

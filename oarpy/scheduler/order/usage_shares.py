@@ -1,4 +1,4 @@
-"""What priorities are computed from: who used and asked for how much lately, what each should get, and the weights."""
+"""The inputs of priorities: recent use and requests of each user, the target shares, and the weights."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FactorRules:
     """Weights of the factors of ``multifactor``; a factor lies between 0 and 1.
 
     ``full_age`` is the age in seconds at which its factor is 1. ``queues`` gives the factor of each queue, 0 for the
-    others. ``large_work`` and ``large_size`` turn those two factors round: more is better.
+    others. ``large_work`` and ``large_size`` invert these two factors: more is better.
     """
 
     age: float = 1.0
@@ -45,7 +45,7 @@ class FactorRules:
 
 @dataclass(frozen=True)
 class Usage:
-    """Resource-seconds of the last while: used and asked for by each user, used by each project."""
+    """Resource-seconds of the recent past: used and asked for by each user, used by each project."""
 
     used_by_user: Mapping[str, float] = field(default_factory=dict)
     asked_by_user: Mapping[str, float] = field(default_factory=dict)
@@ -53,12 +53,12 @@ class Usage:
 
     @cached_property
     def used(self) -> float:
-        """What all users used together."""
+        """The use of all users together."""
         return sum(self.used_by_user.values())
 
     @cached_property
     def asked(self) -> float:
-        """What all users asked for together."""
+        """The requests of all users together."""
         return sum(self.asked_by_user.values())
 
 

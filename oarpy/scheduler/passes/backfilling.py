@@ -37,17 +37,17 @@ class Schedule:
         return Schedule(self.gantt.copy(), None if self.without_head is None else self.without_head.copy())
 
     def enter(self, demand: Demand, found: Found) -> None:
-        """Let the job hold what was found."""
+        """Let the job hold the place found."""
         self.gantt.enter(demand.job, found.claim)
         if self.without_head is not None:
             self.without_head.enter(demand.job, found.claim)
 
 
 class PlanningPolicy(Protocol):
-    """One queue (or several of equal priority) being planned: jobs are placed one after the other.
+    """The planning of one queue, or of several of equal priority: jobs are placed one after the other.
 
-    ``revised`` are placements of jobs placed before that still changed. ``blocked_by_head`` is True when the job looked
-    for last has no place only because of the head; :meth:`beside` may find it another one.
+    ``revised`` are placements of earlier jobs that changed since. ``blocked_by_head`` is True if the last searched job
+    has no place only because of the head; :meth:`beside` may then find another place.
     """
 
     revised: dict[int, Found]
@@ -57,16 +57,16 @@ class PlanningPolicy(Protocol):
         """Find a place at ``ready`` or later, and leave it free."""
 
     def beside(self, demand: Demand, kept: Kept) -> Answer | None:
-        """Find another start now in place of the one that the last :meth:`find` has found: one that leaves ``kept``.
+        """Find another start now that leaves ``kept``, in place of the result of the last :meth:`find`.
 
-        None when there is none: then what was found before counts.
+        Return None if there is none; the result of :meth:`find` then stays valid.
         """
 
     def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
-        """Put off what was found last, at once, until ``start``; another place may come of it."""
+        """Put off the place found last until ``start``; the job may get another place then."""
 
     def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
-        """Let the job hold what was found last, by :meth:`find` with the same arguments or one of the others."""
+        """Let the job hold the place found last, by :meth:`find` with the same arguments or another method."""
 
     def move_on(self, now: float) -> None:
         """Go on at a later instant, up to which all happened as was planned."""
@@ -76,7 +76,7 @@ class PlanningPolicy(Protocol):
 
 
 class Conservative:
-    """Every job gets the earliest place that moves nobody ahead of it."""
+    """Every job gets the earliest place that does not move a job ahead of it."""
 
     def __init__(self, schedule: Schedule, search: Search, now: float) -> None:
         self.revised: dict[int, Found] = {}
@@ -111,7 +111,7 @@ class Conservative:
 
 
 class FirstComeFirstServed:
-    """No job starts before one ahead of it; jobs that still wait for another job hold nobody up."""
+    """No job starts before a job ahead of it; jobs that still wait for another job delay no job."""
 
     def __init__(self, schedule: Schedule, search: Search, now: float) -> None:
         self.revised: dict[int, Found] = {}
@@ -132,14 +132,14 @@ class FirstComeFirstServed:
         return self._search.put_off(self._schedule.gantt, demand, found, start) or self.find(demand, start)
 
     def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
-        """Let the job hold its place, before which nobody behind it starts."""
+        """Let the job hold its place; no job behind it starts before that."""
         if answer.found:
             self._schedule.enter(demand, answer.found)
             if ready <= self._floor:
                 self._floor = answer.found.claim.start
 
     def move_on(self, now: float) -> None:
-        """Go on at a later instant, before which nobody starts any more."""
+        """Go on at a later instant; no job starts before it any more."""
         self._floor = max(self._floor, now)
 
     def twin(self) -> FirstComeFirstServed:
@@ -167,7 +167,7 @@ class Easy:
         self._schedule.without_head = None
         self._head: tuple[Demand, Found] | None = None
         self._moved: tuple[Gantt, Found] | None = None
-        """What the job that was looked at last makes of the Gantt without the head, and where the head then goes."""
+        """The Gantt without the head after the last job was entered there, and the place of the head then."""
 
     def find(self, demand: Demand, ready: float) -> Answer:
         """Find a start now, or a date if the job becomes the head; else it has no prediction."""
@@ -191,7 +191,7 @@ class Easy:
         return answer
 
     def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
-        """Find the same resources for then; nobody takes those of the head later than now."""
+        """Find the same resources at ``start``; resources of the head are not taken later than now."""
         squeezed, self._moved = self._moved is not None, None
         later = None if squeezed else self._search.put_off(self._schedule.gantt, demand, found, start)
         return later or Answer(None, None)
@@ -222,7 +222,7 @@ class Easy:
         return twin
 
     def _squeeze(self, demand: Demand, head: tuple[Demand, Found], kept: Kept | None = None) -> Answer:
-        """Find a start now on what the head would take, if the head finds other resources for its date."""
+        """Find a start now on the resources of the head, if the head finds other resources for its date."""
         owner, promised = head
         if self._schedule.without_head is None:
             return Answer(None, None)
@@ -249,9 +249,10 @@ class Easy:
 
 
 class FirstFit:
-    """A job that can start now starts; any other one holds nothing and has no prediction (Graham's list scheduling).
+    """A job that can start now starts; any other job holds nothing and has no prediction (Graham's list scheduling).
 
-    So nobody waits behind a hole, and jobs that keep coming may keep a large one waiting for ever.
+    So no job waits while its resources are free, but a steady stream of small jobs may keep a large job waiting for
+    ever.
     """
 
     def __init__(self, schedule: Schedule, search: Search, now: float) -> None:

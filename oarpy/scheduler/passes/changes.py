@@ -1,6 +1,6 @@
-"""What happened between two passes, as far as the plan of the first can be kept in the second.
+"""The changes between two passes, and whether the plan of the first can be kept in the second.
 
-See :mod:`oarpy.scheduler.passes.replanning` for what is harmless, and why.
+See :mod:`oarpy.scheduler.passes.replanning` for the changes that are harmless, and why.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _RULES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What lies between two passes: jobs that started as planned, and new ones by the stage they belong to.
+    """The changes between two passes: jobs that started as planned, and new jobs by stage.
 
-    ``early`` says that resources are free before they were to be: a job ended, or one that waited is gone.
+    ``early`` is true if resources are free earlier than planned: a job ended early, or a waiting job is gone.
     """
 
     started: tuple[HoldingJob, ...]
@@ -56,10 +56,11 @@ class Changed:
 
 @dataclass(slots=True)
 class LastPass:
-    """The last pass. ``conditions`` are those that were known then, ``anteriors`` what waiting jobs depend on.
+    """The last pass. ``conditions`` are the conditions known then, ``anteriors`` the jobs that waiting jobs depend on.
 
-    ``starting`` were to start at once, ``next_start`` is the first start predicted for another. ``steady`` says that
-    the clock's moving on changes no placement, ``halves`` that a waiting job asks for half of what is free.
+    ``starting`` jobs were due to start at once; ``next_start`` is the first predicted start of the others. ``steady``
+    is true if the passing of time changes no placement. ``halves`` is true if a waiting job asks for half of the free
+    resources.
     """
 
     snapshot: Snapshot
@@ -75,7 +76,7 @@ class LastPass:
     next_start: float = inf
 
     def foresee(self, placements: Sequence[Placement]) -> None:
-        """Note what the plan says about starts."""
+        """Note the starts of the plan: the jobs that start at once, and the next predicted start."""
         self.starting = frozenset(placement.job for placement in placements if placement.verdict is Verdict.STARTS)
         later = (
             placement.start
@@ -88,9 +89,9 @@ class LastPass:
 def changed_since(
     last: LastPass, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers, *, early: bool
 ) -> Changed | None:
-    """Return what happened since the last pass, None when it calls for a full one.
+    """Return the changes since the last pass, None if they need a full pass.
 
-    Unless ``early`` is allowed for, resources that are free before they were to be call for one too.
+    Unless ``early`` is set, resources that are free earlier than planned need a full pass too.
     """
     before = last.snapshot
     if orders is not last.orders or matchers is not last.matchers or not _same_rules(before, snapshot):
@@ -103,7 +104,7 @@ def changed_since(
     if gone and last.halves and not early:
         return None
     if gone and last.made.planner.any_parked:
-        # a job that waited for its anterior gets its own turn back when that one has started
+        # a job that waited for its anterior gets its own turn back when the anterior has started
         return None
     if early and not {job.id for job in snapshot.waiting} >= {job.id for job in before.waiting} - gone:
         ended, gone = True, {job.id for job in before.waiting} - {job.id for job in snapshot.waiting}
@@ -122,7 +123,7 @@ def changed_since(
 
 
 def _same_rules(before: Snapshot, snapshot: Snapshot) -> bool:
-    """Tell whether what decides besides the jobs is the same, and the clock has not gone back."""
+    """Tell whether all inputs besides the jobs are the same, and the clock has not gone back."""
     return snapshot.now >= before.now and all(getattr(before, name) == getattr(snapshot, name) for name in _RULES)
 
 
@@ -150,9 +151,9 @@ def _next_start(last: LastPass, gone: set[int]) -> float:
 
 
 def _held(last: LastPass, snapshot: Snapshot) -> tuple[tuple[HoldingJob, ...], bool] | None:
-    """Return the jobs that hold resources now as they were planned to, and whether one ended early, or an anterior did.
+    """Return the jobs that hold resources now as planned, and whether a job ended early or an anterior ended.
 
-    None when others hold some, or when a job is still there whose time is over and whose security time is not.
+    Return None if other jobs hold resources, or if a job is still there in its security time after its end.
     """
     before = {job.id: job for job in last.snapshot.holding}
     started = []
@@ -176,7 +177,7 @@ def _was_to_hold(job: HoldingJob, last: LastPass, snapshot: Snapshot) -> bool:
 
 
 def _as_planned(job: HoldingJob, last: LastPass, snapshot: Snapshot) -> bool:
-    """Tell whether ``job``, of a steady queue, holds what the last pass started it with, for as long as planned."""
+    """Tell whether ``job`` holds the resources that the last pass started it with, for the planned time."""
     placement = last.placements.get(job.id)
     return (
         placement is not None
@@ -219,7 +220,7 @@ def _stages(
 
 
 def _can_be_added(job: WaitingJob, last: LastPass, place: Mapping[str, int]) -> bool:
-    """Tell whether a new job leaves those that wait alone, whatever its rank behind them is."""
+    """Tell whether a new job does not affect the waiting jobs, whatever its rank behind them."""
     if job.queue not in place or job.reservation is not None:
         return False
     roles = roles_of(job)
@@ -227,7 +228,7 @@ def _can_be_added(job: WaitingJob, last: LastPass, place: Mapping[str, int]) -> 
 
 
 def _behind(last: LastPass, snapshot: Snapshot, fresh: list[WaitingJob], gone: set[int]) -> list[WaitingJob] | None:
-    """Return the new jobs of the last stage in order; None when they, or those before them, change places."""
+    """Return the new jobs of the last stage in order; None if they, or jobs before them, change places."""
     ranking = last.made.ranking(snapshot)
     *others, stage = last.made.stages
     if any(ranking.behind(_left(other.jobs, gone), [], other.queues[0]) is None for other in others):
@@ -247,7 +248,7 @@ def is_steady(snapshot: Snapshot) -> bool:
 
 
 def is_plain(job: WaitingJob | HoldingJob) -> bool:
-    """Tell whether a job shares with nobody, cannot be cancelled, and has no dates; its anteriors may have ends."""
+    """Tell whether a job is unshared, cannot be cancelled, and has no dates; its anteriors may have ends."""
     if job.besteffort or roles_of(job) != _PLAIN:
         return False
     if isinstance(job, HoldingJob):
@@ -257,6 +258,9 @@ def is_plain(job: WaitingJob | HoldingJob) -> bool:
 
 
 def asks_for_half(job: WaitingJob) -> bool:
-    """Tell whether a job gets half of what is free: less, once jobs behind it have started and come before it."""
+    """Tell whether a job asks for half of the free resources.
+
+    It would get less once jobs behind it have started, because these then come before it.
+    """
     levels = (level for way in job.alternatives for group in way.groups for level in group.levels)
     return any(level.count == Count.BESTHALF for level in levels)

@@ -1,10 +1,11 @@
-"""Compression: after early ends, move the jobs that wait forward from their places, so that none is predicted later.
+"""Compression: after early ends, waiting jobs move forward from their places, and no predicted start becomes later.
 
-To plan anew after an early end can make a prediction later: a job that moves forward may take what one behind it was to
-have. So compression takes each job in turn, in the order of the queue, out of the plan. It puts the job at the earliest
-place that all others leave; its old place is one of those. It does so again until none moves: each then starts when
-another one ends. (A. W. Mu'alem and D. G. Feitelson, IEEE TPDS 12(6), 2001: "Utilization, predictability, workloads,
-and user runtime estimates in scheduling the IBM SP2 with backfilling".) Job 1 has ended early, 2 and 3 wait::
+A new plan after an early end could make a prediction later: a job that moves forward may take the resources of a job
+behind it. So compression takes each job in turn, in the order of the queue, out of the plan. It puts the job at the
+earliest place that all others leave; its old place is one of those. It repeats this until no job moves: each job then
+starts when another one ends. (A. W. Mu'alem and D. G. Feitelson, IEEE TPDS 12(6), 2001: "Utilization, predictability,
+workloads, and user runtime estimates in scheduling the IBM SP2 with backfilling".) Job 1 has ended early, 2 and 3
+wait::
 
     as they were      2 is taken out     and put back, then 3
     . . . 2 2 3 3     . . . . . 3 3      2 2 3 3 . . .
@@ -25,10 +26,10 @@ from oarpy.scheduler.snapshot import Snapshot
 def compressed_pass(
     snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers, kept: Mapping[int, Claim]
 ) -> ContinuedPass:
-    """Return a pass that began with ``kept``: what the waiting jobs, all of them plain, were to hold by the last plan.
+    """Return a pass that began with ``kept``: the claims of the waiting jobs by the last plan; all jobs are plain.
 
-    None of these places is past, and all are free beside what holds resources now. A job ends (start + walltime) by its
-    place there or earlier; jobs without one are placed behind all others.
+    None of these places is past, and all are free beside the resources held now. A job ends (start + walltime) by its
+    place there or earlier. Jobs without a place are placed behind all others.
     """
     made = ContinuedPass(snapshot, orders, matchers)
     planner = made.planner

@@ -1,7 +1,7 @@
 """A pass that is kept, and goes on when jobs were added behind all others.
 
-It keeps the planner with its timeline and, for each job that was searched for, what was asked and found. That is enough
-to say later, without a search, why the job waits then. Whether a pass may go on is decided elsewhere
+It keeps the planner with its timeline and, for each searched job, the inquiry with its result. So it can say later,
+without a search, why the job waits then. Another module decides whether a pass may go on
 (:mod:`oarpy.scheduler.passes.changes`).
 """
 
@@ -38,7 +38,7 @@ class ContinuedPass:
         return self.planner.gantt.knows(profile)
 
     def ranking(self, snapshot: Snapshot) -> Ranking:
-        """Return what orders the jobs of ``snapshot``."""
+        """Return the ranking that orders the jobs of ``snapshot``."""
         options = CompiledRequests(snapshot, self._matchers)
         return Ranking(self._orders, options.size, snapshot.now, snapshot.priorities)
 
@@ -48,13 +48,13 @@ class ContinuedPass:
             self.look_at(turn)
 
     def look_at(self, turn: Turn) -> None:
-        """Settle or park the job whose turn it is, and keep what was found for it."""
+        """Settle or park the job of a turn, and keep its inquiry."""
         job, inquiry = turn.job, self.planner.look_at(turn)
         if inquiry is not None and job.reservation is None and job.id in self.planner.decisions:
             self._inquiries[job.id] = inquiry
 
     def go_on(self, snapshot: Snapshot, started: Sequence[HoldingJob], fresh: Iterable[Stage]) -> set[int]:
-        """Plan ``snapshot``: jobs that ``started`` as planned hold now, those of ``fresh`` come behind all others.
+        """Plan ``snapshot``: jobs that ``started`` as planned hold now, the jobs of ``fresh`` come behind all others.
 
         Return the jobs whose decision changed or is new.
         """
@@ -69,7 +69,7 @@ class ContinuedPass:
         return changed
 
     def _forget(self, jobs: Iterable[int]) -> None:
-        """Drop what was found for jobs that wait no more."""
+        """Drop the inquiries of jobs that do not wait any more."""
         gone = set(jobs)
         self.planner.forget(gone)
         for number in gone:
@@ -108,7 +108,7 @@ class ContinuedPass:
         return changed
 
     def _is_still_held_up(self, number: int, inquiry: Inquiry, ends: set[float]) -> bool:
-        """Tell whether a job waits for the same as before, more being held: nobody who started ends when it begins."""
+        """Tell whether a job waits for the same as before: no started job ends at its planned start."""
         found = inquiry.answer.found
         busy = self.planner.decisions[number].verdict is Verdict.RESOURCES_BUSY
         return busy and found is not None and found.claim.start not in ends

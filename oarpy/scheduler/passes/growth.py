@@ -1,6 +1,6 @@
-"""Extensions of running jobs: what they get they hold until their job ends.
+"""Extensions of running jobs: a job keeps its extension until its end.
 
-So they are the shorter the later they begin.
+So an extension is the shorter the later it begins.
 
 ::
 
@@ -22,7 +22,7 @@ from oarpy.scheduler.passes.backfilling import Schedule
 
 
 class UntilEnd:
-    """Places extensions, whatever the policy of their queue: nobody ahead of them moves, and they hold their places."""
+    """Places extensions under every policy: jobs ahead of them do not move, and the extensions hold their places."""
 
     def __init__(self, schedule: Schedule, search: Search) -> None:
         self.revised: dict[int, Found] = {}
@@ -32,7 +32,8 @@ class UntilEnd:
     def find(self, demand: Demand, ready: float) -> Answer:
         """Find the earliest place that lasts until the job ends.
 
-        What fits from one instant on fits from every later one, so halves of what is left are tried.
+        An extension that fits from one instant on fits from every later one, so the search halves the remaining
+        instants.
         """
         part = demand.job.part
         assert part is not None
@@ -74,7 +75,7 @@ class UntilEnd:
             self._schedule.enter(demand, answer.found)
 
     def move_on(self, now: float) -> None:
-        """Go on at a later instant; who is ready when is told with each job."""
+        """Go on at a later instant; each job comes with its own ready time."""
 
     def twin(self) -> UntilEnd:
         """Return an independent policy in the same state."""

@@ -1,4 +1,4 @@
-"""One pass over the queues: what becomes of each job when its turn comes.
+"""One pass over the queues: the decision about each job when its turn comes.
 
 ::
 
@@ -40,10 +40,10 @@ _STARTS, _NO_ALTERNATIVE = Reason(Why.STARTS), Reason(Why.NO_ALTERNATIVE)
 
 
 class Decision(Struct, frozen=True):
-    """What a job got in this pass; ``lapse`` says that it will never get more.
+    """The decision about a job in this pass; with a ``lapse`` the job will never get more.
 
-    ``offer`` is the first date at which a refused reservation could be had, ``victims`` are the best-effort jobs that
-    are cancelled for this one.
+    ``offer`` is the first date that a refused reservation could have. ``victims`` are the best-effort jobs that are
+    cancelled for this job.
     """
 
     verdict: Verdict
@@ -55,9 +55,10 @@ class Decision(Struct, frozen=True):
 
 
 class Inquiry(Struct):
-    """What was asked for a job, from when on, and what was found; one is made for every job in every pass.
+    """A search for a job: its demand, its ready time, and the answer; a pass creates one for every job.
 
-    ``at_once`` is when it can begin at the earliest: now, or when those that give way have written their checkpoints.
+    ``at_once`` is the earliest instant at which it can begin: now, or when best-effort jobs have written their
+    checkpoints.
     """
 
     demand: Demand
@@ -89,7 +90,7 @@ class Planner:
         able = [job for job in snapshot.holding if may_go(job, snapshot.now, snapshot.besteffort_minimum_life)]
         self._yielding = Yielding(snapshot.platform, self.gantt.stocks.capacities, self.gantt.blocks, able)
         self._gone_at = {job.id: gone_at(job, self.now, snapshot.security_time) for job in able if job.checkpoint}
-        """When those are gone that take their time, were they cancelled now."""
+        """The end of each best-effort job that takes its time to write a checkpoint, were it cancelled now."""
         self.begun: list[Stage] = []
         """The stages that had jobs, as far as the pass has come."""
         self.decisions: dict[int, Decision] = {}
@@ -97,7 +98,7 @@ class Planner:
 
     @property
     def gantt(self) -> Gantt:
-        """What is held by now."""
+        """The claims so far."""
         return self._schedule.gantt
 
     @property
@@ -107,7 +108,7 @@ class Planner:
 
     @property
     def broken(self) -> dict[str, str]:
-        """Queues whose order failed, and how."""
+        """The queues whose order failed, with the error."""
         return self._turns.broken
 
     @property
@@ -116,7 +117,7 @@ class Planner:
         return self._turns.any_parked
 
     def turns(self) -> Iterator[Turn]:
-        """Yield the turns of all jobs. Each job is looked at before the next turn is asked for."""
+        """Yield the turns of all jobs. The caller looks at each job before it asks for the next turn."""
         for stage in self.stages():
             yield from self.turns_of(stage)
         self.set_aside_the_parked()
@@ -124,7 +125,7 @@ class Planner:
     def stages(self) -> Iterator[Stage]:
         """Yield the queues by decreasing priority, those of equal priority together; best-effort jobs come last.
 
-        What these hold does not exist for the others, unless it is protected.
+        Other jobs do not see the resources of best-effort jobs, unless these are protected.
         """
         known = {queue.name for queue in self._snapshot.queues}
         waiting: dict[bool, list[WaitingJob]] = {False: [], True: []}
@@ -166,7 +167,7 @@ class Planner:
         return POLICIES[self._snapshot.policy](self._schedule, self.search, self.now)
 
     def _explaining(self, baseline: Gantt) -> Explainer:
-        """Return what explains jobs against ``baseline``: what holds already, without the jobs of this pass."""
+        """Return the explainer against ``baseline``: the resources held already, without the jobs of this pass."""
         return Explainer(baseline, self.search, self.options, self._snapshot)
 
     def forget(self, jobs: Set[int]) -> None:
@@ -188,9 +189,9 @@ class Planner:
         self._policy.move_on(snapshot.now)
 
     def look_at(self, turn: Turn, *, enter: bool = True) -> Inquiry | None:
-        """Settle or park the job whose turn it is; return what was asked and found, None if it was not searched for.
+        """Settle or park the job of a turn; return its inquiry, None if there was no search.
 
-        It gets what was found, unless ``enter`` is False: then that stays free.
+        The job holds the place found, unless ``enter`` is False.
         """
         try:
             return self._consider(turn, enter)
@@ -200,9 +201,9 @@ class Planner:
             return None
 
     def repeat(self, job: WaitingJob, decision: Decision) -> None:
-        """Settle a job as another pass has, in which all went the same way so far: it holds what it held there.
+        """Settle a job by the decision of another pass that went the same way so far: it holds the same claim.
 
-        Under conservative backfilling only: other policies remember more of a job than what it holds.
+        This is for conservative backfilling only: other policies remember more of a job than its claim.
         """
         self.kill.update(decision.victims)
         if decision.found is not None:
@@ -210,14 +211,14 @@ class Planner:
         self.settle(job, decision)
 
     def foresee(self, turn: Turn) -> Inquiry | None:
-        """Return what would be found for a job whose turn it is, and change nothing; None if it is not searched for."""
+        """Return the inquiry of the job of a turn, and change nothing; None if there would be no search."""
         if turn.refusal or self.at_once(turn.job) is not None:
             return None
         readiness = self.readiness(turn.job)
         return None if readiness.refusal or readiness.waits_for else self._inquire(turn, readiness)
 
     def _consider(self, turn: Turn, enter: bool) -> Inquiry | None:
-        """Take a job through its turn: when it may start, where it fits, what that means, and that it holds it.
+        """Take a job through its turn: ready time, search, decision and entry of its claim.
 
         A job whose container is still to be placed is parked until then.
         """
@@ -230,7 +231,7 @@ class Planner:
         if inquiry.answer.found is None and inside is not None and self._opening.get(inside, 0):
             self._turns.park(inside, turn)
             return inquiry
-        # why a job waits is looked for before it holds anything, as it is not in its own way
+        # the reason why a job waits is searched before it holds anything, as it is not in its own way
         decision = self.decide(inquiry)
         if enter:
             self._enter(turn, inquiry)
@@ -238,7 +239,7 @@ class Planner:
         return inquiry
 
     def _unless_set_aside(self, turn: Turn) -> Readiness | None:
-        """Return when the job may start; settle or park one that is not to be placed now."""
+        """Return the ready time of the job; settle or park a job that is not to be placed now."""
         decision = Decision(*turn.refusal) if turn.refusal else self.at_once(turn.job)
         if decision is not None:
             self.settle(turn.job, decision)
@@ -309,9 +310,9 @@ class Planner:
         return answer, at_once
 
     def _may_spare(self, demand: Demand, answer: Answer) -> bool:
-        """Tell whether a job that would begin now may get another place if best-effort jobs keep what they have.
+        """Tell whether a job that would begin now may get another place so that best-effort jobs keep their resources.
 
-        A request that takes the first blocks that serve gets the same again where nobody is in its way.
+        A request that takes the first serving blocks would get the same again if no best-effort job is in its way.
         """
         found = answer.found
         if found is None or found.claim.start != self.now or not self._asks_for_room(demand):
@@ -327,9 +328,9 @@ class Planner:
         return self._yielding.kept_from(demand.job, self._snapshot.security_time)
 
     def reservation(self, job: WaitingJob, date: float) -> Demand:
-        """Return what a reservation asks for: its first alternative alone.
+        """Return the demand of a reservation: its first alternative alone.
 
-        In the future it may have resources that are Absent or Suspected now.
+        A future reservation may use resources that are Absent or Suspected now.
         """
         roles = roles_of(job)
         options = self.options.reservable(job) if date > self.now else self.options.alive(job)
@@ -347,7 +348,7 @@ class Planner:
         return beside if beside.found else answer
 
     def _enter(self, turn: Turn, inquiry: Inquiry) -> None:
-        """Let the job hold what was found for it."""
+        """Let the job hold the place found for it."""
         if turn.job.reservation is None:
             self._policy_of(turn).enter(inquiry.demand, inquiry.ready, inquiry.answer)
         elif inquiry.answer.found:
@@ -395,9 +396,9 @@ class Planner:
         return Decision(Verdict.RESOURCES_BUSY, reason, found, victims=order)
 
     def _await(self, found: Found, victims: set[int]) -> Decision:
-        """Accept a reservation whose date has come, and which begins when best-effort jobs are gone.
+        """Accept a reservation whose date has come; it begins when best-effort jobs are gone.
 
-        It is refused if their checkpoints take longer than reservations wait: it would begin on fewer resources.
+        It is refused if their checkpoints take longer than reservations wait, as it would begin on fewer resources.
         """
         gone = max(self._gone_at.get(job, self.now) for job in victims)
         if gone > self.now + self._snapshot.rules.reservation_wait:
@@ -406,7 +407,7 @@ class Planner:
         return structs.replace(self._start(found, victims), verdict=Verdict.RESERVED)
 
     def _excess(self, claim: Claim) -> dict[tuple[str, str], int]:
-        """Return by how much each block of ``claim`` has too much taken from it now, with what ``claim`` takes."""
+        """Return the amount beyond the capacity of each block of ``claim`` now, with the amounts of ``claim``."""
         stocks = self.gantt.stocks
         excess = stocks.excess(self.now, claim.bits, claim.consumes)
         for part, amount in stocks.parts(claim.bits, claim.consumes).items():
@@ -414,7 +415,7 @@ class Planner:
         return excess
 
     def settle(self, job: WaitingJob, decision: Decision) -> None:
-        """Note what becomes of a job; those that were parked for it have their turn."""
+        """Note the decision about a job, and give the jobs parked for it their turn."""
         self.decisions[job.id] = decision
         claim = decision.found.claim if decision.found else None
         self._dependencies.settle(job.id, (claim.start, claim.end) if claim else None)

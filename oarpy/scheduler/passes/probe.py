@@ -1,8 +1,7 @@
-"""A pass that stops at one job, so that other requests of that job can be tried where it stands.
+"""A pass that stops at one job, so that other requests of that job can be tried at its turn.
 
-Whatever is looked at before a job decides where it goes, whatever comes after has no part in it. The probe keeps the
-timeline at that point. A trial on it answers what ``plan`` would, had the job asked for something else at the same
-rank::
+The jobs before a job decide its place, and the jobs after it do not matter. The probe keeps the timeline at that point.
+A trial on it gives the answer of ``plan`` if the job had asked for something else at the same rank::
 
     turns     1   2   3   4   5   6
               entered     |   never looked at
@@ -32,30 +31,30 @@ from oarpy.scheduler.verdicts import Verdict
 
 
 class Stale(Exception):
-    """What was foreseen cannot be any more."""
+    """A foreseen place is past or not free any more."""
 
 
 DRIFT = 2
-"""Seconds by which what is foreseen may have moved since it was written down."""
+"""Seconds by which a foreseen start may have moved since it was written down."""
 
 _FORESEEN = CompiledAlternative(0, 0, RequestMatcher([], "foreseen, not searched for"))
 
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """The queue as it was when the job was looked at, and what was asked for it."""
+    """The queue at the turn of the job, and the inquiry for it."""
 
     policy: PlanningPolicy
     inquiry: Inquiry
 
 
 class Probe:
-    """Looks at the jobs up to ``job``, which is settled but not entered; a held one as if it had been resumed.
+    """Looks at the jobs up to ``job``, which is settled but not entered; a held job counts as resumed.
 
     ``foreseen`` are the places that a pass which just ended gave to jobs. Under conservative backfilling they stand as
-    long as nothing happens, so they are entered without being searched for. Raises :class:`Stale` when one of them is
-    past or not free; which of them a later pass would merely better is not looked at. What jobs consume is not
-    foreseen: when one asks for a consumable, all are searched for.
+    long as nothing happens, so they are entered without a search. Raises :class:`Stale` if one of them is past or not
+    free. A later pass might find a better place for some of them; this is not checked. Amounts of consumables are not
+    foreseen: if a job asks for a consumable, all jobs are searched for.
     """
 
     def __init__(
@@ -82,7 +81,7 @@ class Probe:
 
     @property
     def decision(self) -> Decision:
-        """What the pass decided about the job."""
+        """The decision of the pass about the job."""
         return self._planner.decisions[self.job.id]
 
     @property
@@ -95,7 +94,7 @@ class Probe:
 
     @property
     def limit(self) -> Limit | None:
-        """The quota that keeps the job waiting, if it is one that does."""
+        """The quota that keeps the job waiting, None if no quota does."""
         return self._planner.explainer.bound.get(self.job.id)
 
     def trial(self, job: WaitingJob) -> Found | None:
@@ -114,12 +113,12 @@ class Probe:
         return found.claim.start if found else None
 
     def claims(self) -> dict[int, Claim]:
-        """Return what the waiting jobs looked at before will hold."""
+        """Return the future claims of the waiting jobs looked at before."""
         decisions = self._planner.decisions
         return {number: one.found.claim for number, one in decisions.items() if one.found is not None}
 
     def servable(self, job: WaitingJob, *, alive_only: bool = False) -> bool:
-        """Tell whether an empty platform serves ``job``, with what is Alive, or also with what may be back."""
+        """Tell whether an empty platform serves ``job``, with Alive resources or with those that may come back."""
         options = self._planner.options
         ways = options.alive(job) if alive_only else options.existing(job)
         return any(way.matcher.match(way.matcher.usable) for way in ways)
@@ -134,14 +133,14 @@ class Probe:
         return None if bits is None else ((bits | returning) & platform.not_dead).bit_count()
 
     def _take(self, turn: Turn) -> None:
-        """Settle or park the job whose turn it is."""
+        """Settle or park the job of a turn."""
         if turn.job.id == self.job.id:
             return self._stand(turn)
         claim = self._foreseen.get(turn.job.id)
         try:
             if claim is not None and self._assign(turn, claim):
                 return None
-        except Exception as error:  # if something is wrong with the job, a pass without what was foreseen says what
+        except Exception as error:  # a pass without the foreseen places then says what is wrong with the job
             raise Stale from error
         self._planner.look_at(turn)
         return None

@@ -1,11 +1,13 @@
-"""One pass after another: each plan is that of :func:`~oarpy.scheduler.plan.plan`, made from the last one where it can.
+"""One pass after another: each gives the plan of :func:`~oarpy.scheduler.plan.plan`, made from the last if possible.
 
-Under conservative backfilling a job gets the earliest place that those ahead of it leave. So the places found last time
-are those that a full pass would find again when, since then,
+Under conservative backfilling a job gets the earliest place that the jobs ahead of it leave. So a full pass would find
+the places of the last pass again if, since then,
 
-- the jobs that hold resources are the same, but for jobs that started as planned: what they were to take, they took;
-- no job waits for half of what is free, or none has started: the half would be counted without those that did;
-- the jobs that waited wait unchanged, and in the same order; new ones come behind all of them;
+- the jobs that hold resources are the same, except for jobs that started as planned: these took their planned
+  resources;
+- no job waits for half of the free resources, or no job has started: the half would be counted without the started
+  jobs;
+- the waiting jobs are unchanged, and in the same order; new jobs come behind all of them;
 - no predicted start has gone by: a place that is the earliest from one instant on is the earliest from any later
   instant up to itself.
 
@@ -14,9 +16,9 @@ Then only the new jobs are placed, on the timeline that was kept::
     last pass     1 1 2 2 2 3 3
     this pass     1 1 2 2 2 3 3 4 4        1 has started as planned, 4 is new
 
-A clock that moves on touches dates, quotas, containers and consumables in ways of their own. So it is followed only
-where the queue has none of these (:func:`~oarpy.scheduler.passes.changes.is_steady`). Everything else calls for a full
-pass.
+The passing of time affects dates, quotas, containers and consumables in ways of their own. So a pass continues at a
+later time only if the queue has none of these (:func:`~oarpy.scheduler.passes.changes.is_steady`). Everything else
+needs a full pass.
 """
 
 from __future__ import annotations
@@ -34,17 +36,17 @@ from oarpy.scheduler.snapshot import PassShare, Snapshot
 
 
 class Planning:
-    """Plans again and again. What it remembers is a cache: without it, every pass is a full one.
+    """Plans again and again. Its memory is a cache: without it, every pass is a full one.
 
-    With ``compression``, early ends do not call for a full pass. Jobs are moved forward from their places instead, and
-    plans are no longer those that :func:`~oarpy.scheduler.plan.plan` makes.
+    With ``compression``, early ends do not cause a full pass. Jobs are moved forward from their places instead, and
+    plans are no longer those of :func:`~oarpy.scheduler.plan.plan`.
     """
 
     def __init__(self, *, compression: bool = False) -> None:
         self._compression = compression
         self._last: LastPass | None = None
         self.full_passes = 0
-        """How many plans were made anew."""
+        """The number of plans made anew."""
 
     @property
     def can_go_on(self) -> bool:
@@ -63,7 +65,7 @@ class Planning:
         return self.continued(snapshot, orders, matchers) or self._full(snapshot, orders, matchers)
 
     def continued(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers) -> Plan | None:
-        """Return the same if it can be made from the last plan; None, and the last plan is forgotten, if not."""
+        """Return the plan made from the last one; if that is not possible, forget the last plan and return None."""
         # an error on the way leaves nothing half changed behind
         last, self._last = self._last, None
         changed = None if last is None else changed_since(last, snapshot, orders, matchers, early=self._compression)
@@ -77,7 +79,7 @@ class Planning:
     def _compressed(
         self, before: Iterable[Placement], snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers
     ) -> Plan:
-        """Move jobs forward from where they were ``before``, until nobody moves: each time, some end earlier."""
+        """Move jobs forward from their places ``before``, until no job moves: each round, some end earlier."""
         while True:
             claims = _claims(before)
             made = self._remembered(compressed_pass(snapshot, orders, matchers, claims), snapshot, orders, matchers)
@@ -125,7 +127,7 @@ class Planning:
 
 
 def _claims(placements: Iterable[Placement]) -> dict[int, Claim]:
-    """Return what jobs will hold."""
+    """Return the future claims of jobs."""
     return {
         placement.job: Claim(placement.start, placement.end - placement.start, placement.bits)
         for placement in placements

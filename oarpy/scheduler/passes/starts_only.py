@@ -1,9 +1,9 @@
-"""A pass that ends as soon as nobody else can start: the starts of a full pass, without most of its predictions.
+"""A pass that ends once no other job can start: it has the starts of a full pass, without most of its predictions.
 
-Under conservative backfilling, what is free for a job that shares with nobody only becomes less while a pass goes on.
-So a request that cannot be served now at one point of the pass cannot later. Once that is so for all that the jobs not
-yet looked at ask for, none of them starts in this pass. Nobody gives way to one, either. What the jobs looked at got
-does not depend on those behind them::
+Under conservative backfilling, the free resources of an unshared job only shrink while a pass goes on. So a request
+that cannot be served now at one point of the pass cannot be served later. Once this holds for the requests of all
+remaining jobs, none of them starts in this pass. No best-effort job gives way to one of them, either. The results of
+the jobs already looked at do not depend on the jobs behind them::
 
     job        free now     what becomes of it
     1          {1 2 3}      starts on 1 and 2
@@ -47,10 +47,10 @@ def _looks_at_others(job: WaitingJob) -> bool:
 
 
 def plan_starts(snapshot: Snapshot, orders: Mapping[str, Order] = ORDERS, matchers: Matchers | None = None) -> Plan:
-    """Return the part of ``plan(snapshot, orders, matchers)`` that tells what happens now; ``unseen`` is the rest.
+    """Return the decisions of ``plan(snapshot, orders, matchers)`` for now; ``unseen`` are the jobs without one.
 
-    All starts, cancellations and answers to reservations are in it. The snapshot is one that :func:`starts_suffice`.
-    Jobs that stay parked are among the rest: those they wait for may not have been looked at.
+    All starts, cancellations and answers to reservations are in it. The snapshot must satisfy :func:`starts_suffice`.
+    Jobs that stay parked are among the unseen: the jobs they wait for may not have been looked at.
     """
     planner = Planner(snapshot, orders, matchers)
     hopes = _Hopes(planner, snapshot)
@@ -73,7 +73,7 @@ def plan_starts(snapshot: Snapshot, orders: Mapping[str, Order] = ORDERS, matche
 
 
 class _Hopes:
-    """The kinds of jobs of which one that was not looked at yet may still start."""
+    """The kinds of jobs of which a remaining job may still start."""
 
     def __init__(self, planner: Planner, snapshot: Snapshot) -> None:
         self._planner = planner
@@ -115,5 +115,5 @@ class _Hopes:
 
 
 def _kind(job: WaitingJob) -> _Kind:
-    """Return what is equal for jobs of which one can start exactly where another can."""
+    """Return a key that is equal for jobs that can start exactly in the same cases."""
     return id(job.alternatives), job.properties, job.types

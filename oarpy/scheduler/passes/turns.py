@@ -1,7 +1,7 @@
-"""Whose turn it is: the jobs of queues planned together, one after the other.
+"""The turns of jobs: the jobs of queues planned together, one after the other.
 
-A job that needs another one whose turn comes later, an anterior or the container it lies in, is parked. It has its turn
-again right after that one was settled::
+A job that needs another job with a later turn, an anterior or its container, is parked. It has its turn again right
+after that job was settled::
 
     order of the queue                 1  2  3  4  5
     turns, when 2 depends on 4         1 (2) 3  4  2  5
@@ -28,7 +28,8 @@ from oarpy.scheduler.verdicts import Verdict
 class Stage:
     """Queues planned together: their best-effort jobs or the others.
 
-    ``waiting`` are the jobs as they come, ``jobs`` those that are no reservations, in order once that is known.
+    ``waiting`` are the jobs in their original order. ``jobs`` are those that are no reservations, sorted once their
+    order is known.
     """
 
     queues: tuple[Queue, ...]
@@ -38,10 +39,10 @@ class Stage:
 
 
 class Turn(NamedTuple):
-    """A job to look at, by a planning policy; of those whose turn it is, the one whose turn came first goes first.
+    """A job to look at, with its planning policy; among due turns, the lowest rank goes first.
 
-    ``refusal`` says why the job is not placed at all, ``again`` that it was parked in between. One is made for every
-    job in every pass.
+    ``refusal`` says why the job is not placed at all. ``again`` is true if it was parked before. A pass creates one for
+    every job.
     """
 
     rank: int
@@ -56,9 +57,10 @@ _Refusable = tuple[WaitingJob, Explanation | None]
 
 
 class PassLimits:
-    """Which jobs a pass looks at: those whose turn it is, then the best-ranked of each user, a fair share of the rest.
+    """The jobs that a pass looks at.
 
-    A user with fewer jobs than a fair share leaves the rest of it to the others.
+    These are the jobs whose turn it is, then the best-ranked jobs of each user, a fair share of the rest. A user with
+    fewer jobs than a fair share leaves the rest of it to the others.
     """
 
     def __init__(self, ration: PassShare, waiting: Iterable[WaitingJob]) -> None:
@@ -74,7 +76,7 @@ class PassLimits:
                 self._share, self._spare = self._shared(Counter(job.user for job in jobs))
 
     def _shared(self, waiting: Mapping[str, int]) -> tuple[float, int]:
-        """Return the fair share of each user besides the jobs whose turn it is, and how many jobs it leaves over."""
+        """Return the fair share of each user besides the jobs whose turn it is, and the number of jobs left over."""
         most_of_a_user = self._ration.jobs_per_user or inf
         wanted = sorted(min(jobs, most_of_a_user) - self._looked_at[user] for user, jobs in waiting.items())
         left = max(0, self._ration.jobs - self._looked_at.total())
@@ -111,7 +113,7 @@ class Turns:
         self._parked: dict[int | str, list[Turn]] = {}
         self._due: list[Turn] = []
         self.broken: dict[str, str] = {}
-        """Queues whose order failed, and how."""
+        """The queues whose order failed, with the error."""
         self.any_parked = False
         """True when a job was looked at only after one behind it, which it needs."""
 
@@ -128,11 +130,11 @@ class Turns:
         yield from self.in_order(stage.jobs, policy)
 
     def in_order(self, jobs: Iterable[WaitingJob], policy: PlanningPolicy) -> Iterator[Turn]:
-        """Return the turns of jobs that are in order already; those beyond the limits of the pass are refused."""
+        """Yield the turns of jobs that are in order already; jobs beyond the limits of the pass are refused."""
         return self._each(((job, None if job.held else self._limits.refusal(job)) for job in jobs), policy)
 
     def _each(self, jobs: Iterable[_Refusable], policy: PlanningPolicy) -> Iterator[Turn]:
-        """Yield the turn of each job, and right after it those of the jobs that had waited for it."""
+        """Yield the turn of each job, and right after it the turns of the jobs that waited for it."""
         for job, refusal in jobs:
             self._count += 1
             yield Turn(self._count, job, policy, refusal)
@@ -145,18 +147,18 @@ class Turns:
         self._parked.setdefault(needed, []).append(turn._replace(again=True))
 
     def wake(self, needed: int | str) -> None:
-        """Let those have their turn that were parked for ``needed``."""
+        """Make the turns due that were parked for ``needed``."""
         for turn in self._parked.pop(needed, ()):
             heappush(self._due, turn)
 
     def parked(self) -> Iterator[tuple[int | str, WaitingJob]]:
-        """Yield the jobs that are parked, each after what it needs."""
+        """Yield the parked jobs, each after the id or container that it needs."""
         for needed, turns in self._parked.items():
             for turn in turns:
                 yield needed, turn.job
 
 
 def _set_aside(jobs: Sequence[WaitingJob], broken: Mapping[str, str]) -> Iterator[_Refusable]:
-    """Yield the jobs of queues whose order failed, by queue, each with what failed."""
+    """Yield the jobs of queues whose order failed, by queue, each with the error."""
     for queue, failure in broken.items():
         yield from ((job, (Verdict.NEVER, Reason(Why.QUEUE_ORDER, failure))) for job in jobs if job.queue == queue)

@@ -1,7 +1,7 @@
-"""How long a job will run: by its walltime, by what its user ran before, or by a profile of its program.
+"""The expected run time of a job: its walltime, a value from its user's past jobs, or from a profile of its program.
 
 - ``run_times``: predictors over a history of runs. ``frame_profiles``: from frames at low resolution to all in full.
-- ``predicted_pass``: places the jobs of a pass by predictions, and breaks no promise by one.
+- ``predicted_pass``: places the jobs of a pass by predictions, and never lets one break a promise.
 
 Pure. The rate of an iterative program is in ``oarpy.processes``.
 """

@@ -1,18 +1,18 @@
-"""A pass that places jobs by how long they are predicted to run, and not by their walltimes.
+"""A pass that places jobs by their predicted run times, and not by their walltimes.
 
-A prediction may be wrong, and nothing that is promised hangs on one::
+A prediction may be wrong, so no promise depends on one::
 
     job 3 waits        |-- predicted --|.............. walltime|
     reservation                                    |==========|      job 3 would be in its way: it goes elsewhere
 
-1. Jobs that run hold what they have until their predicted ends; one that outlives its prediction gets a longer one.
-2. Jobs that wait are placed for their predicted times, beside everything.
-3. Whose walltime would meet there what is promised to others on the same resources (reservations, tasks of bags,
-   outages), is placed by its walltime, and all are placed anew, until there is no such job.
+1. Running jobs hold their resources until their predicted ends; a job that outlives its prediction gets a longer one.
+2. Waiting jobs are placed for their predicted times, beside everything.
+3. If a job's walltime would overlap a promise on the same resources (reservations, tasks of bags, outages), the job is
+   placed by its walltime. All jobs are placed anew, until there is no such job.
 
-Only the walltime ends a job, so what starts is started with that. Where reservations wait for their answers, all are
-placed by walltimes: whoever is accepted then is promised what nobody can run into. So are jobs that share resources,
-hold amounts, have dates, or are inside others.
+Only the walltime ends a job, so a job starts with its whole walltime. If reservations wait for their answers, all jobs
+are placed by walltimes: an accepted reservation is then a promise that no job can run into. Jobs that share resources,
+hold amounts, have dates, or are inside others are also placed by walltimes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ GROWTH = (_MINUTE, 5 * _MINUTE, 15 * _MINUTE, 30 * _MINUTE, _HOUR, 2 * _HOUR, 5 
 
 @dataclass(frozen=True, slots=True)
 class ByPredictions:
-    """What a pass by predictions tells besides: nothing."""
+    """The further outcome of a pass by predictions, which is empty."""
 
     dates: tuple[float, ...] = ()
 
@@ -68,7 +68,7 @@ class PredictedStep:
             if not risky:
                 break
             by_walltime |= risky
-        # what starts keeps its resources until its walltime is over
+        # a started job keeps its resources until its walltime is over
         placements = tuple(
             ending[one.job] if one.verdict is Verdict.STARTS and one.job in ending else one for one in made.placements
         )
@@ -96,7 +96,7 @@ def grown(run: float, elapsed: float, walltime: float) -> float:
 
 
 def is_predictable(job: WaitingJob) -> bool:
-    """Tell whether a job may be placed by a prediction: it shares with nobody, and has no dates and no amounts."""
+    """Tell whether a job may be placed by a prediction: it is unshared, and has no dates and no amounts."""
     plain = roles_of(job) == PLAIN and job.dates == NO_DATES and job.part is None and job.reservation is None
     return plain and not any(way.consumes for way in job.alternatives)
 
@@ -107,14 +107,14 @@ def _for(job: WaitingJob, run: float) -> WaitingJob:
 
 
 def _by_walltime(placement: Placement, job: WaitingJob) -> Placement:
-    """Return a place of a job for as long as it may run."""
+    """Return the placement of a job with its walltime as the end."""
     if placement.start is None or placement.alternative is None:
         return placement
     return replace(placement, end=placement.start + job.alternatives[placement.alternative].walltime)
 
 
 def _promises(snapshot: Snapshot) -> list[tuple[float, float, int]]:
-    """Return what is promised: from when to when, and on which resources."""
+    """Return the promises: begin, end and resources of each."""
     promises = [(outage.begin, outage.end, outage.bits) for outage in snapshot.outages]
     for job in snapshot.holding:
         if job.start > snapshot.now:
@@ -125,7 +125,7 @@ def _promises(snapshot: Snapshot) -> list[tuple[float, float, int]]:
 
 
 def _meets(placement: Placement, promises: Sequence[tuple[float, float, int]], security: float) -> bool:
-    """Tell whether a job that ran for its whole walltime would meet what is promised."""
+    """Tell whether a job that ran for its whole walltime would overlap a promise."""
     if placement.start is None or placement.end is None:
         return False
     begin, end = placement.start, placement.end + security

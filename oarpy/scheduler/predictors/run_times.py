@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 _LAST = 30
-"""Runs that are looked at, the latest ones."""
+"""The number of latest runs that are looked at."""
 _FEWEST = 3
 """Runs from which something can be learnt."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
-    """A job that ended: whose it was, its name, its walltime, how long it ran, and when it ended (seconds)."""
+    """A job that ended: its user, its name, its walltime, its run time, and its end (seconds)."""
 
     user: str
     name: str
@@ -54,7 +54,7 @@ def _mean_of_last_two(job: JobToPredict, runs: Sequence[PastRun]) -> float:
 
 
 def _ninth_decile_of_similar(job: JobToPredict, runs: Sequence[PastRun]) -> float:
-    """Return the walltime times that part of it which nine of ten similar runs needed at most."""
+    """Return the part of the walltime that nine of ten similar runs did not exceed."""
     similar = [run for run in runs if run.name == job.name][:_LAST]
     if len(similar) < _FEWEST:
         similar = list(runs[:_LAST])

@@ -1,7 +1,7 @@
-"""What requests ask of whole blocks: enough free resources, and enough left of what they consume.
+"""The needs of requests in whole blocks: enough free resources, and enough left of the consumables.
 
-Both are counted block by block and slot by slot (:mod:`oarpy.scheduler.gantt.shared_search`). So a search passes over
-most windows that cannot serve without a look at the resources.
+Both are counted block by block and slot by slot (:mod:`oarpy.scheduler.gantt.shared_search`). So a search skips most
+windows that cannot serve, without a look at the resources.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from oarpy.scheduler.resources.matching import Layout, Matchers, RequestMatcher,
 from oarpy.scheduler.resources.platform import Platform
 
 _NEVER = np.iinfo(np.int32).max
-"""More free resources than a block has: what a request that does not use the block asks of it."""
+"""More free resources than a block has: the need of a request in a block that it does not use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How much may be taken already of the stores that blocks lie in: those of ``columns``, block by block."""
+    """The most that may be taken already from the stores of blocks: the stores of ``columns``, block by block."""
 
     columns: NDArray[np.intp] | slice
     most: NDArray[np.int64]
@@ -33,7 +33,7 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gauge:
-    """``screen`` is what a request asks of blocks, ``total`` of all that serve; with what it consumes of each."""
+    """The needs of a request in blocks (``screen``) and in all serving blocks (``total``), with its amounts."""
 
     screen: Screen
     total: int
@@ -74,9 +74,10 @@ class Gauges:
         return Gauge(screen, 0, tuple(allowances))
 
     def _least(self, layout: Layout, screen: Screen) -> Counts | int:
-        """Return what ``screen`` asks of the blocks of ``layout``, which are those of its own with what it leaves out.
+        """Return the needs of ``screen`` in the blocks of ``layout``, among them all blocks of its own layout.
 
-        Blocks may have resources that the request does not use; counting those too only lets more windows pass.
+        Blocks may have resources that the request does not use. They are counted too, which only lets more windows
+        pass.
         """
         own = screen.layout
         if isinstance(screen.least, int) and len(own.blocks) == len(layout.blocks):

@@ -1,8 +1,8 @@
-"""What is divided, not counted: memory of hosts, bandwidth of switches, whatever jobs ask amounts of beside resources.
+"""Consumables: amounts that jobs divide, such as memory of hosts or bandwidth of switches, beside resources.
 
 A consumable lies in the blocks of one level, and each block has a capacity. A job takes its amount from every block
-that any of its resources is in, for as long as it holds them. To place a job is then to place it among the resources
-whose blocks have enough left (:mod:`oarpy.scheduler.gantt.amount_timeline`). Jobs that ask for nothing cost nothing.
+that contains any of its resources, for as long as it holds them. So a job must be placed among the resources whose
+blocks have enough left (:mod:`oarpy.scheduler.gantt.amount_timeline`). Jobs without amounts cost nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Columns = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Consumable:
-    """``capacities`` by the value of property ``level``, as text; blocks without one have none of it."""
+    """A consumable: ``capacities`` by the value of property ``level``, as text; other blocks have none of it."""
 
     name: str
     level: str
@@ -41,9 +41,9 @@ class Store:
 
 
 class Capacities:
-    """The consumables of a platform, by name, as what each block holds.
+    """The consumables of a platform, by name, with the capacity of each block.
 
-    All blocks of all consumables have a column each; what is in no block of a consumable has the one behind them.
+    Every block of every consumable has a column. Resources in no block have the column behind the last one.
     """
 
     def __init__(self, consumables: Iterable[Consumable], platform: Platform) -> None:
@@ -102,10 +102,9 @@ class Capacities:
         return bits
 
     def lacking(self, consumes: Iterable[Consumption], holders: Sequence[tuple[int, tuple[Consumption, ...]]]) -> int:
-        """Return the resources whose blocks cannot give these amounts beside what ``holders`` have.
+        """Return the resources whose blocks cannot give these amounts beside the amounts of ``holders``.
 
-        A holder is a set of resources and the amounts that go with them. What is no consumable (any more) is not
-        looked at.
+        A holder is a set of resources and the amounts that go with them. Unknown or removed consumables are ignored.
         """
         bits = 0
         for consumption in consumes:
@@ -116,7 +115,7 @@ class Capacities:
 
     @staticmethod
     def _taken(store: Store, name: str, holders: Sequence[tuple[int, tuple[Consumption, ...]]]) -> int:
-        """Return what ``holders`` take of one store."""
+        """Return the amount that ``holders`` take from one store."""
         return sum(
             consumption.amount
             for bits, consumes in holders
@@ -126,7 +125,7 @@ class Capacities:
         )
 
     def beyond(self, bits: int, others: int, consumes: Iterable[Consumption]) -> tuple[Consumption, ...]:
-        """Return what is taken from blocks of ``bits`` and of none of ``others``."""
+        """Return the amounts taken from blocks that contain some of ``bits`` and none of ``others``."""
         return tuple(
             consumption
             for consumption in consumes
@@ -134,7 +133,7 @@ class Capacities:
         )
 
     def parts(self, bits: int, consumes: Iterable[Consumption]) -> dict[tuple[str, str], int]:
-        """Return what a job on ``bits`` takes, by consumable and block."""
+        """Return the amounts that a job on ``bits`` takes, by consumable and block."""
         return {
             (consumption.name, store.name): consumption.amount
             for consumption in consumes

@@ -29,7 +29,7 @@ class Tree:
     singles: int = 0
 
     def restrict(self, mask: int) -> Tree:
-        """Return the tree of the resources in ``mask``; empty blocks vanish, the order follows what is left."""
+        """Return the tree of the resources in ``mask``, without empty blocks, in the order of what is left."""
         if mask & self.bits == self.bits:
             return self
         blocks = [block.restrict(mask) for block in self.blocks if block.bits & mask]
@@ -37,7 +37,7 @@ class Tree:
 
 
 class Forest:
-    """Trees of one platform for the hierarchies and masks asked for so far; safe to keep as long as the platform."""
+    """Trees of one platform for the hierarchies and masks requested so far; valid as long as the platform."""
 
     def __init__(self, platform: Platform) -> None:
         self._platform = platform

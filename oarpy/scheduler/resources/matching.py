@@ -1,13 +1,13 @@
-"""Which resources serve a request, given the set of those that are free for the whole time.
+"""Finds the resources that serve a request among those that are free for the whole time.
 
 Blocks are tried in the order of their first resource. One group is a tree search in which siblings never overlap, so
-taking the first blocks that serve finds an answer whenever there is one. ``/switch=1/nodes=2``, core 2 being held::
+taking the first serving blocks finds an answer if there is one. ``/switch=1/nodes=2`` while core 2 is held::
 
     switch 1    node 1 {1 .}   node 2 {3 4}      one whole node: does not serve
     switch 2    node 3 {5 6}   node 4 {7 8}      two: cores 5 to 8 are taken
 
-Groups joined by ``+`` compete. They are served in their order. When that fails, the other orders are tried, and what
-only one group may use is given first. When that fails too, groups leave out blocks that they took::
+Groups joined by ``+`` compete. They are served in their order. If that fails, the other orders are tried, and resources
+that only one group may use are given first. If that fails too, groups leave out blocks that they took::
 
     /nodes=1+/core=2    node 1 {1 3}   node 2 {2}      node 1 leaves one core: node 2, then cores 1 and 3
 """
@@ -31,14 +31,14 @@ from oarpy.scheduler.resources.platform import NETWORK_ADDRESS, RESOURCE_ID, Pla
 Shape = tuple[int, tuple[int, ...]]
 
 _MOST_PERMUTED = 5
-"""Groups of one request whose orders are all tried: 120 orders."""
+"""The most groups of one request whose orders are all tried: 120 orders."""
 
 _MOST_CHOICES, _CHOICES_OF_AN_ORDER = 256, 32
 """Choices of blocks that are tried for groups in each other's way: in all, and in one order of the groups."""
 
 
 class Layout:
-    """The outermost blocks of a tree in which blocks are whole, or made of single resources; counted all at once."""
+    """The outermost blocks of a tree in which blocks are whole or consist of single resources; counted all at once."""
 
     def __init__(self, tree: Tree) -> None:
         self.blocks = tree.blocks
@@ -47,7 +47,7 @@ class Layout:
         self.counter = BlockCounter(sets)
         sizes = self.counter.sizes
         self.uniform = not self._whole or bool((sizes == sizes[0]).all())
-        """True when what a number of blocks gives does not depend on which ones they are."""
+        """True if equal numbers of blocks always give equal numbers of resources."""
         self._offsets = [(bits & -bits).bit_length() - 1 for bits in sets]
         self.sets = sets
         """The resources of each block that count."""
@@ -64,21 +64,21 @@ class Layout:
         return cls(tree)
 
     def least(self, counts: tuple[int, ...]) -> Counts | int:
-        """Return how many free resources make a block serve what ``counts`` ask for below the outermost level."""
+        """Return how many free resources a block needs to serve ``counts`` below the outermost level."""
         need = Count.ALL if self._whole else counts[1]
         return self.counter.sizes if need == Count.ALL else max(need, 1)
 
     @property
     def in_singles(self) -> bool:
-        """True when blocks are made of single resources."""
+        """True if blocks consist of single resources."""
         return not self._whole
 
     def serving(self, counts: tuple[int, ...], free: int) -> NDArray[np.bool_]:
-        """Tell, block by block, whether it can serve what ``counts`` ask for below the outermost level."""
+        """Tell, block by block, whether it can serve ``counts`` below the outermost level."""
         return self.counter.at_least(free, self.least(counts))
 
     def take(self, ranks: NDArray[np.intp], counts: tuple[int, ...], free: int) -> int:
-        """Return what some blocks, which can serve, give together."""
+        """Return the resources that the blocks ``ranks``, all serving, give together."""
         below = Count.ALL if self._whole else counts[1]
         if self.counter.in_words and below != Count.BESTHALF and len(ranks) > max(below, _FEW_BLOCKS):
             return self.counter.lowest(free, ranks, below if below > 0 else None)
@@ -88,7 +88,7 @@ class Layout:
         return taken
 
     def _take_one(self, rank: int, counts: tuple[int, ...], free: int) -> int:
-        """Return what block ``rank``, which can serve, gives."""
+        """Return the resources that the serving block ``rank`` gives."""
         if self._whole:
             return self.sets[rank]
         offset = self._offsets[rank]
@@ -100,7 +100,7 @@ _FEW_BLOCKS = 8
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """What a request asks of the blocks of a layout: ``need`` of them with ``least`` free resources each."""
+    """The needs of a request in the blocks of a layout: ``need`` blocks with ``least`` free resources each."""
 
     layout: Layout
     need: int
@@ -182,14 +182,14 @@ class GroupMatcher:
 
 
 def _enough(need: int, there: int, most: int) -> bool:
-    """Tell whether ``there`` blocks that serve, of ``most``, are what a count asks for."""
+    """Tell whether ``there`` serving blocks, out of ``most``, satisfy a count."""
     if need == Count.ALL:
         return there == most and there > 0
     return there >= max(need, 1)
 
 
 def _match(tree: Tree, counts: tuple[int, ...], free: int) -> int:
-    """Return what a tree gives for ``counts``, outermost first: the first blocks that serve; 0 for nothing."""
+    """Return the resources of the first blocks of a tree that serve ``counts``, outermost first; 0 if too few do."""
     if tree.singles:
         return _match_singles(tree.singles, counts[0], free)
     need, below = counts[0], counts[1:]
@@ -215,7 +215,7 @@ def _match(tree: Tree, counts: tuple[int, ...], free: int) -> int:
 
 
 def _match_singles(singles: int, need: int, free: int) -> int:
-    """Return ``need`` of the single resources that are free, the lowest ones; 0 when it does not fit."""
+    """Return the lowest ``need`` free single resources; 0 if there are too few."""
     free &= singles
     if need > 0:
         return lowest(free, need) if free.bit_count() >= need else 0
@@ -261,7 +261,7 @@ class RequestMatcher:
         """A condition on the blocks that any set serving the request meets, None when there is none to count."""
 
     def _screen(self) -> Screen | None:
-        """Return what a single group asks of the outermost blocks, None where these cannot be counted."""
+        """Return the needs of a single group in the outermost blocks, None if these cannot be counted."""
         if len(self.groups) != 1 or self.reason or self.groups[0].layout is None:
             return None
         layout, counts = self.groups[0].layout, self.groups[0].counts
@@ -269,7 +269,7 @@ class RequestMatcher:
         return Screen(layout, need, layout.least(counts))
 
     def may_fit(self, free: int) -> bool:
-        """Tell whether ``free`` could serve each group alone; what holds for a set holds for every larger one."""
+        """Tell whether ``free`` could serve each group alone; if so, every larger set can."""
         if self._plain:
             return (free & self._plain).bit_count() >= self.least
         if len(self.groups) == 1:
@@ -332,7 +332,7 @@ class WholeNodesMatcher(RequestMatcher):
         return super().may_fit(free & ~self._touched(~free))
 
     def match(self, free: int) -> int:
-        """Return the nodes to take, and what is on none, 0 when the request does not fit."""
+        """Return the nodes to take, and resources on no node; 0 if the request does not fit."""
         taken = super().match(free & ~self._touched(~free))
         return taken | self._touched(taken)
 
@@ -347,7 +347,7 @@ class WholeNodesMatcher(RequestMatcher):
 
 
 def _in_order(groups: Sequence[GroupMatcher], free: int, *, frugal: bool = False) -> int:
-    """Serve the groups one after the other; ``frugal`` first offers each what no later group may use."""
+    """Serve the groups in order; ``frugal`` first offers each group the resources that no later group may use."""
     taken = 0
     for rank, group in enumerate(groups):
         part = 0
@@ -418,7 +418,7 @@ def _sizes(tree: Tree) -> list[int]:
 
 
 class Matchers:
-    """Compiled requests of one platform, each made once; safe to keep as long as the platform."""
+    """Compiled requests of one platform, each made once; valid as long as the platform."""
 
     def __init__(self, platform: Platform) -> None:
         self.platform = platform
@@ -439,7 +439,7 @@ class Matchers:
         return self._requests[key]
 
     def whole_nodes(self, groups: Sequence[Group], masks: Sequence[int], usable: int) -> RequestMatcher:
-        """Compile ``groups`` for a job that gets its nodes whole: those of which all that is not Dead is ``usable``."""
+        """Compile ``groups`` for a job that gets whole nodes, whose resources that are not Dead are all ``usable``."""
         nodes = [block.bits & self.platform.not_dead for block in self.platform.blocks(NETWORK_ADDRESS)]
         broken = 0
         for node in nodes:
@@ -477,10 +477,10 @@ class Matchers:
 
 
 def bottleneck(group: GroupMatcher) -> tuple[int, int]:
-    """Return the level (0 is outermost) for which a group fails on an empty platform, and how many blocks it has.
+    """Return the level (0 is outermost) at which a group fails on an empty platform, and the number of its blocks.
 
-    It is the innermost one of which no block of the level above holds enough. The blocks are those that serve what is
-    asked below, in the place that has most. For a group that is served it is (-1, 0).
+    This is the innermost level at which no block of the level above holds enough blocks. The number counts the blocks
+    that serve the levels below, in the place with the most. A group that is served gives (-1, 0).
     """
     for depth in reversed(range(len(group.counts))):
         tallies = [_tally(place, group.counts[depth + 1 :]) for place in _places(group.tree, depth)]
@@ -498,7 +498,7 @@ def _places(tree: Tree, depth: int) -> list[Tree]:
 
 
 def _tally(tree: Tree, below: tuple[int, ...]) -> tuple[int, int]:
-    """Count the blocks inside one that could serve what is asked ``below`` them, and all of them."""
+    """Count the blocks of a tree that could serve the counts ``below`` them, and all its blocks."""
     if tree.singles:
         return tree.singles.bit_count(), tree.singles.bit_count()
     if not below:
@@ -507,7 +507,7 @@ def _tally(tree: Tree, below: tuple[int, ...]) -> tuple[int, int]:
 
 
 def shortage(matcher: RequestMatcher, conditions: Sequence[str]) -> str:
-    """Say what is missing for a request that fails on an empty platform; ``conditions`` are those of its groups."""
+    """Return the reason why a request fails on an empty platform; ``conditions`` are those of its groups."""
     if matcher.reason:
         return matcher.reason
     for rank, group in enumerate(matcher.groups):
@@ -520,7 +520,7 @@ def shortage(matcher: RequestMatcher, conditions: Sequence[str]) -> str:
 
 
 def _missing(group: GroupMatcher) -> str:
-    """Say what one group lacks on an empty platform."""
+    """Return the shortage of one group on an empty platform."""
     need, name = group.counts[0], group.names[0]
     inner = "".join(f"/{level}={_word(count)}" for level, count in zip(group.names[1:], group.counts[1:], strict=True))
     where = f" that hold {inner}" if inner else ""

@@ -36,10 +36,10 @@ class Block:
 
 
 class Platform:
-    """Resources in the order in which they are given, with bit sets for their states, types and properties.
+    """Resources in a given order, with bit sets for their states, types and properties.
 
     Bit *i* of every set is the *i*-th resource of that order. Instances do not change, may be kept between passes and
-    remember the blocks that were asked for.
+    cache the blocks that were requested.
     """
 
     def __init__(self, resources: Sequence[Resource], levels: frozenset[str], aliases: Mapping[str, str]) -> None:

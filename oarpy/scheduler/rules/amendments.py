@@ -1,13 +1,13 @@
-"""New reservations that are to take the place of accepted ones: planned as if those were away, which stay meanwhile.
+"""New reservations that replace accepted ones: they are planned as if these were away, which stay meanwhile.
 
-Reservation 7 has cores 1 and 2. Reservation 9 is asked for in its place, later and on three cores::
+Reservation 7 has cores 1 and 2. Reservation 9 is requested in its place, later and on three cores::
 
     core 3    . . . . .        . . 9 9 9
     core 2    7 7 7 . .        7 7 * 9 9
     core 1    7 7 7 . .        7 7 * 9 9        * promised to both
 
-They get a yes or a no in their first pass, before all other new reservations. Who asked for the new one decides then
-which of both stays.
+They get a yes or a no in their first pass, before all other new reservations. After a yes, the user who asked decides
+which of the two reservations stays.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from oarpy.scheduler.verdicts import Verdict
 
 @dataclass(frozen=True, slots=True)
 class Amended:
-    """What became of them: ``refused`` are (job, reason)."""
+    """The answers to replacing reservations: ``refused`` are (job, reason)."""
 
     accepted: tuple[Placement, ...] = ()
     refused: tuple[tuple[int, Reason], ...] = ()
@@ -77,7 +77,7 @@ def _placed(
 
 
 def _held(job: WaitingJob, place: Placement) -> list[HoldingJob]:
-    """Return what a reservation holds from now on."""
+    """Return the hold of a newly placed reservation, if it has one."""
     assert place.start is not None
     assert place.end is not None
     made = Reservation(job, place.start, place.end - place.start, tuple(place.resources))

@@ -1,4 +1,4 @@
-"""Jobs with dates of their own: what they can no longer meet, how that is said, and when the next one comes."""
+"""Jobs with dates of their own: dates that they can no longer meet, the texts about them, and the next such date."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oarpy.scheduler.verdicts import Lapse
 
 
 def lapse_of(job: WaitingJob, now: float) -> Lapse | None:
-    """Tell what ``job`` can no longer meet were it to start at ``now`` or later; None when it may still start."""
+    """Return the date that ``job`` can no longer meet if it starts at ``now`` or later; None if it may still start."""
     if job.dates is NO_DATES or job.reservation is not None:
         return None
     if job.dates.start_by < now:
@@ -22,7 +22,7 @@ def lapse_of(job: WaitingJob, now: float) -> Lapse | None:
 
 
 def lapse_reason(job: WaitingJob, lapse: Lapse) -> Reason:
-    """Say what ``job`` can no longer meet."""
+    """Return the reason text for the date that ``job`` can no longer meet."""
     if lapse is Lapse.EXPIRED:
         return Reason(Why.EXPIRED, start_by=job.dates.start_by)
     return Reason(Why.DEADLINE_MISSED, end_by=job.dates.end_by)

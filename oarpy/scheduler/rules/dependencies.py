@@ -38,10 +38,10 @@ class Readiness:
 
 
 class Dependencies:
-    """Answers from the jobs that hold, the placements made so far, and the outcomes of those that have ended.
+    """The state of dependencies, from the jobs that hold, the placements so far, and the outcomes of ended jobs.
 
-    An anterior that waits is not looked at before it has been placed or set aside, whatever its rank. Its dependant is
-    then placed right after it.
+    A waiting anterior counts only once it was placed or set aside, whatever its rank. Its dependant is then placed
+    right after it.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -56,7 +56,7 @@ class Dependencies:
         self._ready_now = Readiness(self._now)
 
     def later(self, snapshot: Snapshot) -> Dependencies:
-        """Return the same for a later ``snapshot``, in which the placements made so far still stand."""
+        """Return the dependencies for a later ``snapshot``, in which the placements made so far still stand."""
         twin = Dependencies(snapshot)
         twin._placed = self._placed
         return twin
@@ -103,7 +103,7 @@ class Dependencies:
         return job in self._holding or job in self._waiting
 
     def _earliest(self, dependency: Dependency, span: Span) -> float:
-        """Return the earliest start; an outcome that is asked for is not known before the end."""
+        """Return the earliest start; a required outcome is not known before the end."""
         if dependency.earliest is None:
             return span[1] if self._lives(dependency.job) else self._now
         earliest = _instant(dependency.earliest, span)
@@ -117,7 +117,7 @@ class Dependencies:
         return dependency.job not in self._waiting
 
     def _ended(self, dependency: Dependency) -> Reason | None:
-        """Say that an anterior ended otherwise than asked for; None when it ended as it should."""
+        """Return a reason if an anterior ended without the required outcome, else None."""
         if dependency.outcome in ("any", self._outcomes.get(dependency.job, "ok")):
             return None
         return Reason(Why.ANTERIOR_ENDED, dependency.outcome, (dependency.job,))

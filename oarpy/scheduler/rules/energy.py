@@ -1,6 +1,6 @@
-"""What sleeping nodes change: jobs wait until theirs are awake; nodes are woken, or sent to sleep.
+"""Sleeping nodes in a pass: jobs wait until their nodes are awake; nodes are woken, or sent to sleep.
 
-Which ones is a pure function of what they do and what the plan has for them. Of a node, by its next use::
+The choice is a pure function of the nodes' present use and the plan. The time until the next use of a node decides::
 
     now              + wakeup_time              + sleep_time
      |-- wakes if asleep --|                         |
@@ -25,7 +25,7 @@ ASLEEP = Reason(Why.ASLEEP)
 
 @dataclass(frozen=True, slots=True)
 class Waking:
-    """Resources that are ``asleep`` count as free, but who is given them at once waits ``seconds`` for their nodes."""
+    """Resources ``asleep`` count as free, but a job that gets them at once waits ``seconds`` for their nodes."""
 
     asleep: int = 0
     seconds: float = 0
@@ -55,7 +55,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """So many nodes with some of these resources are to be awake and idle."""
+    """A rule to keep ``number`` nodes with some of these resources awake and idle."""
 
     bits: int
     number: int
@@ -63,7 +63,7 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class PowerOrders:
-    """Names of nodes to wake and to send to sleep, and the next instant at which one is to be woken."""
+    """Names of nodes to wake and to send to sleep, and the next instant at which a node must be woken."""
 
     wake: tuple[str, ...] = ()
     sleep: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class PowerOrders:
 
 
 def waking_of(snapshot: Snapshot) -> Waking:
-    """Return what is asleep, and how long it takes to wake."""
+    """Return the sleeping resources, and the time to wake them."""
     power = snapshot.rules.power
     return Waking(snapshot.asleep, power.wakeup_time if power else 0)
 
@@ -87,7 +87,7 @@ def once_awake(made: Plan, snapshot: Snapshot) -> Plan:
 
 
 def _awaiting(placement: Placement, waking: Waking, reserved: bool) -> Placement:
-    """Return the placement put off until its nodes are awake, if it would start on sleeping ones."""
+    """Return the placement, put off until its nodes are awake if it would start on sleeping nodes."""
     if placement.verdict is not Verdict.STARTS or not placement.bits & waking.asleep:
         return placement
     if reserved:
@@ -117,18 +117,18 @@ def power_for(snapshot: Snapshot, made: Plan) -> PowerOrders:
 
 
 def idle_nodes(snapshot: Snapshot) -> list[str]:
-    """Return the nodes that are wholly awake and that no job holds: those that may be ``rested``."""
+    """Return the nodes that are wholly awake and that no job holds: these may count as ``rested``."""
     busy = _used_until(_holds(snapshot), snapshot.now)
     return [node.name for node in _nodes(snapshot) if node.power == "up" and not node.bits & busy]
 
 
 def _holds(snapshot: Snapshot) -> Iterable[Use]:
-    """Return what jobs hold, or gave back and will want again."""
+    """Yield the uses of resources that jobs hold, or gave back and will want again."""
     return (Use(job.start, bits_held(snapshot.platform, job) | job.given_back) for job in snapshot.holding)
 
 
 def _nodes(snapshot: Snapshot) -> list[PowerNode]:
-    """Return the nodes that are wholly awake, and those that sleep."""
+    """Return the nodes that are wholly awake, and the sleeping nodes."""
     platform, found = snapshot.platform, []
     for block in platform.blocks(NETWORK_ADDRESS):
         bits, name = block.bits & platform.not_dead, str(block.value)

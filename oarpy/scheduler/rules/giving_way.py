@@ -1,11 +1,13 @@
-"""Who gives way: the best-effort jobs that are cancelled so that another job can begin.
+"""Giving way: the best-effort jobs that are cancelled so that another job can begin.
 
-- A best-effort job gives way only to a job that is not best-effort itself, and only where idle resources do not do: a
-  job that would begin now is tried first beside all that best-effort jobs hold, and with it only where that fails.
-- It is in the way when it holds a resource that the other job gets, and does not share it with that job.
-- Some merely hold too much of a consumable. Of those, who goes anyway goes first, then who began last.
-- Nobody goes before its minimum life is over. For an accepted reservation it goes a lead earlier than the date, and
-  earlier still by the time of its checkpoint. Any other job that makes it go begins when that is written::
+- A best-effort job gives way only to a job that is not best-effort itself, and only if idle resources do not suffice. A
+  job that would begin now is first tried beside all resources of best-effort jobs. Only if that fails, it is tried with
+  them.
+- A best-effort job is in the way if it holds a resource that the other job gets, and does not share it with that job.
+- Some best-effort jobs merely hold too much of a consumable. Among these, jobs that are cancelled anyway go first, then
+  the last that began.
+- No job goes before its minimum life is over. For an accepted reservation it goes a lead earlier than the date, and
+  earlier still by the time of its checkpoint. Any other job that makes it go begins when the checkpoint is written::
 
     3 3 3 3 3 3 3 c c c . . 5 5 5 5        job 3, its checkpoint, then reservation 5
                   |     |   |
@@ -34,7 +36,7 @@ def may_go(job: HoldingJob, now: float, minimum_life: float) -> bool:
 
 
 def leaves_at(job: HoldingJob, date: float, lead: float, minimum_life: float) -> float:
-    """Return when ``job`` is to be cancelled, to be gone ``lead`` seconds before ``date``, after its minimum life."""
+    """Return when to cancel ``job`` so that it is gone ``lead`` seconds before ``date``, after its minimum life."""
     return max(date - lead - job.checkpoint, job.start + minimum_life)
 
 
@@ -44,7 +46,7 @@ def gone_at(job: HoldingJob, now: float, security: float) -> float:
 
 
 class Yielding:
-    """The best-effort jobs of ``jobs``: those that may have to go."""
+    """The best-effort jobs of ``jobs``, which may have to go."""
 
     def __init__(self, platform: Platform, capacities: Capacities, blocks: Blocks, jobs: Iterable[HoldingJob]) -> None:
         self._platform, self._capacities, self._blocks = platform, capacities, blocks
@@ -57,7 +59,7 @@ class Yielding:
         return bool(self._held)
 
     def kept_from(self, other: WaitingJob, security: float) -> Kept:
-        """Return what ``other`` leaves alone if nobody has to go for it; who shares with it does not mind.
+        """Return the resources that ``other`` must not use if no job is to go for it; sharing jobs are left out.
 
         Amounts are kept for the ``security`` time after the end of a job, too.
         """
@@ -78,7 +80,7 @@ class Yielding:
         return self._kept[profile]
 
     def on(self, bits: int, other: WaitingJob | HoldingJob, levels: Collection[str] = ()) -> list[int]:
-        """Return who is in the way of ``other`` on the resources ``bits``; it asks for the exclusive ``levels``."""
+        """Return the jobs in the way of ``other`` on the resources ``bits``; it asks for the exclusive ``levels``."""
         if other.besteffort:
             return []
         profile = roles_of(other).profile
@@ -90,9 +92,9 @@ class Yielding:
         ]
 
     def for_amounts(self, lacking: Mapping[Part, int], dying: Collection[int]) -> list[int]:
-        """Return who has to go for amounts; ``lacking`` is what would be taken too much if all of these went.
+        """Return the jobs that must go for amounts; ``lacking`` is the excess that would be left if all jobs went.
 
-        Those that are ``dying`` go anyway.
+        The jobs in ``dying`` go anyway.
         """
         order = sorted(self._held, key=lambda one: (one[0].id in dying, one[0].start, one[0].id), reverse=True)
         parts = {job.id: self._parts(job) for job, _ in order if job.consumes}
@@ -110,5 +112,5 @@ class Yielding:
         return chosen
 
     def _parts(self, job: HoldingJob) -> dict[Part, int]:
-        """Return what a job takes of each block of each consumable."""
+        """Return the amount that a job takes from each block of each consumable."""
         return self._capacities.parts(bits_consumed_from(self._platform, job), job.consumes)

@@ -6,7 +6,7 @@ Job 7 was promised cores 2 and 3, and core 3 is lost::
     core 3    . . . 7 7 7        x x x x x x
     core 2    1 1 . 7 7 7        1 1 . 7 7 7
 
-A reservation for which nothing is found keeps what it has. What becomes of it is decided on its date
+A reservation without equal resources elsewhere keeps its own. Its fate is decided on its date
 (:mod:`~oarpy.scheduler.rules.reservations`).
 """
 
@@ -26,11 +26,11 @@ from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
 
 
 def shifted(snapshot: Snapshot, reservations: Sequence[WaitingJob]) -> dict[int, int]:
-    """Return new resources, as sets, for those of ``reservations`` that can be served all the same.
+    """Return new resources, as sets, for the ``reservations`` that can still be served.
 
-    Each of them also is in ``snapshot.holding``, with what it has. Its ``reservation`` is the date, its first
-    alternative what it was promised, from then on. Resources count as equal when they serve that request. What other
-    reservations and running jobs hold stays theirs; best-effort jobs give way unless they are too young to, or the
+    Each of them is also in ``snapshot.holding``, with its present resources. Its ``reservation`` is the date, and its
+    first alternative is the promise from then on. Resources count as equal if they serve that request. Other
+    reservations and running jobs keep their resources. Best-effort jobs give way unless they are too young, or the
     reservation is best-effort too.
     """
     search, options = Search(snapshot.security_time), CompiledRequests(snapshot, Matchers(snapshot.platform))
@@ -42,7 +42,7 @@ def shifted(snapshot: Snapshot, reservations: Sequence[WaitingJob]) -> dict[int,
         demand = Demand(job, roles, options.alive(job)[:1], gantt.limits(job, roles))
         date = max(job.reservation or snapshot.now, snapshot.now)
         answer = search.at(gantt, demand, date)
-        if date == snapshot.now and not job.besteffort:  # where idle resources do, nobody goes for it
+        if date == snapshot.now and not job.besteffort:  # if idle resources suffice, no job goes for it
             able = (one for one in holding.values() if may_go(one, snapshot.now, snapshot.besteffort_minimum_life))
             yielding = Yielding(snapshot.platform, gantt.stocks.capacities, gantt.blocks, able)
             kept = yielding.kept_from(job, snapshot.security_time)

@@ -1,4 +1,4 @@
-"""Accepted advance reservations: kept whole until their date; then started, made to wait a little, or given up."""
+"""Accepted advance reservations: kept whole until their date; then they start, wait a little, or are given up."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ class JobStart:
 
 @dataclass(slots=True)
 class Due:
-    """What is to be done about reservations now, and when to look again (instants of the snapshot).
+    """The decisions about reservations now, and when to look again (instants of the snapshot).
 
-    ``waiting`` tells why one does not start; ``events`` are (job, type, description) of what becomes true when it does.
+    ``waiting`` has the reason why a reservation does not start. ``events`` are (job, type, description) to record when
+    it starts.
     """
 
     starts: list[JobStart] = field(default_factory=list)
@@ -50,9 +51,9 @@ class Due:
 
 
 def promised(reservation: Reservation, now: float) -> HoldingJob | None:
-    """Return what an accepted reservation holds; None when it was held beyond its end: then it blocks nobody.
+    """Return the hold of an accepted reservation; None if it was held beyond its end: then it blocks no job.
 
-    It is refused when it is resumed.
+    Such a reservation is refused when it is resumed.
     """
     job, start, walltime = reservation.job, int(reservation.start), int(reservation.walltime)
     if reservation.end <= now:
@@ -75,7 +76,7 @@ def promised(reservation: Reservation, now: float) -> HoldingJob | None:
 
 
 def with_reservations(snapshot: Snapshot, moved: Iterable[Reservation]) -> Snapshot:
-    """Return a snapshot in which these accepted reservations hold what they have now."""
+    """Return a snapshot in which these accepted reservations have their present resources and dates."""
     by_job = {one.job.id: one for one in moved}
     if not by_job:
         return snapshot
@@ -88,9 +89,9 @@ def with_reservations(snapshot: Snapshot, moved: Iterable[Reservation]) -> Snaps
 
 
 def whole_again(snapshot: Snapshot) -> tuple[Snapshot, tuple[Reservation, ...]]:
-    """Give reservations that lost resources others in their place, where there are any.
+    """Give reservations that lost resources other resources in their place, if there are any.
 
-    Those for which a slice does it are left alone. Return the snapshot as it is then, and the reservations that moved.
+    Reservations that a slice cares for are left alone. Return the changed snapshot, and the reservations that moved.
     """
     others = snapshot.promising.own if snapshot.promising is not None else ()
     broken = [
@@ -121,7 +122,7 @@ def is_broken(reservation: Reservation, snapshot: Snapshot) -> bool:
 
 
 def _as_asked(reservation: Reservation, now: float) -> WaitingJob:
-    """Return the accepted reservation as one that is new, for the time that is left of it."""
+    """Return the accepted reservation as a new one, for its remaining time."""
     date = max(int(reservation.start), now)
     rest = replace(reservation.job.alternatives[0], walltime=int(reservation.end) - date)
     return structs.replace(reservation.job, alternatives=(rest,), reservation=date)
@@ -133,7 +134,7 @@ def due_reservations(snapshot: Snapshot, dying: Collection[int]) -> Due:
 
 
 class _Dates:
-    """Goes through the accepted reservations; ``due`` is what comes of them.
+    """Goes through the accepted reservations; ``due`` collects the decisions.
 
     ::
 
@@ -157,7 +158,7 @@ class _Dates:
                 self.due.waiting.append((reservation.job.id, HELD))
                 continue
             if reservation.job.id in self._dying:
-                continue  # one that is best-effort itself, and gives way before it begins
+                continue  # it is best-effort itself, and gives way before it begins
             self._clear_the_way(reservation)
             if reservation.start > self._now:
                 self.due.wake_at.append(reservation.start)
@@ -200,7 +201,7 @@ class _Dates:
         return [job.id for job in staying if job.id in found]
 
     def _start(self, reservation: Reservation) -> None:
-        """Start a reservation whose date has come, let it wait for what is missing, or give it up."""
+        """Start a reservation whose date has come, let it wait for missing resources, or give it up."""
         number, now, due = reservation.job.id, self._now, self.due
         if reservation.end <= now:
             due.expired.append((number, Reason(Why.GIVEN_UP)))
@@ -232,7 +233,7 @@ class _Dates:
         return walltime
 
     def _dependencies(self, job: WaitingJob) -> Reason | None:
-        """Say why the reservation can never start, or what it still waits for; None when neither is so."""
+        """Return why the reservation can never start, or the job it still waits for; None if neither holds."""
         for dependency in job.depends_on:
             if self._lives(dependency.job):
                 return Reason(Why.RESERVATION_AFTER, jobs=(dependency.job,))
@@ -245,10 +246,10 @@ class _Dates:
         return (known or self._snapshot.heads) and job not in self._snapshot.outcomes
 
     def _usable(self, reservation: Reservation) -> int:
-        """Return which of its resources are Alive, not held by somebody else and, for an inner job, in its container.
+        """Return its resources that are Alive, not held by another job and, for an inner job, in its container.
 
-        A permissive job minds neither their state nor outages. Those whose blocks have too little left of what it asks
-        for, with what other reservations that start take, are not usable.
+        A permissive job ignores states and outages. Resources whose blocks have too little left of a consumable, beside
+        other starting reservations, are not usable.
         """
         platform, roles = self._snapshot.platform, roles_of(reservation.job)
         around = _containers_around(roles, self._running)
@@ -270,7 +271,7 @@ class _Dates:
         return bits
 
     def _takers(self) -> list[tuple[int, tuple[Consumption, ...]]]:
-        """Return what running jobs, and the reservations that start, take."""
+        """Return the amounts that running jobs and starting reservations take."""
         platform = self._snapshot.platform
         running = [(bits_consumed_from(platform, job), job.consumes) for job in self._running if job.consumes]
         starts = [(start.bits, self._reserved[start.job].job.alternatives[0].consumes) for start in self.due.starts]
@@ -282,7 +283,7 @@ def _short_of(missing: int, wanted: int) -> Reason:
 
 
 def _containers_around(roles: Roles, running: Sequence[HoldingJob]) -> list[HoldingJob]:
-    """Return the running containers that a job lies in: those of its name, and those that they lie in."""
+    """Return the running containers that a job lies in, directly or through other containers."""
     around: list[HoldingJob] = []
     names = [roles.inside] if roles.inside is not None else []
     for name in names:

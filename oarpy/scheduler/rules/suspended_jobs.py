@@ -1,7 +1,7 @@
-"""Suspended jobs that are to go on: each gets its resources back as soon as nobody holds them that cannot give way.
+"""Suspended jobs that are due to continue: each gets its resources back once no job holds them that cannot give way.
 
-They come before everything that waits, in order of their ids. For they have begun, and others were told when they would
-end. Running jobs and accepted reservations bound them, best-effort jobs do not. Job 3 gave back both cores, 4 got one::
+They come before all waiting jobs, in the order of their ids: they have begun, and their ends were announced. Running
+jobs and accepted reservations bound them, best-effort jobs do not. Job 3 gave back both cores, 4 got one::
 
     4 4 3 3 3        3 goes on where it was, for the rest of its walltime
     . . 3 3 3
@@ -34,9 +34,9 @@ class Resumption:
 
 
 def resumed(snapshot: Snapshot, wanting: Collection[int]) -> tuple[Snapshot, tuple[Resumption, ...]]:
-    """Enter the suspended jobs ``wanting`` to go on from the first date at which they can have what they gave back.
+    """Enter the suspended jobs ``wanting`` from the first date at which they can have their resources back.
 
-    Return the snapshot as it is then, and these dates. One that finds no date stays as it is.
+    Return the changed snapshot, and these dates. A job that finds no date stays unchanged.
     """
     found = []
     for job in sorted((one for one in snapshot.holding if one.id in wanting and one.given_back), key=_number):
@@ -50,7 +50,7 @@ def resumed(snapshot: Snapshot, wanting: Collection[int]) -> tuple[Snapshot, tup
 
 
 def going_on(snapshot: Snapshot, resumptions: Iterable[Resumption], starting: Iterable[int]) -> tuple[int, ...]:
-    """Return the jobs that go on now: best-effort ones, which others do not see, not where another is ``starting``."""
+    """Return the jobs that continue now; a best-effort job does not if another job is ``starting`` on its resources."""
     due = [resumption.job for resumption in resumptions if resumption.start == snapshot.now and not resumption.kill]
     if not due:
         return ()
@@ -60,7 +60,7 @@ def going_on(snapshot: Snapshot, resumptions: Iterable[Resumption], starting: It
 
 
 def _has_again(blocks: Blocks, job: HoldingJob) -> int:
-    """Return what a suspended job gave back, with the rest of the blocks that it has alone."""
+    """Return the resources that a suspended job gave back, with the rest of the blocks that it has alone."""
     whole = (blocks.touched(level, job.given_back) for level in blocks.known(job.levels))
     return reduce(or_, whole, job.given_back)
 
@@ -112,7 +112,7 @@ def _dates(snapshot: Snapshot, begins: Iterable[float], others: Iterable[Iterabl
 
 
 def _victims(snapshot: Snapshot, job: HoldingJob) -> tuple[int, ...]:
-    """Return the best-effort jobs on what the job gave back; of amounts it kept its own."""
+    """Return the best-effort jobs on the resources that the job gave back; it has kept its amounts."""
     able = [one for one in snapshot.holding if may_go(one, snapshot.now, snapshot.besteffort_minimum_life)]
     blocks = Blocks(snapshot.platform, snapshot.exclusive_levels)
     yielding = Yielding(snapshot.platform, Capacities((), snapshot.platform), blocks, able)

@@ -1,9 +1,9 @@
-"""How much of a walltime change can be granted to a running job, seen on the Gantt of a pass.
+"""How much of a walltime change can be granted to a running job, by the Gantt of a pass.
 
 A job may run longer for as long as its resources are free after it. Running jobs, accepted reservations and the places
-of waiting jobs bound it: nobody starts later because of it (best-effort jobs give way, as always). With
-``delay_next_jobs`` predicted places do not count; reservations and what starts in this pass always do. A job may always
-run shorter. Job 1 asks for three units more, and gets two::
+of waiting jobs bound it: no job starts later because of it (best-effort jobs give way, as always). With
+``delay_next_jobs`` predicted places do not count. Reservations and the starts of this pass always count. A job may
+always run shorter. Job 1 asks for three units more, and gets two::
 
     1 1 1 + + 2 2        2 waits, and keeps its place
     . . . . . 2 2
@@ -27,7 +27,7 @@ from oarpy.scheduler.snapshot import HoldingJob, Rules, Snapshot, WaitingJob, Wa
 from oarpy.scheduler.verdicts import Verdict
 
 _MOST_PLANS = 8
-"""Plans made to find out how long a job may run when quotas or its dependants make it more than a matter of room."""
+"""The most plans made to find out how long a job may run when quotas or its dependants also limit it."""
 
 _BOUND = frozenset({Verdict.STARTS, Verdict.RESERVED})
 """Places of waiting jobs that are promised, not only predicted."""
@@ -37,7 +37,7 @@ Replan = Callable[[Snapshot], Plan]
 
 @dataclass(frozen=True, slots=True)
 class WalltimeChange:
-    """What is asked for running job ``job``: ``seconds`` more (less, below 0), all of it or nothing (``whole``)."""
+    """The change requested for running job ``job``: ``seconds`` more (less, below 0), all or nothing if ``whole``."""
 
     job: int
     seconds: int
@@ -47,9 +47,9 @@ class WalltimeChange:
 
 @dataclass(frozen=True, slots=True)
 class WalltimeAnswers:
-    """What becomes of what is asked for: seconds ``granted`` and why others are ``dropped``, by job, ascending.
+    """The answers to walltime requests: seconds ``granted``, and why others are ``dropped``, by job, ascending.
 
-    ``next_change`` is when time alone changes that; ``faults`` are settings that could not be read.
+    ``next_change`` is when time alone changes the answers. ``faults`` are settings that could not be read.
     """
 
     granted: tuple[tuple[int, int], ...] = ()
@@ -59,7 +59,10 @@ class WalltimeAnswers:
 
 
 def answered(snapshot: Snapshot, made: Plan, replan: Replan) -> WalltimeAnswers:
-    """Grant what can be granted now; ``made`` is the plan of ``snapshot``, ``replan`` makes one of a changed one."""
+    """Grant the requests that can be granted now.
+
+    ``made`` is the plan of ``snapshot``; ``replan`` makes a plan of a changed snapshot.
+    """
     now, running, dropped = snapshot.now, [], []
     for request in snapshot.walltime_requests:
         if request.over:
@@ -104,9 +107,9 @@ def _applicable(request: WalltimeRequest, rules: Rules, now: float) -> tuple[int
 
 
 def grants(snapshot: Snapshot, made: Plan, changes: Iterable[WalltimeChange], replan: Replan) -> dict[int, int]:
-    """Return the seconds to add to the walltimes of jobs, by job; those that get nothing now are left out.
+    """Return the seconds to add to the walltimes of jobs, by job, without jobs that get nothing now.
 
-    ``made`` is the plan of ``snapshot``; ``replan`` makes one of a changed snapshot.
+    ``made`` is the plan of ``snapshot``; ``replan`` makes a plan of a changed snapshot.
     """
     found: dict[int, int] = {}
     todo = sorted(changes, key=lambda one: (one.seconds > 0, one.delay_next_jobs, one.job))
@@ -191,7 +194,7 @@ class _More:
             return inf
 
     def _until_dependants(self) -> float:
-        """Return the seconds until the first job of somebody else starts that waits for the end of this one."""
+        """Return the seconds until the first start of another user's job that waits for the end of this job."""
         if self._change.delay_next_jobs:
             return inf
         places = {place.job: place.start for place in self._made.placements if place.start is not None}
@@ -207,7 +210,7 @@ class _More:
         )
 
     def _own_dependants(self) -> set[int]:
-        """Return the waiting jobs of the same user that wait for this one, and what waits for them."""
+        """Return the waiting jobs of the same user that wait for this one, and the jobs that wait for them."""
         own = [one for one in self._snapshot.asking if one.user == self._job.user]
         found = {one.id for one in own if any(dependency.job == self._job.id for dependency in one.depends_on)}
         grown = bool(found)
@@ -233,7 +236,7 @@ class _More:
         return limits is None or not amount.resources or gantt.ledger.excess(limits, now, end, amount) is None
 
     def _verified(self, most: int, replan: Replan) -> int:
-        """Return the longest time found that delays nobody but who waits for this very job: quotas reach far."""
+        """Return the longest time found that delays no job except dependants of this job; quotas reach far."""
         spared = self._dependants | {one.id for one in self._snapshot.asking if not self._bounds(one)}
         before = {place.job: place.start for place in self._made.placements if place.job not in spared}
 

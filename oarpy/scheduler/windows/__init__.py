@@ -1,12 +1,12 @@
-"""Reservations that may move inside their *windows*: who comes first, who is admitted, what else could be had.
+"""Reservations that may move inside their *windows*: their order, their admission, and offers of other starts.
 
 - ``window_jobs``: a job with its window, and the orders of their queue.
-- ``admission``: a new job is accepted where nobody loses his window; else it gets offers.
+- ``admission``: a new job is accepted if all others stay in their windows; else it gets offers.
 
 After chapter 3 of M. A. S. Netto, "Adaptive Co-Allocation of Distributed Resources for Parallel Applications" (2009).
-These two ask a timeline of ``oarpy.profiles`` what is free. On a cluster:
+These two use a timeline of ``oarpy.profiles`` to find free resources. On a cluster:
 
-- ``reservation_windows``: what a snapshot says of windows.
+- ``reservation_windows``: the windows in a snapshot.
 - ``named_timeline``: the planner's Gantt as such a timeline.
 - ``window_pass``: the step of a pass.
 """

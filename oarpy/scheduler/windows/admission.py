@@ -1,4 +1,4 @@
-"""Whether a new job with a window is accepted, and which other starts it could have.
+"""The admission of a new job with a window, and the other starts that it could have.
 
 The queue is planned from the place of the new job on. Jobs before it keep their slots::
 
@@ -6,12 +6,12 @@ The queue is planned from the place of the new job on. Jobs before it keep their
              slots |  each its earliest place inside its own window
                         c gets none: the new job goes behind it, and it is tried again: a b c new d
 
-1. Everybody has a place: the job is accepted.
-2. Somebody behind the new job has none: the new job goes to his place in the queue, those between keep their slots.
-3. The new job itself has none: starts before and after what is in its way are *options*. One where all others find
-   their places is valid, and an *offer*, unless the job takes it at once.
+1. Every job has a place: the new job is accepted.
+2. A job behind the new job has none: the new job takes its place in the queue, and the jobs between keep their slots.
+3. The new job itself has none: the starts before and after the jobs in its way are *options*. An option is valid if all
+   other jobs find places. It is then an *offer*, unless the new job takes it at once.
 
-Each round leaves the new job further behind, so there is an end. Whatever comes out, nobody loses his window.
+Each round puts the new job further behind, so the search ends. In every case all other jobs stay in their windows.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Offer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What is taken and what is offered where the window cannot be had.
+    """The starts to take and to offer if the window cannot be had.
 
-    No offer is farther than ``limit``. The first valid one up to ``accept`` is taken at once. With ``take``, the one
-    with this start is taken, and no other. ``farther``: some start after the window is always offered. The search
-    ends after so many ``tries``, and when there are so many ``offers``.
+    No offer is farther than ``limit``. The first valid offer up to ``accept`` is taken at once. With ``take``, only the
+    offer with this start is taken. With ``farther``, some start after the window is always offered. The search ends
+    after ``tries`` tries, or once there are ``offers`` offers.
     """
 
     limit: float = inf
@@ -62,7 +62,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What became of a new job: all starts in the order of the queue if it was accepted, else offers."""
+    """The answer to a new job: all starts in the order of the queue if it was accepted, else offers."""
 
     start: float | None
     starts: Mapping[JobId, float]
@@ -81,7 +81,7 @@ def admit(
 ) -> Admission:
     """Decide on the one job of the queue that has no slot.
 
-    The timeline has what ``running`` jobs hold, and nothing else; afterwards it is of no more use. It keeps a ``gap``
+    The timeline must hold the ``running`` jobs, and nothing else; it is of no use afterwards. It keeps a ``gap``
     (seconds) behind each job.
     """
     question = _Question(timeline, running, queue, slots, now, gap)
@@ -142,7 +142,7 @@ class _Question(Generic[Request, Hold]):
             self._hold(job, slots[job.id])
 
     def attempt(self, window: Window) -> int | None:
-        """Place the new job in a window, then those behind it; return the place of the first who gets none."""
+        """Place the new job in a window, then the jobs behind it; return the place of the first job without a start."""
         holds: list[Hold] = []
         self._found = []
         failed = None
@@ -159,14 +159,14 @@ class _Question(Generic[Request, Hold]):
         return failed
 
     def fix(self, failed: int) -> None:
-        """Let the new job go behind the one that failed; who is before it now holds his slot."""
+        """Put the new job behind the one that failed; the jobs now before it hold their slots."""
         for job in self._queue[self.place + 1 : failed + 1]:
             self._hold(job, self.slots[job.id])
         self._queue.insert(failed, self._queue.pop(self.place))
         self.place = failed
 
     def options(self, limit: float) -> Iterator[Offer]:
-        """Yield the starts around what is in the way of the new job, the nearest first."""
+        """Yield the starts around the jobs in the way of the new job, the nearest first."""
         lo, _ = self.new.window(self.now)
         before = [(self.slots[job.id], self.slots[job.id] + job.time) for job in self._queue[: self.place]]
         starts, time = set[float](), self.new.time + self._gap
@@ -203,9 +203,9 @@ class _Question(Generic[Request, Hold]):
 def replanned(
     timeline: Timeline[Request, Hold], queue: Iterable[WindowJob[Request]], now: float
 ) -> dict[JobId, float] | None:
-    """Return each job's earliest place inside its window, in the order of the queue; None if one gets none.
+    """Return each job's earliest place inside its window, in the order of the queue; None if a job gets none.
 
-    The timeline has what runs, and nothing else; afterwards it is of no more use.
+    The timeline must hold the running jobs, and nothing else; it is of no use afterwards.
     """
     starts: dict[JobId, float] = {}
     for job in queue:

@@ -1,7 +1,7 @@
-"""The planner's Gantt as a timeline: what reservations ask for is placed on resources that have names.
+"""The planner's Gantt as a timeline: it places the requests of reservations on resources with names.
 
-Places are given back in the reverse order in which they were taken, as the algorithms do. What was given back is out of
-the Gantt with the next question: that begins anew from what is still held, which mostly stays so.
+Places are given back in the reverse order in which they were taken, as the algorithms do. The next query rebuilds the
+Gantt without them, from a base that mostly stays valid.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Held = tuple["Asked", Claim]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """What a reservation with one alternative asks for. ``slot`` is the place that it has, if it was accepted.
+    """The request of a reservation with one alternative. ``slot`` is its place, if it was accepted.
 
-    In the future it may get resources that are Absent or Suspected now, as other reservations may. One that was
-    accepted does so only if those that are Alive can never serve it.
+    In the future it may get resources that are Absent or Suspected now, as other reservations may. An accepted
+    reservation does so only if Alive resources can never serve it.
     """
 
     job: WaitingJob
@@ -38,7 +38,7 @@ class NamedTimeline:
         self._empty = self._base = gantt
         self._gantt = gantt.copy()
         self._in_base = 0
-        """How many of those that hold something the base has."""
+        """The number of holds that the base includes."""
         self._search, self._options = search, options
         self._held: list[Held] = []
         self._found: tuple[Asked, Claim] | None = None
@@ -46,7 +46,7 @@ class NamedTimeline:
 
     @property
     def claims(self) -> dict[int, Claim]:
-        """What is held, by job."""
+        """The claims held, by job."""
         return {asked.job.id: claim for asked, claim in self._held}
 
     def fits(self, request: Asked, start: float, duration: float) -> bool:
@@ -64,7 +64,7 @@ class NamedTimeline:
         return claim.start
 
     def hold(self, request: Asked, start: float, end: float) -> Held:
-        """Let the job hold its slot, what was found for it last, or what is free then."""
+        """Let the job hold its slot, the last place found for it, or the resources free then."""
         known = self._found
         claim = known[1] if known and known[0] is request and known[1].start == start else self._at(request, start)
         if claim is None:
@@ -77,7 +77,7 @@ class NamedTimeline:
         return held
 
     def give_back(self, hold: Held) -> None:
-        """Free what was held last."""
+        """Give back the last hold."""
         if self._held.pop() is not hold:
             raise ValueError("not what was held last")
         if len(self._held) < self._in_base:
@@ -85,11 +85,11 @@ class NamedTimeline:
         self._stale, self._found = True, None
 
     def ends(self, after: float) -> Iterable[float]:
-        """Return the instants later than ``after`` at which what is free may change."""
+        """Return the instants later than ``after`` at which the free resources may change."""
         return [instant for instant in self._fresh().whole.exclusive.begins if instant > after]
 
     def _fresh(self) -> Gantt:
-        """Return the Gantt with what is held, and nothing else."""
+        """Return the Gantt with the current holds, and nothing else."""
         if self._stale:
             if self._base is self._empty:
                 self._base = self._empty.copy()
@@ -108,7 +108,7 @@ class NamedTimeline:
         return Demand(job, roles, options, gantt.limits(job, roles), hi)
 
     def _at(self, asked: Asked, start: float) -> Claim | None:
-        """Return the job's own slot if it is that and free, else what is free at ``start``."""
+        """Return the job's own slot if it is free at ``start``, else the resources free then."""
         gantt = self._fresh()
         if slot := self._own_slot(gantt, asked, start):
             return slot
@@ -119,7 +119,7 @@ class NamedTimeline:
         gantt = self._fresh()
         demand = self._demand(gantt, asked, later=True, hi=hi)
         claim = _claim(self._search.earliest(gantt, demand, lo).found)
-        if claim is not None and claim.start <= lo:  # on what is not there yet
+        if claim is not None and claim.start <= lo:  # on resources that are not there yet
             following = next((instant for instant in self.ends(lo) if instant <= hi), hi)
             claim = None if following == inf else _claim(self._search.earliest(gantt, demand, following).found)
         return None if claim is None else self._own_slot(gantt, asked, claim.start) or claim

@@ -1,4 +1,4 @@
-"""What a snapshot says of reservations with windows."""
+"""The windows of reservations in a snapshot."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from oarpy.scheduler.windows.window_jobs import OWN_ORDER
 class ReservationWindow:
     """A reservation runs wholly inside [ready, deadline] (instants); without ``ready``, from now on.
 
-    It no longer moves once it is ``fixed``, or ``fix_after`` percent of the time from its submission to its start are
-    past. A new one whose window cannot be had takes the first other start that is at most ``farthest`` run times away.
-    ``asked`` is another window, (ready, deadline), that the user of an accepted one asks for.
+    It no longer moves once it is ``fixed``, or once ``fix_after`` percent of the time from its submission to its start
+    have passed. A new reservation whose window cannot be had takes the first other start that is at most ``farthest``
+    run times away. ``asked`` is another window, (ready, deadline), that the user of an accepted reservation asks for.
     """
 
     deadline: float
@@ -25,7 +25,7 @@ class ReservationWindow:
     asked: tuple[float | None, float] | None = None
 
     def is_fixed(self, submitted: float, start: float, now: float) -> bool:
-        """Tell whether an accepted reservation no longer moves, by what its user or the site wants."""
+        """Tell whether an accepted reservation no longer moves, by the wish of its user or the rule of the site."""
         if self.fixed or self.fix_after is None:
             return self.fixed
         # with none it is at once: a job comes in the middle of a second, and a pass is at its beginning
@@ -36,10 +36,10 @@ class ReservationWindow:
 class Windows:
     """The windows of reservations, by job, and the rules of the site (durations in seconds).
 
-    ``order`` is that in which they get their places, a name of ours or of a plug-in. ``offers`` and ``tries`` are how
-    many other starts a refused one is offered and how many are tried for that. None moves later that begins within
-    ``notice``. ``replan`` tells that resources are free, or gone, other than was expected when the reservations were
-    placed.
+    ``order`` is the order in which they get their places, built in or a plug-in. ``offers`` is the number of other
+    starts that a refused reservation is offered, and ``tries`` the number tried for that. A reservation that begins
+    within ``notice`` does not move to a later start. ``replan`` is true if resources became free or were lost
+    unexpectedly since the reservations were placed.
     """
 
     of: Mapping[int, ReservationWindow]

@@ -1,16 +1,16 @@
 """The step of a pass that lets accepted reservations move inside their windows.
 
-1. Where resources became free, or were lost, other than was expected, all that may move get their earliest places; if
-   one has none, all stay.
-2. Each new reservation is admitted, where it has a window or there are some that may move. One that is admitted may
-   make room for the next. Its date is decided here; what it holds then is found by the planner, among the jobs of its
-   queue as for any other reservation.
-3. If the planner has no place for it, it is refused, and nobody has moved for it.
-4. Accepted ones whose users ask for another window are admitted into it as new ones, with their own places free; those
-   that stay where they are get it if their place is in it.
+1. When resources became free or were lost unexpectedly, all movable reservations get their earliest places. If one has
+   none, all stay.
+2. Each new reservation is admitted if it has a window, or if others may move. An admitted reservation may make room for
+   the next. This step decides its date. The planner finds its resources then, among the jobs of its queue as for any
+   other reservation.
+3. If the planner has no place for it, it is refused, and no other reservation moves for it.
+4. Accepted reservations whose users ask for another window are admitted into it like new ones, with their own places
+   free. A reservation that must stay in its place gets the window if it contains the place.
 
-Reservations move that were accepted with a window, have not begun and are not fixed. Containers, best-effort jobs and
-those that others depend on stay where they are.
+A reservation may move if it was accepted with a window, has not begun and is not fixed. Containers, best-effort jobs
+and reservations that others depend on stay in their places.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ _ADMITTED = frozenset({Verdict.RESERVED, Verdict.STARTS, Verdict.HELD})
 
 @dataclass(frozen=True, slots=True)
 class WindowMove:
-    """An accepted reservation at another start, or on other resources for another one; ``before`` is its old start."""
+    """An accepted reservation at another start, or on other resources for another one.
+
+    ``before`` is its old start.
+    """
 
     reservation: Reservation
     before: float
@@ -56,12 +59,13 @@ class WindowMove:
 
 @dataclass(frozen=True, slots=True)
 class WindowAnswers:
-    """What a pass decides about windows.
+    """The decisions of a pass about windows.
 
-    ``dated`` are new reservations that it found a date for, each with the place of the alternative that they take.
-    ``strict`` are windows, [ready, deadline], of those that took another start than they asked for. ``offers`` are what
-    others could have. ``fixed`` are accepted ones that from now on no longer move. ``changed`` tells whether accepted
-    ones got the other window that was asked for. ``fault`` is why the order of the site could not be used.
+    ``dated`` are new reservations with a date, each with the index of the alternative that they take. ``strict`` are
+    the windows, [ready, deadline], of reservations that took another start than they asked for. ``offers`` are the
+    starts offered to others. ``fixed`` are accepted reservations that no longer move from now on. ``changed`` tells
+    whether accepted reservations got the other window that they asked for. ``fault`` is why the order of the site could
+    not be used.
     """
 
     moves: tuple[WindowMove, ...] = ()
@@ -83,7 +87,7 @@ class WindowAnswers:
         )
 
     def named(self, made: Plan) -> Plan:
-        """Return a plan in which alternatives are those that the jobs asked for."""
+        """Return a plan in which alternatives have the indexes of the jobs' own requests."""
         if not self.dated:
             return made
         placements = (
@@ -101,9 +105,9 @@ NO_ANSWERS = WindowAnswers()
 def within_windows(
     snapshot: Snapshot, matchers: Matchers | None = None, refused: Collection[int] = ()
 ) -> tuple[Snapshot, WindowAnswers]:
-    """Replan, and find dates for new reservations but those that are ``refused``.
+    """Replan, and find dates for new reservations except the ``refused`` ones.
 
-    Return the snapshot as it is then, and what was decided.
+    Return the changed snapshot, and the decisions.
     """
     if snapshot.windows is None:
         return snapshot, NO_ANSWERS
@@ -112,9 +116,9 @@ def within_windows(
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A new reservation at the moment when it asks, with its first alternative.
+    """A new reservation when it is requested, with its first alternative.
 
-    ``movable`` are those that may make room for it, each with its place; ``others`` hold what they have.
+    ``movable`` are the reservations that may make room for it, each with its place. ``others`` keep their resources.
     """
 
     new: WindowJob[Asked]
@@ -124,7 +128,7 @@ class Arrival:
 
 
 def arrival(snapshot: Snapshot, job: WaitingJob, matchers: Matchers | None = None) -> Arrival | str:
-    """Return what a new reservation meets, or why nothing in its window can be looked at."""
+    """Return the situation of a new reservation, or why no start in its window can be tried."""
     windows = snapshot.windows or Windows({})
     return _WindowPass(snapshot, windows, matchers or Matchers(snapshot.platform)).arrival(job)
 
@@ -169,13 +173,13 @@ class _WindowPass:
         """New reservations that may move, with the alternative that they take."""
         self._failed = ""
         self._leaving: set[int] = set()
-        """Those whose own places are free while another window is looked at."""
+        """Reservations whose own places are free while another window is tried."""
         self._fresh = tuple(job for job in snapshot.waiting if job.reservation is not None and self._is_asked(job))
         self._bases: dict[bool, Gantt] = {}
-        """What all hold but those that may move, with dates that were found: as it bounds best-effort jobs, or not."""
+        """The Gantt without the movable reservations, with the dates found, by whether it serves best-effort jobs."""
 
     def answers(self, refused: Collection[int]) -> tuple[Snapshot, WindowAnswers]:
-        """Replan, admit, and return what came of it."""
+        """Replan, admit, and return the result."""
         if self._windows.replan and self._movable:
             self._replan()
         dates: dict[int, tuple[WaitingJob, Claim]] = {}
@@ -200,7 +204,7 @@ class _WindowPass:
         return replace(changed, waiting=waiting), answers
 
     def arrival(self, job: WaitingJob) -> Arrival | str:
-        """Return what a new reservation meets, or why nothing in its window can be looked at."""
+        """Return the situation of a new reservation, or why no start in its window can be tried."""
         if fault := self._fault(job):
             return fault
         window = self._windows.of.get(job.id) or _strict(job, self._now)
@@ -232,7 +236,7 @@ class _WindowPass:
         )
 
     def _is_loose(self, job: WaitingJob, start: float) -> bool:
-        """Tell whether an accepted reservation may move, were there enough time to tell its user."""
+        """Tell whether an accepted reservation may move if there is enough time to notify its user."""
         window = self._windows.of.get(job.id)
         if window is None or start <= self._now or job.held or job.besteffort or job.id in self._anteriors:
             return False
@@ -249,7 +253,7 @@ class _WindowPass:
         return _Movable(reservation, self._windows.of[job.id], Asked(job, slot))
 
     def _newly_fixed(self, dates: Mapping[int, tuple[WaitingJob, Claim]]) -> tuple[int, ...]:
-        """Return the accepted reservations, new ones too, that no longer move by what their users want."""
+        """Return the accepted reservations, new ones too, that by their windows no longer move."""
         known = self._windows.of
         places = [(reservation.job, reservation.start) for reservation in self._snapshot.reservations]
         places += [(job, claim.start) for job, claim in dates.values()]
@@ -286,7 +290,7 @@ class _WindowPass:
     def _timeline(
         self, asking: WaitingJob | None, dates: Mapping[int, tuple[WaitingJob, Claim]] = _NONE_DATED
     ) -> NamedTimeline:
-        """Return what all hold but those that may move, as it bounds ``asking``, None: those that may move."""
+        """Return a timeline without the movable reservations, as ``asking`` sees it (None: as they see it)."""
         besteffort = asking is not None and asking.besteffort
         base = None if self._leaving else self._bases.get(besteffort)
         if base is None:
@@ -348,7 +352,7 @@ class _WindowPass:
     def _admit(
         self, job: WaitingJob, dates: Mapping[int, tuple[WaitingJob, Claim]], *, take: bool
     ) -> tuple[WaitingJob, Claim] | None:
-        """Find a date for a new reservation, by the alternative that ends first; else note what it could have."""
+        """Find a date for a new reservation, by the alternative that ends first; else note its offers."""
         window = self._windows.of.get(job.id)
         ways = range(len(job.alternatives)) if window is not None else (0,)
         best: tuple[float, int, Admission] | None = None
@@ -394,7 +398,7 @@ class _WindowPass:
     def _change(
         self, reservation: Reservation, window: ReservationWindow, dates: Mapping[int, tuple[WaitingJob, Claim]]
     ) -> None:
-        """Let an accepted reservation have another window, if nobody loses his; else all stay."""
+        """Let an accepted reservation have another window, if all others stay in theirs; else all stay."""
         number = reservation.job.id
         if reservation.start <= self._now or reservation.job.held:
             self._changed[number] = False
@@ -406,7 +410,7 @@ class _WindowPass:
             return
         before = self._movable.pop(number, None)
         changing = before or self._as_movable(reservation)
-        window = replace(window, farthest=None)  # that was said of the window that it has
+        window = replace(window, farthest=None)  # ``farthest`` belongs to its present window
         self._leaving.add(number)
         found = self._answer(changing.asked, window, dates)
         self._changed[number] = found is not None and found.start is not None
@@ -415,7 +419,7 @@ class _WindowPass:
             for job, claim in timeline.claims.items():
                 if job in self._movable:
                     self._put(job, claim, f"it makes room for reservation {number}")
-            # the window that it has now; one that moves no more goes nowhere else for others
+            # its present window; a fixed reservation does not move for others
             start = timeline.claims[number].start
             end = start + changing.asked.job.alternatives[0].walltime
             changing.window = window if before else replace(window, ready=start, deadline=end)
