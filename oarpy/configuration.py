@@ -91,6 +91,7 @@ class SubmissionSettings:
     types_not_offered: tuple[str, ...] = NOT_OFFERED
     jobs_per_user: NotNegative = 1000
     hints: bool = True
+    projects: Literal["any", "members"] = "any"
 
 
 @dataclass(frozen=True, slots=True)

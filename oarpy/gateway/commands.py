@@ -11,7 +11,7 @@ from oarpy.client.boundary import parser
 from oarpy.frontend.node_command import NAMES
 
 _ADMINISTRATION = ("oaraccounting", "oaradmin", "oaradmissionrules", "oarnodesetting", "oarproperty", "oarqueue")
-_ON_FRONTENDS = ("oargridctl", "oargriddel", "oargriddoor", "oargridstat", "oargridsub", "oartoken")
+_ON_FRONTENDS = ("oargridctl", "oargriddel", "oargriddoor", "oargridstat", "oargridsub", "oarproject", "oartoken")
 COMMANDS = (*NAMES, *_ADMINISTRATION, *_ON_FRONTENDS)
 """All but ``oarpy``, which sets up and runs the server side itself."""
 

@@ -78,6 +78,7 @@ REACTIONS: dict[str, tuple[str, ...]] = {
     "platform changed": ("metascheduler", "launcher", "monitor"),
     "queues changed": ("metascheduler",),
     "quotas changed": ("metascheduler",),
+    "projects changed": ("metascheduler",),
     "usage changed": ("metascheduler",),
     "power changed": ("metascheduler",),
     "nodes changed": ("launcher", "monitor"),

@@ -70,6 +70,7 @@ def job(connection: Connection, listener: Connection) -> int:
         ("UPDATE queues SET active = false", ["queues changed"]),
         ("DELETE FROM queues WHERE queue_name = 'admin'", ["queues changed"]),
         ("INSERT INTO quotas (max_jobs) VALUES (1)", ["quotas changed"]),
+        ("INSERT INTO projects (project) VALUES ('fire')", ["projects changed"]),
         ("INSERT INTO quota_sets VALUES ('night')", ["quotas changed"]),
         ("UPDATE quota_periods SET label = 'late'", []),
         ("DELETE FROM resource_properties WHERE name = 'cpu'", ["platform changed"]),

@@ -19,6 +19,7 @@ from oarpy.client.submission.draft import Submitter, draft
 from oarpy.client.submission.feasibility import Need, check_consumables, check_names, consumable_names, needed_resources
 from oarpy.client.submission.kept_scripts import without_foreign_script
 from oarpy.client.submission.options import Options
+from oarpy.client.submission.projects import check_project, with_project
 from oarpy.client.submission.site import DatabaseSite, rule_limits, unix_groups
 from oarpy.client.submission.values import check_values
 from oarpy.client.submission.waiting_jobs import WAITING_JOBS
@@ -105,6 +106,7 @@ def _admit_again(session: Session, job_id: int, old: submissions.EndedJobRow) ->
     limits = session.configuration.submission
     ruled, trace = enabled_rules(session).run(asked, site, limits=rule_limits(limits))
     ruled = filled_in(ruled, limits)
+    check_project(session, ruled)
     for what, now, then in (
         ("queue", ruled.queue, old.queue),
         ("project", ruled.project, old.project),
@@ -248,6 +250,7 @@ def admit(session: Session, options: Options, arguments: Sequence[str], environm
     site = DatabaseSite(session, caller.now)
     settings = session.configuration
     asked, warnings = draft(options, caller, settings.submission, settings.scheduler.bag_tasks)
+    asked = with_project(session, asked)
     return admitted(session, site, asked, warnings, *_ruled(session, site, asked))
 
 
@@ -320,6 +323,7 @@ def _check(submission: Submission, site: DatabaseSite, session: Session) -> None
     """Raise for what cannot be stored or carried out here."""
     check_values(submission)
     check_bag(submission, session.configuration.scheduler)
+    check_project(session, submission)
     _check_against_cluster(submission, site, session)
 
 

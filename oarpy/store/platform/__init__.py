@@ -2,6 +2,7 @@
 
 - ``nodes`` and ``power``: channels to nodes, faults, lost and sleeping nodes. ``site``: this installation's id.
 - ``resources``, ``properties`` and ``consumables``: everything that jobs hold, and the columns by which it is found.
+- ``projects``: who pays for jobs, and their members.
 - ``queues`` and ``admission_rules``: the order of service, and the checks of a submission.
 
 A *node* is a machine, a *resource* the smallest thing a job can hold, a *block* all resources with one value of a

@@ -37,6 +37,13 @@ site = table(
     column(
         "changes_from", TransactionNumber, "of transactions before this one, changes may be gone", default=text("'0'")
     ),
+    column(
+        "projects_version",
+        BigInteger,
+        "changes whenever projects do: sessions that change them wait for each other here",
+        default=0,
+        check=f"projects_version BETWEEN 0 AND {MANY}",
+    ),
 )
 
 generations = table(

@@ -30,6 +30,7 @@ from oarpy.store.schema import (
     journal,
     negotiation,
     platform,
+    projects,
     requests,
     rules,
     submissions,
@@ -38,7 +39,21 @@ from oarpy.store.schema import (
 from oarpy.store.schema.grid import broker, door
 
 # what a table refers to is in the same module, or in one before it
-_AREAS = (platform, rules, submissions, jobs, assignments, requests, windows, bags, negotiation, door, broker, journal)
+_AREAS = (
+    platform,
+    rules,
+    projects,
+    submissions,
+    jobs,
+    assignments,
+    requests,
+    windows,
+    bags,
+    negotiation,
+    door,
+    broker,
+    journal,
+)
 TABLES = tuple(dict.fromkeys(thing for area in _AREAS for thing in vars(area).values() if isinstance(thing, Table)))
 """In an order in which they can be created."""
 

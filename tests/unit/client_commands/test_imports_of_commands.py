@@ -31,6 +31,7 @@ HEAVY = {
         "oarwalltime",
         "oarnodes",
         "oarnodesetting",
+        "oarproject",
         "oarproperty",
         "oarqueue",
         "oaraccounting",

@@ -13,6 +13,7 @@ from oarpy.client.submission.batch.batch_site import BatchSite
 from oarpy.client.submission.batch.lines import Batch, BatchLine
 from oarpy.client.submission.draft import draft
 from oarpy.client.submission.feasibility import KnownNeeds
+from oarpy.client.submission.projects import with_project
 from oarpy.client.submission.site import rule_limits
 from oarpy.client.submission.submission import (
     Admitted,
@@ -70,6 +71,7 @@ def _drafted(session: Session, batch: Batch, environment: Mapping[str, str]) -> 
     for line in batch.lines:
         try:
             asked, warnings = draft(line.options, replace(caller, arguments=line.words), limits)
+            asked = with_project(session, asked)
             require_no_launcher(asked)
             if asked.bag:
                 raise UsageError("--batch with --bag", hint="submit it by itself: its answer is waited for")

@@ -25,6 +25,7 @@ from oarpy.client.submission.batch.batch_site import BatchSite
 from oarpy.client.submission.draft import draft
 from oarpy.client.submission.feasibility import KnownNeeds, Need
 from oarpy.client.submission.options import Options
+from oarpy.client.submission.projects import with_project
 from oarpy.client.submission.site import DatabaseSite, rule_limits
 from oarpy.client.submission.submission import (
     Admitted,
@@ -142,7 +143,8 @@ def _drafts(session: Session, asked: Sequence[_Asked]) -> list[tuple[Submission,
     for one in asked:
         if one.kind not in known:
             try:
-                known[one.kind] = draft(one.options(), replace(caller, arguments=one.typed), limits)
+                drafted, warnings = draft(one.options(), replace(caller, arguments=one.typed), limits)
+                known[one.kind] = with_project(session, drafted), warnings
             except REFUSALS as error:
                 known[one.kind] = error
         wanted = known[one.kind]

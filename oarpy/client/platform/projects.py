@@ -1,0 +1,383 @@
+"""``oarproject``: the projects that pay for jobs, who their members are, and who may change what."""
+
+from __future__ import annotations
+
+import grp
+import pwd
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Any, TypedDict
+
+from oarpy.client.past.periods import parse_date
+from oarpy.client.rendering import Column, Table, local_date
+from oarpy.client.session import Session
+from oarpy.model.errors import NotAllowed, NotFound, OarpyError, UsageError
+from oarpy.model.submission_checks import check_project, check_text, short
+from oarpy.store.histories import sign
+from oarpy.store.platform import projects
+from oarpy.store.platform.projects import MemberRow, ProjectRow
+
+ROLES = ("member", "coordinator")
+PERIODS = ("week", "month", "quarter", "year", "ever")
+WHEN_SPENT = ("refuse", "wait", "besteffort")
+NONE = "none"
+"""What is written for no parent, no limit of hours, and no end."""
+_LARGEST = 1e12
+_NEW = ProjectRow("", None, 1.0, None, "ever", 1.0, None, "refuse")
+_BY_COORDINATORS = frozenset({"share"})
+"""What coordinators may change of projects below theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectChange:
+    """What is to become of a project, as it is typed; None stays."""
+
+    parent: str | None = None
+    share: str | None = None
+    hours: str | None = None
+    period: str | None = None
+    weight: str | None = None
+    until: str | None = None
+    when_spent: str | None = None
+
+    def given(self) -> dict[str, str]:
+        """Return what was typed, by field."""
+        found = {name: getattr(self, name) for name in self.__slots__}
+        return {name: text for name, text in found.items() if text is not None}
+
+    def of(self, row: ProjectRow) -> ProjectRow:
+        """Return what ``row`` becomes. Raises :class:`UsageError`."""
+        return replace(row, **{name: _READERS[name](name, text) for name, text in self.given().items()})
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not (isfinite(number) and 0 <= number <= _LARGEST):
+        raise UsageError(f"--{name} {short(text)} is not a number from 0 on", hint="for example --share 2")
+    return number
+
+
+def _maybe_number(name: str, text: str) -> float | None:
+    return None if text == NONE else _number(name, text)
+
+
+def _one_of(words: Sequence[str], name: str, text: str) -> str:
+    if text not in words:
+        raise UsageError(f"--{name.replace('_', '-')} {short(text)} is not one of {', '.join(words)}")
+    return text
+
+
+_READERS: Mapping[str, Any] = {
+    "parent": lambda name, text: None if text == NONE else text,
+    "share": _number,
+    "hours": _maybe_number,
+    "period": lambda name, text: _one_of(PERIODS, name, text),
+    "weight": _number,
+    "until": lambda name, text: None if text == NONE else parse_date(text).astimezone(),
+    "when_spent": lambda name, text: _one_of(WHEN_SPENT, name, text),
+}
+
+
+def create(session: Session, name: str, change: ProjectChange) -> ProjectRow:
+    """Make a project. Only an admin may. Raises :class:`UsageError`, :class:`OarpyError` for one that is there."""
+    session.require_admin("make projects")
+    check_project(name)
+    made = change.of(replace(_NEW, project=name))
+    with session.connection.transaction():
+        known = projects.projects(session.connection)
+        if any(row.project == name for row in known):
+            raise OarpyError(f"project '{short(name)}' exists already", hint=f"oarproject change {short(name)}")
+        _check_parent(made, known)
+        sign(session.connection, session.user)
+        projects.add(session.connection, made)
+    return made
+
+
+def change(session: Session, name: str, wanted: ProjectChange) -> ProjectRow:
+    """Change a project: admins anything, coordinators the share of one below theirs. Raises as :func:`create`."""
+    if not wanted.given():
+        raise UsageError("nothing to change", hint="for example --hours 1000 --period month")
+    with session.connection.transaction():
+        known = projects.projects(session.connection)
+        before = _find(known, name)
+        if not wanted.given().keys() <= _BY_COORDINATORS:
+            session.require_admin("change more of a project than its share")
+        elif not (session.is_admin or _coordinates(session, known, before.parent)):
+            raise _not_allowed(session, f"change the share of project '{short(name)}'", "above it")
+        after = wanted.of(before)
+        _check_parent(after, known)
+        sign(session.connection, session.user)
+        projects.change(session.connection, after)
+    return after
+
+
+def remove(session: Session, name: str) -> None:
+    """Remove a project without jobs that are not over, and without others below it. Only an admin may."""
+    session.require_admin("remove projects")
+    with session.connection.transaction():
+        known = projects.projects(session.connection)
+        _find(known, name)
+        if below := [row.project for row in known if row.parent == name]:
+            raise OarpyError(f"project '{short(below[0])}' is below '{short(name)}'", hint="move or remove it first")
+        if (job := projects.live_job(session.connection, name)) is not None:
+            raise OarpyError(f"project '{short(name)}' pays for job {job}", hint="wait for its end, or oardel it")
+        sign(session.connection, session.user)
+        projects.remove(session.connection, name)
+
+
+def add_members(session: Session, name: str, users: Sequence[str], role: str) -> None:
+    """Add members, all or none. Admins and coordinators may. Raises :class:`OarpyError` for one who is there."""
+    _one_of(ROLES, "role", role)
+    for user in users:
+        check_text("a user", user, 100)
+    _require_coordinator(session, name)
+    with session.connection.transaction():
+        sign(session.connection, session.user)
+        added = projects.add_members(session.connection, name, users, role)
+        if there := [user for user in users if user not in added]:
+            raise OarpyError(f"'{short(there[0])}' is a member of project '{short(name)}' already")
+
+
+def remove_members(session: Session, name: str, users: Sequence[str]) -> None:
+    """Remove members, all or none. Admins and coordinators may. Raises :class:`NotFound`."""
+    _require_coordinator(session, name)
+    with session.connection.transaction():
+        sign(session.connection, session.user)
+        removed = projects.remove_members(session.connection, name, users)
+        if missing := [user for user in users if user not in removed]:
+            raise _no_member(missing[0], name)
+
+
+def set_role(session: Session, name: str, user: str, role: str) -> None:
+    """Make a member a coordinator, or the reverse. Admins and coordinators may. Raises :class:`NotFound`."""
+    _one_of(ROLES, "role", role)
+    _require_coordinator(session, name)
+    with session.connection.transaction():
+        sign(session.connection, session.user)
+        if not projects.set_role(session.connection, name, user, role):
+            raise _no_member(user, name)
+
+
+def prefer(session: Session, name: str) -> None:
+    """Let the caller's jobs that name no project be for this one. Raises :class:`NotFound`."""
+    with session.connection.transaction():
+        _find(projects.projects(session.connection), name)
+        sign(session.connection, session.user)
+        if not projects.prefer(session.connection, name, session.user):
+            raise _no_member(session.user, name)
+
+
+def seed(session: Session) -> tuple[int, int]:
+    """Make the projects that jobs have named so far, with their users; return how many of each. Only an admin may."""
+    session.require_admin("make projects")
+    with session.connection.transaction():
+        sign(session.connection, session.user)
+        return projects.seed(session.connection)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChange:
+    """What became of the members of a project by a group of the system."""
+
+    project: str
+    group: str
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+def sync(session: Session, pairs: Sequence[str], *, dry_run: bool = False) -> list[GroupChange]:
+    """Make the members of projects those of the groups of the same names, or of ``PROJECT=GROUP``. Only an admin may.
+
+    A project without such a group stays as it is, and coordinators stay. Raises :class:`NotFound`, also for a group
+    that was named and is not there.
+    """
+    session.require_admin("make members of groups")
+    with session.connection.transaction():
+        known = projects.projects(session.connection)
+        wanted = [text.partition("=")[::2] for text in pairs] or [(row.project, "") for row in known]
+        for name, _ in wanted:
+            _find(known, name)
+        sign(session.connection, session.user)
+        found = [_synced(session, name, group or name, named=bool(pairs), dry_run=dry_run) for name, group in wanted]
+    return [one for one in found if one is not None]
+
+
+def _synced(session: Session, name: str, group: str, *, named: bool, dry_run: bool) -> GroupChange | None:
+    try:
+        entry = grp.getgrnam(group)
+    except KeyError:
+        if named:
+            raise NotFound(f"the system has no group '{short(group)}'", hint="getent group lists them") from None
+        return None
+    users = {*entry.gr_mem, *(one.pw_name for one in pwd.getpwall() if one.pw_gid == entry.gr_gid)}
+    present = projects.members(session.connection, project=name)
+    added = tuple(sorted(users - {row.user_name for row in present}))
+    removed = tuple(row.user_name for row in present if row.user_name not in users and row.role == "member")
+    if not dry_run:
+        projects.add_members(session.connection, name, added, "member")
+        projects.remove_members(session.connection, name, removed)
+    return GroupChange(name, group, added, removed)
+
+
+def seen(session: Session) -> list[ProjectRow]:
+    """Return the projects that the caller may see: an admin all, others theirs and those below what they coordinate."""
+    known = projects.projects(session.connection)
+    if session.is_admin:
+        return known
+    mine = {row.project: row.role for row in projects.members(session.connection, user=session.user)}
+    above = {name for name, role in mine.items() if role == "coordinator"}
+    return [row for row in known if row.project in mine or above & {one.project for one in _line(known, row.project)}]
+
+
+def shown(session: Session, name: str) -> tuple[ProjectRow, list[MemberRow]]:
+    """Return a project with its members. Raises :class:`NotFound`, also for one that the caller may not see."""
+    found = _find(seen(session), name)
+    return found, projects.members(session.connection, project=name)
+
+
+def coordinates(session: Session, name: str) -> bool:
+    """Tell whether the caller may change the members of a project."""
+    return session.is_admin or _coordinates(session, projects.projects(session.connection), name)
+
+
+def _require_coordinator(session: Session, name: str) -> None:
+    """Raise unless the caller may change the members of a project."""
+    _find(projects.projects(session.connection), name)
+    if not coordinates(session, name):
+        raise _not_allowed(session, f"change the members of project '{short(name)}'", "of it, or above it")
+
+
+def _coordinates(session: Session, known: Sequence[ProjectRow], name: str | None) -> bool:
+    """Tell whether the caller coordinates a project or one that it is below."""
+    mine = projects.members(session.connection, user=session.user)
+    above = {row.project for row in mine if row.role == "coordinator"}
+    return name is not None and bool(above & {row.project for row in _line(known, name)})
+
+
+def _line(known: Sequence[ProjectRow], name: str) -> list[ProjectRow]:
+    return projects.line(known, name)
+
+
+def _find(known: Sequence[ProjectRow], name: str) -> ProjectRow:
+    found = next((row for row in known if row.project == name), None)
+    if found is None:
+        raise NotFound(f"there is no project '{short(name)}'", hint="oarproject list shows yours")
+    return found
+
+
+def _check_parent(row: ProjectRow, known: Sequence[ProjectRow]) -> None:
+    if row.parent is None:
+        return
+    _find(known, row.parent)
+    if any(one.project == row.project for one in _line(known, row.parent)):
+        raise OarpyError(
+            f"project '{short(row.project)}' would be below itself", hint=f"'{short(row.parent)}' is below it"
+        )
+
+
+def _no_member(user: str, name: str) -> NotFound:
+    return NotFound(f"'{short(user)}' is no member of project '{short(name)}'", hint=f"oarproject show {short(name)}")
+
+
+def _not_allowed(session: Session, action: str, where: str) -> NotAllowed:
+    return NotAllowed(f"'{session.user}' may not {action}", hint=f"an admin or a coordinator {where} may")
+
+
+class MemberDocument(TypedDict):
+    """A member; jobs of his that name no project are for the ``preferred`` one."""
+
+    user: str
+    role: str
+    preferred: bool
+
+
+class ProjectDocument(TypedDict):
+    """A project; ``until`` in epoch seconds, null for no end, no parent and no limit of ``hours``."""
+
+    project: str
+    parent: str | None
+    share: float
+    hours: float | None
+    period: str
+    weight: float
+    until: int | None
+    when_spent: str
+
+
+class ShownDocument(ProjectDocument):
+    """A project with its members."""
+
+    members: Sequence[MemberDocument]
+
+
+def record(row: ProjectRow) -> ProjectDocument:
+    """Return a project as JSON."""
+    return {
+        "project": row.project,
+        "parent": row.parent,
+        "share": row.share,
+        "hours": row.hours,
+        "period": row.period,
+        "weight": row.weight,
+        "until": None if row.until is None else int(row.until.timestamp()),
+        "when_spent": row.when_spent,
+    }
+
+
+def shown_record(row: ProjectRow, members: Sequence[MemberRow]) -> ShownDocument:
+    """Return a project with its members as JSON."""
+    listed: list[MemberDocument] = [
+        {"user": one.user_name, "role": one.role, "preferred": one.preferred} for one in members
+    ]
+    return {**record(row), "members": listed}
+
+
+def table(rows: Sequence[ProjectRow]) -> str:
+    """Return a line a project."""
+    titles = ("Project", "Parent", "Share", "Hours", "Period", "Weight", "Until", "When spent")
+    return Table(tuple(map(Column, titles)), tuple(map(_cells, rows))).text()
+
+
+def shown_text(row: ProjectRow, members: Sequence[MemberRow]) -> str:
+    """Return a project and a line a member."""
+    columns = (Column("Member"), Column("Role"), Column("Preferred"))
+    rows = tuple((one.user_name, one.role, "yes" if one.preferred else "") for one in members)
+    return f"{table([row])}\n{Table(columns, rows).text()}"
+
+
+class GroupChangeDocument(TypedDict):
+    """What became of the members of a project by a group."""
+
+    project: str
+    group: str
+    added: Sequence[str]
+    removed: Sequence[str]
+
+
+def sync_record(change: GroupChange) -> GroupChangeDocument:
+    """Return what became of the members of a project as JSON."""
+    return {"project": change.project, "group": change.group, "added": change.added, "removed": change.removed}
+
+
+def sync_text(changes: Sequence[GroupChange]) -> str:
+    """Return a line a project."""
+    columns = (Column("Project"), Column("Group"), Column("Added"), Column("Removed"))
+    rows = tuple((one.project, one.group, " ".join(one.added), " ".join(one.removed)) for one in changes)
+    return Table(columns, rows).text()
+
+
+def _cells(row: ProjectRow) -> tuple[str, ...]:
+    return (
+        row.project,
+        row.parent or "-",
+        f"{row.share:g}",
+        "-" if row.hours is None else f"{row.hours:g}",
+        row.period,
+        f"{row.weight:g}",
+        "-" if row.until is None else local_date(row.until.timestamp()),
+        row.when_spent,
+    )

@@ -1,0 +1,67 @@
+"""Which project pays for a submission, where ``submission.projects`` asks for one of its user's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from oarpy.client.rendering import local_date
+from oarpy.client.session import Session
+from oarpy.model.errors import AdmissionRefused, NotFound
+from oarpy.model.submission import Submission
+from oarpy.model.submission_checks import short
+from oarpy.store.platform import projects
+from oarpy.store.platform.projects import MemberRow
+
+UNNAMED = "default"
+"""The project of a submission that names none."""
+_MOST_NAMED = 10
+
+
+def with_project(session: Session, asked: Submission) -> Submission:
+    """Return a submission that names no project with that of its user: his only one, or the one that he prefers."""
+    if not _is_asked(session) or asked.project != UNNAMED:
+        return asked
+    mine = projects.members(session.connection, user=asked.user)
+    if any(row.project == UNNAMED for row in mine):
+        return asked
+    chosen = mine if len(mine) == 1 else [row for row in mine if row.preferred]
+    if not chosen:
+        raise AdmissionRefused(_nothing_named(asked.user, mine), hint=_yours(mine))
+    return asked.changed(project=chosen[0].project)
+
+
+def check_project(session: Session, submission: Submission) -> None:
+    """Raise for a project that does not pay for jobs of the user: :class:`NotFound`, :class:`AdmissionRefused`."""
+    if not _is_asked(session):
+        return
+    name = submission.project
+    mine = projects.members(session.connection, user=submission.user)
+    line = projects.line(projects.projects(session.connection), name)
+    if not line:
+        raise NotFound(f"there is no project '{short(name)}'", hint=_yours(mine))
+    if all(row.project != name for row in mine):
+        raise AdmissionRefused(
+            f"project '{short(name)}' does not pay for jobs of '{submission.user}'", hint=_yours(mine)
+        )
+    for row in line:
+        if row.until is not None and row.until <= datetime.now(UTC):
+            since = local_date(row.until.timestamp())
+            raise AdmissionRefused(f"project '{short(row.project)}' is over since {since}", hint=_yours(mine))
+
+
+def _is_asked(session: Session) -> bool:
+    return session.configuration.submission.projects == "members"
+
+
+def _nothing_named(user: str, mine: Sequence[MemberRow]) -> str:
+    return "no project is named, and several are yours" if mine else f"no project pays for jobs of '{user}'"
+
+
+def _yours(mine: Sequence[MemberRow]) -> str:
+    """Say which projects a user has."""
+    names = [short(row.project) for row in mine]
+    if not names:
+        return "ask an admin or a coordinator"
+    more = ", ..." if len(names) > _MOST_NAMED else ""
+    return f"yours: {', '.join(names[:_MOST_NAMED])}{more}; --project names one, oarproject prefer sets the usual one"

@@ -1,0 +1,155 @@
+"""Projects that pay for jobs: rows of the tree, and of their members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from oarpy.store import rows
+from oarpy.store.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectRow:
+    """A project; ``hours`` are billing units, in hours, of each ``period``, None for no limit."""
+
+    project: str
+    parent: str | None
+    share: float
+    hours: float | None
+    period: str
+    weight: float
+    until: datetime | None
+    when_spent: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRow:
+    """Somebody whose jobs a project pays for; ``preferred`` for those that name no project."""
+
+    project: str
+    user_name: str
+    role: str
+    preferred: bool
+
+
+_ALL = """
+    SELECT project, parent, share, hours::float8 AS hours, period, weight, until, when_spent
+    FROM projects ORDER BY project
+"""
+_MEMBERS = """
+    SELECT project, user_name, role, preferred FROM project_members
+    WHERE (%(project)s::text IS NULL OR project = %(project)s) AND (%(user)s::text IS NULL OR user_name = %(user)s)
+    ORDER BY project, user_name
+"""
+_ADD = """
+    INSERT INTO projects (project, parent, share, hours, period, weight, until, when_spent)
+    VALUES (%(project)s, %(parent)s, %(share)s, %(hours)s, %(period)s, %(weight)s, %(until)s, %(when_spent)s)
+"""
+_CHANGE = """
+    UPDATE projects SET parent = %(parent)s, share = %(share)s, hours = %(hours)s, period = %(period)s,
+           weight = %(weight)s, until = %(until)s, when_spent = %(when_spent)s
+    WHERE project = %(project)s
+"""
+_REMOVE = "DELETE FROM projects WHERE project = %s"
+_USED_BY = "SELECT min(job_id) FROM jobs WHERE project = %s AND is_live(state)"
+_ADD_MEMBERS = """
+    INSERT INTO project_members (project, user_name, role)
+    SELECT %s, user_name, %s FROM unnest(%s::text[]) AS user_name ON CONFLICT DO NOTHING RETURNING user_name
+"""
+_REMOVE_MEMBERS = """
+    DELETE FROM project_members WHERE project = %s AND user_name = ANY(%s) RETURNING user_name
+"""
+_SET_ROLE = "UPDATE project_members SET role = %s WHERE project = %s AND user_name = %s"
+_UNPREFER = "UPDATE project_members SET preferred = false WHERE user_name = %s AND preferred AND project <> %s"
+_PREFER = "UPDATE project_members SET preferred = true WHERE user_name = %s AND project = %s"
+
+# The sums of the accounting know who used what before live jobs did.
+_USED = """
+    SELECT DISTINCT project, user_name FROM jobs
+    UNION SELECT DISTINCT project, user_name FROM accounting ORDER BY project, user_name
+"""
+_SEED_PROJECTS = """
+    INSERT INTO projects (project) SELECT DISTINCT project FROM unnest(%s::text[]) AS project
+    ORDER BY project ON CONFLICT DO NOTHING RETURNING project
+"""
+_SEED_MEMBERS = """
+    INSERT INTO project_members (project, user_name) SELECT * FROM unnest(%s::text[], %s::text[])
+    ON CONFLICT DO NOTHING RETURNING project
+"""
+
+
+def projects(connection: Connection) -> list[ProjectRow]:
+    """Return every project, by name."""
+    return rows.read(connection, _ALL, ProjectRow)
+
+
+def members(connection: Connection, project: str | None = None, user: str | None = None) -> list[MemberRow]:
+    """Return the members of a project or of all, or the projects of a user."""
+    return rows.read(connection, _MEMBERS, MemberRow, {"project": project, "user": user})
+
+
+def add(connection: Connection, row: ProjectRow) -> None:
+    """Add a project."""
+    connection.execute(_ADD, _values(row))
+
+
+def change(connection: Connection, row: ProjectRow) -> None:
+    """Write what a project of that name is now."""
+    connection.execute(_CHANGE, _values(row))
+
+
+def remove(connection: Connection, project: str) -> None:
+    """Remove a project that has none below it, with its members."""
+    connection.execute(_REMOVE, [project])
+
+
+def live_job(connection: Connection, project: str) -> int | None:
+    """Return the first job of a project that is not over, None if all are."""
+    row = connection.execute(_USED_BY, [project]).fetchone()
+    return None if row is None else row[0]
+
+
+def add_members(connection: Connection, project: str, users: Sequence[str], role: str) -> list[str]:
+    """Add users who are no members yet; return them."""
+    return [name for (name,) in connection.execute(_ADD_MEMBERS, [project, role, list(users)])]
+
+
+def remove_members(connection: Connection, project: str, users: Sequence[str]) -> list[str]:
+    """Remove members; return those who were."""
+    return [name for (name,) in connection.execute(_REMOVE_MEMBERS, [project, list(users)])]
+
+
+def set_role(connection: Connection, project: str, user: str, role: str) -> bool:
+    """Give a member a role; return whether there is such a member."""
+    return connection.execute(_SET_ROLE, [role, project, user]).rowcount == 1
+
+
+def prefer(connection: Connection, project: str, user: str) -> bool:
+    """Let jobs of a member that name no project be for this one; return whether there is such a member."""
+    connection.execute(_UNPREFER, [user, project])
+    return connection.execute(_PREFER, [user, project]).rowcount == 1
+
+
+def seed(connection: Connection) -> tuple[int, int]:
+    """Add the projects that jobs named, with their users; return how many of each are new."""
+    used = connection.execute(_USED).fetchall()
+    names, users = [row[0] for row in used], [row[1] for row in used]
+    made = connection.execute(_SEED_PROJECTS, [names]).fetchall()
+    return len(made), len(connection.execute(_SEED_MEMBERS, [names, users]).fetchall())
+
+
+def line(of: Iterable[ProjectRow], project: str) -> list[ProjectRow]:
+    """Return a project and what it is below, upwards; nothing for one that there is not."""
+    known = {row.project: row for row in of}
+    found: list[ProjectRow] = []
+    name: str | None = project
+    while name is not None and name in known and len(found) < len(known):
+        found.append(known[name])
+        name = known[name].parent
+    return found
+
+
+def _values(row: ProjectRow) -> dict[str, object]:
+    return {name: getattr(row, name) for name in ProjectRow.__slots__}

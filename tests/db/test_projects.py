@@ -1,0 +1,250 @@
+"""Projects that pay for jobs: their tree, members and hours, in tables, commands, submissions and passes."""
+
+from __future__ import annotations
+
+import grp
+import json
+import pwd
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import psycopg
+import pytest
+from psycopg.errors import CheckViolation, ForeignKeyViolation, UniqueViolation
+
+from tests.harness.oarsub_cluster import Connection, Submitter, contents
+from tests.harness.sample_cluster import ME, Result
+
+pytestmark = pytest.mark.db
+
+As = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def _members_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OARPY_SUBMISSION_PROJECTS", "members")
+
+
+@pytest.fixture
+def as_user(oarsub: Submitter, monkeypatch: pytest.MonkeyPatch) -> As:
+    """Run a command as a user who is no admin."""
+
+    def run(user: str, command: str, *arguments: str) -> Result:
+        with monkeypatch.context() as patch:
+            patch.setattr("oarpy.client.session.user_name", lambda uid: user)
+            patch.setattr("oarpy.client.session.is_administrator", lambda *_: False)
+            return oarsub(*arguments, command=command)
+
+    return run
+
+
+def done(oarsub: Submitter, *arguments: str) -> str:
+    result = oarsub(*arguments, command="oarproject")
+    assert (result.status, result.err) == (0, ""), result
+    return result.out
+
+
+def tree(oarsub: Submitter) -> None:
+    """Make physics above fire above flame, and art; ann coordinates physics, bob is in fire and in flame."""
+    done(oarsub, "create", "physics", "--hours", "100", "--period", "year")
+    done(oarsub, "create", "fire", "--parent", "physics", "--share", "2")
+    done(oarsub, "create", "flame", "--parent", "fire")
+    done(oarsub, "create", "art")
+    done(oarsub, "member", "add", "physics", "ann", "--role", "coordinator")
+    done(oarsub, "member", "add", "fire", "bob")
+    done(oarsub, "member", "add", "flame", "bob")
+
+
+WRONG_ROWS = [
+    ("UPDATE projects SET parent = 'flame' WHERE project = 'physics'", CheckViolation),
+    ("UPDATE projects SET parent = 'fire' WHERE project IN ('physics', 'art')", CheckViolation),
+    ("UPDATE projects SET parent = 'art' WHERE project = 'art'", CheckViolation),
+    ("UPDATE projects SET share = -1 WHERE project = 'fire'", CheckViolation),
+    ("UPDATE projects SET hours = -0.5 WHERE project = 'fire'", CheckViolation),
+    ("UPDATE projects SET weight = 'NaN' WHERE project = 'fire'", CheckViolation),
+    ("UPDATE projects SET hours = 'NaN' WHERE project = 'fire'", CheckViolation),
+    ("UPDATE projects SET period = 'day' WHERE project = 'fire'", CheckViolation),
+    ("UPDATE projects SET when_spent = 'beg' WHERE project = 'fire'", CheckViolation),
+    ("INSERT INTO projects (project) VALUES ('')", CheckViolation),
+    ("INSERT INTO projects (project, parent) VALUES ('ice', 'snow')", ForeignKeyViolation),
+    ("DELETE FROM projects WHERE project = 'physics'", ForeignKeyViolation),
+    ("INSERT INTO project_members (project, user_name) VALUES ('fire', 'bob')", UniqueViolation),
+    ("INSERT INTO project_members (project, user_name) VALUES ('snow', 'bob')", ForeignKeyViolation),
+    ("INSERT INTO project_members (project, user_name, role) VALUES ('art', 'bob', 'king')", CheckViolation),
+    ("UPDATE project_members SET preferred = true WHERE user_name = 'bob'", UniqueViolation),
+    ("DELETE FROM project_changes", CheckViolation),
+]
+
+
+def test_no_client_of_sql_makes_a_wrong_tree(connection: Connection, oarsub: Submitter, dsn: str) -> None:
+    tree(oarsub)
+    before = contents(connection)
+    for statement, error in WRONG_ROWS:
+        with pytest.raises(error):
+            connection.execute(statement)
+    assert contents(connection) == before
+    # two sessions make one half of a circle each: the second waits, and sees the first or fails
+    for level, refusal in (
+        ("READ COMMITTED", CheckViolation),
+        ("REPEATABLE READ", psycopg.errors.SerializationFailure),
+    ):
+        with psycopg.connect(dsn) as one, psycopg.connect(dsn) as other:
+            for session in (one, other):
+                session.execute(f"SET TRANSACTION ISOLATION LEVEL {level}")
+                session.execute("SELECT FROM projects")
+            other.execute("SET LOCAL statement_timeout = '20s'")
+            one.execute("UPDATE projects SET parent = 'art' WHERE project = 'physics'")
+            with other.pipeline():
+                cursor = other.execute("UPDATE projects SET parent = 'flame' WHERE project = 'art'")
+                one.commit()
+                with pytest.raises(refusal):
+                    cursor.fetchall()
+            other.rollback()
+        connection.execute("UPDATE projects SET parent = NULL WHERE project = 'physics'")
+    print(f"{len(WRONG_ROWS)} wrong rows and 2 circles of two sessions refused")
+
+
+def test_what_each_change_was_is_kept(connection: Connection, oarsub: Submitter, as_user: As) -> None:
+    tree(oarsub)
+    assert as_user("ann", "oarproject", "change", "fire", "--share", "3").status == 0
+    rows = connection.execute(
+        "SELECT changed_by, relation, change, content ->> 'share' FROM project_changes ORDER BY change_id"
+    ).fetchall()
+    assert rows[0] == (ME, "projects", "made", "1")
+    assert rows[-1] == ("ann", "projects", "changed", "3")
+
+
+def test_who_may_do_what(connection: Connection, oarsub: Submitter, as_user: As) -> None:
+    tree(oarsub)
+    before = contents(connection)
+    refused = 0
+    for user, words in (
+        ("bob", "create ice"),
+        ("ann", "create ice --parent physics"),
+        ("ann", "change fire --hours 5"),
+        ("ann", "change physics --share 5"),
+        ("bob", "change flame --share 5"),
+        ("ann", "remove flame"),
+        ("ann", "member add art eve"),
+        ("bob", "member add flame eve"),
+        ("bob", "member role fire bob coordinator"),
+        ("bob", "member remove fire bob"),
+        ("ann", "seed"),
+        ("ann", "sync --from-groups"),
+    ):
+        result = as_user(user, "oarproject", *words.split())
+        assert (result.status, result.out, result.err.count("\n")) == (5, "", 1), (words, result)
+        refused += 1
+    assert contents(connection) == before
+    for words in ("member add flame eve", "member role flame eve coordinator", "member remove flame bob"):
+        assert as_user("ann", "oarproject", *words.split()).status == 0, words
+    assert as_user("eve", "oarproject", "member", "add", "flame", "bob").status == 0, "coordinates it herself"
+    seen = {user: as_user(user, "oarproject", "list", "-J").out for user in ("ann", "bob", "eve", "zoe")}
+    assert {user: [row["project"] for row in json.loads(out)] for user, out in seen.items()} == {
+        "ann": ["fire", "flame", "physics"],
+        "bob": ["fire", "flame"],
+        "eve": ["flame"],
+        "zoe": [],
+    }
+    assert as_user("bob", "oarproject", "show", "art").status == 4
+    shown = json.loads(as_user("eve", "oarproject", "show", "flame", "-J").out)
+    assert [(one["user"], one["role"]) for one in shown["members"]] == [("bob", "member"), ("eve", "coordinator")]
+    print(f"{refused} commands refused to who may not")
+
+
+REFUSED = [
+    ("create fire", 1, "project 'fire' exists already"),
+    ("create ice --parent snow", 4, "there is no project 'snow'"),
+    ("create ice --share -1", 2, "--share -1 is not a number from 0 on"),
+    ("create ice --hours nan", 2, "--hours nan is not a number from 0 on"),
+    ("create ice --weight x", 2, "--weight x is not a number from 0 on"),
+    ("create ice --period day", 2, "--period day is not one of week, month, quarter, year, ever"),
+    ("create ice --until soon", 2, "soon"),
+    ("create ice --when-spent beg", 2, "--when-spent beg is not one of refuse, wait, besteffort"),
+    ("change fire", 2, "nothing to change"),
+    ("change snow --share 2", 4, "there is no project 'snow'"),
+    ("change physics --parent flame", 1, "project 'physics' would be below itself"),
+    ("change physics --parent physics", 1, "project 'physics' would be below itself"),
+    ("remove fire", 1, "project 'flame' is below 'fire'"),
+    ("remove snow", 4, "there is no project 'snow'"),
+    ("member add fire eve bob", 1, "'bob' is a member of project 'fire' already"),
+    ("member add snow eve", 4, "there is no project 'snow'"),
+    ("member add fire eve --role king", 2, "--role king is not one of member, coordinator"),
+    ("member remove fire bob eve", 4, "'eve' is no member of project 'fire'"),
+    ("member role fire eve member", 4, "'eve' is no member of project 'fire'"),
+    ("prefer fire", 4, f"'{ME}' is no member of project 'fire'"),
+    ("sync", 2, "from where?"),
+    ("sync --from-groups fire=nosuchgroup", 4, "the system has no group 'nosuchgroup'"),
+]
+
+
+def test_what_makes_no_sense_changes_nothing(connection: Connection, oarsub: Submitter) -> None:
+    tree(oarsub)
+    before = contents(connection)
+    for words, status, said in REFUSED:
+        result = oarsub(*words.split(), command="oarproject")
+        assert (result.status, result.out, result.err.count("\n")) == (status, "", 1), (words, result)
+        assert said in result.err, (words, result)
+    assert contents(connection) == before
+    print(f"{len(REFUSED)} commands refused")
+
+
+def test_a_submission_names_a_project_of_its_user(connection: Connection, oarsub: Submitter, as_user: As) -> None:
+    tree(oarsub)
+    done(oarsub, "create", "past", "--until", "2026-01-01")
+    done(oarsub, "create", "below", "--parent", "past")
+    for project in ("past", "below"):
+        done(oarsub, "member", "add", project, "bob")
+    before = contents(connection)
+    refusals: tuple[tuple[str, list[str], int, str], ...] = (
+        ("ann", ["--project", "snow"], 4, "there is no project 'snow' (yours: physics; --project names one"),
+        ("ann", ["--project", "fire"], 3, "project 'fire' does not pay for jobs of 'ann' (yours: physics;"),
+        ("bob", ["--project", "past"], 3, "project 'past' is over since 2026-01-01 00:00:00"),
+        ("bob", ["--project", "below"], 3, "project 'past' is over since 2026-01-01 00:00:00"),
+        ("bob", [], 3, "no project is named, and several are yours (yours: below, fire, flame, past;"),
+        ("zoe", [], 3, "no project pays for jobs of 'zoe' (ask an admin or a coordinator)"),
+    )
+    for user, options, status, said in refusals:
+        result = as_user(user, "oarsub", *options, "date")
+        assert (result.status, result.out, result.err.count("\n")) == (status, "", 1), result
+        assert said in result.err, result
+        assert as_user(user, "oarsub", "--dry-run", *options, "date").status == status
+    assert contents(connection) == before
+    assert as_user("bob", "oarproject", "prefer", "flame").status == 0
+    for user, options in (("ann", []), ("bob", []), ("bob", ["--project", "fire"])):
+        assert as_user(user, "oarsub", *options, "date").status == 0
+    paid = connection.execute("SELECT user_name, project FROM jobs ORDER BY job_id").fetchall()
+    assert paid == [("ann", "physics"), ("bob", "flame"), ("bob", "fire")]
+    assert as_user("bob", "oaralter", "2", "--project", "art").status == 3
+    assert as_user("bob", "oaralter", "2", "--project", "fire").status == 0
+    print(f"{len(refusals)} submissions refused")
+
+
+def test_any_word_is_a_project_until_members_count(oarsub: Submitter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OARPY_SUBMISSION_PROJECTS")
+    oarsub.job_ids("--project", "snow", "date")
+    assert json.loads(done(oarsub, "seed", "-J")) == {"projects": 1, "members": 1}
+    oarsub.job_ids("date")
+    assert json.loads(done(oarsub, "seed", "-J")) == {"projects": 1, "members": 1}
+    assert [row["project"] for row in json.loads(done(oarsub, "list", "-J"))] == ["default", "snow"]
+    monkeypatch.setenv("OARPY_SUBMISSION_PROJECTS", "members")
+    oarsub.job_ids("--project", "snow", "date")
+    oarsub.job_ids("date")
+    assert oarsub("remove", "snow", command="oarproject").err == (
+        "oarproject: project 'snow' pays for job 1 (wait for its end, or oardel it)\n"
+    )
+
+
+def test_members_come_from_groups(oarsub: Submitter, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree(oarsub)
+    groups = {"fire": SimpleNamespace(gr_mem=["eve", "zoe"], gr_gid=7), "arts": SimpleNamespace(gr_mem=[], gr_gid=8)}
+    monkeypatch.setattr(grp, "getgrnam", groups.__getitem__)
+    monkeypatch.setattr(pwd, "getpwall", lambda: [SimpleNamespace(pw_name="kim", pw_gid=8)])
+    done(oarsub, "member", "add", "fire", "ann", "--role", "coordinator")
+    first = [{"project": "fire", "group": "fire", "added": ["eve", "zoe"], "removed": ["bob"]}]
+    assert json.loads(done(oarsub, "sync", "--from-groups", "--dry-run", "-J")) == first
+    assert json.loads(done(oarsub, "sync", "--from-groups", "-J")) == first
+    assert json.loads(done(oarsub, "sync", "--from-groups", "-J"))[0]["added"] == []
+    assert "kim" in done(oarsub, "sync", "--from-groups", "art=arts")
+    shown = json.loads(done(oarsub, "show", "fire", "-J"))
+    assert [one["user"] for one in shown["members"]] == ["ann", "eve", "zoe"]
