@@ -1,8 +1,8 @@
-"""What a command's own process needs to talk to the gateway: the standard library, and little of it.
+"""A command's own process, which talks to the gateway: it needs the standard library, and little of that.
 
 ``entry`` is where a command starts, ``conversation`` one request and its answers, ``attachment`` the streams of a
-program far away. ``discovery`` tells where the gateway is; ``local_files``, ``editor`` and ``terminal`` do what only
-the caller's own process can. ``node_command`` is a command on a node, which the gateway reaches by a ``call``. May
+program far away. ``discovery`` finds the gateway; ``local_files``, ``editor`` and ``terminal`` do the work that only
+the caller's own process can do. ``node_command`` is a command on a node, which the gateway reaches by a ``call``. May
 import ``oarpy.wire``.
 """
 

@@ -1,7 +1,7 @@
-"""The streams of this process as those of a program far away, through the gateway.
+"""The streams of this process as the streams of a program far away, through the gateway.
 
-The gateway says which input it wants. ``none`` is how it begins. ``terminal`` is answered with the size of the
-terminal, again at each change. Without a terminal it is the same as ``plain``, and the size is none.
+The gateway says which input it wants, at first ``none``. The answer to ``terminal`` is the size of the terminal, again
+at each change. Without a terminal it is the same as ``plain``, and the size is none.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def attach(connection: socket, channel: Channel) -> object:
 
 
 class _Attachment:
-    """What is wanted of standard input, and what is on its way."""
+    """The kind of standard input that is wanted, and the bytes on their way."""
 
     def __init__(self, connection: socket) -> None:
         self._connection = connection

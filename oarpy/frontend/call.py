@@ -5,7 +5,7 @@
     command: listens under a token --pipe--> agent --channel--> launcher --> gateway
        ^---- call.py on the node <---- a connection of its own <---- process of the call
 
-A node has no way to the server. What a command leaves there, and the agent passes on, is only where it listens.
+A node has no way to the server. The command leaves there, and the agent passes on, only where it listens.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def be_called(state: str, patience: float = PATIENCE) -> socket.socket:
     """Return a connection that the server made to this process; raise :class:`NotReached`."""
     token = os.urandom(16).hex()
     try:
-        # by a descriptor: the names of sockets are short, those of directories need not be
+        # by a descriptor: the names of sockets must be short, the names of directories need not be
         folder = os.open(os.path.join(state, CALLS), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise NotReached(f"{state} takes no calls: {error.strerror}") from None

@@ -78,14 +78,14 @@ def _refuse(why: str) -> NoReturn:
 
 
 def become_ssh(arguments: Sequence[str]) -> None:
-    """Become ssh when a key says which job is meant, or when only ssh can do what is asked; else return."""
+    """Become ssh when a key names the job, or when only ssh can do the command; else return."""
     words = ssh_words(arguments, os.environ)
     if words is not None:
         _become("oarsh", words)
 
 
 def copy(arguments: Sequence[str]) -> NoReturn:
-    """Become scp over ``oarsh``, the one beside this program if there is one."""
+    """Become scp over ``oarsh``, the ``oarsh`` beside this program if there is one."""
     _become("oarcp", ["scp", "-O", "-S", _oarsh(), *arguments])
 
 

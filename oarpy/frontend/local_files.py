@@ -11,10 +11,10 @@ _LONGEST_LINE = 300
 
 
 def read_file(path: str, largest: int, *, plain: bool, executable: bool = False) -> bytes:
-    """Return at most ``largest`` + 1 bytes of a file, so that one that is too large can be told.
+    """Return at most ``largest`` + 1 bytes of a file, so that the caller can tell a file that is too large.
 
-    Raises :class:`OSError`. It is ``FileNotFoundError`` also for what is no plain file, if ``plain`` is asked for. It
-    is ``ENOEXEC`` for what the caller may not execute, if it is to be ``executable``.
+    Raises :class:`OSError`. With ``plain``, it is ``FileNotFoundError`` also for a path that is no plain file. With
+    ``executable``, it is ``ENOEXEC`` for a file that the caller may not execute.
     """
     if plain and not os.path.isfile(path):
         raise FileNotFoundError(errno.ENOENT, "does not exist or is no plain file", path)
@@ -52,9 +52,9 @@ def read_input(largest: int) -> bytes:
 
 
 def write_private(path: str, text: str) -> None:
-    """Write a file that its owner alone may read, in the place of one that is there. Raises :class:`OSError`.
+    """Write a file that its owner alone may read; it replaces an existing file. Raises :class:`OSError`.
 
-    The file is a new one: who has the old one open, or owns it, reads nothing of the text.
+    The file is a new one: a process that has the old file open, or owns it, reads nothing of the text.
     """
     if os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
         raise OSError(errno.EEXIST, "it is there and no plain file", path)

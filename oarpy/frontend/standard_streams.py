@@ -9,7 +9,7 @@ _NAMES = ("stdin", "stdout", "stderr")
 
 
 def complete() -> None:
-    """Give the process those standard streams that are closed: what is written there is lost, nothing can be read.
+    """Open the closed standard streams of the process: output to them is lost, input from them is empty.
 
     Otherwise the next file or connection that is opened is taken for one of them.
     """
@@ -17,7 +17,7 @@ def complete() -> None:
         try:
             os.fstat(number)
         except OSError:
-            # opened at the lowest free number, which is this one
+            # opened at the lowest free number, which is this stream's
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115

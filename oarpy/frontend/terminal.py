@@ -54,7 +54,7 @@ class RawTerminal:
 
 
 def terminal_size() -> tuple[int, int]:
-    """Return rows and columns of the terminal at standard input, the usual ones when it does not say."""
+    """Return rows and columns of the terminal at standard input, the usual numbers when it does not say."""
     try:
         size = os.get_terminal_size(0)
     except OSError:

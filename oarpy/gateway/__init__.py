@@ -10,7 +10,7 @@
 - ``gateway`` is the process that never waits; ``listener`` and ``intake`` take requests, ``pool`` and ``calls`` fork.
 - ``worker`` and ``execution`` run one command at a time, for the caller that the kernel names (``remote_caller``,
   ``attached_streams``).
-- ``sessions`` limits what stays with users; ``commands`` lists what may be run.
+- ``sessions`` limits the processes that stay with users; ``commands`` lists the allowed commands.
 
 May import ``oarpy.commands``, ``oarpy.client`` and everything below them.
 """

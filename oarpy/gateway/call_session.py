@@ -1,8 +1,8 @@
-"""The process of one call: it goes to the node, hears whose command calls, and speaks for that user here.
+"""The process of one call: it goes to the node, gets the user of the command that calls, and speaks for that user here.
 
-The node vouches for the user; :func:`vouched_user` says whom here, and only for users with a running job on that node,
-or with a launcher that the site runs there.
-From then on bytes go both ways between the node and the gateway's own socket.
+The node vouches for the user. :func:`vouched_user` finds the account here, and admits only users with a running job on
+that node, or with a launcher that the site runs there. From then on bytes go both ways between the node and the
+gateway's own socket.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _open(database: Connection, configuration: Configuration, name: str) -> Byte
 
 
 def _user(stream: ByteStream) -> tuple[str, bytes]:
-    """Return the user whom the node names, and what came after that."""
+    """Return the user whom the node names, and the bytes after that."""
     data = b""
     while (frame := first_frame(data, LARGEST_PREFACE)) is None:
         content = stream.read()

@@ -72,7 +72,7 @@ class Calls:
             self._waiting.setdefault(knock, now)
 
     def begin(self, now: float) -> list[Call]:
-        """Start what may be started, forget what waited too long; return the new ones."""
+        """Start the calls for which there is room, forget those that waited too long; return the new ones."""
         self._ended = [pid for pid in self._ended if os.waitpid(pid, os.WNOHANG)[0] == 0]
         begun = []
         for knock, since in list(self._waiting.items()):
@@ -105,7 +105,7 @@ class Calls:
         self._ended.append(call.pid)
 
     def end_late(self, now: float) -> None:
-        """Kill those that were not taken in time."""
+        """Kill the calls that were not taken in time."""
         for call in self._calls:
             if not call.taken and now - call.began > _LIMIT:
                 log.warning("call not taken", node=call.node, pid=call.pid)
@@ -113,7 +113,7 @@ class Calls:
                     os.kill(call.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """End those that are not taken; the others go on with the sessions that they carry."""
+        """End the calls that are not taken; the others go on with the sessions that they carry."""
         for call in list(self._calls):
             if not call.taken:
                 with suppress(ProcessLookupError):

@@ -106,7 +106,7 @@ def _set(variables: Mapping[str, str | None]) -> None:
 
 
 class Output:
-    """A text stream whose bytes arrive on a stream of the caller; ``terminal`` says what the caller's stream is."""
+    """A text stream whose bytes arrive on a stream of the caller; ``terminal`` tells whether that is a terminal."""
 
     def __init__(self, channel: Channel, kind: int, *, terminal: bool, errors: str) -> None:
         self._frames = _Frames(channel, kind, terminal)
@@ -114,7 +114,7 @@ class Output:
         self.stream = io.TextIOWrapper(buffer, encoding="utf-8", errors=errors, line_buffering=terminal)
 
     def close(self) -> None:
-        """Send what is left, to a caller who may be gone."""
+        """Send the rest, to a caller that may be gone."""
         with suppress(BrokenPipeError):
             self.stream.flush()
         self._frames.abandoned = True

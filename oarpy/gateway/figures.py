@@ -1,4 +1,4 @@
-"""What the gateway tells monitoring: calls and workers, in a file beside its socket."""
+"""The gateway's figures for monitoring: calls and workers, in a file beside its socket."""
 
 from __future__ import annotations
 

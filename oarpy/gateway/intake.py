@@ -30,7 +30,7 @@ _BUSY = Unreachable.exit_status
 class Client:
     """A connection whose request is read or queued; ``deadline`` is by the monotonic clock.
 
-    ``preface`` says for whom it speaks, when it is one of the server's own processes that does so.
+    ``preface`` names the user for whom a process of the server speaks; empty for other callers.
     """
 
     socket: socket.socket

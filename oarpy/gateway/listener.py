@@ -1,4 +1,4 @@
-"""The Unix socket that everybody may connect to: making it, holding it for one gateway, and who connected."""
+"""The Unix socket that everybody may connect to: making it, holding it for one gateway, and naming the peer."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _lock(path: str) -> int:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make the folder, for everybody to enter whatever the umask; one that is there keeps its rights."""
+    """Make the folder, open to everybody whatever the umask; an existing folder keeps its rights."""
     if not folder.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o755)

@@ -45,7 +45,7 @@ _RESTART_DELAY = 1.0
 class Member:
     """A worker as the gateway sees it. ``uid`` is the user it works for, None when idle or not ready yet.
 
-    ``since`` is when it got its state, by the monotonic clock; ``word`` is what it said last of its command.
+    ``since`` is when it got its state, by the monotonic clock; ``word`` is its last message about its command.
     """
 
     pid: int
@@ -75,7 +75,7 @@ class WorkerPool:
         self._not_before = 0.0
 
     def may_run(self, uid: int) -> bool:
-        """Say whether this user may have one more worker: a quarter of all is left to users who have none."""
+        """Say whether this user may have one more worker: a quarter of all workers is kept for users who have none."""
         mine = self._busy.get(uid, 0)
         shared = self._limits.most_workers * 3 // 4
         return mine == 0 or (mine < self._limits.workers_per_user and self._busy.total() < shared)
@@ -90,7 +90,7 @@ class WorkerPool:
         return len(self._members), sum(member.uid is not None for member in self._members)
 
     def idle(self) -> Member | None:
-        """Return a worker with nothing to do, the one that worked last: its memory is the warmest."""
+        """Return a worker with nothing to do, the last that worked: its memory is the warmest."""
         return max((member for member in self._members if member.idle), key=lambda one: one.since, default=None)
 
     def keep(self, now: float, *, wanted: bool) -> list[Member]:

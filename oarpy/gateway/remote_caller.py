@@ -32,11 +32,10 @@ WAITING, INPUT, WORKING = b"W", b"N", b"R"
 
 
 class RemoteCaller:
-    """The caller's own process answers for its files, directories and editor, over the connection.
+    """A caller whose own process answers for its files, directories and editor, over the connection.
 
     ``uid`` comes from the kernel, or from ``node`` if that is not empty. ``tell`` takes one of the words above.
-    ``leave_worker`` gives up, in a session of a user, what is the worker's alone;
-    it may refuse.
+    ``leave_worker`` gives up, in a user's session, everything that belongs to the worker alone; it may refuse.
     """
 
     def __init__(
@@ -182,7 +181,7 @@ class RemoteCaller:
         self.in_session = True
         self._database.abandon()
         self._leave_worker(self._uid)
-        # A stopped caller is nobody else's matter; one that is gone is noticed.
+        # A stopped caller disturbs nobody else; a caller that is gone is noticed.
         self._socket.settimeout(None)
         try:
             self.channel.send_message({"attached": True})

@@ -42,7 +42,7 @@ class _Places:
 
     @contextmanager
     def turn(self, uid: int) -> Iterator[None]:
-        """Hold the user's first place inside the block, after everybody else who wants it."""
+        """Hold the user's first place inside the block, after all other processes that want it."""
         fcntl.lockf(self._file, fcntl.LOCK_EX, 1, uid * self._most)
         try:
             yield
@@ -71,7 +71,7 @@ class Shares:
 
     @contextmanager
     def wait(self, uid: int) -> Iterator[None]:
-        """Count the worker among those that wait for the user; raise :class:`Unreachable` at the limit."""
+        """Count the worker among the user's waiting workers; raise :class:`Unreachable` at the limit."""
         place = self._waits.take(uid)
         if place is None:
             raise Unreachable(

@@ -124,7 +124,7 @@ def _reap_sessions() -> None:
 
 
 def _speaker(data: bytes, connection: socket.socket) -> Speaker:
-    """Return whose request it is: of who connected, unless the gateway says that this one speaks for somebody."""
+    """Return the user of a request: the peer, unless the gateway says that the peer speaks for another user."""
     return Speaker(peer_uid(connection), "") if data == REQUEST else read_speaker(data)
 
 

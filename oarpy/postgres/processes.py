@@ -29,7 +29,7 @@ def postmaster(data: Path) -> int | None:
 
 
 def alive(pid: int) -> bool:
-    """Tell whether the process runs (a dead one that nobody has waited for does not)."""
+    """Tell whether the process runs (a zombie does not)."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[0]
     except (OSError, IndexError):

@@ -27,18 +27,17 @@ class NodeAddress:
 
 @dataclass(frozen=True, slots=True)
 class ChannelConfig:
-    """Times in seconds.
+    """Names, limits and times of a channel. Times are in seconds.
 
     ``instance`` names this installation: it is part of the mark that all processes of a job carry. A channel that
     brings nothing for ``silence_timeout`` is lost; pings every ``ping_period`` make a living one speak. Tombstones are
-    kept for ``keep_days`` days. Processes of a job that live on for ``kill_patience`` after SIGKILL are given up.
-    The directory and the files of a job must answer within ``start_patience``.
-    ``isolation`` is what keeps jobs apart (``auto``, ``cgroup``, ``affinity``, ``none``), ``cgroup_root`` where control
-    groups are mounted on the nodes, ``machine_root`` where their ``dev``, ``proc`` and ``sys`` are. ``device_rules``
-    are patterns of device files and whom these are for: ``own``, the holder of their GPU, or ``any``, of any GPU. A
-    job's group holds at most ``pids_limit`` processes and threads; 0: any number.
-    Jobs start with the limits of the PAM service ``pam_service``, if that is not empty. ``log_ins``: the program for
-    log-ins of users is put on nodes.
+    kept for ``keep_days`` days. Processes of a job that live on for ``kill_patience`` after SIGKILL are given up. The
+    directory and the files of a job must answer within ``start_patience``. ``isolation`` is the means that keeps jobs
+    apart (``auto``, ``cgroup``, ``affinity``, ``none``). ``cgroup_root`` is where control groups are mounted on the
+    nodes, ``machine_root`` where their ``dev``, ``proc`` and ``sys`` are. ``device_rules`` are patterns of device files
+    and the jobs that may open them: ``own``, the holder of their GPU, or ``any``, the holder of any GPU. A job's group
+    holds at most ``pids_limit`` processes and threads; 0: any number. Jobs start with the limits of the PAM service
+    ``pam_service``, if that is not empty. ``log_ins``: the program for log-ins of users is put on nodes.
     """
 
     instance: str = "oarpy"
@@ -59,7 +58,7 @@ class ChannelConfig:
 
 @dataclass(frozen=True, slots=True)
 class SshConfig:
-    """How to log in on nodes: host keys must be in ``known_hosts``, unknown and changed ones are refused."""
+    """How to log in on nodes. Host keys must be in ``known_hosts``; unknown and changed keys are refused."""
 
     user: str
     key_file: str

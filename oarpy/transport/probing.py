@@ -77,7 +77,7 @@ class NodeProbe:
 
 
 def probe(nodes: Sequence[NodeAddress], config: ChannelConfig, ssh: SshConfig) -> dict[str, NodeProbe]:
-    """Ask all nodes, some at a time; return what each told by name."""
+    """Ask all nodes, some at a time; return the answer of each by name."""
     connector = SshConnector(ssh, config)
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
         found = pool.map(lambda node: _ask(node, config, connector), nodes)

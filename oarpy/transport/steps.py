@@ -168,7 +168,7 @@ class _Mailbox:
 
 
 class _Step:
-    """One step: a thread that connects and reads, one that writes."""
+    """One step: a thread that connects and reads, and a thread that writes."""
 
     def __init__(self, number: int, node: NodeAddress, opener: Opener, program: bytes, spec: bytes) -> None:
         self.number = number

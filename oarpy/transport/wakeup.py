@@ -1,4 +1,4 @@
-"""What a process waits for: descriptors that can be read, whatever their numbers, and one that a thread rings."""
+"""Wake-ups of a process: descriptors that can be read, whatever their numbers, and one that a thread rings."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class WakeupBell:
 
 
 def readable(files: Iterable[int], seconds: float | None = None) -> list[int]:
-    """Wait until one of ``files`` can be read (or has failed), at most ``seconds``; return those that can."""
+    """Wait until one of ``files`` can be read (or has failed), at most ``seconds``; return the readable files."""
     poll = select.poll()
     for file in files:
         poll.register(file, select.POLLIN)

@@ -72,7 +72,7 @@ def application(configuration: Configuration) -> FastAPI:
 
     app = Application(
         title="oarpy",
-        version="1",  # of the interface, whose paths begin with it: /api/v1
+        version="1",  # of the interface, whose version begins its paths: /api/v1
         lifespan=lifespan,
         root_path=configuration.web.root_path,
         docs_url=None,  # FastAPI's own pages load scripts from elsewhere: oarpy.web.pages.operations is ours

@@ -1,7 +1,7 @@
 """One reader of the stream of events for all listeners of this process.
 
-A listener keeps a cursor and nothing else. The hub keeps the last batches by the cursor that each begins at; who is
-further back reads the database. So a slow listener costs no memory.
+A listener keeps a cursor and nothing else. The hub keeps the last batches by the cursor that each begins at; a listener
+that is further back reads the database. So a slow listener costs no memory.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class EventHub:
                 self._closed.wait(_UNHEARD)
 
     def _follow(self, connection: Connection) -> None:
-        """Keep what happens from now on. Listeners who were told of what came before ask the database once."""
+        """Keep the events from now on. Listeners of earlier events read the database once."""
         ear = Ear(connection, EVENTS)
         cursor = self._head = cursor_of(connection, None)
         self._wake()

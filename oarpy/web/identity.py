@@ -38,7 +38,7 @@ _SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
 
 
 class Unauthenticated(OarpyError):
-    """The request does not prove whose it is."""
+    """The request does not prove its user."""
 
     code = "unauthenticated"
     exit_status = 5
@@ -58,7 +58,7 @@ class Identity:
 
 
 async def identify(request: Request) -> Identity:
-    """Return who sends the request, nobody included; an action by an identified user is written down first.
+    """Return the sender of the request, nobody included; an action by an identified user is written down first.
 
     Raises :class:`Unauthenticated` for a proof that proves nothing, :class:`NotAllowed` for an action from a browser
     that our pages did not make.
@@ -78,7 +78,7 @@ async def identify(request: Request) -> Identity:
 
 
 def requires(scope: Scope) -> Callable[[Identity], Identity]:
-    """Return the dependency that lets nobody through, and nobody whose token is for less than ``scope``."""
+    """Return the dependency that refuses unknown senders, and senders whose token is for less than ``scope``."""
 
     def check(identity: Annotated[Identity, Depends(identify)]) -> Identity:
         if identity.source == "none":
@@ -177,7 +177,7 @@ def _require_own_host(request: Request) -> None:
 
 
 def _peer(request: Request) -> int | None:
-    """Return who connected to the Unix socket, if that is a user and no proxy that speaks for others."""
+    """Return the user that connected to the Unix socket; None for a proxy that speaks for others."""
     host = request.client.host if request.client else ""
     if not host.startswith("uid:") or _is_proxied(request):
         return None
@@ -185,7 +185,7 @@ def _peer(request: Request) -> int | None:
 
 
 def _is_proxied(request: Request) -> bool:
-    """Tell whether somebody passes the request on: a known proxy, or one that says so itself."""
+    """Tell whether a proxy passes the request on: a known proxy, or one that says so itself."""
     names = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
     return _is_known_proxy(request) or any(name in request.headers for name in names)
 
@@ -202,7 +202,7 @@ def _is_known_proxy(request: Request) -> bool:
 
 
 def client_address(request: Request) -> str:
-    """Return from where the request comes: the address that a known proxy says last, else who connected."""
+    """Return the address of the request: the last that a known proxy gives, else the address of the peer."""
     host = request.client.host if request.client else ""
     forwarded = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
     if forwarded and _is_known_proxy(request):

@@ -41,7 +41,7 @@ class RequestLimits:
             await self._app(scope, receive, send)
             return
         secret = _proof(scope)
-        # a guess is no client of its own: who guesses counts by address
+        # a guessed secret is no client of its own: guesses count by address
         client = secret if secret in self._proved else client_address(Request(scope)).encode()
         if not self._may(client, time.monotonic()):
             await _refuse(429, "busy", "too many requests")(scope, receive, send)
@@ -76,7 +76,7 @@ class RequestLimits:
                 answered = True
                 await send(message)
 
-        # who reads the body may take the error for one of its own
+        # a reader of the body may take the error for its own
         with suppress(TooLarge):
             await self._app(scope, bounded, heard)
         if received > self._largest and not answered:

@@ -51,7 +51,7 @@ class Tail:
 
 
 class _Turns:
-    """Lets each user have so many outputs read at once: who makes them last keeps nobody else waiting."""
+    """Lets each user read a limited number of outputs at once: a user whose reads take long keeps no other waiting."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -80,8 +80,8 @@ _TURNS = _Turns(2)
 def tail(path: str, user: str, largest: int = KEPT) -> Tail:
     """Read at most ``largest`` bytes from the end of ``path`` as ``user``.
 
-    Raises :class:`NotAllowed` where the user may not read it or this process cannot become the user,
-    :class:`NotFound` for what is no file, :class:`OarpyError` for a file system that does not answer.
+    Raises :class:`NotAllowed` where the user may not read it or this process cannot become the user, :class:`NotFound`
+    for a path that is no file, :class:`OarpyError` for a file system that does not answer.
     """
     try:
         account = pwd.getpwnam(user)
@@ -134,5 +134,5 @@ def _read(path: str, account: pwd.struct_passwd, largest: int) -> tuple[int, byt
     finally:
         child.kill()
         child.stdout.close()
-        with suppress(subprocess.TimeoutExpired):  # one that waits for a dead file system goes when it can
+        with suppress(subprocess.TimeoutExpired):  # a process that waits for a dead file system goes when it can
             child.wait(0.05)

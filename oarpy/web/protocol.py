@@ -1,4 +1,4 @@
-"""HTTP on a Unix socket, where the kernel says who connected."""
+"""HTTP on a Unix socket, where the kernel names the peer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PeerProtocol(H11Protocol):
         super().data_received(data)
 
     def _make_room(self) -> None:
-        """When there are too many connections, end the one that has asked nothing for longest."""
+        """When there are too many connections, end the connection that has sent no request for longest."""
         if self.limit_concurrency is None or len(self.connections) < self.limit_concurrency:
             return
         others = [

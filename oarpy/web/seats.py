@@ -47,7 +47,7 @@ class Seats:
         self._configuration = configuration
         number = configuration.web.connections
         self._largest_share = max(1, number // 2)
-        # the one used last first: its connection is open and its memory fresh
+        # the last used seat first: its connection is open and its memory fresh
         self._free: queue.LifoQueue[Seat] = queue.LifoQueue()
         for _ in range(number):
             self._free.put(Seat(configuration))

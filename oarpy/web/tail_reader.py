@@ -1,9 +1,9 @@
 """A program that reads the end of a file as its owner: ``tail_reader.py UID GID GROUPS PATH BYTES``.
 
-It begins as root and becomes that user, and never starts another program: so no process of the user reaches its
+It begins as root and becomes that user, and never starts another program. So no process of the user reaches its
 descriptors, whose other ends are the web server's. It prints the size of the file in a line, then the end. The exit
-status is 3 where there is no such file, 4 for what is no plain file, 5 for what the user may not read, 6 for what
-cannot be read now.
+status is 3 where there is no such file, 4 for a path that is no plain file, 5 for a file that the user may not read, 6
+for a file that cannot be read now.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _become(uid: int, gid: int, groups: list[int]) -> None:
         os.setgroups(groups)
         os.setresgid(gid, gid, gid)
         os.setresuid(uid, uid, uid)
-    # also where the system has it otherwise for who changed its user
+    # even where the system sets it otherwise for a process that changed its user
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 

@@ -1,7 +1,7 @@
-"""What a field may hold: functions that return the value JSON stands for, or raise ``ValueError`` or ``TypeError``.
+"""The values that a field may hold: functions that turn JSON into a value, or raise ``ValueError`` or ``TypeError``.
 
-Neither side trusts the other. A node's word ends up in the database, which must be able to hold it; and what the server
-says names files and programs there.
+Neither side trusts the other. A node's values go into the database, which must be able to hold them; the server's
+values name files and programs on nodes.
 """
 
 from __future__ import annotations

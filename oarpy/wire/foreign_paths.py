@@ -7,10 +7,10 @@ import stat
 
 
 def foreign_part(path: str) -> str:
-    """Return what of ``path`` belongs to somebody else than root, as a text; empty when nothing does.
+    """Return a text about the part of ``path`` that belongs to another user than root; empty if there is none.
 
-    That is the folder itself, or a link on the way to it. What is not there yet belongs to nobody. A folder below one
-    of somebody else's is accepted: who puts it there trusts them.
+    The part is the folder itself, or a link on the way to it. A missing part belongs to nobody. A folder below another
+    user's folder is accepted: its maker trusts that user.
     """
     part = path = os.path.abspath(path)
     while part != "/":

@@ -1,7 +1,7 @@
-"""What travels between a command's process and the gateway: frames of a kind, a length and so many bytes.
+"""Frames between a command's process and the gateway: a kind, a length and that number of bytes.
 
 ``MESSAGE`` is a JSON object; ``OUTPUT`` and ``ERRORS`` are bytes for standard output and standard error; ``CONTENT`` is
-what a file holds. The caller begins with one message, the request, and from then on answers what it is asked.
+the content of a file. The caller begins with one message, the request. From then on it answers the gateway's messages.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CHUNK = 2**16
 
 
 class Malformed(Exception):
-    """The other side sent what is no frame, no message, or not the one that was due."""
+    """The other side sent something that is no frame, no message, or not the message that was due."""
 
 
 class Gone(Exception):

@@ -56,20 +56,20 @@ def job_keys(value: Any) -> tuple[JobKey, ...]:
 
 
 class JobSpec(Structure):
-    """Everything a node needs to run a job. Times are seconds; paths are those of the node.
+    """Everything a node needs to run a job. Times are seconds; paths are paths on the node.
 
     ``shell`` empty means the user's own, or ``/bin/sh`` if that lets nobody in. ``stdout`` and ``stderr`` (``%jobid%``
     and the like already replaced) are relative to ``directory`` and opened in append mode as the user, empty means
-    discarded. ``walltime`` 0 is none. The job gets ``checkpoint_signal`` so many seconds as ``checkpoint`` before the
-    end of its walltime; 0 is never. ``kill_grace`` is the time between TERM and KILL. ``start_deadline`` is in seconds
-    since the epoch, by the node's clock; 0 is none. ``variables`` are set last and win over the submission's
-    ``environment``. ``processors`` are those of the node that the job is confined to; none: it is not confined.
-    ``memory`` is what the job may use on the node, in bytes; 0 means no limit. ``keep`` makes it an interactive job:
-    instead of a command it waits so long for its shell, a leading step, and ends with that. ``private_key`` is its
-    SSH key. ``grid_hosts`` are those of all components of a job on several clusters. For ``kept`` seconds after the end
-    of its program the job stays on the node, until its walltime or its end is asked for. ``gpus`` are those of the node
-    that it may see and open, by their numbers there; None: it may see all. ``script`` is the text, as it was submitted,
-    of the script that the command begins with; empty means that none is kept.
+    discarded. ``walltime`` 0 is none. The job gets ``checkpoint_signal`` ``checkpoint`` seconds before the end of its
+    walltime; 0 is never. ``kill_grace`` is the time between TERM and KILL. ``start_deadline`` is in seconds since the
+    epoch, by the node's clock; 0 is none. ``variables`` are set last and win over the submission's ``environment``.
+    ``processors`` are the processors of the node that the job is confined to; empty: it is not confined. ``memory`` is
+    the memory that the job may use on the node, in bytes; 0 means no limit. ``keep`` makes it an interactive job:
+    instead of a command it waits that many seconds for its shell, a leading step, and ends with it. ``private_key`` is
+    its SSH key. ``grid_hosts`` are the hosts of all components of a job on several clusters. For ``kept`` seconds after
+    the end of its program the job stays on the node, until its walltime or a request for its end. ``gpus`` are the GPUs
+    of the node that it may see and open, by their numbers there; None: it may see all. ``script`` is the text, as it
+    was submitted, of the script that the command begins with; empty means that none is kept.
     """
 
     job: int = field(job_number)
@@ -123,7 +123,7 @@ def together(specs: Sequence[JobSpec]) -> dict[str, object]:
 
 
 class UnreadableSpec(JobSpec):
-    """A specification of which nothing can be read but whose it is: ``problem`` says what is wrong with it."""
+    """A specification of which only the job and its user can be read; ``problem`` says what is wrong with it."""
 
     problem: str = field(text, default="")
 
@@ -135,9 +135,9 @@ class UnreadableSpec(JobSpec):
 
 
 def apart(value: Any) -> tuple[JobSpec, ...]:
-    """Return the specifications that were sent together; one that cannot be read leaves the others as they are.
+    """Return the specifications that were sent together; an unreadable one leaves the others as they are.
 
-    Raises :class:`Malformed` when it cannot be told whose they are.
+    Raises :class:`Malformed` when their jobs cannot be read.
     """
     if type(value) is not dict or value.keys() != {"shared", "each"} or type(value["each"]) is not list:
         raise Malformed("jobs must be what is 'shared' and a list for 'each'")

@@ -1,7 +1,7 @@
 """JSON by the standard library's own C functions, without the modules around them.
 
 ``json`` imports regular expressions, which take longer to load than a command takes to be sent. Where these functions
-are missing or unlike those of CPython, ``json`` does the same.
+are missing or unlike CPython's, ``json`` does the same.
 """
 
 from __future__ import annotations

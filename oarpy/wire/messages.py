@@ -70,7 +70,7 @@ class Message(Structure):
 
 
 class Command(Message):
-    """What the server tells an agent."""
+    """A message from the server to an agent."""
 
 
 class Start(Command, word="start"):
@@ -198,8 +198,8 @@ class RunScript(Command, word="script"):
 class RunLaunchers(Command, word="launcher"):
     """Run the programs that speak for applications, each once at a time: one that runs here already is left alone.
 
-    The attempt of each is 0. ``oarnegotiate`` carries what the program says on its standard output to the server, and
-    what the server says to its standard input. Answered by :class:`LauncherEnded` when it is over.
+    The attempt of each is 0. ``oarnegotiate`` carries the program's standard output to the server, and the server's
+    messages to its standard input. Answered by :class:`LauncherEnded` when it is over.
     """
 
     jobs: tuple[JobSpec, ...] = field(apart, write=together)
@@ -226,7 +226,7 @@ class Check(Command, word="check"):
 class Recall(Command, word="recall"):
     """Ask which jobs were here from ``since`` (seconds since the epoch) on; answered by :class:`Recalled`.
 
-    A server asks that whose database was restored.
+    A server whose database was restored asks that.
     """
 
     since: float = field(instant)
@@ -248,9 +248,9 @@ class JobReport(Structure):
 
 
 class RecalledJob(Structure):
-    """What a node remembers of a job: ``user`` and ``start`` are unknown if it never began, the rest if it is not over.
+    """A node's memory of a job: ``user`` and ``start`` are unknown if it never began, the rest if it is not over.
 
-    ``resources`` are those of all its nodes; ``status`` and ``reason`` as of :class:`Ended`.
+    ``resources`` counts the resources on all its nodes; ``status`` and ``reason`` are as in :class:`Ended`.
     """
 
     key: JobKey = field(job_key)
@@ -263,7 +263,7 @@ class RecalledJob(Structure):
 
 
 class Report(Message):
-    """What an agent tells the server."""
+    """A message from an agent to the server."""
 
 
 class Ready(Report, word="ready"):
@@ -353,7 +353,7 @@ class Ended(Report, word="ended"):
 
 
 class Stuck(Report, word="stuck"):
-    """What looks after a job on this node does not come on, and why. ``place`` is what does not answer, if that is it.
+    """A process that looks after a job on this node hangs, and why. ``place`` is the path that does not answer, if any.
 
     The node is unfit until :class:`Checked` says otherwise. :class:`Ended` follows when the job can be ended.
     """
@@ -377,7 +377,7 @@ class Refused(Report, word="refused"):
 class Cleaned(Report, word="cleaned"):
     """Answer to :class:`Clean`: how many processes were killed, how many resist.
 
-    The rest is as of Ended. Where the program of the job ran, Ended tells what was used.
+    The other fields are as in Ended. Where the program of the job ran, Ended has its use.
     """
 
     key: JobKey = field(job_key)
@@ -423,7 +423,7 @@ class Checked(Report, word="checked"):
 
 
 class Recalled(Report, word="recalled"):
-    """Answer to :class:`Recall`: the jobs that are here, and those that are over as far as they are remembered."""
+    """Answer to :class:`Recall`: the jobs that are here, and the remembered jobs that are over."""
 
     jobs: tuple[RecalledJob, ...] = field(each(RecalledJob.read))
 
@@ -474,9 +474,9 @@ def encode_command(command: Command) -> bytes:
 
 
 def command_lines(command: Command) -> tuple[list[bytes], list[Report]]:
-    """Return the lines for a command, and what to answer for jobs whose specification no line can hold.
+    """Return the lines for a command, and the answers for jobs whose specification no line can hold.
 
-    Specifications that are large together go one after the other.
+    Specifications that are too large together go one after the other.
     """
     line = encode_command(command)
     if len(line) <= _MOST_BYTES or not isinstance(command, (Start, RunScript, RunLaunchers)):
@@ -501,7 +501,7 @@ def decode_command(line: bytes) -> Command:
 
 
 def decode_reports(line: bytes) -> list[Report]:
-    """Return the reports on a line; raise :class:`Malformed` when one of them is none."""
+    """Return the reports on a line; raise :class:`Malformed` for an entry that is no report."""
     content = _parse(line)
     return [_decode(entry, REPORTS) for entry in (content if isinstance(content, list) else [content])]
 

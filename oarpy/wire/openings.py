@@ -1,7 +1,7 @@
-"""What a connection to the gateway begins with: a command's request, or a word of the server's own processes.
+"""The first message on a connection to the gateway: a command's request, or a word of the server's own processes.
 
-Those tell it of commands on nodes: that one called, and for whom one speaks. Whatever is not exactly one of these is
-refused.
+Such a process announces commands on nodes: that a command called, or the user for whom the process speaks. Any other
+message is refused.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def read_knock(payload: bytes) -> Knock:
 
 
 def read_speaker(payload: bytes) -> Speaker:
-    """Return for whom is spoken; raise :class:`Malformed`, also for root on a node."""
+    """Return the user for whom the sender speaks; raise :class:`Malformed`, also for root on a node."""
     speaker = Speaker.read(read_message(payload))
     if speaker.node and not speaker.uid:
         raise Malformed("root of a node is nobody here")

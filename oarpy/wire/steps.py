@@ -22,9 +22,9 @@ class StepTerminal(Structure):
 
 
 class StepSpec(Structure):
-    """What a step is. ``job`` is the specification of its job for this node; paths are those of the node.
+    """A step, described. ``job`` is the specification of its job for this node; paths are paths on the node.
 
-    ``command`` is for the user's shell, empty for an interactive one. ``variables`` win over those of the job.
+    ``command`` is for the user's shell, empty for an interactive one. ``variables`` win over the job's variables.
     ``head`` says whether the node is the first of the job, where its script runs. ``lead``: it is the shell of an
     interactive job, which ends with it.
     """

@@ -38,7 +38,8 @@ def field(
 ) -> Value:
     """Declare a field. ``check`` returns the value that JSON stands for, or raises ``ValueError`` or ``TypeError``.
 
-    ``default`` is for who makes a value: what arrives has all fields. ``write`` returns what is sent, if not the value.
+    ``default`` is for code that makes a value: a value that arrives has all fields. ``write`` returns what is sent, if
+    it is not the value.
     """
     return _Field(check, default, write)  # type: ignore[return-value]
 

@@ -1,6 +1,6 @@
 """The SSH keys of jobs on this node, for its sshd: a file of authorized keys for each user.
 
-A key opens nothing but ``oarsh`` for its job on this node. So who has it acts as the job's user, inside the job.
+A key opens nothing but ``oarsh`` for its job on this node. So its holder acts as the job's user, inside the job.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def withdraw(state: StateDir, jobs: Collection[str]) -> None:
 
 
 def job_of_key(state: StateDir, user: str, told: str) -> str:
-    """Return the job (``JOB.ATTEMPT``) whose key sshd tells of (``SSH_AUTH_INFO_0``); empty where it is of none."""
+    """Return the job (``JOB.ATTEMPT``) of the key that sshd used (``SSH_AUTH_INFO_0``); empty for any other key."""
     used = [" ".join(words[1:3]) for words in map(str.split, told.splitlines()) if words[:1] == ["publickey"]]
     for line in _lines(os.path.join(_folder(state), user)) if _NAME.fullmatch(user) else ():
         known, _, comment = line.rstrip("\n").rpartition(" ")

@@ -17,6 +17,6 @@ def allow_many() -> int:
 
 
 def restore() -> None:
-    """Take back the limit that this process, or the one it is a copy of, was started with."""
+    """Restore the limit that this process, or its original, was started with."""
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, _GIVEN)

@@ -55,9 +55,9 @@ def gpus(root: str) -> list[Gpu]:
 
 
 def variables(cards: Sequence[Gpu], own: Collection[int], *, walled: bool = False) -> dict[str, str]:
-    """Return what has programs see the GPUs with the numbers ``own`` alone, none of them if there are none.
+    """Return the variables that let programs see the GPUs with the numbers ``own`` alone, or none if ``own`` is empty.
 
-    CUDA and ROCm each count the cards of their maker; ``walled``: those of the job alone, as it can open no others.
+    CUDA and ROCm each count the cards of their maker; ``walled``: the job's cards alone, as it can open no others.
     Cards that this machine does not know are given as numbers.
     """
     unknown = [str(number) for number in sorted(own) if number >= len(cards)]
@@ -96,7 +96,7 @@ def read_line(path: str) -> str:
 
 
 def _told_by_driver(root: str, address: str) -> dict[str, str]:
-    """Return what NVIDIA's driver tells of a card, by name; nothing without that driver."""
+    """Return the facts of NVIDIA's driver about a card, by name; empty without that driver."""
     text = read_line(os.path.join(root, "proc/driver/nvidia/gpus", address, "information"))
     return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}
 

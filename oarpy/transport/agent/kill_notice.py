@@ -37,8 +37,8 @@ def kill_line(job: int, reason: str, at: float) -> str:
 class KillNotice:
     """Tells the user of a job once that it is killed.
 
-    The file is the one that the job's program got, opened with its user's rights. A thread writes: no file system or
-    pipe of the user's holds up the end of the job.
+    The file is the file that the job's program got, opened with its user's rights. A thread writes, so that no file
+    system or pipe of the user's holds up the end of the job.
     """
 
     def __init__(self, spec: JobSpec, account: Account) -> None:

@@ -91,9 +91,9 @@ class Orders:
             self._kill(key, _AS_SPECIFIED if order.grace is None else order.grace, order.reason)
 
     def _kill(self, key: str, grace: int, reason: str) -> None:
-        """Kill a job by its record: ask its holder, or write the end of one that nobody holds.
+        """Kill a job by its record: ask its holder, or write the end if no process holds it.
 
-        The record is made for a job that was never seen, so that a start which comes later is refused.
+        The record is made for a job that was never seen, so that a later start is refused.
         """
         self._jobs.give_up_start(key)
         found, held = record.lock_record(self._state.jobs, key, create=True)
@@ -123,7 +123,7 @@ class Orders:
         return found.history()
 
     def _ask(self, found: Record, history: History, verb: str, value: int, reason: str = "") -> None:
-        """Leave a request and rouse the supervisor; one that has not started the command looks when it has."""
+        """Leave a request and rouse the supervisor; a supervisor that has not started the command looks when it has."""
         requests.leave_request(self._state, found.key, verb, value, reason)
         if history.started is None:
             history = found.history()
@@ -189,7 +189,7 @@ class Orders:
             self._outbox.say(Resumed(record.job_of(key), time.time()))
 
     def _pause(self, jobs: Iterable[JobKey], verb: str) -> list[str]:
-        """Have supervisors stop or continue jobs led from this node; return those that are led from another."""
+        """Have supervisors stop or continue jobs led from this node; return the jobs that are led from another."""
         others = []
         for key, taken in self._ask_running(jobs, verb, 0):
             if taken:

@@ -1,4 +1,4 @@
-"""What the agent has to tell the server, collected and sent as one line a turn."""
+"""The reports of the agent to the server, collected and sent as one line a turn."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ class Agent:
         found.close()
 
     def _greet(self) -> None:
-        """Say Ready with every job that has a record, then what is known of each; follow those that are not over."""
+        """Send Ready with every job that has a record, then the history of each; follow the jobs that are not over."""
         known: list[tuple[str, record.History]] = []
         for key in self._state.job_keys():
             found, held = record.lock_record(self._state.jobs, key, create=False)

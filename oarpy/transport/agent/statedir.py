@@ -72,9 +72,9 @@ class StateDir:
             )
 
     def check_there(self) -> None:
-        """Raise :class:`StateError` when a folder was taken away, or is another one than was found at the beginning.
+        """Raise :class:`StateError` when a folder was removed, or replaced by another since the beginning.
 
-        What is known of jobs is gone with it: whoever is told that must begin a new incarnation.
+        The records of jobs are gone with it, so the server must begin a new incarnation.
         """
         for path, made in self._made.items():
             try:
@@ -106,11 +106,11 @@ class StateDir:
         return f"{self.files}/{key}.steps"
 
     def suspension_note(self, key: str) -> str:
-        """Return the file that is there while a job that is led from another node is suspended on this one."""
+        """Return the file that exists while a job that is led from another node is suspended on this one."""
         return f"{self.files}/{key}.suspended"
 
     def note_suspension(self, key: str) -> None:
-        """Leave word for who comes into a job later that it is suspended. Raises ``OSError``."""
+        """Note that a job is suspended, for processes that come into it later. Raises ``OSError``."""
         os.close(os.open(self.suspension_note(key), os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
 
     def session_pipe(self, key: str) -> str:

@@ -1,4 +1,4 @@
-"""What the processes of a job have used on one node: CPU time and memory, as the kernel tells it."""
+"""The use that processes of a job have made of one node: CPU time and memory, from the kernel."""
 
 from __future__ import annotations
 

@@ -46,10 +46,10 @@ _TRIED = 100
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """``question`` and ``consequence`` are asked with the fields filled in; ``back`` is the page to return to.
+    """An action: ``question`` and ``consequence`` are shown with the fields filled in.
 
-    ``check`` raises what is wrong and returns lines to look at before; ``run`` does it and returns what to tell.
-    ``ends`` returns the jobs that would end by it.
+    ``back`` is the page to return to. ``check`` raises an error for wrong fields and returns lines to show before;
+    ``run`` does the action and returns the message. ``ends`` returns the jobs that would end by it.
     """
 
     fields: tuple[str, ...]
@@ -225,7 +225,7 @@ def _ended_on_node(session: Session, given: Fields) -> tuple[int, ...]:
 
 
 def _check_window(session: Session, given: Fields) -> list[Line]:
-    """Return the nodes, the dates as the reader has them, and who may still be there when the window begins."""
+    """Return the nodes, the dates in the reader's zone, and the jobs that may still be there when the window begins."""
     lines = _check_node(session, given)
     begin, end = maintenance.parse_window(given["period"])
     names = sorted({resource.network_address or "" for resource in find_resources(session, (), (given["node"],))})
@@ -290,7 +290,7 @@ def _rule_switch(enabled: bool) -> Callable[[Session, Fields], str]:
 
 
 def _plain_text(given: Fields) -> str:
-    """Return what was typed with the line ends of files: a browser sends those of HTTP."""
+    """Return the typed text with the line ends of files: a browser sends those of HTTP."""
     return given["text"].replace("\r\n", "\n").rstrip() + "\n"
 
 

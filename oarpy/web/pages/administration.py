@@ -115,7 +115,7 @@ def _about(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """What came of the cases of a rule, where they are from, and what kept them from being run."""
+    """The results of a rule's cases, where the cases are from, and the problem that kept them from running."""
 
     results: tuple[CaseResult, ...] = ()
     source: str = ""

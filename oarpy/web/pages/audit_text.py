@@ -1,4 +1,4 @@
-"""What was done over the web, in words: a row of the audit says who did what to what."""
+"""Actions over the web, in words: a row of the audit has the user, the action and its object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Gantt: who held, holds and will hold which cells, for a drawing with zoom and hierarchy."""
+"""The Gantt: past, present and future jobs on cells, for a drawing with zoom and hierarchy."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SharedAxis:
         self._kept: tuple[int, Axis] | None = None
 
     def get(self, session: Session) -> Axis:
-        """Return those of now."""
+        """Return the present axis."""
         version = platform_version(session.connection)
         kept = self._kept
         if kept is None or kept[0] != version:

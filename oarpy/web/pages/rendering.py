@@ -55,7 +55,7 @@ _COMPRESSED_FROM = 2000
 def page(
     request: Request, identity: Identity | None, template: str, status: int = 200, **values: object
 ) -> HTMLResponse:
-    """Return a page; ``identity`` None: of somebody who is not logged in."""
+    """Return a page; ``identity`` None: for a reader who is not logged in."""
     said = unquote(request.cookies.get(_SAID, ""))[:300]
     theme = request.cookies.get(_THEME, "")
     page_of = {

@@ -106,7 +106,7 @@ def _is_interface(request: Request) -> bool:
 
 
 def _to_log_in(request: Request) -> Response:
-    """Ask who it is; then the same page comes."""
+    """Ask the reader to log in; then the same page comes."""
     path = request.url.path.removeprefix(base(request))
     query = f"?{request.url.query}" if request.url.query else ""
     wanted = path + query if request.method == "GET" else "/"

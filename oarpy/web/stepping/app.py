@@ -1,4 +1,4 @@
-"""The page, and what it asks for. Every path begins with the token; another one gets 403."""
+"""The page, and its requests. Every path begins with the token; any other path gets 403."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def application(sources: Sequence[Source], token: str) -> FastAPI:
 
 
 async def _guarded(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-    """Let nobody in without the token; tell what goes wrong in a line, and go on."""
+    """Refuse a request without the token; answer an error with a line, and go on."""
     given = request.url.path.split("/")[1]
     if not compare_digest(given.encode("utf-8", "replace"), request.app.state.token.encode()):
         return PlainTextResponse("Not allowed: use the link that the command printed.\n", 403, _HEADERS)

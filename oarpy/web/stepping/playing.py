@@ -1,7 +1,7 @@
-"""Runs that are open in a browser: where one is gone to, and what is different there.
+"""Runs that are open in a browser: the step of each page, and the changes between steps.
 
-Several browsers may look at one run. Each says at which step it is, and gets what differs between that step and the
-one that it asks for.
+Several browsers may look at one run. Each names its present step and the step that it wants, and gets the differences
+between them.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _SECONDS = 0.25
 
 
 class Wish(Struct):
-    """What a page asks for: to go from one step to another, or to the last event up to an instant.
+    """A page's request: to go from one step to another, or to the last event up to an instant.
 
-    ``over`` is how many bars it has of what is over.
+    ``over`` is the number of bars of ended jobs that it has.
     """
 
     scenario: str
@@ -97,7 +97,7 @@ class OpenRun:
 
 
 class Playing:
-    """All that is open: scenarios by their ids, those that pages sent too, runs and comparisons."""
+    """Everything that is open: scenarios by their ids, including scenarios that pages sent, runs and comparisons."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._given = {str(place): source for place, source in enumerate(sources)}
@@ -164,7 +164,7 @@ class Playing:
 
 
 def _keep(some: OrderedDict[Any, Any], key: Any) -> None:
-    """Note that one is used; the one that was not for the longest time goes."""
+    """Note that an entry is used; the entry that was not used for longest goes."""
     some.move_to_end(key)
     if len(some) > _OPEN:
         some.popitem(last=False)

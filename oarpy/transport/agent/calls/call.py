@@ -34,14 +34,14 @@ _CREDENTIALS = struct.Struct("iII")
 
 
 class NoCall(Exception):
-    """Nobody listens who may be connected; the text says why."""
+    """No command listens that may be connected; the text says why."""
 
 
 def connect(state: str, token: str) -> tuple[socket.socket, str]:
     """Return a connection to the command that listens under ``token``, and the name of its user.
 
-    Raises :class:`NoCall`. Everybody may put things into the folder: what is connected to is the very file looked at,
-    and it belongs to who listens. So nobody makes a socket of somebody else take part in a conversation.
+    Raises :class:`NoCall`. Everybody may put things into the folder. So the connection goes to the very file that was
+    checked, and the file belongs to the listener. Nobody can make another user's socket take part in a conversation.
     """
     try:
         file = os.open(os.path.join(state, CALLS, token), os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""A job on its node: what is known of it, who runs it, what keeps it apart, how it is stopped and found.
+"""A job on its node: its record, the process that runs it, its walls, and how it is stopped and found.
 
 ::
 
@@ -7,12 +7,11 @@
                             |  follows records of other agents      '- writes the record, then tells the agent
                             '- sees its supervisors end, and ends what they left
 
-- ``node_jobs`` decides what is done with a job, ``record`` and ``tombstones`` are what it decides by.
-- ``supervisor_pool`` has idle ``supervisor`` processes; ``job_run`` is one job inside one, ``requests`` what it is
-  asked.
+- ``node_jobs`` decides about jobs, from each ``record`` and the ``tombstones``.
+- ``supervisor_pool`` has idle ``supervisor`` processes; ``job_run`` is one job inside one, ``requests`` its orders.
 - ``account``, ``environment``, ``spawning`` and ``isolation`` start the program; ``devices`` says which it may not
   open, ``device_walls`` has the kernel refuse them. ``processes``, ``foreign_processes`` and ``suspending`` find, end
-  and stop what runs.
+  and stop its processes.
 
 May import ``statedir``, ``outbox``, ``kill_notice``, ``usage``, ``gpus`` and ``steps.interactive_shell`` of the agent,
 and ``oarpy.wire``.

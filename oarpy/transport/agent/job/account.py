@@ -53,7 +53,7 @@ class Account:
 
     @property
     def command_shell(self) -> str:
-        """What commands are given to: who may not log in may have work done all the same."""
+        """The shell that runs commands: an account without a log-in shell may have commands run all the same."""
         return "/bin/sh" if os.path.basename(self.shell) in _NO_LOGIN else self.shell
 
 
@@ -97,8 +97,8 @@ def check_may_run(account: Account, allow_root: bool) -> None:
 def take_file_rights(account: Account) -> None:
     """Let this thread, alone, look at files as ``account``, until its end. Raises ``OSError``.
 
-    Only the ids by which files are looked at change: nobody may signal or limit a thread because of these. The others
-    stay root's, since who has those of one thread may stop, limit or kill its whole process.
+    Only the ids for file access change, by which no process may signal or limit a thread. The other ids stay root's:
+    otherwise a process with the ids of one thread could stop, limit or kill the whole process.
     """
     groups = (ctypes.c_uint32 * len(account.groups))(*account.groups)
     number = _SET_GROUPS[os.uname().machine]  # the C library's own function would change all threads
@@ -107,12 +107,12 @@ def take_file_rights(account: Account) -> None:
         raise OSError(error, os.strerror(error))
     for change, wanted in ((_LIBC.setfsgid, account.gid), (_LIBC.setfsuid, account.uid)):
         change(ctypes.c_uint32(wanted))
-        if change(ctypes.c_uint32(_NO_ID)) & _NO_ID != wanted:  # they tell of no error, but what it was before
+        if change(ctypes.c_uint32(_NO_ID)) & _NO_ID != wanted:  # they report no error, only the value before
             raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
 
 class PamService:
-    """A PAM service of this node, whose limits (``pam_limits``) jobs start with. Raises :class:`AccountRefusal`."""
+    """A PAM service of this node, whose limits (``pam_limits``) apply to jobs. Raises :class:`AccountRefusal`."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -125,9 +125,9 @@ class PamService:
             raise self._refusal(str(error)) from error
 
     def limit(self, account: Account) -> None:
-        """Give this process, a child that will become ``account``, what a session of that user starts with.
+        """Give this process, a child that will become ``account``, the limits of a session of that user.
 
-        The account must be one that may be used. The session is not closed: the process becomes a program.
+        The account must be allowed to log in. The session is not closed: the process becomes a program.
         """
         os.setresgid(0, 0, 0)  # the thread it was forked by looks at files as the user
         os.setresuid(0, 0, 0)

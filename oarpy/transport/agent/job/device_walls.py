@@ -78,7 +78,8 @@ def try_program() -> None:
 def refuse(group: str, denied: Sequence[Device], *, anew: bool = False) -> None:
     """Have a group of version 2 refuse these devices; ``anew``: whatever it refused before. Raises ``OSError``.
 
-    A group that has its program keeps it otherwise: who enters late may know less than who made it.
+    Without ``anew`` a group that has a program keeps it: a process that enters late may know less than the group's
+    maker.
     """
     directory = os.open(group, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -123,7 +124,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _load(code: bytes) -> int:
-    """Give a program to the kernel, whose verifier reads it; return its descriptor. Raises ``OSError``."""
+    """Give a program to the kernel, which verifies it; return its descriptor. Raises ``OSError``."""
     instructions = ctypes.create_string_buffer(code, len(code))
     licence = ctypes.create_string_buffer(b"GPL")
     addresses = ctypes.addressof(instructions), ctypes.addressof(licence)

@@ -26,9 +26,9 @@ _NUMBER = re.compile(r"(.*?)(\d+)", re.ASCII)
 
 
 class Devices:
-    """The device files of a machine below ``root``, and whose they are.
+    """The device files of a machine below ``root``, and the jobs that may open them.
 
-    ``rules`` are patterns of names and whom files with such names are for; the first that fits counts.
+    ``rules`` are patterns of names, each with the jobs that may open such files; the first that fits counts.
     """
 
     def __init__(self, root: str, rules: Sequence[tuple[str, str]]) -> None:
@@ -56,7 +56,7 @@ class Devices:
         return sorted(found)
 
     def _governed(self, cards: Sequence[Gpu]) -> Iterator[tuple[str, Device]]:
-        """Yield the devices that a rule names, also those of GPUs whose files a program makes when it needs them."""
+        """Yield the devices that a rule names, including GPUs whose files a program makes when it needs them."""
         for card in cards:
             for path, (major, minor) in card.files.items():
                 if any(_fits(path, pattern) for pattern, _ in self.rules):
@@ -83,9 +83,9 @@ def _fits(path: str, pattern: str) -> bool:
 
 
 def _owner(path: str, owners: dict[str, int]) -> int | None:
-    """Return the number of the GPU whose file this is; None where it is of none.
+    """Return the number of the GPU that a file belongs to; None for any other file.
 
-    Where the machine tells of no file of this kind, the number at the end of the name is that of the GPU.
+    Where the machine lists no file of this kind, the number at the end of the name is the number of the GPU.
     """
     if path in owners:
         return owners[path]

@@ -73,7 +73,7 @@ def write_script(state: StateDir, key: str, spec: JobSpec, account: Account) -> 
 
 
 def write_files(state: StateDir, key: str, spec: JobSpec, account: Account, *, replace: bool = True) -> None:
-    """Write the files of a job, readable by its user alone; without ``replace`` only those that are missing.
+    """Write the files of a job, readable by its user alone; without ``replace`` only missing files.
 
     Raises ``OSError``.
     """
@@ -95,9 +95,9 @@ def write_files(state: StateDir, key: str, spec: JobSpec, account: Account, *, r
 
 
 def replace_files(state: StateDir, key: str, nodes: Sequence[str], resources: Sequence[str], account: Account) -> None:
-    """Have a job, which runs, read other nodes and resources: who has a file open reads the one before to its end.
+    """Give a running job other nodes and resources to read.
 
-    Raises ``OSError``.
+    A process that has a file open reads the old one to its end. Raises ``OSError``.
     """
     for path, lines in ((properties_file(state, key), resources), (node_file(state, key), nodes)):
         _replace(path, "".join(f"{line}\n" for line in lines), account)
@@ -174,7 +174,7 @@ def job_environment(
     inherited = environment.get(_NODE_FILE_NAMES[0])
     for name in _HOST_FILES_OF_MPI:
         if inherited and environment.get(name) == inherited:
-            del environment[name]  # of the job that submitted this one
+            del environment[name]  # it belongs to the job that submitted this one
     environment.pop("SHLVL", None)
     environment.pop("OLDPWD", None)
     job, walltime, directory = str(spec.job), spec.walltime, spec.directory
@@ -220,7 +220,7 @@ def job_environment(
 
 def _defaults(state: StateDir, key: str, spec: JobSpec) -> dict[str, str]:
     """Return the variables of a job that its user may set otherwise."""
-    # a broker whose job spans clusters says so by what is to start programs on them
+    # a broker whose job spans clusters says so by the variable for the program that starts others on them
     if spec.grid_hosts and spec.environment.get(_STARTER_OF_MPI) == _GRID_STARTER:
         starters = {name: starter.replace("oarsh", _GRID_STARTER) for name, starter in _STARTERS_OF_MPI.items()}
         return {**_AFTER_PROFILES, **starters, **dict.fromkeys(_HOST_FILES_OF_MPI, grid_file(state, key))}

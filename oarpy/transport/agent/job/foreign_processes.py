@@ -36,7 +36,7 @@ def terminate(pids: list[int]) -> None:
 
 
 class ForeignProcesses:
-    """What jobs have here whose program runs on another node, as far as an agent has to do with their ends."""
+    """The processes here of jobs whose program runs on another node, as far as an agent has to end them."""
 
     def __init__(self, jobs: NodeJobs) -> None:
         self._jobs = jobs
@@ -62,7 +62,7 @@ class ForeignProcesses:
         return self.due()
 
     def due(self) -> list[str]:
-        """Return the awaited jobs that have nothing here any more, or whose time is over, and forget them."""
+        """Return the awaited jobs that have no process here any more, or whose time is over, and forget them."""
         now = time.monotonic()
         over = [key for key, until in self._awaited.items() if now >= until or not self._find(key)]
         self.forget(over)

@@ -1,4 +1,4 @@
-"""Supervisors that do not come on: stopped by a signal, or held up by a file system that does not answer.
+"""Supervisors that hang: stopped by a signal, or held up by a file system that does not answer.
 
 ::
 

@@ -40,8 +40,8 @@ _TRIAL = "trial"
 class Isolation:
     """The control groups of one node's jobs; ``root`` is where the kernel's file systems of them are mounted.
 
-    ``pids_limit`` is how many processes and threads each job may have, 0 for no limit. ``devices`` are those of which
-    a job may open its own only; without them it may open all.
+    ``pids_limit`` is the number of processes and threads that each job may have, 0 for no limit. ``devices`` are the
+    devices of which a job may open its own only; without ``devices`` it may open all.
     """
 
     def __init__(self, mode: str, root: str, state: str, pids_limit: int = 0, devices: Devices | None = None) -> None:
@@ -112,7 +112,7 @@ class Isolation:
         return bool(joined or confined or limited or walled)
 
     def walls(self, gpus: Collection[int] | None) -> bool:
-        """Tell whether a job with these GPUs has a wall here, also one that has all now. Raises ``OSError``."""
+        """Tell whether a job with these GPUs has a wall here, even if it has all GPUs now. Raises ``OSError``."""
         return gpus is not None and bool(self._denied(()))
 
     def _denied(self, gpus: Collection[int] | None) -> list[Device]:
@@ -167,7 +167,7 @@ class Isolation:
         return True
 
     def bring(self, key: str, pid: int) -> None:
-        """Put another process where this one is, which has entered the group of a job. Raises ``OSError``."""
+        """Put another process into the groups of a job, which this process has entered. Raises ``OSError``."""
         for base in (self._unified, self._freezer, self._memory, self._pids, self._lists):
             if base and os.path.isdir(os.path.join(base, key)):
                 _write(os.path.join(base, key, "cgroup.procs"), str(pid))

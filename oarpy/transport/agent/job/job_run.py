@@ -54,9 +54,9 @@ _NEED_PROCESSES = frozenset({requests.SIGNAL, requests.SUSPEND, requests.RESUME}
 
 
 class RunSettings:
-    """How a node runs jobs. ``pam_service``: whose limits jobs of other users than the agent's start with; or empty.
+    """How a node runs jobs. ``pam_service`` gives the limits of jobs of users other than the agent's; empty: none.
 
-    Seconds: processes that live on ``kill`` after SIGKILL are given up; a job must be started within ``start``.
+    In seconds: processes that live on ``kill`` after SIGKILL are given up; a job must be started within ``start``.
     """
 
     __slots__ = ("kill", "pam_service", "start")
@@ -68,7 +68,10 @@ class RunSettings:
 
 
 class JobRun:
-    """Runs one job whose record is locked by this process; ``tell`` reports to the agent, if there still is one."""
+    """Runs one job whose record is locked by this process.
+
+    ``tell`` reports to the agent, if there still is an agent.
+    """
 
     def __init__(
         self,
@@ -244,7 +247,7 @@ class JobRun:
             raise LaunchFailure.of_devices(error) from error
 
     def _is_overdue(self) -> bool:
-        """While the command is being started: do what is asked; return whether that has taken too long."""
+        """Carry out requests while the command is being started; return whether the start has taken too long."""
         self._take_requests()
         now = time.monotonic()
         self._meet_deadlines(now)
@@ -324,9 +327,9 @@ class JobRun:
                 self._take_requests()
 
     def _stay(self) -> None:
-        """Stay on the node after the program has ended, if the job is kept: what ends it then changes nothing of that.
+        """Stay on the node after the program has ended, if the job is kept.
 
-        What the program has left running goes on meanwhile.
+        The end of the stay does not change the outcome. Processes that the program has left go on meanwhile.
         """
         if self._kill_at is not None or not self._spec.kept:
             return
@@ -350,7 +353,7 @@ class JobRun:
                 self._take_requests()
 
     def _steps(self) -> list[int]:
-        """Return processes of the job on this node that are not below this one."""
+        """Return the processes of the job on this node that are not below this process."""
         if not self._has_steps():
             return []
         below = set(processes.descendants(os.getpid()))
@@ -458,7 +461,7 @@ class JobRun:
         processes.send(tree, number)
 
     def _suspend(self) -> None:
-        """Stop the job; one that is stopped already may have got new processes, and whoever asks wants an answer."""
+        """Stop the job. A stopped job may have new processes, and the asker wants an answer, so it is stopped again."""
         if self._kill_at is not None:
             return
         if self._suspended_at is None:

@@ -1,4 +1,4 @@
-"""The script of a job is run as it was submitted, even if its file is another one by now."""
+"""The script of a job is run as it was submitted, even if its file has changed since."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _TOGETHER = 16
 
 
 class _Watched:
-    """A job whose record somebody else holds: what was last reported, and what to run if it turns out never started."""
+    """A job whose record another process holds: the last report, and the job to run if it turns out never started."""
 
     __slots__ = ("reported", "spec", "tries")
 
@@ -81,7 +81,7 @@ class NodeJobs:
     def stop(self, key: str) -> None:
         """Stop all that a job has here, when it is led from another node."""
         with contextlib.suppress(OSError):  # a full disk: what is here is stopped all the same
-            self._state.note_suspension(key)  # first: who comes now is refused, or found below
+            self._state.note_suspension(key)  # first: a process that comes now is refused, or found below
         suspending.stop(self._isolation.freezers(key), lambda: self.guests(key))
 
     def go_on(self, key: str) -> None:
@@ -109,7 +109,7 @@ class NodeJobs:
         return self._isolation.memory_kills(key)
 
     def usage(self, key: str) -> MeasuredUse:
-        """Return what a job used here, as far as no supervisor of this node tells it."""
+        """Return the use of a job here, as far as no supervisor of this node reports it."""
         found = MeasuredUse()
         found.read_notes(self._state, key)
         found.at_least(self._isolation.usage(key))
@@ -137,9 +137,9 @@ class NodeJobs:
         return os.path.exists(os.path.join(self._state.jobs, key))
 
     def start(self, specs: list[JobSpec], durable: bool) -> None:
-        """Start those that nobody ever started, tell of the others; ``durable`` claims survive a power cut.
+        """Start the jobs that were never started, report the others; ``durable`` claims survive a power cut.
 
-        The first of them now, the others when it is their turn: the agent hears and tells other things in between.
+        The first jobs start now, the others in their turn: the agent reads and sends messages in between.
         """
         at_once = not self._starts
         for spec in specs:
@@ -155,7 +155,7 @@ class NodeJobs:
         return bool(self._starts)
 
     def start_some(self) -> None:
-        """Start those whose turn it is."""
+        """Start the jobs whose turn it is."""
         turn = [self._starts.popleft() for _ in range(min(_TOGETHER, len(self._starts)))]
         if turn:
             self._awaited.difference_update(str(spec.key) for spec, _ in turn)
@@ -218,7 +218,7 @@ class NodeJobs:
             self._withdraw(claimed, "SUPERVISOR", f"cannot start a supervisor: {error.strerror}")
 
     def _withdraw(self, claimed: Record, reason: str, detail: str) -> None:
-        """Refuse a job whose record we hold, and leave nothing of it."""
+        """Refuse a job whose record we hold, and remove all that it has here."""
         os.unlink(os.path.join(self._state.jobs, claimed.key))
         claimed.close()
         self._outbox.say(Refused(record.job_of(claimed.key), reason, detail))
@@ -336,7 +336,10 @@ class NodeJobs:
             self._run(found, watched.spec, watched.tries + 1)
 
     def resolve(self, found: Record, history: History) -> History:
-        """Return the history of a job whose record we hold. One without an outcome is lost: its rest is killed."""
+        """Return the history of a job whose record we hold.
+
+        A job without an outcome is lost: its processes are killed.
+        """
         why = self._hung.reason(found.key)
         if history.ended is not None or (history.started is None and not why):
             return history

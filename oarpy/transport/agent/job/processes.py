@@ -55,7 +55,7 @@ def state(pid: int) -> str:
 
 
 def holders(fd: int) -> list[int]:
-    """Return the processes other than this one that have a file open too, as far as they can be seen."""
+    """Return the other processes that have a file open too, as far as they can be seen."""
     wanted = os.fstat(fd)
     found = []
     for pid in pids():
@@ -165,9 +165,9 @@ def freeze(root: int) -> list[int]:
 def kill_descendants(patience: float, statuses: dict[int, int], usage: MeasuredUse | None = None) -> int:
     """Kill and reap every descendant of this process; return how many remain after ``patience`` seconds.
 
-    They are stopped first, so that a process that forks quickly cannot outrun the killing. ``statuses`` takes the
-    wait status of each process reaped, ``usage`` what it used. Time for which this process itself is stopped is no
-    patience: there are at least so many looks.
+    They are stopped first, so that a process that forks quickly cannot outrun the killing. ``statuses`` takes the wait
+    status of each reaped process, ``usage`` its use. If this process itself is stopped, that time does not count: it
+    looks at least a fixed number of times.
     """
     deadline = time.monotonic() + patience
     me, looks = os.getpid(), 0
@@ -257,14 +257,14 @@ def leads_terminal(pid: int) -> bool:
 def marked(marks: list[str], spared: set[int], node: str = "") -> dict[str, list[int]]:
     """Return the living processes that carry one of ``marks``, by mark. Zombies have no environment.
 
-    With ``node`` only those that were started there, or do not say where: several nodes may share a machine.
+    With ``node``, processes that were started on another node are left out: several nodes may share a machine.
     """
     wanted = {f"{MARK}={mark}".encode(): mark for mark in marks}
     anywhere, here = f"{NODE}=".encode(), f"{NODE}={node}".encode()
     found: dict[str, list[int]] = {}
 
     def search(candidates: Iterable[int]) -> list[int]:
-        """Return those that had no environment."""
+        """Return the candidates that had no environment."""
         bare = []
         for pid in candidates:
             text = _environment(pid)

@@ -1,4 +1,4 @@
-"""The record of one (job, attempt): a file of JSON lines, its lock held by whoever runs the job.
+"""The record of one (job, attempt): a file of JSON lines, locked by the process that runs the job.
 
 ::
 
@@ -86,7 +86,7 @@ class History:
 
     @property
     def stage(self) -> str:
-        """The state and, for a job that was ever suspended, since when: another one is news."""
+        """The state and, for a job that was ever suspended, its date: a new date is news."""
         return f"{self.state} {self.changed}" if self.suspended or self.resumed else self.state
 
 
@@ -166,13 +166,13 @@ def lock_record(directory: str, key: str, create: bool) -> tuple[Record | None, 
 
 
 def job_of(key: str) -> JobKey:
-    """Return whose record has this name, ``<job>.<attempt>``."""
+    """Return the job of a record's name, ``<job>.<attempt>``."""
     job, _, attempt = key.partition(".")
     return JobKey(int(job), int(attempt))
 
 
 def parse_key(key: str) -> JobKey | None:
-    """Return whose record has this name; None when it is not that of a record."""
+    """Return the job of a record's name; None for a name that no record has."""
     job, _, attempt = key.partition(".")
     return job_of(key) if job.isdecimal() and attempt.isdecimal() else None
 

@@ -1,12 +1,12 @@
 """Starting a program as a job's user, in the job's directory, with clean signals.
 
-A program of this process's own user is spawned, without a copy of this process. For another user a thread takes only
-that user's rights to files, finds and opens what the program needs, and forks. The child becomes the user and the
-program. So no thread of this process can be signalled or limited by the user. And nothing of the user's, a dead file
+A program of this process's own user is spawned, without a copy of this process. For another user, a thread takes only
+that user's rights to files, finds and opens the files of the program, and forks. The child becomes the user and the
+program. So the user can signal or limit no thread of this process. And nothing of the user's, such as a dead file
 system or a stopped child, holds up the thread that asked.
 
-Where the thread is refused, the child does all of it: a file system that a user mounts (FUSE) may be entered only by
-who has all ids of that user.
+Where the thread is refused, the child does all of it: a file system that a user mounts (FUSE) may admit only a process
+that has all ids of that user.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PROFILE = "$OARPY_NODE/bin/.profile"
 def plain_command(command: str, shell: str, environment: dict[str, str]) -> tuple[str, list[str]] | None:
     """Return the program that ``shell -c command`` would execute in this place of the file system, and its arguments.
 
-    None when it would do anything else, or when it is not certain. To be asked as the user who runs it.
+    Return None when the shell would do anything else, or when that is not certain. Call it with the rights of the user.
     """
     if os.path.basename(shell) not in _SHELLS or not _PLAIN.fullmatch(command):
         return None
@@ -134,7 +134,7 @@ class LaunchFailure(Exception):
         """Return the failure that ``error`` makes of ``what``."""
         detail = error.strerror if isinstance(error, OSError) else str(error)
         number = getattr(error, "errno", None)
-        # who submitted had that directory
+        # the directory existed at the submission
         gone = reason == "WORKING_DIRECTORY" and number == errno.ENOENT
         return cls(reason, f"{what[:200]}: {detail}", by_node=gone or number in _OF_THE_NODE)
 
@@ -167,7 +167,7 @@ def _ignored_signals() -> tuple[int, ...]:
 
 
 def enter_directory(directory: str) -> None:
-    """Make ``directory`` the one that programs start in; raise :class:`LaunchFailure`."""
+    """Change to the working directory of programs; raise :class:`LaunchFailure`."""
     try:
         os.chdir(directory)
     except (OSError, ValueError) as error:
@@ -214,10 +214,10 @@ def start_as(
 ) -> int:
     """Have ``action`` start a program with the user and groups of ``account``; return the program's process id.
 
-    The action gets what it starts the program with, as its last step. It may be done again, in a child that has no
-    descriptors but those ``needed``. While it takes long, ``given_up`` is asked now and then; once true, the start is
-    left behind. Another user's program starts with the limits of ``pam_service``, where that is not empty. Raises
-    :class:`LaunchFailure`.
+    The action gets the function that starts the program, which it calls last. The action may be repeated, in a child
+    that has no descriptors but ``needed``. While it takes long, ``given_up`` is called now and then; once it returns
+    true, the start is left behind. Another user's program starts with the limits of ``pam_service``, unless that is
+    empty. Raises :class:`LaunchFailure`.
     """
     if os.geteuid() != 0 or account.uid == 0:
         return action(spawn)
@@ -334,7 +334,7 @@ class _StartAs:
 
 
 def _execute(program: str, arguments: list[str], environment: dict[str, str], actions: Sequence[Action]) -> int:
-    """Do in this process what the kernel does in one that is spawned: return never, or raise :class:`LaunchFailure`."""
+    """Do in this process what the kernel does for a spawned process: never return, or raise :class:`LaunchFailure`."""
     try:
         for kind, fd, *rest in actions:
             opened = os.open(*rest) if kind == os.POSIX_SPAWN_OPEN else fd
@@ -348,7 +348,7 @@ def _execute(program: str, arguments: list[str], environment: dict[str, str], ac
 
 
 def close_all_but(keep: Collection[int]) -> None:
-    """Close the descriptors of this process except the three standard ones and those to ``keep``."""
+    """Close the descriptors of this process except the three standard streams and ``keep``."""
     for fd in [int(name) for name in os.listdir("/proc/self/fd")]:
         if fd > 2 and fd not in keep:
             with contextlib.suppress(OSError):  # the descriptor of the listing itself

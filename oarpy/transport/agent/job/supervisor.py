@@ -38,7 +38,7 @@ def become_subreaper() -> None:
 
 
 class JobSupervisor:
-    """The agent's handle on one supervisor process. ``user`` is whose jobs it runs, None before the first."""
+    """The agent's handle on one supervisor process. ``user`` is the user of its jobs, None before the first."""
 
     def __init__(self, pid: int, connection: socket.socket) -> None:
         self.pid = pid
@@ -142,7 +142,7 @@ class _Service:
             record, mark, spec = job
             if self._run(record, mark, spec):
                 # Processes that cannot be killed must not be taken for the next job's. A thread that hangs keeps this
-                # one half alive: the agent is told all the same.
+                # process half alive: the agent gets the end all the same.
                 self._connection.shutdown(socket.SHUT_RDWR)
                 return
 

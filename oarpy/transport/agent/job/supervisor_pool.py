@@ -1,4 +1,4 @@
-"""The supervisors of one agent: who is idle, who died."""
+"""The supervisors of one agent: which are idle, and which died."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_OF_OTHERS = 64
 
 
 class SupervisorPool:
-    """Gives each job a supervisor; keeps idle ones for a while, since forking one costs as much as a short job."""
+    """Gives each job a supervisor; keeps idle ones for a while, since a fork costs as much as a short job."""
 
     def __init__(
         self, state: StateDir, isolation: Isolation, poll: epoll, readable: int, settings: RunSettings
@@ -126,7 +126,7 @@ class SupervisorPool:
             self._reap()
 
     def adopt(self, pid: int) -> None:
-        """Count a child of the agent that is no supervisor among those that belong there."""
+        """Count a child of the agent that is no supervisor among the pool's processes."""
         self._pids.add(pid)
 
     def pids(self) -> set[int]:

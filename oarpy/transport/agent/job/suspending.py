@@ -19,7 +19,7 @@ _PAUSE = 0.005
 _PATIENCE = 2.0
 _PASSES = 20
 
-# (file that orders, word to stop, word to go on, file that tells, what it then holds): version 2, then version 1
+# (file for orders, word to stop, word to go on, file with the state, its content once stopped): version 2, then 1
 _FREEZERS = (
     ("cgroup.freeze", "1", "0", "cgroup.events", "frozen 1"),
     ("freezer.state", "FROZEN", "THAWED", "freezer.state", "FROZEN"),

@@ -67,7 +67,7 @@ class Tombstones:
 
     @property
     def highest(self) -> int:
-        """The highest number of a job among those remembered, 0 without any."""
+        """Return the highest remembered number of a job, 0 without any."""
         return max((keys[-1] >> 16 for keys in self._keys.values() if keys), default=0)
 
     def recall(self, since: float) -> dict[str, dict[str, Any]]:

@@ -1,9 +1,10 @@
-"""``oaradopt``: run by PAM of sshd it lets who logs in into a job of his on this node; else it is his shell there.
+"""``oaradopt``: run by PAM of sshd, it lets users log in into jobs of theirs on this node.
 
-PAM runs it as root, twice for each log-in: ``account`` refuses who has no job here, ``open_session`` puts the process
-of sshd that serves the log-in into the control group of the job. What that starts then is in it, is limited and
-measured with the job, and ends with it. As ``ForceCommand`` of sshd it is run by the user, gives what he asked for the
-variables of the job, and asks :mod:`~oarpy.transport.agent.logins.choice` for the job that the client names.
+Else it is their shell there. PAM runs it as root, twice for each log-in: ``account`` refuses a user without a job here,
+``open_session`` puts the process of sshd that serves the log-in into the control group of the job. The processes of the
+log-in are then in the group: they are limited and measured with the job, and end with it. As ``ForceCommand`` of sshd
+it is run by the user. Then it gives the user's command the variables of the job, and asks
+:mod:`~oarpy.transport.agent.logins.choice` for the job that the client names.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _GROUP = re.compile(r"/oarpy/[0-9a-f]{8}/(\d+\.\d+)$", re.ASCII | re.MULTILINE)
 
 
 def main(settings: dict[str, Any]) -> None:
-    """Do what PAM or sshd runs this program for; the exit status is 0 for who may come in."""
+    """Do the step for which PAM or sshd runs this program; the exit status is 0 for a user who may come in."""
     phase = os.environ.get("PAM_TYPE", "")
     if not phase:
         _be_the_shell(settings)
@@ -44,7 +45,7 @@ def main(settings: dict[str, Any]) -> None:
 
 
 def _let_in(settings: dict[str, Any], user: str, *, adopt: bool) -> str:
-    """Return why a user may not log in, empty if he may; ``adopt``: and put him into his newest job here."""
+    """Return why a user may not log in, empty if allowed; ``adopt``: put the log-in into the user's newest job here."""
     try:
         if pwd.getpwnam(user).pw_uid == 0:
             return ""

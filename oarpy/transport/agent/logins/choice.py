@@ -1,8 +1,8 @@
-"""Which of several jobs a log-in is for: the user's own process says so, a process of root moves the session.
+"""The job of a log-in, among several: the user's own process names it, a process of root moves the session.
 
-sshd reads what a client sends (``OAR_JOB_ID``) after PAM has let the user in. So a session begins in the newest job,
-and who has others is waited for: at a socket that only this user opens, by a process that lives as long as the session.
-It moves none but processes of that session, into none but jobs of that user.
+sshd reads the client's variables (``OAR_JOB_ID``) after PAM has let the user in. So a session begins in the newest job.
+If the user has other jobs, a process that lives as long as the session waits for the choice, at a socket that only this
+user opens. It moves only processes of that session, and only into jobs of that user.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class LoginNote:
-    """What a log-in must know of a job: whose it is, how its group is confined, whether its program runs here."""
+    """The facts of a job that a log-in needs: its user, the limits of its group, whether its program runs here."""
 
     __slots__ = ("gpus", "head", "key", "memory", "processors", "user")
 

@@ -37,7 +37,7 @@ _OF_JOBS = ("OAR_JOB_WALLTIME", "OAR_JOB_WALLTIME_SECONDS")
 
 
 class Launchers:
-    """Runs launchers, and tells which are over, also of those that another agent began."""
+    """Runs launchers, and reports their ends, including launchers that another agent began."""
 
     def __init__(
         self, state: StateDir, instance: str, pool: SupervisorPool, outbox: Outbox, settings: RunSettings
@@ -56,7 +56,7 @@ class Launchers:
 
     @property
     def awaits(self) -> bool:
-        """Whether there are launchers whose end is to be told."""
+        """Tell whether there are launchers whose end is still to be reported."""
         return bool(self._running)
 
     def look_around(self) -> None:

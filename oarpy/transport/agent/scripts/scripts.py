@@ -58,7 +58,7 @@ class Order:
 
 
 class Scripts:
-    """Runs scripts and tells how they ended; those that another agent runs are followed in their records."""
+    """Runs scripts and reports their ends; scripts of another agent are followed in their records."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Scripts:
         return {RunScript: self._on_script, Release: self._on_release}
 
     def _on_script(self, script: RunScript) -> None:
-        """Run what was never begun, tell of what has ended, follow what runs."""
+        """Run a script that was never begun, report one that has ended, follow one that runs."""
         for spec in script.jobs:
             if isinstance(spec, UnreadableSpec):
                 self._outbox.say(script.refusal(spec.key, spec.problem))
@@ -107,7 +107,7 @@ class Scripts:
         self.drop(map(str, order.jobs))
 
     def drop(self, keys: Iterable[str]) -> None:
-        """Remove what is known of the scripts of jobs: those that are asked for run again."""
+        """Forget the scripts of jobs: a script that is requested later runs again."""
         for key in keys:
             for kind in (PROLOGUE, EPILOGUE):
                 self._pending.pop(f"{key}.{kind}", None)

@@ -14,7 +14,7 @@ _EVENTS = 1 << 16
 class Bell:
     """An inotify watch; ``fd`` is -1 where the kernel gives none (then the slow look at the records must do).
 
-    It hears nothing before :meth:`listen`: the end of every job rings, and mostly there is nobody whom it concerns.
+    It watches nothing before :meth:`listen`: the end of every job rings, and mostly no process is concerned.
     """
 
     def __init__(self, path: str) -> None:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 SHELL = "/bin/sh"
 
-# $0 is the pipe, $1 for how many seconds somebody is waited for. Opening it for reading waits for a writer: the step,
-# or the timer, which writes nothing. Without an exit code the job ends like a program whose terminal hung up.
+# $0 is the pipe, $1 the seconds to wait for a shell. Opening the pipe for reading waits for a writer: the step, or the
+# timer, which writes nothing. Without an exit code the job ends like a program whose terminal hung up.
 _SCRIPT = """\
 trap '' HUP INT QUIT USR1 USR2
 ( sleep "$1"; : > "$0" ) &
