@@ -84,7 +84,7 @@ def _help_width() -> int:
 
 
 def _misused(error: typer.TyperException, name: str) -> int:
-    """Name the command whose help tells more: of one with subcommands, the subcommand."""
+    """Name the command whose help says more; for a command with subcommands, the subcommand."""
     if guesses := getattr(error, "possibilities", None):
         written = getattr(error, "option_name", "")
         vars(error)["possibilities"] = difflib.get_close_matches(written, guesses, cutoff=_ALIKE)
@@ -112,7 +112,7 @@ def parser(app: typer.Typer) -> Parser:
 
 
 def declared(function: Callable[..., None]) -> list[Any]:
-    """Return the options that the parameters of ``function`` declare, as typer makes those of a command."""
+    """Return the options that the parameters of ``function`` declare, as typer makes them for a command."""
     app = typer.Typer(add_completion=False)
     app.command()(function)
     return list(typer.main.get_command(app).params)
@@ -147,7 +147,7 @@ def _report(name: str, message: str, status: int) -> int:
         line = line[: _LONGEST_LINE - 4] + " ..."
     try:
         sys.stdout.flush()
-    except OSError:  # no reader, no room: perhaps just what the line tells
+    except OSError:  # no reader, no room: perhaps the very reason that the line gives
         _drop_output()
     print(f"{name}: {line}", file=sys.stderr)  # noqa: T201
     return status

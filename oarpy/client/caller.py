@@ -51,7 +51,10 @@ class Streams(Protocol):
         """Pass standard input on from here. ``terminal``: unfiltered if it is one; then its size is returned."""
 
     def take_early(self) -> list[bytes | Size]:
-        """Return what :meth:`receive` would, of what arrived while input began; ``fileno`` does not tell of it."""
+        """Return what :meth:`receive` would, for input that arrived while input began.
+
+        ``fileno`` does not signal it.
+        """
 
     def end_input(self) -> None:
         """Pass no more on, and give a terminal back as it was."""
@@ -83,7 +86,7 @@ class Caller(Protocol):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The caller's environment, or the part of it that the command uses. It says nothing about who calls."""
+        """The caller's environment, or the part of it that the command uses. It does not prove the user."""
 
     def directory(self) -> str:
         """Return the current directory; raise :class:`OSError` when it is gone."""
@@ -119,9 +122,10 @@ class Caller(Protocol):
         """Inside the block the command waits for something that may take long."""
 
     def attached(self) -> AbstractContextManager[Streams]:
-        """Inside the block the caller's streams are those of a program far away; it may last as long as it likes.
+        """Connect the caller's streams, inside the block, to a program far away.
 
-        A connection to the database that was open before must not be used from here on, a new one may be opened.
+        The block may last as long as it likes. A connection to the database that was open before must not be used from
+        here on; a new one may be opened.
         """
 
     def hand_over(self) -> None:
@@ -267,7 +271,7 @@ class ProcessCaller:
 
     @contextmanager
     def attached(self) -> Iterator[Streams]:
-        """Give the streams of this process. A terminal that hangs up interrupts, as one that is used does."""
+        """Yield the streams of this process. A terminal that hangs up interrupts, as the interrupt key does."""
         sys.stdout.flush()
         streams = ProcessStreams()
         kept = {number: signal.getsignal(number) for number in _ATTACHED}
@@ -352,7 +356,7 @@ _PRESENT: ContextVar[Caller | None] = ContextVar("caller", default=None)
 
 
 def current() -> Caller:
-    """Return who calls."""
+    """Return the present caller."""
     return _PRESENT.get() or ProcessCaller()
 
 

@@ -1,11 +1,11 @@
-"""``oarpy db dump`` and ``oarpy db restore``: the database in one file, with what a dump of PostgreSQL leaves out.
+"""``oarpy db dump`` and ``oarpy db restore``: the database in one file, with all that a dump of PostgreSQL leaves out.
 
 ::
 
     FILE (tar)   oarpy.json      revision, versions, checksum, and the roles of analysts with their passwords' hashes
                  database.dump   pg_dump, custom format, without large objects
 
-A restore is one transaction: what was there goes, what is in the file comes, or nothing happens. Then the schema is
+A restore is one transaction: the content of the file replaces the database, or nothing happens. Then the schema is
 brought to this version, and analysts get their roles again.
 """
 
@@ -86,7 +86,7 @@ class DumpFacts(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a restore did: revisions that came on top, analysts that have their roles again, and what is wrong."""
+    """The result of a restore: revisions that came on top, analysts that have their roles again, and problems."""
 
     revisions: tuple[str, ...]
     analysts: tuple[str, ...]

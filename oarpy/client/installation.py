@@ -25,13 +25,13 @@ SIGNATURE = "oarpy db upgrade"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 """Seconds between two looks for a database that is away."""
 
-# two installations at once take turns; commands read rules meanwhile, and nobody who may only read can hold it up
+# two installations at once take turns; commands read rules meanwhile, and a role that may only read cannot delay it
 _LOCK = "LOCK TABLE admission_rules IN SHARE ROW EXCLUSIVE MODE"
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedRules:
-    """Names of default rules: new ones, those replaced by a newer text, those left as an admin made them."""
+    """Names of default rules: new ones, rules replaced by a newer text, and rules left as an admin made them."""
 
     added: tuple[str, ...]
     updated: tuple[str, ...]
@@ -40,7 +40,7 @@ class LoadedRules:
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """What an upgrade did: the migrations it ran, in order, and what became of the default rules."""
+    """The result of an upgrade: the migrations it ran, in order, and the changes of the default rules."""
 
     revisions: tuple[str, ...]
     rules: LoadedRules
@@ -112,7 +112,7 @@ def upgrade(dsn: str) -> Upgrade:
 
 
 def downgrade(dsn: str, revision: str) -> tuple[str, ...]:
-    """Take the schema back to an earlier revision, with what later ones keep; return the revisions that were undone.
+    """Take the schema back to an earlier revision, without the data of later ones; return the undone revisions.
 
     Raises :class:`OarpyError` while a server works on the database: it needs the schema of its own version.
     """
@@ -149,7 +149,7 @@ def _first_line(path: Path) -> str:
 
 
 def load_default_rules(connection: Connection) -> LoadedRules:
-    """Add the default rules that the database has never had, and renew those that nobody has changed.
+    """Add the default rules that the database has never had, and renew the rules that no admin has changed.
 
     A rule that an admin edited, disabled or deleted is left alone.
     """

@@ -192,7 +192,7 @@ class Table:
             return usual
         needed = [min(most, columns) for most in needed]
         while sum(needed) > room and max(needed) > _NARROWEST:
-            # of equally wide ones the last gives way: ids stand first
+            # of equally wide columns the last gives way: ids stand first
             place = max(range(len(needed)), key=lambda one: (needed[one], one))
             needed[place] -= 1
         return needed

@@ -1,4 +1,4 @@
-"""On whose behalf a command acts and what it talks to: identity (the kernel's word), connection, configuration."""
+"""The session of a command: its user (by the kernel's word), its connection, its configuration."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Events after a cursor, one for each job, node or queue that a change concerns.
 
-Everybody may see all of them: they tell what ``oarstat`` and ``oarnodes`` tell everybody.
+Everybody may see all of them: they contain only facts that ``oarstat`` and ``oarnodes`` show to everybody.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ NOW = "now"
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """What happened at ``at`` (epoch seconds). Who has seen it goes on after ``cursor``.
+    """An event at ``at`` (epoch seconds). A listener that has seen it goes on after ``cursor``.
 
     ``kind`` is job (a new state), node (a new state of some of its resources), queue (added, changed or removed), or
-    event: a row of the log, with ``type``, ``hosts`` and ``description``. ``facts`` are those of the job as it is now.
+    event: a row of the log, with ``type``, ``hosts`` and ``description``. ``facts`` are the present facts of the job.
     """
 
     cursor: Cursor

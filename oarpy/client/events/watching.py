@@ -24,9 +24,9 @@ class Watched:
 
 
 def follow(command: str, since: str | None, wanted: Watched, streams: Streams, *, as_json: bool, once: bool) -> None:
-    """Write the events after ``since`` as they come; with ``once``, only those that have happened.
+    """Write the events after ``since`` as they come; with ``once``, only past ones.
 
-    A JSON reader without events yet is told the cursor that it begins after.
+    A JSON reader first gets the cursor that it begins after.
     """
 
     def begun(_: Session, cursor: str) -> bool:

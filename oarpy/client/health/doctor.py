@@ -36,7 +36,7 @@ class Diagnosis:
     checked: tuple[str, ...]
 
     def text(self) -> str:
-        """Return a line a finding, or one that says that there is none."""
+        """Return a line for each finding, or a line that says that there is none."""
         lines = "".join(finding.line() for finding in self.findings)
         return lines or f"all is well: {', '.join(self.checked)}\n"
 
@@ -47,7 +47,7 @@ class Diagnosis:
 
 
 def examine() -> Diagnosis:
-    """Make all checks; those that need what is wrong already are left out."""
+    """Make all checks; a check is left out if it needs something that is wrong already."""
     try:
         configuration = load()
     except OarpyError as error:

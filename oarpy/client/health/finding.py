@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What ``check`` found, and what to do."""
+    """A finding of ``check``: ``what`` is wrong, and how to mend it."""
 
     check: str
     what: str

@@ -1,4 +1,4 @@
-"""What Prometheus reads: figures of the database, and those that the gateway of this machine leaves in its file."""
+"""The figures for Prometheus: figures of the database, and the gateway's figures from its file on this machine."""
 
 from __future__ import annotations
 

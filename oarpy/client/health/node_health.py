@@ -42,7 +42,7 @@ def nodes(connection: Connection, configuration: Configuration) -> Iterator[Find
 
 
 def _gpus(name: str, report: ProbeReport, described: NodeGpus, *, walls: bool) -> Iterator[Finding]:
-    """Yield what is wrong with the GPUs of a node: their numbers, and what keeps jobs from those of others."""
+    """Yield faults of a node's GPUs: in their numbers, and in the walls that keep jobs from other jobs' GPUs."""
     if described.unnumbered:
         what = (
             f"gpu {', '.join(described.unnumbered[:8])} of {name} have no gpudevice: jobs see, and open, all GPUs there"

@@ -1,8 +1,9 @@
 """Acting on jobs: delete, signal, hold, release, suspend, resume.
 
-All or nothing, but for deletion: every job named is checked first, in the transaction that acts. One that is unknown,
-somebody else's or in the wrong state stops the whole request before anything is written. Selectors that search mean
-the caller's own jobs, unless they name users, and only those that can be acted on. Which these are is said before.
+All or nothing, except for deletion: every named job is checked first, in the transaction that acts. A job that is
+unknown, another user's or in the wrong state stops the whole request before anything is written. Selectors that search
+mean the caller's own jobs, unless they name users, and only jobs on which the action is possible. The user sees these
+jobs before.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def tried(session: Session, *, dry_run: bool) -> AbstractContextManager[object]:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """The jobs whose end was asked for, and what was wrong with others that were named."""
+    """The jobs whose end was requested, and the complaints about other named jobs."""
 
     job_ids: tuple[int, ...]
     complaints: tuple[OarpyError, ...] = ()
@@ -54,10 +55,10 @@ class Deletion:
 
 
 def delete(session: Session, selection: JobSelection) -> Deletion:
-    """Ask for the end of the selected jobs. Asking twice changes nothing.
+    """Ask for the end of the selected jobs. A repeated request changes nothing.
 
-    A job that is named and cannot be deleted leaves the others as they are. Of an array or a condition, one that is
-    somebody else's stops the whole request: raises :class:`NotAllowed`, or :class:`NotFound` when there are none.
+    A named job that cannot be deleted leaves the others as they are. In an array or a condition, another user's job
+    stops the whole request. Raises :class:`NotAllowed` for such a job, :class:`NotFound` when there are no jobs.
     """
     with session.connection.transaction():
         if selection.array_ids or selection.last or selection.searches:
@@ -104,7 +105,7 @@ def checkpoint(session: Session, selection: JobSelection) -> tuple[int, ...]:
 def toggle_besteffort(session: Session, selection: JobSelection) -> dict[int, bool]:
     """Turn the selected jobs, which must run, into best-effort ones or back; return which are best-effort now.
 
-    Raises :class:`NotAllowed` for whoever is no admin.
+    Raises :class:`NotAllowed` for a user who is no admin.
     """
     session.require_admin("turn running jobs into best-effort ones or back")
     with session.connection.transaction():
@@ -148,7 +149,7 @@ def _end_patience(session: Session) -> float:
 def hold(session: Session, selection: JobSelection, *, running: bool = False) -> tuple[int, ...]:
     """Keep the selected jobs, which must wait, from being scheduled; return their ids.
 
-    With ``running``, jobs that run are suspended: who may do that is a matter of ``jobs.users_may_suspend``.
+    With ``running``, running jobs are suspended; ``jobs.users_may_suspend`` says whether users may do that.
     """
     if not running:
         allowed = in_state(
@@ -236,10 +237,10 @@ def _move(
 def checked(
     session: Session, selection: JobSelection, check: Check, *, arrays_in_part: bool = False
 ) -> tuple[JobHandle, ...]:
-    """Lock the selected jobs and return them, or raise what is wrong with the first that cannot be acted on.
+    """Lock the selected jobs and return them, or raise the error of the first job on which the action is impossible.
 
-    Named jobs must all be there and live; of arrays and conditions the live jobs are meant. With ``arrays_in_part``
-    those of arrays are meant that can be acted on.
+    Named jobs must all exist and be live; of arrays and conditions the live jobs are meant. With ``arrays_in_part``
+    only the jobs of arrays are meant on which the action is possible.
     """
     selected = _own(session, selection.resolved(session))
     jobs = requests.lock(session.connection, selected.scope(live=selected.searches))

@@ -289,7 +289,7 @@ def exit_text(status: int | None) -> str:
 
 
 def end_reason(state: str, exit_status: int | None, events: Sequence[str]) -> str:
-    """Return why a job ended, from the kinds of its events and the ``wait`` status; empty for one that is not over.
+    """Return why a job ended, from the kinds of its events and the ``wait`` status; empty for a live job.
 
     >>> end_reason("Error", None, ["WALLTIME"]), end_reason("Terminated", 256, []), end_reason("Running", None, [])
     ('walltime', 'exit code 1', '')

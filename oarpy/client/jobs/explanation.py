@@ -35,13 +35,13 @@ _WAITING = frozenset({JobState.WAITING, JobState.HOLD, JobState.TO_ACK_RESERVATI
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """``answer`` is None for a job that does not wait for a decision of the scheduler: ``standing`` says all.
+    """Why a job waits. ``answer`` is None if no decision of the scheduler is due: then ``standing`` says all.
 
     ``owners`` are the users of the jobs that ``answer`` names. ``culprits`` has, for each of its shortages, the one
-    part of the condition that no resource meets, ``""`` when there is none such. ``stopped`` tells that the queue of
-    the job is not active. ``asleep`` are the nodes that have to wake before it starts, ``away`` those it could use that
-    are drained or down. ``resumption`` is when a resuming job goes on, ``held_up_by`` the jobs that are over by then.
-    ``unscheduled`` tells that no meta-scheduler runs. ``security`` is the security time that is counted, in seconds.
+    part of the condition that no resource meets, ``""`` when there is no such part. ``stopped``: the queue of the job
+    is not active. ``asleep`` are the nodes that have to wake before it starts, ``away`` the nodes it could use that are
+    drained or down. ``resumption`` is when a resuming job goes on, ``held_up_by`` the jobs that are over by then.
+    ``unscheduled``: no meta-scheduler runs. ``security`` is the security time that is counted, in seconds.
     """
 
     standing: LastAnswer
@@ -75,7 +75,7 @@ def explain(session: Session, job_id: int) -> Explanation:
         snapshot = replace(snapshot, shown={**snapshot.shown, **_shown(job, written)})
         places = foreseen(connection, snapshot.platform)
         if any(claim.bits & snapshot.asleep for claim in places.values()):
-            places = {}  # who waits for nodes to wake was placed at once, and is foreseen later
+            places = {}  # a job that waits for nodes to wake was placed at once, and has a later predicted start
         answer = counterfactuals(snapshot, job_id, SiteOrders(), reader.matchers, places, waking_of(snapshot), written)
         asleep = _asleep(snapshot, answer.bits & snapshot.asleep)
         if asleep and answer.verdict is Verdict.STARTS:
@@ -162,9 +162,9 @@ def _culprit(connection: Connection, reader: SnapshotReader, snapshot: Snapshot,
 
 
 def _written_filters(connection: Connection, job: WaitingJob) -> WrittenFilters:
-    """Return the filters without what admission rules added to them.
+    """Return the filters without the parts that admission rules added to them.
 
-    What was changed by hand later counts as written.
+    A later change by hand counts as written.
     """
     record, admitted = asked(connection, job.id)
     try:

@@ -439,7 +439,7 @@ def _advice(answer: Counterfactuals) -> Iterator[str]:
 
 
 def _absence(node: NodeDescription) -> str:
-    """Say since when a node is drained or down, by whom and why."""
+    """Say since when a node is drained or down, by which user and why."""
     if node.away_since is None:
         return "some time"
     why = f": {one_line(node.away_reason)}" if node.away_reason else ""

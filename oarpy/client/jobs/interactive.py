@@ -62,9 +62,10 @@ def run_interactive(job_id: int, say: Say) -> int:
 
 
 def wait_for_ends(job_ids: Sequence[int], array: int) -> int:
-    """Wait until these jobs are over, and return the largest of their exit statuses; who leaves leaves them alone.
+    """Wait until these jobs are over, and return the largest of their exit statuses. Leaving early does not end them.
 
-    A line on standard error says what went wrong: of one job why, of several how many and where to see more.
+    A line on standard error describes failures: for one job the reason, for several their number and the command that
+    shows more.
     """
     left, bad = set(job_ids), dict[int, FinishedJob]()
     with current().attached() as streams:
@@ -91,13 +92,13 @@ def wait_for_ends(job_ids: Sequence[int], array: int) -> int:
 
 
 def _exit_status(end: FinishedJob) -> int:
-    """Return the exit status of a job, as a shell would tell it; one that did not end well has never 0."""
+    """Return the exit status of a job, as a shell would give it; a job that did not end well never has 0."""
     found = 0 if end.status is None else job_steps.exit_status(end.status)
     return found if end.state == JobState.TERMINATED else max(found, 1)
 
 
 def _bad_ends(jobs: int, bad: Sequence[FinishedJob], array: int) -> str:
-    """Say what went wrong with some of so many ``jobs``."""
+    """Say which of the ``jobs`` (a number) failed, or why the only one did."""
     if jobs > 1:
         return f"{len(bad)} of {jobs} jobs failed: oarstat --failures {array}"
     (end,) = bad
@@ -129,7 +130,7 @@ def connect(chosen: JobSelection | None, say: Say) -> tuple[int, int]:
 
 
 def silent(line: str) -> None:
-    """Take a line and show nothing: for a caller who wants JSON."""
+    """Take a line and show nothing, for a caller that wants JSON."""
 
 
 def parse_job(text: str) -> JobSelection | None:
@@ -197,7 +198,7 @@ class _StartWait:
 
 
 def tells_more(at: float, shown: float | None, now: float) -> bool:
-    """Tell whether a prediction says more than the one that is shown: by a minute, and by a tenth of the time left.
+    """Tell whether a prediction differs enough from the shown one: by a minute, and by a tenth of the time left.
 
     >>> tells_more(90, None, 0), tells_more(90, 60, 0), tells_more(120, 60, 0), tells_more(7500, 7200, 0)
     (True, False, True, False)

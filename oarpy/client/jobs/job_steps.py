@@ -36,7 +36,7 @@ _LAUNCH_LOOK = 0.05
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A job of the caller that runs now. ``nodes`` are those where it has something, the first one first."""
+    """A running job of the caller. ``nodes`` are the nodes where it has something, its first node first."""
 
     launch: Launch
     environment: Mapping[str, str]
@@ -165,7 +165,7 @@ def steps_of(job: RunningJob) -> Iterator[Steps]:
 
 
 def opener_for(settings: configuration.Nodes, instance: str) -> Callable[[NodeAddress], Opener]:
-    """Return what tells how to reach a node with a connection of its own."""
+    """Return a function that says how to reach a node with a connection of its own."""
     made: list[Opener] = []
 
     def opener(node: NodeAddress) -> Opener:

@@ -29,7 +29,7 @@ def one(session: Session, job_id: int) -> JobDetails:
 
 
 def several(session: Session, ids: list[int]) -> tuple[JobDetails, ...]:
-    """Return jobs in order of id; raise :class:`NotFound` for one that does not exist."""
+    """Return jobs in order of id; raise :class:`NotFound` for a job that does not exist."""
     wanted = JobScope(tuple(ids), live=False)
     with scope.reached(session.connection, wanted):
         found = details.details(session.connection, wanted) if ids else ()
@@ -89,7 +89,7 @@ def brief(job: ListedJob) -> ListedJobDocument:
 
 
 def environment(session: Session, job: JobDetails) -> Mapping[str, str]:
-    """Return what a job was submitted with, of those the caller may look into; else nothing."""
+    """Return the environment with which a job was submitted, if the caller may look into the job; else nothing."""
     if not may_look_into(session, job.row.user):
         return {}
     with scope.reached(session.connection, JobScope((job.row.job_id,), live=False)):
@@ -113,7 +113,7 @@ def script(session: Session, job_id: int) -> str:
 
 
 def known_states(words: list[str]) -> tuple[str, ...]:
-    """Return these states of jobs; raise :class:`UsageError` for one that is none."""
+    """Return these states of jobs; raise :class:`UsageError` for an unknown state."""
     names = {state.value.lower(): state.value for state in JobState}
     for word in words:
         if word.lower() not in names:
@@ -122,5 +122,5 @@ def known_states(words: list[str]) -> tuple[str, ...]:
 
 
 def known_users(words: list[str]) -> tuple[str, ...]:
-    """Return these names of users; raise :class:`UsageError` for one that can be none."""
+    """Return these names of users; raise :class:`UsageError` for an impossible name."""
     return tuple(map(parse_user, words))

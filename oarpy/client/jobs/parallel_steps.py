@@ -94,7 +94,7 @@ def _wait(steps: Steps, streams: Streams) -> None:
 
 @dataclass(slots=True)
 class _Group:
-    """What is known of all processes so far; lines that are not complete yet, by process and stream."""
+    """The state of all processes so far: places, outcomes, and incomplete lines by process and stream."""
 
     write: Write
     places: dict[int, StepPlace] = field(default_factory=dict)

@@ -108,7 +108,7 @@ def full(session: Session, question: Question, *, as_json: bool, complete: bool)
 
 
 def graph(session: Session, question: Question, form: str, *, as_json: bool) -> ReportText:
-    """Return the jobs with what they wait for and what waits for them; of all live jobs, those that hang together."""
+    """Return the jobs with the jobs that they wait for and their dependants; of all live jobs, the connected ones."""
     if form not in ("", *dependency_graph.FORMS):
         raise UsageError(f"'{form[:40]}' is no form of a graph", hint=" or ".join(dependency_graph.FORMS))
     with _reached(session, question):
@@ -179,7 +179,7 @@ def require_users(session: Session, names: Sequence[str]) -> None:
 
 
 def _reached(session: Session, question: Question) -> AbstractContextManager[None]:
-    """Inside, queries find every job that is asked for, those of the past too."""
+    """Let queries inside find every requested job, past jobs too."""
     return scope.reached(session.connection, question.scope())
 
 
@@ -190,7 +190,7 @@ def _ids(session: Session, question: Question) -> tuple[list[int], NotFound | No
 
 
 def nothing_found(question: Question) -> str:
-    """Say that no job meets what was asked for; empty if nothing was asked for."""
+    """Say that no job meets the request; empty if nothing was requested."""
     chosen = question.selection
     parts = [
         f"{word} {', '.join(values)}"

@@ -1,15 +1,12 @@
 """Jobs as users name them on the command line: ids and selectors, ids of arrays with ``--array``, ``--sql``.
 
-=================  =======================================================================
-``12``             the job
-``12-20``          the jobs from 12 to 20 that there are
-``last``           the caller's last submission, an array whole
-``@name``          jobs of that name; where none is live, ``oarstat`` means the last
-``state:S[,S]``    jobs in one of these states
-``user:U[,U]``     jobs of one of these users
-=================  =======================================================================
+================= ======================================================================= ``12`` the job ``12-20`` the
+jobs from 12 to 20 that there are ``last`` the caller's last submission, an array whole ``@name`` jobs of that name;
+where none is live, ``oarstat`` means the last ``state:S[,S]`` jobs in one of these states ``user:U[,U]`` jobs of one of
+these users ================= =======================================================================
 
-Words of the first four kinds add up, as words of one other kind do. Words of different kinds narrow each other.
+Words of the first four kinds add up, and so do words of any other kind among themselves. Words of different kinds
+narrow each other.
 """
 
 from __future__ import annotations
@@ -44,10 +41,10 @@ _HINT = "an id, 12-20, last, @name, state:Running or user:ann,bob"
 
 @dataclass(frozen=True, slots=True)
 class JobSelection:
-    """What the user wrote: job ids and array ids, selectors, a condition on job columns (None = none).
+    """The user's selection: job ids and array ids, selectors, a condition on job columns (None = none).
 
-    ``since`` leaves out what ended before it. The condition knows the commands of jobs of ``reader``, None: of all;
-    :meth:`resolved` says who that is.
+    ``since`` leaves out jobs that ended before it. The condition sees only the commands of ``reader``'s jobs, None: of
+    all jobs; :meth:`resolved` sets the reader.
     """
 
     job_ids: tuple[int, ...] = ()
@@ -63,7 +60,7 @@ class JobSelection:
 
     @property
     def searches(self) -> bool:
-        """True if the jobs are those that there are of a kind, rather than named one by one."""
+        """True if the jobs are found by a search, rather than named one by one."""
         return bool(self.condition or self.ranges or self.names or self.states or self.users)
 
     @property
@@ -97,7 +94,7 @@ class JobSelection:
     def _with_ended_names(self, session: Session) -> JobSelection:
         """Return the same with the last array of each name that no live job has.
 
-        Beside ids, which may be those of ended jobs, the live jobs of a name become ids as well.
+        Beside ids, which may be ids of ended jobs, the live jobs of a name become ids as well.
         """
         alone = not (self.names_jobs or self.ranges)
         names, ids, arrays = list[str](), list(self.job_ids), list(self.array_ids)
@@ -131,7 +128,7 @@ class JobSelection:
 
 
 def is_selector(word: str) -> bool:
-    """Tell whether ``word`` looks like one that names jobs, well-formed or not."""
+    """Tell whether ``word`` looks like a selector of jobs, well-formed or not."""
     return _SELECTOR.match(word) is not None
 
 
@@ -219,7 +216,7 @@ def parse_condition(text: str) -> Condition:
 
 
 def parse_selection(words: Sequence[str], condition: str | None, *, arrays: bool) -> JobSelection:
-    """Read the selection of a command that acts on jobs; with ``arrays`` the ids are those of arrays.
+    """Read the selection of a command that acts on jobs; with ``arrays`` the ids are ids of arrays.
 
     Raises :class:`UsageError` when nothing is selected.
     """
@@ -262,7 +259,7 @@ def one_job(session: Session, selection: JobSelection) -> int:
 
 
 def one_array(session: Session, selection: JobSelection) -> int:
-    """Return the one array that is meant, ended or not; ids are those of arrays.
+    """Return the one array that is meant, ended or not; ids are ids of arrays.
 
     Raises :class:`NotFound` when there is none, :class:`UsageError` when there are several.
     """
@@ -282,7 +279,7 @@ def one_array(session: Session, selection: JobSelection) -> int:
 
 
 def ids_in_brief(ids: Collection[int]) -> str:
-    """Return ids, in order, with ranges for those that follow each other.
+    """Return ids, in order, with ranges for ids that follow each other.
 
     >>> ids_in_brief([3, 4, 5, 9])
     '3-5, 9'
@@ -302,9 +299,9 @@ def meant_text(action: str, job_ids: Collection[int]) -> str:
 
 
 def missing(session: Session, selection: JobSelection, *, live: bool) -> NotFound | None:
-    """Return the error about ids, ranges and names that are those of no job; ``live``: names of live jobs count.
+    """Return the error about ids, ranges and names without a job; ``live``: names of live jobs count.
 
-    A job that is set aside by another condition exists all the same. Call it inside of ``scope.reached``.
+    A job that another condition excludes exists all the same. Call it inside of ``scope.reached``.
     """
     connection = session.connection
     complaints = []
@@ -327,7 +324,7 @@ def missing(session: Session, selection: JobSelection, *, live: bool) -> NotFoun
 
 
 def require_known(selection: JobSelection, job_ids: Collection[int], array_ids: Collection[int]) -> None:
-    """Raise :class:`NotFound` naming every id of ``selection`` that is not among those found."""
+    """Raise :class:`NotFound` naming every id of ``selection`` that was not found."""
     for what, wanted, found in (("job", selection.job_ids, job_ids), ("array", selection.array_ids, array_ids)):
         missing = [str(one) for one in wanted if one not in found]
         if missing:

@@ -117,7 +117,7 @@ class _Documents(io.StringIO):
 
 
 def _documents(text: str) -> Iterator[tuple[Any, int]]:
-    """Yield each JSON document of a text and where it ends, up to one that is not complete."""
+    """Yield each JSON document of a text and where it ends, up to an incomplete document."""
     decoder, place = json.JSONDecoder(), 0
     while place < len(text):
         if text[place].isspace():

@@ -1,11 +1,11 @@
-"""The past of a site: what was used, who held what, and the same jobs replayed under other settings.
+"""The past of a site: consumption, held resources, and the same jobs replayed under other settings.
 
 - ``history_replay`` is ``oarpy simulate --from-database``: ``workload`` reads the past, ``admission`` applies other
-  rules. ``simulation`` tells which form of the command is meant.
+  rules. ``simulation`` finds which form of the command is meant.
 - ``accounting`` and ``consumption`` are about sums of resource-seconds, ``gantt_chart`` and ``period_reports`` about a
-  period; ``periods`` reads how users write one.
+  period; ``periods`` reads periods as users write them.
 
-May import the rest of ``oarpy.client`` and what that may import.
+May import the rest of ``oarpy.client`` and all that it may import.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from oarpy.store.past.reading import past_alone
 def update(session: Session, *, reinitialize: bool = False) -> int:
     """Count every ended job that is not counted yet and return how many. Only an admin may.
 
-    ``reinitialize`` drops all sums first and counts every job again, those of the past too. Raises :class:`OarpyError`
-    when months of the past were dropped: their sums would be lost.
+    ``reinitialize`` drops all sums first and counts every job again, past jobs too. Raises :class:`OarpyError` when
+    months of the past were dropped: their sums would be lost.
     """
     session.require_admin("run the accounting")
     connection = session.connection

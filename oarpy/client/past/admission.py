@@ -58,7 +58,7 @@ class SiteOfThen(DatabaseSite):
         self._holding = live.holding
 
     def groups(self, user: str) -> Collection[str]:
-        """Return the groups that the submitter had, of others those that they have."""
+        """Return the recorded groups of the submitter, and the present groups of any other user."""
         return self._groups if user == self._user else super().groups(user)
 
     def job(self, job_id: int) -> JobInfo | None:
@@ -124,7 +124,7 @@ class AdmissionAnew:
         return answer if isinstance(answer, RefusedJob) else self._changed(past, answer)
 
     def _admit(self, past: PastJob, now: float, live: LiveJobs) -> Submission | RefusedJob | None:
-        """Return the admitted submission; None when what was asked for is not on record."""
+        """Return the admitted submission; None when its request is not on record."""
         record = self._records.get(past.submission)
         if not record or "user" not in record:
             return None

@@ -28,7 +28,7 @@ _LONGEST_HEAD = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What an archive says of itself: ``month`` (first day), schema ``revision``, and what each table has."""
+    """An archive's description of itself: ``month`` (first day), schema ``revision``, and the content of each table."""
 
     format: int
     month: str
@@ -65,7 +65,7 @@ class ArchiveFile(Protocol):
 
 
 def archive_file(path: Path) -> ArchiveFile:
-    """Return the archive of that name, whose ending says its form. Raises :class:`UsageError`."""
+    """Return the archive of that name, whose ending gives its form. Raises :class:`UsageError`."""
     if path.name.endswith((".sql", ".sql.gz")):
         return SqlFile(path)
     if path.name.endswith(".parquet"):

@@ -56,7 +56,7 @@ def table(rows: Sequence[ConsumptionRow]) -> str:
 
 
 def summary(rows: Sequence[ConsumptionRow], user: str, begin: datetime, end: datetime) -> str:
-    """Return the sums of one user, then those of each of their projects."""
+    """Return the sums of one user, then the sums of each of the user's projects."""
     title = f"Usage summary for user '{user}' from {local_date(begin.timestamp())} to {local_date(end.timestamp())}:"
     lines = [
         title,

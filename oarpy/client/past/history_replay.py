@@ -57,9 +57,9 @@ class Sinks:
 def replay_history(
     session: Session, since: datetime | None, until: datetime | None, change: PolicyChange, sinks: Sinks
 ) -> int:
-    """Replay the jobs submitted between ``since`` and ``until`` with ``change``, print who waits more or less.
+    """Replay the jobs submitted between ``since`` and ``until`` with ``change``, print which users wait more or less.
 
-    Returns the exit status, 0. Raises :class:`UsageError` for a period without jobs and for names that are unknown.
+    Returns the exit status, 0. Raises :class:`UsageError` for a period without jobs and for unknown names.
     """
     if since is not None and until is not None and since >= until:
         raise UsageError("the period is empty", hint="--since is before --until")
@@ -88,7 +88,7 @@ def replay_history(
 
 
 def replay_once(session: Session, past: PastWorkload, change: PolicyChange, err: TextIO) -> HistoryResult:
-    """Replay a past that is changed already, under the one policy of ``change`` and through its rules."""
+    """Replay a past that is already changed, under the one policy of ``change`` and through its rules."""
     (policy,) = _policies(session, change)
     rules = None if change.rules is None else read_rules(change.rules)
     admission: Admission = admit_as_they_were if rules is None else AdmissionAnew(session, past, rules)

@@ -74,7 +74,7 @@ def document(session: Session, at: datetime, question: Question) -> str:
 
 
 def gantt(session: Session, at: datetime, period: tuple[datetime, datetime], user: str | None) -> Report[GanttDocument]:
-    """Return who held what in ``period``, as it was known at ``at``."""
+    """Return the bars of jobs in ``period``, as known at ``at``."""
     bars = instants.bars_at(session.connection, at, *period, user)
     nodes = {
         resource.resource_id: resource.network_address or f"{resource.type} {resource.resource_id}"

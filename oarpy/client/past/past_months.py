@@ -193,7 +193,7 @@ def _write(
 
 
 def _require_fit(connection: Connection, tables: Mapping[str, FiledTable], manifest: Manifest) -> None:
-    """Raise unless every column of the archive is there with its type, and every other one can do without a value."""
+    """Raise unless every column of the archive exists here with its type, and every other column may lack a value."""
     here = archives.revision(connection)
     for name, content in manifest.tables.items():
         columns = archives.column_types(connection, tables[name]) if name in tables else {}

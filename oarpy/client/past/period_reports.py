@@ -29,7 +29,7 @@ def to_come(session: Session) -> Period:
 
 
 def gantt(session: Session, period: Period, user: str | None) -> Report[GanttDocument]:
-    """Return who held, holds and should hold what in ``period``."""
+    """Return the bars of past, running and planned jobs in ``period``."""
     bars = gantt_store.bars(session.connection, *period, user)
     nodes = {
         resource.resource_id: resource.network_address or f"{resource.type} {resource.resource_id}"

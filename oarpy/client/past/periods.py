@@ -17,7 +17,7 @@ def parse_date(text: str) -> datetime:
 
 
 def parse_past_date(text: str) -> datetime:
-    """Return a date that was; raise :class:`UsageError` for one that is to come."""
+    """Return a past date; raise :class:`UsageError` for a date in the future."""
     moment = parse_date(text)
     if moment > _now():
         raise UsageError(
@@ -28,7 +28,7 @@ def parse_past_date(text: str) -> datetime:
 
 
 def parse_period(text: str) -> tuple[datetime, datetime]:
-    """Return the two moments of ``d1, d2``, or those that one date or age means.
+    """Return the two moments of ``d1, d2``, or of one date or age.
 
     Raises :class:`UsageError` unless the first is before the second.
     """

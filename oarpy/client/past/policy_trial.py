@@ -1,4 +1,4 @@
-"""``oaradmin policy try``: the last days as they are planned now and with changes, and who waits more or less."""
+"""``oaradmin policy try``: the last days planned as now and with changes, and which users wait more or less."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class GroupWaits:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """What a trial found: groups, who would lose most first; jobs that changed rules refuse or that never start.
+    """The result of a trial: groups, the greatest loss first; jobs that changed rules refuse or that never start.
 
-    ``reasons`` of refusals come with how many jobs each is told, the most frequent first.
+    ``reasons`` of refusals come with the number of their jobs, the most frequent first.
     """
 
     since: datetime

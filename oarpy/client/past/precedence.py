@@ -154,7 +154,7 @@ def _reason(job: int, theirs: VerdictRow, waited: VerdictRow | None, *, passed: 
 
 
 def _keys(theirs: VerdictRow, waited: VerdictRow) -> str:
-    """Return what both jobs were ordered by, where the order says more than who came first."""
+    """Return the keys by which both jobs were ordered, where the order says more than the times of submission."""
     if not theirs.key or not waited.key:
         return ""
     name = theirs.order.partition("/")[0]

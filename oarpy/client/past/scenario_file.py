@@ -1,9 +1,9 @@
 """``oarpy simulate --from-database --write``: the site's own past as a scenario of ``oarpy grid simulate``.
 
-The site is one cluster, and a job has as many processors as it held. What a request said beyond that is not in the
-scenario: names of resources, quotas, dependencies, queues. So starts may differ from the recorded ones, which stand
-beside them. Where reservations had windows the system is ``windows``: they may move, and everybody else is reserved
-where he was.
+The site is one cluster, and a job has as many processors as it held. The rest of a request is not in the scenario:
+names of resources, quotas, dependencies, queues. So starts may differ from the recorded ones, which stand beside them.
+Where reservations had windows the system is ``windows``: reservations may move in them, and every other job is reserved
+at its recorded place.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ def scenario(past: RecordedPast, begin: float, *, names: bool) -> dict[str, Any]
     if system == "queues":
         cluster["policy"] = past.policy if past.policy in _POLICIES else "conservative"
     jobs = [_entry(past, job, begin, names=names) for job in past.jobs]
-    # who ran already when the period began comes first
+    # a job that ran already when the period began comes first
     jobs.sort(key=lambda job: (job["submit"], job["recorded"] >= 0))
     return {"system": system, "clusters": [cluster], "jobs": jobs}
 
 
 def _entry(past: RecordedPast, job: EndedJob, begin: float, *, names: bool) -> dict[str, Any]:
-    """Return a job; of one that ran already when the period began, what was left."""
+    """Return a job. If it ran already when the period began, return the rest of it."""
     assert job.started is not None
     assert job.walltime is not None
     start = max(job.started, begin)

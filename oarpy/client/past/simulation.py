@@ -50,7 +50,7 @@ class SimulationOptions:
 
 
 def simulate(asked: SimulationOptions) -> int:
-    """Replay what is asked for and return the exit status. Raises :class:`UsageError` for options that clash."""
+    """Run the requested replay and return the exit status. Raises :class:`UsageError` for options that clash."""
     if asked.predictions:
         _refuse_with_predictions(asked)
     foreign = _OF_TRACES if asked.from_database else _OF_THE_PAST

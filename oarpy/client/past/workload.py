@@ -37,8 +37,8 @@ _LATER = 52 * WEEK
 class EndedJob(AskedJob, frozen=True, kw_only=True):
     """A job that has ended. Instants are epoch seconds, durations seconds; ``position`` counts alternatives from 0.
 
-    ``started``, ``walltime`` and ``position`` are None for one that never ran. ``throttle`` is how many members of its
-    ``array`` may run at once, 0 where that is not limited.
+    ``started``, ``walltime`` and ``position`` are None for a job that never ran. ``throttle`` is the number of members
+    of its ``array`` that may run at once, 0 where it is not limited.
     """
 
     submission: int
@@ -163,7 +163,10 @@ def _past_job(
 
 
 def _postponed(types: Sequence[str]) -> JobDates:
-    """Return the date before which the job was not to start; those by which it had to, it did meet."""
+    """Return the date before which the job was not to start.
+
+    Dates by which it had to start are left out: it met them.
+    """
     try:
         return JobDates(not_before=read_types(types).dates().not_before)
     except UsageError:

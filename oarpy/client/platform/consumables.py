@@ -56,9 +56,9 @@ def delete(session: Session, name: str) -> None:
 
 
 def split(session: Session, words: Sequence[str]) -> tuple[Amounts, tuple[str, ...]]:
-    """Tell the assignments of capacities (``memory=64G``, ``memory!``) from those of properties.
+    """Separate assignments of capacities (``memory=64G``, ``memory!``) from assignments of properties.
 
-    Raises :class:`UsageError` for what is no amount.
+    Raises :class:`UsageError` for a word that is no amount.
     """
     known = {consumable.name for consumable in consumables.consumables(session.connection)} if words else set()
     amounts: dict[str, int | None] = {}

@@ -48,7 +48,7 @@ class MaintenanceDocument(TypedDict):
 def parse_window(text: str) -> Period:
     """Return the two moments of ``START..END``; END may be a duration after START (``+2h``).
 
-    Raises :class:`UsageError` for what is no such period, and for one that is over.
+    Raises :class:`UsageError` for a text that is no such period, and for a past period.
     """
     first, dots, last = (part.strip() for part in text.partition(".."))
     if not dots or not first or not last:
@@ -72,7 +72,7 @@ def plan(session: Session, nodes: Sequence[str], period: Period, reason: str) ->
 
 
 def cancel(session: Session, numbers: Sequence[str]) -> tuple[int, ...]:
-    """Cancel windows. Raises :class:`NotFound` for one that is over, cancelled or was never planned."""
+    """Cancel windows. Raises :class:`NotFound` for a window that is over, cancelled or was never planned."""
     session.require_admin("cancel maintenance")
     wanted = parse_ids(numbers, "window")
     with session.connection.transaction():

@@ -34,9 +34,10 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to become of them; None leaves a thing as it is. ``maintenance`` on is Absent, off is Alive.
+    """The wanted changes of resources; None leaves a thing as it is. ``maintenance`` on is Absent, off is Alive.
 
-    ``window`` is when the nodes are to get no jobs. ``reason`` says why nodes go away: only with what takes them away.
+    ``window`` is when the nodes are to get no jobs. ``reason`` says why nodes go away: only with changes that take them
+    away.
     """
 
     state: str | None = None
@@ -72,7 +73,7 @@ def parse_switch(text: str, option: str) -> bool:
 
 
 def change(session: Session, selection: Selection, changes: Changes) -> SettingOutcome:
-    """Apply ``changes`` to the selected resources. Jobs on those that become Absent or Dead are to be killed."""
+    """Apply ``changes`` to the selected resources. Jobs on resources that become Absent or Dead are to be killed."""
     session.require_admin("change nodes")
     if not selection:
         raise UsageError("no resource given", hint="-h HOST, -r ID or --sql CONDITION")

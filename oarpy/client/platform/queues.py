@@ -1,4 +1,4 @@
-"""``oarqueue``: queues, who is served first, and which are open."""
+"""``oarqueue``: queues, their order of service, and which are open."""
 
 from __future__ import annotations
 

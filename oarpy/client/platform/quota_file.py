@@ -36,7 +36,7 @@ _DATES = ("%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S")
 
 @dataclass(frozen=True, slots=True)
 class QuotaFile:
-    """Sets by name, their rules and those of no set, and when the sets are valid."""
+    """Sets by name, their rules and the rules without a set, and when the sets are valid."""
 
     sets: tuple[str, ...]
     rules: tuple[QuotaRuleRow, ...]
@@ -44,7 +44,7 @@ class QuotaFile:
 
 
 def parse(text: str, resources: int, zone: tzinfo | None) -> QuotaFile:
-    """Read a quota file. ``ALL`` stands for ``resources``; dates are those of ``zone`` (None: of this machine).
+    """Read a quota file. ``ALL`` stands for ``resources``; dates are in ``zone`` (None: of this machine).
 
     Raises :class:`UsageError`, also for periods that overlap or leave out a part of the week.
     """
@@ -143,7 +143,7 @@ def _limit(value: Any, owner: str, resources: int) -> float:
 
 
 def _check_types(words: Any, rules: Sequence[QuotaRuleRow]) -> None:
-    """Refuse a list of types that counts otherwise than here: OAR counts those alone, oarpy counts every type."""
+    """Refuse a list of types that restricts rules: OAR counts only the listed types, oarpy counts every type."""
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise UsageError("'job_types' is no list of types", hint='["*"]')
     for rule in rules:

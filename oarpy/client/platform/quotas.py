@@ -22,9 +22,9 @@ _DATE = "%Y-%m-%d %H:%M:%S"
 
 
 def load(session: Session, path: str, *, dry_run: bool = False) -> QuotaFile:
-    """Replace all quotas by those of a file (``-`` is standard input). Only an admin may.
+    """Replace all quotas by the quotas of a file (``-`` is standard input). Only an admin may.
 
-    Raises :class:`UsageError` for what makes no sense; then, and with ``dry_run``, nothing is changed.
+    Raises :class:`UsageError` for a senseless file; then, and with ``dry_run``, nothing is changed.
     """
     session.require_admin("change quotas")
     text = _read(path)
@@ -35,7 +35,7 @@ def load(session: Session, path: str, *, dry_run: bool = False) -> QuotaFile:
 
 
 def replace(session: Session, text: str, *, dry_run: bool = False) -> QuotaFile:
-    """Replace all quotas by those of the text of a file, as :func:`load` does."""
+    """Replace all quotas by the quotas in the text of a file, as :func:`load` does."""
     session.require_admin("change quotas")
     with session.connection.transaction():
         file = read(session, text)

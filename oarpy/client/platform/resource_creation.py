@@ -27,9 +27,9 @@ _NO_LEVEL = {"resource_id", "type", "state", "drain", "besteffort", "deploy", "a
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """What the admin wrote. ``address`` and ``port`` may be sets, one value a node in the pattern's order.
+    """The admin's words. ``address`` and ``port`` may be sets, one value for each node in the pattern's order.
 
-    ``probe`` are nodes that tell what they are made of, instead of a pattern.
+    ``probe`` are nodes that report their own parts, instead of a pattern.
     """
 
     pattern: str
@@ -53,7 +53,7 @@ class Planned:
 
 
 def probe(session: Session, creation: Creation) -> ProbedNodes | None:
-    """Ask the nodes that are to tell what they are made of; None when the pattern says it."""
+    """Ask the nodes of ``--probe`` for their parts; None when a pattern gives these."""
     session.require_admin("add resources")
     if not creation.pattern and not creation.probe:
         raise UsageError("nothing to add", hint="a pattern such as /host=node[1-4]/core={8}, or --probe NODES")
@@ -160,7 +160,7 @@ def _refuse_repeats(session: Session, rows: Sequence[Mapping[str, PropertyValue]
 
 
 def _nodes(session: Session, creation: Creation, rows: Sequence[Mapping[str, PropertyValue]]) -> tuple[AddressRow, ...]:
-    """Return how the nodes are reached: all when an option says so, else only those not known yet."""
+    """Return how the nodes are reached: all nodes when an option says so, else only unknown ones."""
     names = list(dict.fromkeys(str(row["network_address"]) for row in rows if row["network_address"] is not None))
     return _ways(session, creation, names)
 
@@ -188,7 +188,7 @@ def _dealt(text: str | None, names: Sequence[str], option: str) -> list[str | No
 
 
 def _folded(text: str) -> str:
-    """Read ``2201-2204,2200`` as sets of those numbers, in the order that they are written."""
+    """Read ``2201-2204,2200`` as sets of these numbers, in the written order."""
     return text if "[" in text else ",".join(f"[{part}]" for part in text.split(","))
 
 
@@ -262,7 +262,7 @@ class ProbedNodes:
 
 
 def dealt(cores: Sequence[ProbedCore], gpus: Sequence[ProbedGpu]) -> list[int | None]:
-    """Return the GPU of each core: one close to it if there is one, and of these the one with the fewest cores."""
+    """Return the GPU of each core: a close GPU if there is one, and of these the GPU with the fewest cores."""
     taken = [0] * len(gpus)
     found: list[int | None] = []
     for core in cores:
@@ -275,9 +275,9 @@ def dealt(cores: Sequence[ProbedCore], gpus: Sequence[ProbedGpu]) -> list[int | 
 
 
 def probe_nodes(session: Session, hosts: str, addresses: Sequence[AddressRow]) -> ProbedNodes:
-    """Ask nodes over the way on which the server reaches them; ``addresses`` says it for those that have one.
+    """Ask nodes over the way on which the server reaches them; ``addresses`` has the ways of some of them.
 
-    Raises :class:`Unreachable` for the first that does not answer, :class:`OarpyError` for one that tells no core.
+    Raises :class:`Unreachable` for the first node that does not answer, :class:`OarpyError` for a node without cores.
     """
     session.require_admin("add resources")
     settings = session.configuration.nodes

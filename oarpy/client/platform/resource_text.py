@@ -18,7 +18,7 @@ def shown(value: PropertyValue) -> str:
 
 
 def properties_of(resource: ResourceRow) -> dict[str, PropertyValue]:
-    """Return every property, those that all resources have first."""
+    """Return every property, common properties first."""
     return {
         "resource_id": resource.resource_id,
         "type": resource.type,

@@ -105,7 +105,7 @@ def find(connection: Connection, secret: str) -> TokenRow | None:
 
 
 def listed(session: Session, *, everybody: bool = False) -> list[TokenRow]:
-    """Return the caller's tokens, for an admin those of ``everybody``; raise :class:`NotAllowed`."""
+    """Return the caller's tokens, or with ``everybody`` all tokens, for an admin; raise :class:`NotAllowed`."""
     if everybody:
         session.require_admin("list the tokens of others")
     return store.tokens(session.connection, None if everybody else session.user)

@@ -25,7 +25,7 @@ def as_rule(row: store.AdmissionRuleRow) -> Rule:
 
 
 def all_rules(session: Session) -> list[store.AdmissionRuleRow]:
-    """Return every rule in the order they run, disabled ones too."""
+    """Return every rule in the order they run, including disabled rules."""
     return store.rules(session.connection)
 
 
@@ -38,7 +38,7 @@ def find(session: Session, name: str) -> store.AdmissionRuleRow:
 
 
 def history(session: Session, name: str) -> list[store.VersionRow]:
-    """Return every version of a rule, oldest first, also of one that was deleted."""
+    """Return every version of a rule, oldest first, also of a deleted rule."""
     rows = store.versions(session.connection, name)
     if not rows:
         raise _unknown(session, name)

@@ -154,7 +154,7 @@ def read_text(path: str) -> str:
 
 
 def from_file(session: Session, path: str) -> list[Specimen]:
-    """Read submissions from a TOML file: its keys are those of one, or ``[[submission]]`` tables hold several."""
+    """Read submissions from a TOML file: its keys make one submission, or ``[[submission]]`` tables hold several."""
     try:
         table: Mapping[str, object] = tomllib.loads(read_text(path))
     except ValueError as error:

@@ -5,15 +5,16 @@
     options -> draft -> values, feasibility -> rules of the site -> the same checks again -> stored
                                                                                     '-> dry_run
 
-- ``options`` is what was typed, ``draft`` makes a submission of it, ``submission`` takes it all the way.
-- ``values`` checks it by itself, ``feasibility`` against the resources that exist; ``site`` is what rules may ask.
-- ``offers`` takes a start that a refused reservation was offered.
-- ``bags`` says what a bag of tasks may be, and waits for what it is promised.
-- ``report``, ``dry_run_report`` and ``reservation_answer`` tell what came of it.
+- ``options`` has the typed options, ``draft`` makes a submission of them, ``submission`` takes it all the way.
+- ``values`` checks it by itself, ``feasibility`` against the existing resources; ``site`` answers the questions of
+  rules.
+- ``offers`` takes a start that was offered for a refused reservation.
+- ``bags`` checks a bag of tasks, and waits for its promise.
+- ``report``, ``dry_run_report`` and ``reservation_answer`` print the results.
 
-- ``batch/`` takes many at once.
+- ``batch/`` takes many submissions at once.
 
-May import the rest of ``oarpy.client`` and what that may import.
+May import the rest of ``oarpy.client`` and all that it may import.
 """
 
 from __future__ import annotations

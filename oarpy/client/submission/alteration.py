@@ -42,9 +42,9 @@ _UNDONE = "nothing was done"
 
 @dataclass(frozen=True, slots=True)
 class Altered:
-    """The jobs that were meant, ascending, and what was changed of those that asked for something else.
+    """The jobs that were meant, ascending, and the changes of jobs that had another request.
 
-    ``warnings`` are those of the checks, ``notes`` those of the rules.
+    ``warnings`` come from the checks, ``notes`` from the rules.
     """
 
     job_ids: tuple[int, ...]
@@ -54,9 +54,9 @@ class Altered:
 
 
 def alter(session: Session, selection: JobSelection, options: Options) -> Altered:
-    """Let the selected jobs, which must wait, ask for what ``options`` say. Of an array those that wait are meant.
+    """Give the selected jobs, which must wait, the request of ``options``. In an array, the waiting jobs are meant.
 
-    A throttle is of an array: with one, ids are those of arrays.
+    A throttle is of an array: with one, ids are ids of arrays.
 
     Raises :class:`UsageError`, and as :func:`oarpy.client.submission.submission.submit`; then nothing is changed.
     """
@@ -88,9 +88,9 @@ def alter(session: Session, selection: JobSelection, options: Options) -> Altere
 def alter_and_predict(
     session: Session, selection: JobSelection, options: Options, *, dry_run: bool
 ) -> tuple[Altered, dict[int, Forecast]]:
-    """Do as :func:`alter`, and tell what a pass would then say of the first and the last job, where they wait.
+    """Do as :func:`alter`, and return also a pass's forecast for the first and the last job, where they wait.
 
-    With ``dry_run`` all is undone at the end: nobody else ever sees it.
+    With ``dry_run`` all is undone at the end: no other process ever sees it.
     """
     if not dry_run:
         altered = alter(session, selection, options)
@@ -134,7 +134,7 @@ def _why_not(job: JobHandle) -> str | None:
 
 
 def _require_own_request(row: AskedRow) -> None:
-    """Raise :class:`OarpyError` for a job whose request others decide about, or that has been promised its place."""
+    """Raise :class:`OarpyError` for a job whose request a broker decides about, or that has been promised its place."""
     if row.broker is not None:
         raise OarpyError(
             f"job {row.job} is a part of a job of broker '{row.broker}', which alone changes it", hint=_UNDONE
@@ -170,7 +170,7 @@ def _alter(session: Session, members: Sequence[AskedRow], values: dict[str, Any]
 
 
 def _completed(asked: Sequence[ResourceRequest], former: Sequence[ResourceRequest]) -> tuple[ResourceRequest, ...]:
-    """Return the alternatives with the resources, or the walltime, of the former ones where theirs are not said."""
+    """Return the alternatives, completed by the resources or the walltime of the former ones."""
     if len(former) not in (1, len(asked)):
         return tuple(asked)
     return tuple(

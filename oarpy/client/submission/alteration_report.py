@@ -1,4 +1,4 @@
-"""What ``oaralter`` prints: what was changed, and what a pass would say of it now."""
+"""The output of ``oaralter``: the changes, and the present answer of a pass."""
 
 from __future__ import annotations
 

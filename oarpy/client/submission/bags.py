@@ -32,7 +32,7 @@ _STAYS = "the bag stays: oarstat --bag tells, oardel --bag gives it up"
 class BagAnswer:
     """When all tasks of a bag will be done (epoch seconds), or the ``reason`` why it was refused.
 
-    ``promise`` of a refused one is when it could be had, if ever; ``deadline`` is that which was asked for.
+    For a refused bag, ``promise`` is when it could be done, if ever; ``deadline`` is the requested deadline.
     """
 
     bag: int
@@ -58,7 +58,7 @@ def as_bag(submission: Submission, options: Options, now: datetime, most: int) -
 
 
 def check_bag(submission: Submission, settings: SchedulerSettings) -> None:
-    """Raise what is wrong with a bag, or with parts of one that make none."""
+    """Raise the error of a wrong bag, or of options for a bag without one."""
     if not submission.bag:
         if submission.strict:
             raise UsageError("--strict without --bag", hint="it is about the --until of a bag")

@@ -1,4 +1,4 @@
-"""The command line of ``oarsub``: where options may stand, and what is said of options of other schedulers."""
+"""The command line of ``oarsub``: where options may stand, and messages about options of other schedulers."""
 
 from __future__ import annotations
 

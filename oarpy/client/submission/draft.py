@@ -129,10 +129,10 @@ def _without_key(typed: str, options: Options) -> str:
 
 
 def _check_script(options: Options) -> list[str]:
-    """Refuse a command that looks like a script and is none; return the warning about one that is not found as it is.
+    """Refuse a command that looks like a missing script; return the warning about a script that may be on nodes alone.
 
     A name without a slash is looked for in the folders of PATH, as the shell on the node does. With ``-d`` the
-    directory may be one of the nodes alone, an absolute path may be there alone too, and ``||`` expects a failure.
+    directory may be on the nodes alone, an absolute path may be there alone too, and ``||`` expects a failure.
     """
     name = first_word(options.command)
     if "directory" in options.texts or "||" in options.command or not _SCRIPT_NAME.fullmatch(name):
@@ -177,7 +177,7 @@ def _scanned(typed: Options, script: Script, caller: Submitter) -> tuple[Options
     )
     for complaint in complaints:
         warn(f"oarsub: {complaint}")
-    if "alternatives" in options.lists:  # resources are those of one side: joined, they would be a choice
+    if "alternatives" in options.lists:  # resources come from one side alone: joined, they would be a choice
         lists = {name: values for name, values in translated.lists.items() if name != "alternatives"}
         translated = replace(translated, lists=lists)
     return merge(options, translated, quiet=True)[0], (*own_lines, *other_lines), warnings
@@ -257,7 +257,7 @@ def _array(options: Options, limits: settings.SubmissionSettings) -> dict[str, A
 
 
 def _with_reservation(submission: Submission, options: Options, now: datetime) -> Submission:
-    """Return the submission with the asked start; an end that is given is the walltime of requests without one."""
+    """Return the submission with the requested start. A given end sets the walltime of requests without one."""
     asked = options.texts.get("reservation")
     if asked is None and "until" in options.texts:
         asked = "now"

@@ -72,12 +72,13 @@ class Rehearsed:
 
 @dataclass(frozen=True, slots=True)
 class PredictedStart:
-    """``last`` is the last member of an array of ``size``, of those that were planned; equal to ``first`` for one job.
+    """The predicted start of a job or an array. ``last`` is the last planned member of an array of ``size``.
 
-    ``cancelled`` are best-effort jobs in the way; ``next_date`` is when a refused reservation could be had.
-    ``asleep`` are nodes of the first member that have to wake before it starts. It starts within ``interval`` (epoch
-    seconds), learnt from ``past_starts``; that is None for a start that does not depend on when others end. A
-    reservation with a ``window`` may move in it; ``offers`` are other starts that a refused one could have.
+    ``last`` equals ``first`` for one job. ``cancelled`` are best-effort jobs in the way; ``next_date`` is when a
+    refused reservation could start. ``asleep`` are nodes of the first member that have to wake before it starts. It
+    starts within ``interval`` (epoch seconds), learnt from ``past_starts``. The interval is None for a start that does
+    not depend on when others end. A reservation with a ``window`` may move in it; ``offers`` are other starts for a
+    refused reservation.
     """
 
     first: Forecast

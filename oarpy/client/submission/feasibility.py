@@ -87,7 +87,7 @@ def consumable_names(session: Session) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """The first possible alternative (its position) and how many resources it takes; warnings about impossible ones."""
+    """The first possible alternative (its position) and its number of resources; warnings about impossible ones."""
 
     alternative: int
     resources: int
@@ -114,7 +114,7 @@ def needed_resources(session: Session, submission: Submission) -> Need:
 
 
 class KnownNeeds:
-    """What submissions of one moment take, worked out once for those that ask for the same."""
+    """The needs of submissions of one moment, worked out once for all equal requests."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -1,4 +1,4 @@
-"""The SSH keys of jobs: made here, or the user's own. Nobody is shown one but who submits, and the job."""
+"""The SSH keys of jobs: made here, or the user's own. Only the submitter and the job see a key."""
 
 from __future__ import annotations
 

@@ -16,14 +16,14 @@ from oarpy.store.jobs.windows import OfferedPlace
 
 
 def accept(session: Session, number: int, timeout: float) -> Submitted:
-    """Ask for what an offer says, as the refused job did, the rules included; the answer comes as to any reservation.
+    """Ask for an offered start as the refused job asked, the rules included; the answer comes as to any reservation.
 
-    One that was refused another window, and stands as it was, goes to the offered start itself. Its answer is waited
-    for here, ``timeout`` seconds at most.
+    A reservation that was refused another window, and stands as it was, goes to the offered start itself. Its answer is
+    waited for here, ``timeout`` seconds at most.
 
-    Raises :class:`NotFound` for an offer that there is not, or whose time is over, :class:`NotAllowed` for another
-    user's, :class:`OarpyError` for one that was accepted before, :class:`WindowRefused` and :class:`Unreachable` as
-    ``oarwindow`` does.
+    Raises :class:`NotFound` for an offer that does not exist, or whose time is over, :class:`NotAllowed` for another
+    user's, :class:`OarpyError` for an offer that was accepted before, :class:`WindowRefused` and :class:`Unreachable`
+    as ``oarwindow`` does.
     """
     with session.connection.transaction():
         offer = _claimed(session, number)

@@ -62,7 +62,7 @@ class Options:
 
 
 def merge(typed: Options, script: Options, *, quiet: bool = False) -> tuple[Options, list[str]]:
-    """Join the two: a single value that was typed wins (with a warning unless ``quiet``), repeatable ones are added."""
+    """Join the two: a typed single value wins (with a warning unless ``quiet``), repeatable values add up."""
     warnings = [
         f"Warning: {OPTIONS[name].name} '{mine[:80]}' of the command line wins over '{its[:80]}' of the script"
         for name, mine in typed.texts.items()
@@ -124,7 +124,10 @@ def read_lines(path: str, *, executable: bool = False) -> tuple[str, ...]:
 
 
 def script_lines(what: str, data: bytes) -> tuple[str, ...]:
-    """Return the lines of a text, whatever system wrote it. Raises :class:`UsageError` naming one that is too long."""
+    """Return the lines of a text, whatever system wrote it.
+
+    Raises :class:`UsageError` naming a text that is too long.
+    """
     if len(data) > LARGEST_SCRIPT:
         raise UsageError(f"{what} is larger than {LARGEST_SCRIPT} bytes", hint="-S takes a script")
     text = data.decode("utf-8", errors="surrogateescape").replace("\r\n", "\n").replace("\r", "\n")

@@ -52,7 +52,7 @@ def wait_for_answers(connection: Connection, job_ids: Sequence[int], timeout: fl
 
 
 def _with_offers(connection: Connection, answers: list[ReservationAnswer]) -> list[ReservationAnswer]:
-    """Return the answers with what those who were refused could have."""
+    """Return the answers with the offers to refused reservations."""
     refused = [answer.job_id for answer in answers if not answer.accepted]
     found = offers(connection, refused) if refused else []
     return [

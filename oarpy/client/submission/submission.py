@@ -54,7 +54,7 @@ def resubmit_failed(session: Session, array: str) -> Submitted:
         raise NotFound(f"no member of array {number} has failed", hint=f"oarstat --array {number} shows them")
     with session.connection.transaction():
         WAITING_JOBS.check(session, len(failed))
-        # members are copies of each other, so that the rules see one of them
+        # members are copies of each other, so the rules see only one of them
         again, traces = list[int](), dict[tuple[object, ...], AdmissionTrace]()
         for job_id in failed:
             old = _ended_job(session, job_id)
@@ -69,9 +69,9 @@ def resubmit_failed(session: Session, array: str) -> Submitted:
 
 
 def resubmit(session: Session, job: str) -> Submitted:
-    """Submit the job with this id again, for its own user; jobs that wait for the old one wait for the new one.
+    """Submit the job with this id again, for its own user; dependants of the old job wait for the new one.
 
-    Raises :class:`NotFound`, :class:`NotAllowed` for another's job, :class:`UsageError` for one that is not over.
+    Raises :class:`NotFound`, :class:`NotAllowed` for another's job, :class:`UsageError` for a job that is not over.
     """
     job_id = one_job(session, parse_one(job))
     with session.connection.transaction():
@@ -98,7 +98,7 @@ def _ended_job(session: Session, job_id: int) -> submissions.EndedJobRow:
 
 
 def _admit_again(session: Session, job_id: int, old: submissions.EndedJobRow) -> AdmissionTrace:
-    """Run today's rules over what was asked for then; raise when they refuse it or would now make another job of it."""
+    """Run today's rules over the former request; raise when they refuse it or would now make another job of it."""
     record = {name: value for name, value in old.request.items() if name not in _NOT_AGAIN}
     site = DatabaseSite(session, datetime.now().astimezone())
     asked = Submission.from_record({"queue": old.queue, **record, "user": old.user})
@@ -123,8 +123,8 @@ def _admit_again(session: Session, job_id: int, old: submissions.EndedJobRow) ->
 class Submitted:
     """The jobs made by one call, ascending; the first one names the array.
 
-    ``array`` is an older array that they join. ``kind`` and ``request`` are those of the submission, if it is new.
-    ``warnings`` come from the client, ``notes`` from the rules as they are; ``trace`` says what each rule did.
+    ``array`` is an older array that they join. ``kind`` and ``request`` belong to the submission, if it is new.
+    ``warnings`` come from the client, ``notes`` from the rules; ``trace`` says what each rule did.
     """
 
     job_ids: tuple[int, ...]
@@ -200,7 +200,7 @@ def unscheduled(session: Session) -> tuple[str, ...]:
 
 
 def as_submitted(found: Admitted, job_ids: Sequence[int], warnings: Sequence[str]) -> Submitted:
-    """Return what is told of jobs that were stored; ``warnings`` are those that have nothing to do with them."""
+    """Return the answer about stored jobs; ``warnings`` are warnings that do not concern the jobs."""
     submission = found.submission
     return Submitted(
         job_ids=tuple(job_ids),
@@ -227,7 +227,7 @@ def store(session: Session, found: Admitted, message: str, kind: int | None = No
 
 
 def submitter(session: Session, environment: Mapping[str, str], arguments: Sequence[str]) -> Submitter:
-    """Return the user of ``session`` as who calls with these words from this environment."""
+    """Return the user of ``session`` as the caller with these words from this environment."""
     return Submitter(
         session.user,
         unix_groups(session.user),
@@ -263,7 +263,7 @@ def _ruled(session: Session, site: DatabaseSite, asked: Submission) -> tuple[Sub
 
 
 def cause(refusal: RefusedByRule, asked: Submission, site: DatabaseSite, session: Session) -> OarpyError:
-    """Return what made a rule refuse: names in ``asked`` that the cluster does not know, or the rule itself.
+    """Return the cause of a rule's refusal: names in ``asked`` that the cluster does not know, or the rule itself.
 
     Rules come before the check of names, because they may replace old ones.
     """
@@ -283,9 +283,9 @@ def admitted(
     trace: AdmissionTrace,
     need_of: Callable[[Submission], Need] | None = None,
 ) -> Admitted:
-    """Check what the rules made of a submission; raise what is wrong with it, with the rule's name if it is its fault.
+    """Check the submission that the rules made; raise its error, with the rule's name if the rule caused it.
 
-    ``need_of`` tells what a submission takes, in place of the planner's matching.
+    ``need_of`` returns the need of a submission, in place of the planner's matching.
     """
     limits = session.configuration.submission
     submission = without_foreign_script(_with_fix(filled_in(ruled, limits), session), asked)
@@ -330,7 +330,7 @@ def _check(submission: Submission, site: DatabaseSite, session: Session) -> None
 def _blamed(
     error: OarpyError, asked: Submission, trace: AdmissionTrace, check: Callable[[Submission], None]
 ) -> OarpyError:
-    """Return what is wrong with what was asked, else ``error`` with the name of the rule after which there is one."""
+    """Return the fault of the request itself, else ``error`` with the name of the rule that caused it."""
     if wrong := _fault(check, asked):
         return wrong
     for rule, changed in trace.replayed(asked):
@@ -376,7 +376,7 @@ def _check_queue(name: str, site: DatabaseSite) -> None:
 
 
 def filled_in(asked: Submission, limits: settings.SubmissionSettings) -> Submission:
-    """Return the submission with the configured defaults for what neither the user nor a rule has said."""
+    """Return the submission with the configured defaults for all that neither the user nor a rule has set."""
     usual = parse_request(limits.default_resources)
     alternatives = tuple(
         replace(

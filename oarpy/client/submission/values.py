@@ -49,7 +49,7 @@ def check_dates(submission: Submission) -> None:
 
 
 def check_window(submission: Submission) -> None:
-    """Raise :class:`UsageError` for a window that no start can meet, and for parts of one that make none."""
+    """Raise :class:`UsageError` for a window that no start can meet, and for options of a window without one."""
     start, until = submission.reservation, submission.until
     for option, given in (
         ("--slack", submission.slack),
@@ -93,8 +93,8 @@ def check_directory(path: str) -> None:
 def read_reservation(text: str, now: datetime) -> tuple[datetime, int | None]:
     """Return the start of ``START[, END]`` and the seconds until its end, if that is given.
 
-    ``now`` is what ``now``, durations and a missing day stand for. An end may be a duration after the start, or a time
-    of day, which is one of the next day when it lies before the start.
+    ``now`` stands for ``now``, the begin of durations and a missing day. An end may be a duration after the start, or a
+    time of day. A time of day before the start means the next day.
     """
     first, comma, last = text.partition(",")
     start = read_date(first, now)

@@ -1,6 +1,6 @@
-"""How many jobs of a user may wait (``submission.waiting_jobs_per_user``), known without counting at each submission.
+"""The limit of waiting jobs of a user (``submission.waiting_jobs_per_user``), without a count at each submission.
 
-Ids are given in order. So of a user there wait at most as many jobs as at the last count, and those with a later id,
+Ids are given in order. So a user has at most as many waiting jobs as at the last count, plus all jobs with a later id,
 whoever's they are. Jobs are counted again only when that could be too many.
 """
 

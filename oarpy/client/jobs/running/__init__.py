@@ -1,6 +1,6 @@
-"""What users ask for jobs that run: another walltime, and another window for reservations.
+"""Requests of users about running jobs: another walltime, and another window for reservations.
 
-May import what ``oarpy.client`` may.
+May import the packages that ``oarpy.client`` may.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def show(session: Session, job_id: int) -> WalltimeDocument:
 
 
 def change(session: Session, job_id: int, asked: WalltimeQuestion) -> int:
-    """Ask for a change, in the place of what was asked before; return the seconds that are pending now.
+    """Ask for a change, which replaces the request before; return the seconds that are pending now.
 
     Raises :class:`UsageError`, :class:`NotFound`, :class:`NotAllowed`, :class:`OarpyError` when the job does not run.
     """

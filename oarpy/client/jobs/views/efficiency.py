@@ -1,4 +1,4 @@
-"""``oarstat --efficiency``: CPU time against cores and memory against what was asked, of jobs that are over."""
+"""``oarstat --efficiency``: CPU time against cores and used against requested memory, of ended jobs."""
 
 from __future__ import annotations
 

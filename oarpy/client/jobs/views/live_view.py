@@ -95,7 +95,7 @@ def _screen(streams: Streams) -> Iterator[Size]:
 
 
 class _LiveView:
-    """What is on the terminal, and what its user does; ``open`` until they leave."""
+    """The content of the terminal, and the input of its user; ``open`` until they leave."""
 
     def __init__(self, streams: Streams, size: Size, wish: Look) -> None:
         self.open = True

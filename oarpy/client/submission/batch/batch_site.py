@@ -56,7 +56,7 @@ class BatchSite(DatabaseSite):
         states: Iterable[str] | None = None,
         reservation: bool | None = None,
     ) -> int:
-        """Count the live jobs, and those of lines before, that satisfy every condition given."""
+        """Count the live jobs, including jobs of lines before, that satisfy every condition given."""
         words = None if states is None else tuple(states)
         condition = _Condition(user, queue, project, job_type, words, reservation)
         if condition not in self._stored:

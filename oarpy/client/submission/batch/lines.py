@@ -47,7 +47,7 @@ _LONG: Final = [f"{word[2:]}{'=' * _takes_value(name)}" for word, name in _FIELD
 
 @dataclass(frozen=True, slots=True)
 class BatchLine:
-    """What one line asks for; ``words`` are those that ``oarsub`` would have been called with."""
+    """The request of one line; ``words`` are the equivalent words of an ``oarsub`` command."""
 
     number: int
     options: Options
@@ -80,7 +80,7 @@ _decode = msgspec.json.Decoder(_JsonLine).decode
 def read_batch(path: str, common: Options) -> Batch:
     """Return the lines of a file, or of standard input for ``-``.
 
-    Blank lines and those that begin with ``#`` are none. Options of ``common`` hold where a line says nothing else.
+    Blank lines and lines that begin with ``#`` do not count. Options of ``common`` hold where a line says nothing else.
     Raises :class:`UsageError` for a file that cannot be read, or has no line.
     """
     batch = Batch()
@@ -185,7 +185,7 @@ def _check(options: Options) -> None:
 
 
 def _completed(options: Options, common: Options) -> Options:
-    """Return the options, with those of the whole batch where there are none."""
+    """Return the options, completed by the options of the whole batch."""
     if common == Options():
         return options
     return replace(

@@ -54,7 +54,7 @@ def words(line: str) -> Iterator[tuple[str, str, str]]:
 
 
 def translate(asked: Translation, name: str, value: str) -> str:
-    """Add one option to what is asked for; return what of it is lost. Raises :class:`NotTranslated`."""
+    """Add one option to the request; return the part of it that is lost. Raises :class:`NotTranslated`."""
     try:
         if name not in _OPTIONS:
             raise NotTranslated
@@ -104,9 +104,9 @@ def _nodes(asked: Translation, value: str) -> None:
 
 
 def _add_chunk(asked: Translation, count: str, cores: str, gpus: str, others: Mapping[str, str]) -> None:
-    """Add ``count`` nodes with so many cores and graphics processors ("": not said) each.
+    """Add ``count`` nodes with ``cores`` cores and ``gpus`` graphics processors each ("": not said).
 
-    Raises :class:`NotTranslated` for ``others``: what else is said of them.
+    Raises :class:`NotTranslated` for ``others``, the other attributes of the nodes.
     """
     for name, amount in others.items():
         if name not in _OF_PROCESSES:
@@ -170,7 +170,7 @@ def _array(asked: Translation, value: str) -> str:
 
 
 def _mail(asked: Translation, value: str) -> None:
-    """Read letters; those of mails that nobody sends here are left out."""
+    """Read letters of mails; letters of mails that are not sent here are left out."""
     asked.mail_tags = tuple(_MAIL[letter] for letter in value if letter in _MAIL)
 
 

@@ -19,7 +19,7 @@ class _Dialect(Protocol):
         """Yield each option of a line: as written, its name, its value."""
 
     def translate(self, asked: Translation, name: str, value: str) -> str:
-        """Add one option to what is asked for."""
+        """Add one option to the request."""
 
 
 DIALECTS: Final[Mapping[str, _Dialect]] = {"#SBATCH": slurm, "#PBS": pbs}
@@ -29,10 +29,10 @@ _LINE = re.compile(r"(#SBATCH|#PBS)\s", re.ASCII)
 def read_directives(
     path: str, lines: Sequence[str], user: str, names: Names, *, strict: bool = True
 ) -> tuple[Options, list[str], tuple[str, ...]]:
-    """Return the options that the lines make, a complaint for each that is left out, and the lines themselves.
+    """Return the options that the lines make, a complaint for each line that is left out, and the lines themselves.
 
-    They stand before the first command. Of a script with lines of both kinds, the kind that comes first counts.
-    ``names`` tells what the site has. If ``strict``, raises :class:`UsageError` for a line that says how much the job
+    They stand before the first command. In a script with lines of both kinds, the kind that comes first counts.
+    ``names`` has the site's names. If ``strict``, raises :class:`UsageError` for a line that says how much the job
     needs, or where, and has no counterpart.
     """
     asked = Translation(user, names)

@@ -1,4 +1,4 @@
-"""A script that is scanned for options (``oarsub -S``), and those on its ``#OAR`` lines."""
+"""A script that is scanned for options (``oarsub -S``), and the options on its ``#OAR`` lines."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read_script(command: str) -> Script:
 
 
 def read_input_script() -> Script:
-    """Read a script from the caller's standard input. Raises :class:`UsageError` for one that is empty, or too long."""
+    """Read a script from the caller's standard input. Raises :class:`UsageError` for an empty or a too long script."""
     data = current().read_input(LARGEST_SCRIPT)
     if not data.strip():
         raise UsageError("no script on standard input", hint="oarsub -S - < SCRIPT")

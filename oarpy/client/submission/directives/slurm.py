@@ -82,7 +82,7 @@ def words(line: str) -> Iterator[tuple[str, str, str]]:
 
 
 def translate(asked: Translation, name: str, value: str) -> str:
-    """Add one option to what is asked for; return what of it is lost. Raises :class:`NotTranslated`."""
+    """Add one option to the request; return the part of it that is lost. Raises :class:`NotTranslated`."""
     try:
         if name not in _OPTIONS:
             raise NotTranslated(_INSTEAD.get(name, ""))
@@ -176,7 +176,7 @@ def _gpus(field: str) -> Callable[[Translation, str], None]:
 
 
 def _generic_resources(asked: Translation, value: str) -> None:
-    """Read ``gpu`` and ``gpu:2``: those of each node."""
+    """Read ``gpu`` and ``gpu:2``, which count the GPUs of each node."""
     found = re.fullmatch(r"gpu(?::(\d+))?", value, re.ASCII)
     if found is None:
         raise NotTranslated("write -l with the site's properties: oarproperty --list")

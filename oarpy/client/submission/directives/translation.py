@@ -29,11 +29,12 @@ class Names:
 
 @dataclass(slots=True)
 class Translation:
-    """Gathers what was asked for.
+    """A request that is gathered from options.
 
-    ``tasks`` of ``cores`` each are on ``nodes`` nodes (0: not said), ``per_node`` of them on one; ``chunks`` are parts
-    of a request that are complete. ``memory`` is an amount of each node. ``walltime`` is in seconds. ``hosts`` are all
-    to be used, ``excluded`` ones are not. ``gpus`` are those of the job, of each node or of each task.
+    ``tasks`` of ``cores`` each are on ``nodes`` nodes (0: not said), ``per_node`` of them on one; ``chunks`` are
+    complete parts of a request. ``memory`` is an amount of each node. ``walltime`` is in seconds. ``hosts`` are all to
+    be used, ``excluded`` hosts are not. ``gpus`` counts the GPUs of the job, ``gpus_per_node`` and ``gpus_per_task``
+    those of each node and task.
     """
 
     user: str
@@ -115,9 +116,9 @@ class Translation:
         return f"/nodes=1/core={cores}" if self.tasks or self.cores else ""
 
     def _levels(self, nodes: int, tasks: int, cores: int) -> str:
-        """Return what is asked for of each of so many nodes, on which so many tasks and cores are wanted.
+        """Return the levels inside each of ``nodes`` nodes, on which ``tasks`` tasks and ``cores`` cores are wanted.
 
-        A graphics processor comes with all its cores where none are asked for.
+        A graphics processor comes with all its cores if no cores are requested.
         """
         if gpus := self.gpus_per_node or self.gpus_per_task * tasks or -(-self.gpus // nodes):
             asked = (self.tasks or self.per_node or self.cores) and not self.whole_nodes
@@ -125,7 +126,7 @@ class Translation:
         return "" if self.whole_nodes else f"/core={cores}"
 
     def _places(self, nodes: int) -> Sequence[tuple[str, int]]:
-        """Return conditions in braces, each with the number of nodes that meet it: named ones, and all others."""
+        """Return conditions in braces, each with the number of nodes that meet it: the named nodes, and all others."""
         others = (*self.excluded, *self.hosts)
         return (
             (f"{{network_address IN ({_quoted(self.hosts)})}}", len(self.hosts)),
