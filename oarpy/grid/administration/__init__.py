@@ -1,7 +1,7 @@
-"""What admins of a broker do: ``oargridctl``.
+"""The work of admins of a broker: ``oargridctl``.
 
 - ``cluster_settings``: the clusters that it uses. ``pass_list``: reallocation passes. ``doubt_list``: transactions
-  of which is not known how they ended on a cluster.
+  whose outcome a cluster has not confirmed.
 """
 
 from __future__ import annotations

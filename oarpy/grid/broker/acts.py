@@ -118,7 +118,7 @@ class Prepared:
 
 
 _PATIENCE, _PLACED, _HELD = 8.0, 0.5, 1.0
-"""Seconds that a cluster has for its answer, and for each part: one that holds processors waits for its next pass."""
+"""Seconds that a cluster has for its answer, and for each part; a part that holds processors waits for a pass."""
 _VICTIMS_END = 0.5
 """Seconds after which a part is asked for again, while the jobs that were evicted for it end."""
 _BACK_OFF = (0.2, 1.0)
@@ -126,7 +126,7 @@ _BACK_OFF = (0.2, 1.0)
 
 
 KEPT = PreparedPart("")
-"""What is said of a part that another one is to replace: its job is as before."""
+"""The answer for a part that another part is to replace: its job is as before."""
 
 
 def name_of(act: _Part) -> str:

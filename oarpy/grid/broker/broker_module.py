@@ -1,4 +1,4 @@
-"""What the modules of a broker have in common: connections to clusters, conversations there, and rounds."""
+"""The common part of a broker's modules: connections to clusters, conversations there, and rounds."""
 
 from __future__ import annotations
 

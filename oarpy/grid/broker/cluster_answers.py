@@ -27,7 +27,7 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
     "begin": (0, _LATEST),
     "submitted": (0, _LATEST),
 }
-"""Bounds by name of a field; other whole numbers have those of an ``integer``."""
+"""Bounds by name of a field; other whole numbers have the bounds of an ``integer``."""
 _LONGEST_REASON = 2000
 
 Told = TypeVar("Told")

@@ -115,7 +115,7 @@ class Conversations(Generic[Result]):
             self.drop(name)
 
     def go_on(self) -> list[tuple[Hashable, Result]]:
-        """Go on with every conversation that has its answers; return the results of those that are over."""
+        """Go on with every conversation that has its answers; return the results of the finished ones."""
         self._bell.quiet()
         over = []
         for name, one in list(self._under_way.items()):

@@ -24,10 +24,10 @@ from oarpy.grid.core.step import exchanged, step
 _CLASSES: Mapping[str, type] = {
     name: one for name, one in vars(broker_state).items() if is_dataclass(one) and isinstance(one, type)
 }
-"""What the state consists of; the systems have the classes of their exchanges."""
+"""The classes of the state; the systems have the classes of their exchanges."""
 _CHANCE = "chance"
 _LONGEST = 1000
-"""Letters of JSON of what is asked for at one event that are kept."""
+"""The number of letters of JSON that are kept of the actions at one event."""
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class DrivenCore:
         self._noted = TakenDecision(as_json(state))
 
     def tell(self, event: Event, now: float) -> list[Action]:
-        """Tell the core of an event at ``now`` (epoch seconds); return what it asks for."""
+        """Give the core an event at ``now`` (epoch seconds); return its actions."""
         actions = step(self.state, event, now)
         self._noted.events.append({"now": now, "event": as_json(event)})
         self._noted.actions.append(as_noted([as_json(action) for action in actions]))

@@ -42,7 +42,7 @@ _KINDS = ("mapped",)
 _PATIENCE, _PATIENCE_A_JOB = 20.0, 0.02
 """Seconds that a cluster has to estimate, and for each job of an array."""
 _BUNCH = 100
-"""Parts that one transaction makes: a cluster that fails during it concerns so many jobs."""
+"""Parts that one transaction makes: if a cluster fails during it, this many jobs are concerned."""
 _MOST_ALIKE = 5000
 """Jobs that are read at once."""
 _RETRY = 5.0
@@ -71,7 +71,7 @@ class _Bunch:
 
 @dataclass(slots=True)
 class _Memory:
-    """What is under way; it is found anew when the mapper was killed."""
+    """The work under way; it is found again when the mapper was killed."""
 
     mapping: AlikeJobs | None = None
     waiting: dict[str, deque[_Bunch]] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class _Memory:
     later: dict[int, float] = field(default_factory=dict)
     usable: set[str] = field(default_factory=set)
     looked_at: int = 0
-    """The last job that was looked at: it is the turn of those behind it."""
+    """The last job that was looked at: the jobs behind it have their turn."""
 
 
 class Mapper(BrokerModule):
@@ -102,7 +102,7 @@ class Mapper(BrokerModule):
         self._transactions = Transactions(MODULE, self._conversations, clock)
         self._memory = _Memory()
         self._last: tuple[float, str] = (-math.inf, "")
-        """Whose turn it was last (round robin)."""
+        """The last turn (round robin)."""
         self._chance = BrokerState((), reallocation=rules).chance
 
     def _begin_anew(self, connection: Connection) -> None:

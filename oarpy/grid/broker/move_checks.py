@@ -1,4 +1,4 @@
-"""What clusters are asked for a reallocation pass: a plan of it, and before each move whether it still pays."""
+"""The questions of a reallocation pass to clusters: a plan of it, and before each move whether it still pays."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ from oarpy.store.refusals import first_line
 log = structlog.get_logger()
 MODULE = "mover"
 _TERMS = Terms(lambda: 120.0)
-"""Clusters drop what a move has prepared after so many seconds."""
+"""Seconds after which clusters drop the prepared acts of a move."""
 
 
 @dataclass(slots=True)
@@ -281,9 +281,9 @@ class Mover(BrokerModule):
 
 
 def next_pass(first: float, last: float | None, period: float) -> float:
-    """Return when a pass is due after the ``last`` one: whole periods after the ``first`` submission (epoch seconds).
+    """Return when a pass is due after the ``last`` pass: whole periods after the ``first`` submission (epoch seconds).
 
-    One that began a little early, by another clock, counts for its date.
+    A pass that began a little early, by another clock, counts for its date.
     """
     if last is None or last < first:
         return first + period

@@ -32,12 +32,13 @@ Doubt = Callable[[str, int], None]
 
 
 def tell(end: TransactionEnd, doubt: Doubt | None = None) -> Conversation[str]:
-    """Tell a cluster until it answers; return why it refuses, or nothing.
+    """Send the outcome to a cluster until it answers; return why it refuses, or nothing.
 
     ``doubt`` is called after 1, 2, 4, 8 ... calls without an answer.
 
-    It refuses an abort when it was told to commit before, and a commit when it has dropped what it held. In this case
-    it is told to abort: what it still holds is free then, and if it has committed after all, it says so.
+    A cluster refuses an abort when it had a commit before, and a commit when it has dropped the held parts. After a
+    refused commit it gets an abort: parts that it still holds are free then, and if it has committed after all, it says
+    so.
     """
     refusal = yield from _answer(end, end.verb, doubt)
     if end.verb == "commit" and refusal:

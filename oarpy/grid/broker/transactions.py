@@ -36,9 +36,9 @@ from oarpy.store.grid import broker_jobs, broker_parts, transactions
 from oarpy.store.grid.transactions import GridTransactionRow, NewGridPart
 
 _REPLACING = ("move", "amend")
-"""Kinds of transactions in which new parts come in the place of old ones."""
+"""Kinds of transactions in which new parts replace old ones."""
 _LEFT = (GridPartState.DELETING, GridPartState.GONE)
-"""States of parts in whose place others come: their hosts are not those of the job."""
+"""States of replaced parts: their hosts are not the job's."""
 _TOO_LATE = "it was not told in time to start"
 
 
@@ -137,7 +137,7 @@ class Transactions:
         return number
 
     def is_preparing(self, number: int) -> bool:
-        """Tell whether clusters are asked to prepare a transaction. One that was begun before a restart is not."""
+        """Tell whether clusters are asked to prepare a transaction; not so for one that was begun before a restart."""
         return ("prepare", number) in self._conversations
 
     def give_up(self, connection: Connection, number: int, reason: str) -> None:

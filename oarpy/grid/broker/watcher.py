@@ -172,9 +172,9 @@ class Watcher(BrokerModule):
         return 1
 
     def _take_in(self, connection: Connection, cluster: str, events: Sequence[ClusterEvent]) -> None:
-        """Take in events of a cluster: in one transaction, or one by one when the database refuses one.
+        """Take in events of a cluster: in one transaction, or one by one when the database refuses an event.
 
-        That one is told in the log, and hinders no later one.
+        The refused event goes to the log, and hinders no later event.
         """
         try:
             with connection.transaction():

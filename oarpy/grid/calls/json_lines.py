@@ -61,7 +61,7 @@ class DoorReply(Struct, frozen=True, omit_defaults=True):
 
 
 class PartAnswer(Struct, frozen=True, omit_defaults=True):
-    """What came of one of many parts: ``prepared``, or why it was ``refused``."""
+    """The answer for one of many parts: ``prepared``, or why it was ``refused``."""
 
     prepared: PreparedPart | None = None
     refused: DoorError | None = None
@@ -107,7 +107,7 @@ _EVENTS = msgspec.json.Decoder(AnyEvent)
 
 
 def _named_once(pairs: list[tuple[str, object]]) -> None:
-    """Raise :class:`ValueError` for an object with a key twice: of two values, readers take either."""
+    """Raise :class:`ValueError` for an object with a key twice: readers differ in the value that they take."""
     if len(dict(pairs)) < len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"Object has the key `{next(name for name in names if names.count(name) > 1)}` twice")

@@ -33,7 +33,7 @@ Hosts = Annotated[Sequence[Name], Meta(max_length=200_000)]
 Ability = Literal["claim", "reserve", "withdraw", "evict", "amend", "foresee"]
 
 PartKind = Literal["claim", "queued", "reserved", "withdrawn"]
-"""What stands for a component on a cluster.
+"""The kinds of parts, each of which stands for a component on a cluster.
 
 ``claim``: idle processors held at once, for a program that begins later. ``queued``: a job that waits in its queue once
 it is committed. ``reserved``: processors from a date on. ``withdrawn``: a waiting job, frozen in its rank, or a
@@ -43,13 +43,13 @@ reservation, which keeps its place meanwhile.
 PartEventKind = Literal["started", "ended", "failed", "lost", "evicted", "lapsed", "idle"]
 
 ABILITY_FOR: dict[PartKind, Ability] = {"claim": "claim", "reserved": "reserve", "withdrawn": "withdraw"}
-"""What a cluster must be able to do to prepare a part of a kind; every cluster has queued ones."""
+"""The ability that a cluster needs to prepare a part of a kind; every cluster has queued parts."""
 
 
 class PartRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a part asks for: ``resources`` as after ``-l`` and without a walltime, which are ``procs`` processors.
+    """The request of a part: ``resources`` as after ``-l`` and without a walltime, in all ``procs`` processors.
 
-    ``user`` is the broker's user; the cluster's grants say which local user that is.
+    ``user`` is the broker's user; the cluster's grants name the local user.
     """
 
     user: Name
@@ -91,10 +91,10 @@ class PartOfTransaction(Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class ClusterAbilities:
-    """What a cluster can do besides holding queued jobs. ``evict``: its owner lets some local jobs give way.
+    """The abilities of a cluster besides holding queued jobs. ``evict``: its owner lets some local jobs give way.
 
-    ``amend``: give a reservation another place, keeping the old one meanwhile; ``foresee``: say when how many
-    processors are free. Older clusters do not say, and cannot.
+    ``amend``: give a reservation another place, keeping the old place meanwhile; ``foresee``: say when how many
+    processors are free. Older clusters do not mention these two, and lack them.
     """
 
     claim: bool = True
@@ -159,7 +159,7 @@ class ClusterEvent(Struct, frozen=True, tag_field="kind", tag="other"):
 
     @property
     def kind(self) -> str:
-        """What the event is called in lines."""
+        """The name of the event in lines."""
         return str(self.__struct_config__.tag)
 
 

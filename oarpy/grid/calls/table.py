@@ -46,10 +46,10 @@ Answer = TypeVar("Answer")
 Answered = TypeVar("Answered", covariant=True)
 
 Effect = Literal["looks", "numbers", "changes"]
-"""What a call does on a cluster: nothing, numbers events when they are first told, or more."""
+"""The effect of a call on a cluster: nothing, numbers for events when they are first sent, or more."""
 
 MOST_PARTS = 1000
-"""Parts that one line makes."""
+"""The number of parts that one line may make."""
 
 
 class ClusterSilent(OarpyError):
@@ -78,7 +78,7 @@ class Call(Struct, Generic[Answered], frozen=True, kw_only=True, tag_field="call
 
     @property
     def name(self) -> str:
-        """What it is called in lines."""
+        """Its name in lines."""
         return str(self.__struct_config__.tag)
 
 
@@ -95,7 +95,7 @@ class Change(Call[Answered], Generic[Answered], frozen=True, kw_only=True):
 
 
 class Describe(Question[ClusterDescription], frozen=True, tag="describe"):
-    """What the cluster is."""
+    """Ask for the cluster's description of itself."""
 
 
 class Idle(Question[int], frozen=True, tag="idle"):
@@ -109,10 +109,11 @@ class Idle(Question[int], frozen=True, tag="idle"):
 
 
 class Slots(Question[Sequence[FreeSlot]], frozen=True, tag="slots"):
-    """How many processors that fit the request are free from ``begin`` until ``end``, as steps over time.
+    """Ask how many processors that fit the request are free from ``begin`` until ``end``, as steps over time.
 
-    What runs, is reserved, or has its place in the plan of the last pass, is not free; parts in ``without`` are. Parts
-    that fit by number may be refused where they need the same processors throughout.
+    Processors of jobs that run, are reserved, or have their place in the plan of the last pass, are not free;
+    processors of parts in ``without`` are. Parts that fit by number may be refused where they need the same processors
+    throughout.
     """
 
     ability = "foresee"
@@ -156,7 +157,10 @@ class Evictable(Question[Sequence[EvictableJob]], frozen=True, tag="evictable"):
 
 
 class Events(Question[Sequence[ClusterEvent]], frozen=True, tag="events"):
-    """What happened to the broker's parts, and else, since the event ``after``, in order; 0: since the beginning."""
+    """Ask for the events of the broker's parts and other events after the event ``after``, in order.
+
+    0: from the beginning.
+    """
 
     effect = "numbers"
     after: Number

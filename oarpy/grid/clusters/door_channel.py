@@ -21,7 +21,7 @@ _SECURE = (
     *("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o", "ClearAllForwardings=yes"),
     *("-o", "ForwardAgent=no", "-o", "ForwardX11=no", "-o", "PermitLocalCommand=no"),
 )
-"""What every SSH to a door is called with. ``ssh`` takes the first value that it is given of an option."""
+"""The options of every SSH to a door. ``ssh`` takes the first value that it gets for an option."""
 
 
 def secured(words: Sequence[str]) -> list[str]:

@@ -30,12 +30,12 @@ from oarpy.grid.clusters.door_channel import DoorChannel
 from oarpy.model.errors import Unreachable, UsageError
 
 _SECONDS = 20.0
-"""What a cluster has to answer a call."""
+"""The seconds that a cluster has to answer a call."""
 
 _LINE = 1 << 20
 """Bytes of the parts of a line; one part may have more."""
 _PLANNING_SECONDS = 60.0
-"""What it has where it may have to plan."""
+"""The seconds that it has where it may have to plan."""
 _PLANNING = (Estimate, EstimateInTurn, Prepare, PrepareAll, Amend)
 
 
@@ -93,7 +93,7 @@ class OarpyCluster:
             call = msgspec.structs.replace(call, key=f"{os.getpid()}-{next(self._questions)}")
         line = encode(call)
         try:
-            # what the cluster would not take is refused here, and does not end the connection
+            # a call that the cluster would not take is refused here, and does not end the connection
             read_call(line)
         except UsageError as error:
             raise CallRefused(error.message, hint=error.hint) from None

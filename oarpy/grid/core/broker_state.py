@@ -1,4 +1,4 @@
-"""What a broker knows of its clusters and of the jobs that it has been given. Times are seconds on one axis."""
+"""The clusters of a broker and the jobs that it has been given. Times are seconds on one axis."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ Passing = PassInProgress | WithdrawnJobs
 
 @dataclass(slots=True)
 class BrokerState:
-    """What a broker remembers between two events. The order of ``clusters`` is the configured order."""
+    """The memory of a broker between two events. The order of ``clusters`` is the configured order."""
 
     clusters: tuple[GridCluster, ...]
     deadlines: DeadlineRules = field(default_factory=DeadlineRules)
@@ -229,7 +229,7 @@ class BrokerState:
     turn: int = 0
     """The place from which round robin goes on."""
     memory: dict[str, Any] = field(default_factory=dict)
-    """What further systems remember, by their names."""
+    """The memory of further systems, by their names."""
     chance: Random = field(init=False)
     passing: Passing | None = None
     places: Mapping[str, int] = field(init=False)

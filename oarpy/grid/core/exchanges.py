@@ -84,14 +84,14 @@ class PassDue(Event):
 
 
 Question = Literal["mapping", "pass"]
-"""What ECTs are asked for: to give a job its cluster at its submission, or for a reallocation pass."""
+"""The purpose of ECTs: to give a job its cluster at its submission, or a reallocation pass."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EctsTold(Event):
     """The answer to :class:`AskEcts`: for each cluster that was asked, in the same order, the ECTs of ``jobs``.
 
-    Who is not among them has the ECTs that were told before. ``question`` is that of the action.
+    A job that is missing has the same ECTs as before. ``question`` is the question of the action.
     """
 
     clusters: Sequence[str]

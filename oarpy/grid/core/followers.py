@@ -22,7 +22,7 @@ Kind = list[int]
 
 
 class Asked(NamedTuple):
-    """What jobs of a kind ask for. Those that ask for less in both respects are chosen first."""
+    """The size of the jobs of a kind. Kinds that are smaller in both respects are chosen first."""
 
     procs: float
     walltime: float

@@ -1,4 +1,4 @@
-"""Which job a reallocation pass deals with next. Ties go to the one that was submitted first.
+"""Which job a reallocation pass deals with next. If several tie, the job that was submitted first.
 
 From INRIA RR-7226, "Analysis of tasks reallocation in a dedicated grid environment". ECTs have a row for each cluster,
 infinite where it is too small, and a column for each job.
@@ -40,11 +40,13 @@ SCORES: Mapping[HeuristicName, Score] = {
     "maxrelgain": lambda procs, ects, current, new, best: _gains(current, new) / procs,
     "sufferage": lambda procs, ects, current, new, best: _sufferages(ects),
 }
-"""Numbers for jobs, from their processors, ECTs, current ECTs, best ones by a move, and best ones anywhere. The
-greatest is chosen, of equal ones the first."""
+"""Scores of jobs, from their processors, ECTs, current ECTs, best ECTs by a move, and best ECTs anywhere.
+
+The greatest is chosen, of equal scores the first.
+"""
 
 BY_GAIN: frozenset[HeuristicName] = frozenset({"maxgain", "maxrelgain"})
-"""Those that depend on the current ECTs; the others do on the new ones alone."""
+"""The heuristics that depend on the current ECTs; the others depend on the new ECTs alone."""
 
 SIGNS_OF_SIZE: Mapping[HeuristicName, int] = {"minmin": 1, "maxmin": -1}
-"""Those that choose a job which asks for less time and no more processors before (1) or after (-1) another."""
+"""The heuristics that choose a job which asks for less time and no more processors before (1) or after (-1) another."""

@@ -1,4 +1,4 @@
-"""The cluster of a mapped job at its submission: the one where it ends first, one by chance, or one by turns."""
+"""The cluster of a mapped job at its submission: by the earliest end, by chance, or by turns."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Steps = Sequence[tuple[float, int]]
 
 @dataclass(frozen=True, slots=True)
 class ParallelJob:
-    """What a parallel job asks for, and the cluster that is asked first when it is placed."""
+    """The request of a parallel job, and the cluster that is asked first when it is placed."""
 
     id: JobId
     request: ParallelRequest

@@ -118,7 +118,7 @@ def _withdraw(state: BrokerState, passing: PassInProgress) -> list[Action]:
 
 
 def _followers(heuristic: HeuristicName, parts: Sequence[WaitingPart], noted: Seconds) -> Followers:
-    """Return the jobs by kind: of a kind the first submitted job is always chosen first, wherever the jobs joined."""
+    """Return the jobs by kind. Of a kind the first submitted job is always chosen first, wherever jobs joined."""
     if heuristic == "mct":
         return InOrder([[place] for place in range(len(parts))], _TOGETHER)
     before = noted.tolist() if heuristic in BY_GAIN else [0.0] * len(parts)

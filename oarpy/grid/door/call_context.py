@@ -1,4 +1,4 @@
-"""What answering a call needs: for which broker, by which connection and settings."""
+"""The context of a call: its broker, its connection and its settings."""
 
 from __future__ import annotations
 

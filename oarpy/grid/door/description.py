@@ -1,4 +1,4 @@
-"""What this cluster is, as brokers are told."""
+"""The description of this cluster for brokers."""
 
 from __future__ import annotations
 

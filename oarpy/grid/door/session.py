@@ -72,14 +72,14 @@ _ANSWERS: dict[type[Call[Any]], Callable[[CallContext, Any], Any]] = {
     Evict: evictions.evict,
     Events: part_events.events,
 }
-"""Who answers which call, inside a transaction that has begun."""
+"""The handler of each call, inside a transaction that has begun."""
 
 _SETTLES: dict[type[Call[Any]], Callable[[CallContext, Any, Any], Any]] = {
     Prepare: parts.settled,
     Amend: parts.settled,
     Begin: parts.begun,
 }
-"""What comes after that transaction, also when a key is asked again: it makes the last answer of the kept one."""
+"""The work after that transaction, also when a key comes again: it makes the last answer from the kept one."""
 
 
 def enter(caller: Caller, broker: str) -> int:

@@ -150,7 +150,7 @@ class GridDemo:
         _write("its walltime was 0:12:0 and is 0:10:0\n")
         self._summed(job, r"remap north 2, south 2 at .* -> south 4 at .*: moved")
 
-    # What steps are made of
+    # The building blocks of steps
 
     def _fill(self, cluster: str, walltime: str, *options: str) -> int:
         """Submit a local job of the whole cluster, and wait until it runs."""

@@ -25,7 +25,7 @@ class GridJobView:
     components: tuple[GridComponentRow, ...]
     parts: tuple[GridPartRow | None, ...]
     metajob: MetajobRow | None = None
-    """What a job of this kind asks for besides, and what was promised for it."""
+    """The further request of a job of this kind, and its promise."""
 
     @property
     def clusters(self) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ class CountedQueue(ABC):
     def __init__(self, procs: int) -> None:
         self._procs = procs
         self._waiting: OrderedDict[int, QueuedJob] = OrderedDict()
-        """In the order of joining. The first is often asked for; a dict would look for it behind those that left."""
+        """In the order of joining. The first is needed often; a dict would look for it behind the jobs that left."""
         self._held: dict[int, tuple[float, int]] = {}
         self._idle = procs
 

@@ -41,7 +41,7 @@ from oarpy.simulation.event_loop import Happening, events
 
 
 class Kind(IntEnum):
-    """What happens first within one instant."""
+    """The order of events within one instant."""
 
     END = 0
     ARRIVAL = 1
@@ -52,7 +52,7 @@ class Kind(IntEnum):
 
 @dataclass(slots=True)
 class JobCourse:
-    """What became of a job; ``state`` is empty until it is over. Instants are None where they do not apply."""
+    """The course of a job; ``state`` is empty until it is over. Instants are None where they do not apply."""
 
     state: str = ""
     clusters: tuple[str, ...] = ()
@@ -77,9 +77,9 @@ class JobMove:
 
 @dataclass(frozen=True, slots=True)
 class GridOutcome:
-    """What became of all jobs, in the order of the file, and the moves in theirs. Jobs are told by their places.
+    """The courses of all jobs, in the order of the file, and the moves in theirs. Jobs are named by their places.
 
-    ``moved`` is how many moves there were, if they were only counted too.
+    ``moved`` counts the moves, if they were only counted too.
     """
 
     courses: Sequence[JobCourse]
@@ -117,7 +117,7 @@ class GridRun:
             for cluster, policy in zip(scenario.clusters, scenario.policies, strict=True)
         }
         self._asking: dict[str, dict[int, QueuedJob | None]] = {name: {} for name in self._queues}
-        """The jobs whose ECTs were asked for, as each cluster sees them; None: too large for it."""
+        """The jobs whose ECTs were requested, as each cluster sees them; None: too large for it."""
         self._outside = JobsAsked()
         self._waits: dict[int, str] = {}
         self._parts: dict[int, WaitingPart] = {}
@@ -164,7 +164,7 @@ class GridRun:
 
     @property
     def outcome(self) -> GridOutcome:
-        """What became of all jobs so far."""
+        """The courses of all jobs so far."""
         return GridOutcome(self._courses, self._moves, self._moved)
 
     def waiting(self, now: float) -> dict[int, tuple[str, float]]:
@@ -183,7 +183,7 @@ class GridRun:
 
     @property
     def broker(self) -> BrokerState:
-        """What the broker keeps."""
+        """The memory of the broker."""
         return self._state
 
     def events(self, until: float = inf) -> Iterator[Happening]:
@@ -219,7 +219,7 @@ class GridRun:
     def _note(self, at: float, kind: Kind, what: Any) -> None:
         heappush(self.agenda, (at, kind, what))
 
-    # What happens
+    # The events
 
     def _end(self, number: int, now: float) -> bool:
         course = self._courses[number]
@@ -264,10 +264,10 @@ class GridRun:
         self._round(now)
         self._note(now + self._scenario.period, Kind.PASS, 0)
 
-    # What the broker asks for
+    # The actions of the broker
 
     def _tell(self, event: Event, now: float) -> None:
-        """Tell the broker of an event, and do what it asks for; what it is told then comes before the rest."""
+        """Give the broker an event, and carry out its actions. Answers to its questions come before the rest."""
         self._outside = JobsAsked()
         left = deque(step(self._state, event, now))
         while left:

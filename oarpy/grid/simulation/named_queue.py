@@ -142,7 +142,7 @@ class PlannedNamedQueue(NamedQueue):
         self._kept: QueueInPlan | None = None
         self._planned_at = -inf
         self._asked: dict[tuple[int, float], WaitingJob] = {}
-        """Jobs outside the queue, one for all that would start at the same time: those of a size and a walltime."""
+        """Jobs outside the queue, by size and walltime: each stands for all jobs that would start at the same time."""
         self._in_turn = policy == "fcfs"
 
     def join(self, job: QueuedJob, now: float) -> None:

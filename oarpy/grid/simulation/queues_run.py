@@ -20,7 +20,7 @@ from oarpy.simulation.stepping.stepped_run import Rule, Told
 from oarpy.simulation.stepping.stepper import always
 
 _Place = tuple[tuple[str, ...], float | None]
-"""Clusters of a job, and its start, or of one that waits its predicted end."""
+"""Clusters of a job, and its start; for a waiting job its predicted end."""
 
 
 class QueuesRun:
@@ -31,7 +31,7 @@ class QueuesRun:
         **dict.fromkeys((Platform, Matchers, RequestMatcher), always),
         JobCourse: lambda course: bool(course.state),
     }
-    """What copies of a run have in common."""
+    """The common part of copies of a run."""
 
     def __init__(self, scenario: GridScenario) -> None:
         self._scenario = scenario
@@ -40,7 +40,7 @@ class QueuesRun:
         self._arrived: set[int] = set()
         self._places: dict[int, _Place] = {}
         self._changed: list[int] = []
-        """Whom the last event that was told changed."""
+        """The jobs that the last event changed."""
 
     def events(self, until: float = inf) -> Iterator[Happening]:
         """Let things happen one by one, up to an instant; asked again, go on after the last event."""

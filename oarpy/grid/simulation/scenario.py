@@ -1,4 +1,4 @@
-"""What is simulated: clusters, jobs, and the rules of the broker. Times are seconds."""
+"""A scenario: clusters, jobs, and the rules of the broker. Times are seconds."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ _PLUGINS = {
     "offers.policy": COMPOSITIONS,
     "bags.policy": COMPOSITIONS,
 }
-"""The groups whose plug-ins may be chosen, too."""
+"""The groups whose plug-ins are choices, too."""
 
 
 class ScenarioSource:
@@ -97,7 +97,7 @@ def _plugged(key: str) -> Sequence[str]:
 
 
 def _value_of(document: Mapping[str, Any], key: str) -> str | None:
-    """Return a value of the file; of all clusters only if they agree."""
+    """Return a value of the file; for all clusters only if they agree."""
     owner, _, name = key.rpartition(".")
     if owner == _ALL:
         values = {_text(cluster.get(name)) for cluster in document["clusters"]}

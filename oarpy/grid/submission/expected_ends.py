@@ -28,7 +28,7 @@ class ExpectedEnd:
 
 @dataclass(frozen=True, slots=True)
 class EndQuestion:
-    """What ``cluster`` is asked: a request, or the ``part`` of it that waits there already.
+    """A question to ``cluster``: about a request, or about the ``part`` of it that waits there already.
 
     ``ahead`` is by how many seconds its clock is ahead.
     """

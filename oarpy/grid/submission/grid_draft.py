@@ -41,7 +41,7 @@ from oarpy.store.grid.broker_jobs import NewGridComponent, NewGridJob
 from oarpy.store.grid.metajobs import NewMetajob, Operation
 
 _UNTIL_THE_END = "exec sleep infinity"
-"""What runs in parts on named clusters without a program: their user connects to them, until their end."""
+"""The command of parts on named clusters without a program: their user connects to them, until their end."""
 _MOST_TRIES = 1000
 _MOST_PROCESSORS = 10_000_000
 _QUEUE = re.compile(r"[A-Za-z0-9_.-]{1,100}", re.ASCII)

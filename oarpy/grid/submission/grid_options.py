@@ -1,4 +1,4 @@
-"""What was typed after ``oargridsub``, word for word, and the numbers and dates among it."""
+"""The typed words after ``oargridsub``, and the numbers and dates among them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from oarpy.model.submission_checks import short
 _LATE = timedelta(seconds=60)
 """A start that was "now" when a program wrote it may be that late here."""
 _LEAD = timedelta(seconds=10)
-"""What clusters have to reserve what is to begin at once: they take no date that is past when they answer."""
+"""The time that clusters have to reserve parts that begin at once: they refuse a date that is past when they answer."""
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
 _DECIMAL = re.compile(r"\d{0,9}(?:\.\d{1,18})?(?:[eE]-?\d{1,3})?", re.ASCII)
 _ENDLESS = frozenset({"inf", "infinite", "infinity"})

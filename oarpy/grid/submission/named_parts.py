@@ -14,7 +14,7 @@ _LONGEST = 100_000
 _CLUSTER = re.compile(r"\s*(\w+)\s*", re.ASCII)
 _WORD = re.compile(r":\s*(\w+)=", re.ASCII)
 _END = re.compile(r":\s*(?:rdef|prop|type|name)=|,\s*\w+\s*:\s*\w+=|,?\s*$", re.ASCII)
-"""What ends a value that has no quotes around it, such as one whose quotes a shell has taken away."""
+"""The end of a value without quotes around it, such as a value whose quotes a shell has taken away."""
 _WORDS = frozenset({"rdef", "prop", "type", "name"})
 _FORM = 'for example a:rdef="/nodes=2",b:rdef="/core=4":prop="mem > 4"'
 

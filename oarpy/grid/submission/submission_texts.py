@@ -1,4 +1,4 @@
-"""What ``oargridsub`` prints. Programs read the line with the id; it is there when the job is accepted."""
+"""The output of ``oargridsub``. Programs read the line with the id; it is there when the job is accepted."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Jobs whose components start together at a deadline: tries, claims, starts, and what is told when that fails.
+"""Jobs whose components start together at a deadline: tries, claims, starts, and the reasons of failures.
 
-What is to be done follows from the rows alone. So a broker that was killed goes on where it was::
+The next step of a job follows from the rows alone. So a broker that was killed goes on where it was::
 
     Submitted --try is due: sound clusters--> Claiming --all hold--> Claimed --D - 5 s: decided--> Running
         ^                                         |                     |
@@ -44,9 +44,9 @@ _UNDECIDED = (GridPartState.PREPARED, GridPartState.ABORTING, GridPartState.GONE
 
 @dataclass(frozen=True, slots=True)
 class CoallocatedJobs:
-    """What is done for them. ``rules`` are those of jobs without their own.
+    """The steps of these jobs. ``rules`` apply to jobs without rules of their own.
 
-    Whoever tends jobs begins the ``looks`` then.
+    The caller begins the ``looks`` after it has tended the jobs.
     """
 
     transactions: Transactions
@@ -55,7 +55,7 @@ class CoallocatedJobs:
     looks: RoomLooks
     clock: Callable[[], float]
 
-    # What is due
+    # The steps that are due
 
     def tend(self, connection: Connection, file: GridJobFile, now: float) -> float:
         """Do what is due for a job; return when there is more to do (epoch seconds), or infinity."""
@@ -78,7 +78,7 @@ class CoallocatedJobs:
         return inf
 
     def _submitted(self, connection: Connection, file: GridJobFile, now: float) -> float:
-        """Plan its first try, or make the one that is due."""
+        """Plan the job's first try, or make the try that is due."""
         if file.last_try is None:
             known = open_to(usable(connection), file)
             (action,) = self._decide(connection, file, known, JobArrived(core_job(file.job, file.components)), now)
@@ -118,7 +118,7 @@ class CoallocatedJobs:
         if following.act == "running":
             started = min(row.started for row in file.rows if row.started is not None)
             broker_jobs.move(connection, [file.job.id], GridJobState.RUNNING, "", started=started)
-            return now  # short ones have ended already
+            return now  # short parts have ended already
         if following.act == "end all":
             self._end(connection, file, GridJobState.MISSED, following.reason)
         return following.at
@@ -130,7 +130,7 @@ class CoallocatedJobs:
         placing_tries.drop_pending(connection, [file.job.id])
         broker_jobs.move(connection, [file.job.id], state, reason)
 
-    # What clusters answered
+    # The answers of clusters
 
     def room_found(self, connection: Connection, file: GridJobFile, rooms: RoomsFound, now: float) -> None:
         """Take the decision of a try from what the clusters told."""

@@ -1,4 +1,4 @@
-"""What is free on clusters for a program that the broker may spread: which are asked, for what, and what they told."""
+"""The free slots of clusters for a program that the broker may spread: the questions to clusters, and their answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ _NEEDED = {"reserve": "it reserves nothing", "foresee": "it does not say when pr
 
 @dataclass(frozen=True, slots=True)
 class SlotsFound:
-    """What clusters told: free processors, and words about it, or why there are none; ``silent``: some said nothing."""
+    """The answers of clusters: free processors, and words about them, or why there are none.
+
+    ``silent``: some were silent.
+    """
 
     free: Mapping[str, Steps]
     words: Mapping[str, str]
@@ -52,7 +55,7 @@ def parallel_request(walltime: float, asked: MetajobRow | NewMetajob) -> Paralle
 def part_request(
     job: GridJobRow | NewGridJob, component: GridComponentRow | NewGridComponent, unit: str, procs: int, walltime: float
 ) -> PartRequest:
-    """Return what a part of so many processors asks a cluster for; ``walltime`` in seconds there."""
+    """Return the request for a part of ``procs`` processors; ``walltime`` in seconds on its cluster."""
     return PartRequest(
         job.user,
         f"{unit}={procs}",

@@ -1,4 +1,4 @@
-"""What the broker knows of jobs that have several components: of all of them, or of one."""
+"""The rows of jobs that have several components: of all of them, or of one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _LIVE = (
 
 @dataclass(frozen=True, slots=True)
 class GridJobFile:
-    """A job with its components and last try; the parts of its last transaction, and that one unless it is done."""
+    """A job with its components and last try.
+
+    The parts of its last transaction, and that transaction unless it is done.
+    """
 
     job: GridJobRow
     components: Sequence[GridComponentRow]
@@ -64,7 +67,7 @@ def live_files(connection: Connection, module: str) -> list[GridJobFile]:
 
 
 def live_file(connection: Connection, job: int) -> GridJobFile | None:
-    """Return the file of one of them; None for a job that is over."""
+    """Return the file of one of these jobs; None for a job that is over."""
     jobs = [one for one in broker_jobs.read(connection, [job]) if one.state in _LIVE]
     mine = [one for one in transactions.of_job(connection, job) if one.state is not GridTransactionState.DONE]
     return next(iter(_files(connection, jobs, mine)), None)

@@ -1,4 +1,4 @@
-"""Jobs of one program over clusters that the broker chooses: placed by what clusters say is free, and reserved.
+"""Jobs of one program over clusters that the broker chooses: placed in the free slots of clusters, and reserved.
 
 ::
 
@@ -6,17 +6,19 @@
         ^                                                |        |  ^ |
         '--- a cluster refuses, or a part is lost -------'--------'  '-' a job ended early: amended, if it ends sooner
 
-The program runs in the first part; the others hold their hosts for it, until it ends. What is to be done follows from
-the rows alone, but for places that are being prepared: these are given up when the broker is killed.
+The program runs in the first part; the others hold their hosts for it, until it ends. The next step follows from the
+rows alone, except for places that are being prepared: these are given up when the broker is killed.
 
 Beginning, where there are several parts:
 
-1. From its date on, all clusters but the first one are told that their parts begin. They say when these run, and where.
-2. When all do, and the first cluster answers, the broker notes that the program begins. Only then that one is told,
-   with all hosts.
-3. Until its own part runs, a cluster may refuse; then all is asked again, for ``begin_time`` after the date at most.
+1. From its date on, all clusters but the first get the call to begin their parts. They answer when these run, and
+   where.
+2. When all parts run, and the first cluster answers, the broker notes that the program begins. Only then the first
+   cluster gets the call, with all hosts.
+3. Until its own part runs, a cluster may refuse. Then all clusters are asked again, for ``begin_time`` after the date
+   at most.
 
-What is always true: a program that may have begun is not begun again, whatever is heard of it later.
+What is always true: a program that may have begun is not begun again, whatever the later answers.
 """
 
 from __future__ import annotations
@@ -70,9 +72,9 @@ _PAUSE = (0.2, 1.0)
 _AGAIN = 10.0
 """Seconds after which clusters that did not answer are asked again."""
 _HOSTS_ONLY = "exec sleep infinity"
-"""What runs in parts that hold hosts for the program of the first one."""
+"""The command of parts that hold hosts for the program of the first part."""
 _STARTER_OF_MPI = {"OMPI_MCA_plm_rsh_agent": "oargridsh"}
-"""What has ``mpirun`` begin on the hosts of all parts: clusters have other launchers do so, too."""
+"""The variable that has ``mpirun`` begin on the hosts of all parts: clusters have other launchers do so, too."""
 _OVER = (GridPartState.ABORTING, GridPartState.GONE, GridPartState.ENDED)
 _BROKERS_TURN = 2.0
 """Seconds that the broker has to end parts that did not begin in time, before their clusters do."""
@@ -106,7 +108,7 @@ class MetajobRules:
 
 @dataclass(slots=True)
 class Metajobs:
-    """What is done for them. ``tolerance``: seconds by which clocks of clusters may be off."""
+    """The steps of these jobs. ``tolerance``: seconds by which clocks of clusters may be off."""
 
     transactions: Transactions
     conversations: Conversations[object]
@@ -119,7 +121,7 @@ class Metajobs:
     _hinted: dict[int, GridJobFile] = field(default_factory=dict)
     """Jobs that may have an earlier place, as far as they were tended in this round."""
     _looked_at: tuple[int, str] = (0, "")
-    """The last one that was looked at for an earlier place, and the cluster where processors became idle."""
+    """The last job that was looked at for an earlier place, and the cluster where processors became idle."""
 
     def forget(self, connection: Connection) -> None:
         """Begin anew: what was being prepared is given up by :meth:`tend`, and jobs that may move are looked at."""
@@ -129,7 +131,7 @@ class Metajobs:
         for row in usable(connection):
             metajobs.note_room(connection, row.name)
 
-    # What is due
+    # The steps that are due
 
     def tend(self, connection: Connection, file: GridJobFile, now: float) -> float:
         """Do what is due for a job; return when there is more to do (epoch seconds), or infinity."""
@@ -246,7 +248,7 @@ class Metajobs:
         if following.act == "running":
             started = min(row.started for row in rows if row.started is not None)
             broker_jobs.move(connection, [file.job.id], GridJobState.RUNNING, "", started=started)
-            return now  # short ones have ended already
+            return now  # short parts have ended already
         if following.act == "end all":
             self._release(connection, file, following.reason)
             return following.at

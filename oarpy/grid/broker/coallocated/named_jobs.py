@@ -24,7 +24,7 @@ from oarpy.store.grid import broker_jobs, transactions
 _TTL = 60.0
 """Seconds after which a cluster drops a reservation that was not committed."""
 _SOON = 10.0
-"""Seconds after which parts begin whose user gave no date: all clusters have to be asked before."""
+"""Seconds after which parts without a date of their user begin: all clusters have to be asked before."""
 _FAR, _ROUNDS = 60.0, 3
 """Seconds before its date from which on clusters may be asked one after the other, and how often each of them is."""
 _UNMADE = (GridPartState.ABORTING, GridPartState.GONE)
@@ -32,7 +32,7 @@ _UNMADE = (GridPartState.ABORTING, GridPartState.GONE)
 
 @dataclass(frozen=True, slots=True)
 class NamedJobs:
-    """What is done for them. ``tolerance`` is how far clocks of clusters may be off, in seconds."""
+    """The steps of these jobs. ``tolerance`` is how far clocks of clusters may be off, in seconds."""
 
     transactions: Transactions
     tolerance: float

@@ -19,7 +19,7 @@ _PATIENCE, _PATIENCE_A_REQUEST = 5.0, 0.5
 
 @dataclass(frozen=True, slots=True)
 class RoomFound:
-    """What a try was told: the event for the core, and the words of clusters that had no answer or refused."""
+    """The answers for a try: the event for the core, and the words of clusters that were silent or refused."""
 
     due: TryDue
     silent: Mapping[str, str]

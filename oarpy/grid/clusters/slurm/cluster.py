@@ -357,7 +357,7 @@ class SlurmCluster:
         return _Listing(float(clock), jobs)
 
     def _jobs_of(self, listed: _Listing, transaction: str) -> list[tuple[SlurmJob, PartMark]]:
-        """Return the jobs that a transaction made or froze; of a part that was submitted twice, the first."""
+        """Return the jobs that a transaction made or froze; if a part was submitted twice, its first job."""
         found: dict[str, tuple[SlurmJob, PartMark]] = {}
         for job in listed.jobs:
             if job.mark and transaction in (job.mark.made, job.mark.transaction):
@@ -384,7 +384,7 @@ _HANDLERS: dict[type[Call[Any]], Callable[[SlurmCluster, Any], Any]] = {
     Abort: SlurmCluster._abort,
     Cancel: SlurmCluster._cancel,
 }
-"""Who answers which call: an account of Slurm ends no jobs of others, and evicts nobody."""
+"""The handler of each call. An account of Slurm ends no jobs of others, and evicts no job."""
 
 
 def _alike(job: SlurmJob | None) -> tuple[list[str], float]:

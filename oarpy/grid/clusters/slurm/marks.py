@@ -1,7 +1,7 @@
-"""What a part of a broker is, written into the comment of its job: Slurm keeps it, and forgets it with the job.
+"""A part of a broker, written into the comment of its job: Slurm keeps it, and forgets it with the job.
 
-``oarpy:BROKER:PART:KIND:WALLTIME:MADE:TRANSACTION:KEY:STATE:AT:NOTE``, each field quoted as in an address. So a part is
-found again by whoever asks next, after an answer that was lost or a broker that started anew.
+``oarpy:BROKER:PART:KIND:WALLTIME:MADE:TRANSACTION:KEY:STATE:AT:NOTE``, each field quoted as in an address. So the next
+caller finds a part again, after a lost answer or a restart of the broker.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 MarkState = Literal[
     "prepared", "committed", "begun", "ended", "frozen", "thawed", "withdrawn", "aborted", "cancelled", "stopped"
 ]
-"""``begun``, ``ended``: of the program of a claim. ``stopped``: cancelled after it had begun."""
+"""``begun``, ``ended``: of the program of a claim. ``stopped``: cancelled after the program had begun."""
 
 _WORD = "oarpy"
 

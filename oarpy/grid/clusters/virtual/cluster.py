@@ -1,6 +1,6 @@
 """A cluster in memory: its clock, its local jobs and its faults are given, its processors counted.
 
-What a broker asks of it is answered by the rules of real clusters, so that a broker can be tried without one::
+It answers a broker by the rules of real clusters, so that a broker can be tried without one::
 
     clock = VirtualClock(1000)
     cluster = SimulatedCluster("north", 8, clock=clock)
@@ -8,7 +8,7 @@ What a broker asks of it is answered by the rules of real clusters, so that a br
     cluster.faults.silent("commit", done=True)
     clock.advance(60)
 
-All of a cluster's state is in the object: a broker that starts anew is given the same one.
+All of a cluster's state is in the object: a broker that starts again gets the same object.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class VirtualClock:
 
 @dataclass(frozen=True, slots=True)
 class OrderedFault:
-    """What happens at the next call of a name ("": of any): first ``seconds`` pass, then ``error`` is raised.
+    """A fault at the next call of a name ("": of any): first ``seconds`` pass, then ``error`` is raised.
 
     With ``done`` the call is carried out before the error.
     """
@@ -142,7 +142,7 @@ class _Transaction:
     made: list[str] = field(default_factory=list)
     frozen: list[str] = field(default_factory=list)
     cleared: MachineJob | None = None
-    """What keeps the processors of evicted jobs, and those that were idle, until the parts come that need both."""
+    """Keeps the processors of evicted jobs, and idle ones, until the parts come that need both."""
 
 
 class SimulatedCluster:
@@ -185,7 +185,7 @@ class SimulatedCluster:
         self._hinted: dict[str, float] = {}
         self._early_end = -inf
 
-    # what a test does on the cluster
+    # the methods of tests
 
     def submit(
         self, name: str, procs: int, walltime: float, *, run: float | None = None, evictable: bool = False
@@ -230,7 +230,7 @@ class SimulatedCluster:
     def close(self) -> None:
         """Do nothing: the cluster stays."""
 
-    # what a broker asks
+    # the calls of a broker
 
     def _describe(self, call: Describe) -> ClusterDescription:
         procs, speed, abilities = self._facts
@@ -554,4 +554,4 @@ _HANDLERS: dict[type[Call[Any]], Callable[[SimulatedCluster, Any], Any]] = {
     Cancel: SimulatedCluster._cancel,
     Evict: SimulatedCluster._evict,
 }
-"""Who answers which call."""
+"""The handler of each call."""

@@ -43,7 +43,7 @@ class MachineJob:
     status: int = 0
     processors: tuple[int, ...] = ()
     instead_of: MachineJob | None = None
-    """The reservation whose place it is to take: what both have in common is held once."""
+    """The reservation whose place it is to take: processors that both have in common are held once."""
 
     @property
     def ends_at(self) -> float:

@@ -80,7 +80,7 @@ def compose(
 def _as_plugged(
     name: str, tasks: int, deadline: Number | None, offers: Sequence[ClusterOffer], strengths: Strengths
 ) -> list[ClusterOffer]:
-    """Return the parts that a plug-in says: of each cluster the offer that ends first and has so many tasks."""
+    """Return the parts by a plug-in's numbers of tasks: of each cluster the earliest-ending offer with enough tasks."""
     counts: Mapping[str, int] = plugin(COMPOSITIONS, name)(tasks, deadline, tuple(offers), strengths)
     with looking_at(name):
         return _parts(name, tasks, counts, offers)
@@ -149,10 +149,7 @@ def _weight(policy: str, provider: str, strengths: Strengths) -> Fraction:
 
 
 def _best(offers: Iterable[ClusterOffer], by: Number) -> list[ClusterOffer]:
-    """Return for each cluster the offer with most tasks among those that end by an instant.
-
-    Of equal offers the earlier.
-    """
+    """Return for each cluster the offer with most tasks among those that end by an instant; ties: the earlier."""
     best: dict[str, ClusterOffer] = {}
     for offer in offers:
         known = best.get(offer.provider)

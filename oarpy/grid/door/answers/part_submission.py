@@ -1,4 +1,4 @@
-"""What a broker asks for, taken through the same submission as ``oarsub``: options, rules of the site, checks.
+"""The requests of a broker, taken through the same submission as ``oarsub``: options, rules of the site, checks.
 
 ::
 
@@ -52,7 +52,7 @@ from oarpy.store.jobs.submissions import NewSubmission
 from oarpy.store.refusals import first_line, is_refusal
 
 REFUSALS = (AdmissionRefused, NotAllowed, NotFound, UsageError)
-"""What says no to a request; any other error says that it could not be looked at."""
+"""The errors that refuse a request; any other error means that the request could not be looked at."""
 _NOTHING = "true"
 """The program of what is only estimated."""
 
@@ -91,7 +91,7 @@ def _each(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What is to be submitted. Those of one ``kind`` differ in nothing but their environments."""
+    """A part to submit. Parts of one ``kind`` differ in nothing but their environments."""
 
     kind: Hashable
     options: Callable[[], Options]
@@ -155,7 +155,7 @@ def _drafts(session: Session, asked: Sequence[_Asked]) -> list[tuple[Submission,
 
 
 def _not_counted(_submission: Submission) -> Need:
-    """Return no need: of a job that can never run, the plan says so."""
+    """Return no need: the plan finds jobs that can never run."""
     return Need(0, 0)
 
 

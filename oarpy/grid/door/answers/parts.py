@@ -20,7 +20,7 @@ from oarpy.store.jobs import kill_requests
 _TO_BEGIN = (JobState.TO_LAUNCH, JobState.LAUNCHING)
 _BEGUN = (JobState.RUNNING, JobState.SUSPENDED, JobState.RESUMING)
 DOOR = "door"
-"""Who asks for the end of jobs, on behalf of brokers."""
+"""The author of requests to end jobs, on behalf of brokers."""
 
 _ANSWER_TIME = 30.0
 """Seconds for the meta-scheduler to answer."""
@@ -170,7 +170,7 @@ def begun(context: CallContext, call: Begin, begins: PreparedPart) -> PreparedPa
 
 
 def cancel(context: CallContext, call: Cancel) -> bool | None:
-    """Answer ``cancel``. What is over stays so; of what is not known, its broker will hear nothing."""
+    """Answer ``cancel``. An ended part stays so; False for an unknown part, of which no event will come."""
     row = door_parts.part(context.connection, context.broker, call.part)
     if row is None:
         return False

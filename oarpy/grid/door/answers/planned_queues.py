@@ -31,14 +31,14 @@ _TOGETHER = 2
 
 
 _BEHIND = 1_000_000_000
-"""Jobs that join first have lower numbers than those that are asked about."""
+"""Jobs that join first have lower numbers than the jobs of questions."""
 
 
 @dataclass(slots=True)
 class PlannedQueues:
-    """One snapshot with the plans made from it. Numbers of jobs that are not there are above all others.
+    """One snapshot with the plans made from it. Jobs that do not exist have higher numbers than all others.
 
-    What stands for a request is the same job each time, so that plans can be gone on from.
+    A request is always represented by the same job, so that plans can be continued.
     """
 
     snapshot: Snapshot
@@ -51,7 +51,7 @@ class PlannedQueues:
 
 
 class _Memory:
-    """What a session remembers between calls."""
+    """The memory of a session between calls."""
 
     def __init__(self) -> None:
         self.admitted: dict[PartRequest, tuple[float, Admitted | OarpyError]] = {}

@@ -1,6 +1,6 @@
-"""What files of the systems ``windows``, ``flexco``, ``offers`` and ``bags`` may hold. Times are seconds.
+"""The fields of files of the systems ``windows``, ``flexco``, ``offers`` and ``bags``. Times are seconds.
 
-What kinds cannot say is checked by :mod:`oarpy.grid.simulation.promised.reader`. Null stands for none.
+:mod:`oarpy.grid.simulation.promised.reader` checks the values that types cannot. Null stands for none.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class EstimatingClusterEntry(ClusterEntry, frozen=True, forbid_unknown_fields=Tr
 
 
 class JobEntry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What all jobs have. Without ``cluster`` the broker places it; ``recorded`` is when it really started."""
+    """The common fields of jobs. Without ``cluster`` the broker places the job; ``recorded`` is its real start."""
 
     id: JobId
     procs: int | UnsetType = UNSET
@@ -140,7 +140,7 @@ class BagsRules(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _File(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What all files have; utilisation is ``measure``-d from one instant to another."""
+    """The common fields of files; utilisation is ``measure``-d from one instant to another."""
 
     system: str
     clusters: tuple[Any, ...]

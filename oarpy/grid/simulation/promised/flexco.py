@@ -66,7 +66,7 @@ class FlexcoWorld(PromisedWorld[ClusterEntry, FlexcoJobEntry]):
         place = placed_by(
             self.scenario.rules.coallocation, providers, request, instants_from(providers, max(ready, now))
         )
-        if place is None:  # of our own the reader has seen to it that it fits
+        if place is None:  # for our own rules the reader has made sure that the job fits
             raise PluginFailed(f"plug-in '{self.scenario.rules.coallocation}' has no place for a job that fits")
         self._metajobs.append(Metajob(number, request, ready, first, place, self._planned.hold(place)))
         return place

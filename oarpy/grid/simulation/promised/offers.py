@@ -24,7 +24,7 @@ class OffersWorld(PromisedWorld[ClusterEntry, OffersJobEntry]):
         super().__init__(scenario)
         self._rules: OffersRules = scenario.rules
         self._parts: dict[str, dict[int, DeadlineJob]] = {name: {} for name in self.clusters}
-        """What waits on each cluster: jobs, and parts of bags."""
+        """The work that waits on each cluster: jobs, and parts of bags."""
         self._promise: dict[int, float] = {}
         self._counts: dict[int, dict[str, int]] = {}
 

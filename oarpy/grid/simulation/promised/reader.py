@@ -90,7 +90,7 @@ _NAMES: Mapping[str, tuple[str, Sequence[str], str]] = {
     "offers": ("policy", (*get_args(BagPolicy), "slots"), COMPOSITIONS),
     "bags": ("policy", ("nolb", "plb", "dplb"), COMPOSITIONS),
 }
-"""Of each system the rule that may name a plug-in, what else it may be, and the group of the plug-ins."""
+"""For each system: the rule that may name a plug-in, the other values of the rule, and the group of the plug-ins."""
 
 
 def _check_rules(system: str, rules: Any) -> None:

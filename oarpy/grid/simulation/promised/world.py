@@ -28,7 +28,7 @@ Cluster = TypeVar("Cluster", bound=ClusterEntry)
 
 
 class Kind(IntEnum):
-    """What happens first within one instant."""
+    """The order of events within one instant."""
 
     END = 0
     ARRIVAL = 1
@@ -60,7 +60,7 @@ class Run:
 
 @dataclass(slots=True)
 class Course:
-    """What became of a job so far: ``state`` is final once it is over."""
+    """The course of a job so far: ``state`` is final once it is over."""
 
     state: str = "Submitted"
     moves: int = 0
@@ -87,7 +87,7 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
         **dict.fromkeys((fields.BagsJobEntry, fields.ClusterEntry, fields.EstimatingClusterEntry), always),
         Course: lambda course: course.state in ("Terminated", "Refused"),
     }
-    """What copies of a world have in common."""
+    """The common part of copies of a world."""
 
     def __init__(self, scenario: PromisedScenario[Cluster, Job]) -> None:
         self.scenario = scenario
@@ -274,7 +274,7 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
             for run in self.courses[number].runs
         ]
 
-    # What a run is judged by
+    # The figures of a run
 
     def runs(self) -> Iterator[Run]:
         """Yield all that ran."""
