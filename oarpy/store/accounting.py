@@ -13,7 +13,7 @@ from oarpy.store.histories import rewrite
 from oarpy.store.jobs.kill_requests import GAVE_WAY
 from oarpy.store.refusals import refusals_of, set_wise
 
-# What the view of karma sums up too.
+# The rows that the view of karma sums up too.
 _ACCOUNTED = "SELECT user_name, project, used_seconds, asked_seconds FROM oar_report.charges WHERE source = 'accounted'"
 _HELD = "SELECT user_name, project, used_seconds, asked_seconds FROM oar_report.charges WHERE source = 'held'"
 
@@ -47,7 +47,7 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class KarmaRow:
-    """What karma is computed with: a window in seconds, coefficients, and targets from 0 to 1."""
+    """The inputs of karma: a window in seconds, coefficients, and targets from 0 to 1."""
 
     window: float
     project: float

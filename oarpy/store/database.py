@@ -59,7 +59,7 @@ _GATEWAY_SECONDS = 3.0
 _REFUSED = re.compile(
     r"FATAL:.*(authentication failed|role \".*\" does not exist|no pg_hba.conf entry|permission denied for database)"
 )
-"""How PostgreSQL turns somebody away who reached it: the errors of connecting have no codes."""
+"""The messages with which PostgreSQL refuses a connection: the errors of connecting have no codes."""
 _PEER = re.compile(r"FATAL:.*Peer authentication failed for user \"(.*)\"")
 """How it says that a role on its own machine is for the account of the same name."""
 _NO_RESOURCES = "53"

@@ -30,7 +30,7 @@ _LARGEST = 100_000
 
 
 class CursorGone(OarpyError):
-    """What came after a cursor is not known any more; the listener begins anew."""
+    """The changes after a cursor are not known any more; the listener begins again."""
 
     code = "cursor_gone"
 
@@ -89,7 +89,7 @@ def _open_in(snapshot: str) -> tuple[int, frozenset[int]]:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one statement did: to jobs, events or resources (``ids``), to nodes or queues (``names``)."""
+    """The change of one statement: of jobs, events or resources (``ids``), of nodes or queues (``names``)."""
 
     number: int
     at: float
@@ -112,7 +112,7 @@ class ChangeBatch:
 
 @dataclass(frozen=True, slots=True)
 class JobFacts:
-    """What everybody may know of a job, as it is now."""
+    """The present facts of a job that everybody may know."""
 
     user: str
     project: str

@@ -26,12 +26,12 @@ class Event:
     hosts: tuple[str, ...]
     description: str
     reason_data: ReasonDocument | None = None
-    """The description for programs, of what a pass decided about a job, or of what was changed of one that waits."""
+    """The description for programs, of a pass's verdict on a job, or of the change of a waiting job."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """What is to be logged of a job, of nodes, or of both."""
+    """An event to log about a job, about nodes, or about both."""
 
     type: str
     description: str

@@ -11,7 +11,7 @@ from oarpy.model.errors import Unreachable
 from oarpy.store.database import Connection
 
 EVENTS = "oarpy_events"
-"""What happened: sent by triggers and by modules that finished, heard by the automaton."""
+"""Events: sent by triggers and by modules that finished, received by the automaton."""
 
 
 def run_channel(module: str) -> str:

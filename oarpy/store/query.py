@@ -11,7 +11,7 @@ from oarpy.model.errors import UsageError
 from oarpy.store.database import Connection
 
 _SKIPPED = ("SQL_COMMENT", "C_COMMENT", "ASCII_59")
-"""What PostgreSQL's scanner finds before the first word of a statement; the last is a semicolon."""
+"""The tokens that PostgreSQL's scanner finds before the first word of a statement; the last is a semicolon."""
 
 
 def read_only(
@@ -29,7 +29,8 @@ def read_only(
             connection.execute("SET TRANSACTION READ ONLY")
             if seconds is not None:
                 connection.execute("SELECT set_config('statement_timeout', %s, true)", [str(int(seconds * 1000))])
-            # prepared, for then it is one statement: of several, a COMMIT could begin, and what follows would write
+            # prepared, for then it is one statement: several statements could begin with a COMMIT, and the rest would
+            # write
             cursor = psycopg.RawCursor(connection)
             cursor.execute(sql.SQL(statement), values, prepare=True)
             if cursor.description is None:

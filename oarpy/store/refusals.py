@@ -56,9 +56,9 @@ class _Wait:
 
 @dataclass(slots=True)
 class Refusals:
-    """What the database refused: jobs that wait until they are tried again, and resources that somebody holds.
+    """The refusals of the database: jobs that wait until they are tried again, and resources that somebody holds.
 
-    ``contested`` are resources (ids) that a job was refused because of something that no pass had read.
+    ``contested`` are resources (ids) that a job was refused because of a holder that no pass had read.
     """
 
     careful: bool = False
@@ -116,7 +116,7 @@ def refusals_of(connection: Connection) -> Refusals:
 
 
 def is_refusal(error: psycopg.Error) -> bool:
-    """Tell whether the database refused a statement for what is in it; not when it was lost, or is busy."""
+    """Tell whether the database refused the content of a statement; not when the database was lost, or is busy."""
     return isinstance(error, psycopg.DatabaseError) and not isinstance(error, psycopg.OperationalError)
 
 

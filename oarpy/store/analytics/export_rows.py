@@ -22,7 +22,7 @@ _MONTH = {
 DATASETS = tuple(_MONTH)
 """Views of ``oar_report``, each a data set."""
 
-# Jobs do not change once they are over. Those of a dropped month are gone: what was written of it stays.
+# Jobs do not change once they are over. Jobs of a dropped month are gone: their exported rows stay.
 _CONTENTS = """
     WITH counted AS (
         SELECT date_trunc('month', day)::date AS month, sum(jobs)::text AS jobs FROM job_days GROUP BY 1

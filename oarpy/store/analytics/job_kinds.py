@@ -1,4 +1,4 @@
-"""What jobs of a kind used, by the day of their end; accounting counts it (:mod:`oarpy.store.accounting`)."""
+"""The use of jobs of a kind, by the day of their end; accounting counts it (:mod:`oarpy.store.accounting`)."""
 
 from __future__ import annotations
 

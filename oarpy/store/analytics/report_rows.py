@@ -1,4 +1,4 @@
-"""What ``oarpy report`` shows of a period: each table of it is one query. Periods are whole days in UTC."""
+"""The tables of ``oarpy report`` for a period: each is one query. Periods are whole days in UTC."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from oarpy.model.errors import NotAllowed, UsageError
 from oarpy.store.database import Connection
 
 GROUP = "oarpy_analyst"
-"""Has the rights; who is a member of it has them too."""
+"""The role that has the rights; its members have them too."""
 SCHEMAS = ("oar_report", "oar_compat")
 
 _ROLE = """

@@ -13,7 +13,7 @@ from oarpy.store.database import Connection
 
 @dataclass(frozen=True, slots=True)
 class NewGridComponent:
-    """What a component asks for: ``resources`` as after ``-l`` without a walltime, ``procs`` processors in all."""
+    """The request of a component: ``resources`` as after ``-l`` without a walltime, ``procs`` processors in all."""
 
     resources: str
     procs: int

@@ -12,7 +12,8 @@ from oarpy.store.database import Connection
 class GridClusterRow:
     """A cluster; ``door`` is the command that leads to it. Times in epoch seconds, ``clock_offset`` in seconds.
 
-    Jobs of ``users`` may go there; None: of everybody. ``speed`` is what counts: what an admin says, else what it told.
+    Jobs of ``users`` may go there; None: of everybody. ``speed`` is the speed by an admin, else the speed that the
+    cluster states.
     """
 
     name: str

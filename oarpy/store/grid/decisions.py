@@ -35,11 +35,11 @@ class GridDecisionRow:
 MOST_BYTES = 8_000_000
 """A decision with more is stored without what it was decided from."""
 PACKED_BYTES = 64_000
-"""What was told is packed if it has more, as JSON."""
+"""Events of more bytes, as JSON, are packed."""
 _READ_BYTES = 100_000_000
 """A decision with more, as JSON, is not packed either: that takes too long."""
 _PACKED = "lzma"
-"""Says, as the one thing that was told, that all of it is packed, in letters of base 64."""
+"""The key of the only event if all events are packed in it, in letters of base 64."""
 _TOO_LARGE = "too_large"
 """Says in place of the state how many bytes it was."""
 _MOST_KINDS = 10_000

@@ -37,7 +37,7 @@ _OF_TRANSACTION = f"""
     SELECT {_COLUMNS} FROM door_parts p JOIN jobs j USING (job_id)
     WHERE (p.broker, p.transaction) = (%s, %s) AND p.lapses_at IS NOT NULL ORDER BY p.job_id FOR UPDATE OF p
 """  # noqa: S608
-# Those that the broker's user, or an admin, holds wait too.
+# Parts that the broker's user, or an admin, holds wait too.
 _WAITING = f"""
     SELECT {_COLUMNS} FROM door_parts p JOIN jobs j USING (job_id)
     WHERE p.broker = %s AND p.kind = 'queued' AND p.state IN ('Committed', 'Frozen')
@@ -67,7 +67,7 @@ _HOLD = "UPDATE jobs SET state = 'Hold' WHERE job_id = %s AND state = 'Waiting' 
 # A pass that starts one at this moment does not do so any more, or has done so first.
 _STOP = "UPDATE jobs SET state = 'Hold' WHERE job_id = ANY(%s) AND state = 'Waiting'"
 _RELEASE = "UPDATE jobs SET state = 'Waiting' WHERE job_id = ANY(%s) AND state = 'Hold'"
-# What the new one shares with the old one is its alone from now on.
+# The new part alone has from now on the resources that it shared with the old part.
 _TAKE_PLACES = """
     WITH given AS (
         DELETE FROM reserved_resources r USING door_parts p
@@ -92,7 +92,7 @@ _COMMIT = """
     WHERE (broker, transaction) = (%(broker)s, %(transaction)s) AND lapses_at IS NOT NULL
 """
 _NOTE_HOSTS = "UPDATE door_parts SET hosts = %s WHERE (broker, part) = (%s, %s)"
-# What the job holds, or will, a host for each resource of type default.
+# The hosts of resources that the job holds, or will hold: a host for each resource of type default.
 _HOSTS = """
     SELECT r.network_address FROM resources r JOIN (
         SELECT resource_id FROM assigned_resources WHERE job_id = %(job)s AND upper_inf(during)

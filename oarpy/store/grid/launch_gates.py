@@ -37,9 +37,9 @@ _NEXT_LAPSE = """
 
 
 def put(connection: Connection, job: int, expected: float, walltime: float, lapses: float | None = None) -> None:
-    """Let a job not be launched before its gate opens, which is ``expected`` (epoch seconds); then for ``walltime``.
+    """Keep a job from its launch until its gate opens, at ``expected`` (epoch seconds); then it has ``walltime``.
 
-    One that ``lapses`` opens by :func:`begin` alone, and its job ends if it is shut then.
+    A gate that ``lapses`` opens by :func:`begin` alone, and its job ends if it is shut at that time.
     """
     connection.execute(_PUT, [job, expected, walltime, lapses])
 

@@ -15,7 +15,7 @@ Operation = Literal["rigid", "shift", "remap"]
 
 @dataclass(frozen=True, slots=True)
 class NewMetajob:
-    """What is asked for: ``procs`` of ``unit`` (``/core``). ``end_by`` in epoch seconds; ``at_most`` is by cluster."""
+    """The request: ``procs`` of ``unit`` (``/core``). ``end_by`` in epoch seconds; ``at_most`` is by cluster."""
 
     unit: str
     procs: int

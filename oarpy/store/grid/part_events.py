@@ -1,4 +1,4 @@
-"""What happened to parts, as brokers are told: an event gets its number when it is first told.
+"""The events of parts for brokers. An event gets its number when it is first sent.
 
 So numbers grow without gaps that fill later, whichever transaction ends first.
 """

@@ -13,4 +13,4 @@ ASKED_COLUMNS = sql.SQL(", ").join(
     for name, field in FIELDS.items()
     if field.seen is not None
 )
-"""Those of a row ``j`` of jobs, each under the name of its field of the submission; an instant is in epoch seconds."""
+"""These columns of a row ``j`` of jobs, each under its field's name of the submission; instants in epoch seconds."""

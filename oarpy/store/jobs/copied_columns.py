@@ -5,7 +5,7 @@ from __future__ import annotations
 from oarpy.model.submission import COPIED_COLUMNS
 
 _OTHERWISE = {
-    # what was promised was promised to the job that is over
+    # the promise was made to the job that is over
     "types": "array_remove(jobs.types, 'bag')",
     # the present one of its array
     "throttle": "coalesce((SELECT min(o.throttle) FROM jobs o WHERE o.array_id = jobs.array_id AND is_live(o.state)),"

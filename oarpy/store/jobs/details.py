@@ -108,7 +108,8 @@ _JOBS = f"""
     ORDER BY j.job_id
 """  # noqa: S608 - columns named in the source
 
-# Held now or held until the job ended, with the nodes in their order; of a job that runs not what it gave back.
+# The resources held now or until the job ended, with the nodes in their order; without resources that a running job
+# gave back.
 _ASSIGNED = """
     SELECT a.job_id, array_agg(a.resource_id ORDER BY a.resource_id),
            array_agg(DISTINCT r.network_address) FILTER (WHERE r.network_address IS NOT NULL)

@@ -24,7 +24,7 @@ from oarpy.wire.jobs import JobSpec
 
 
 class HeldAmount(NamedTuple):
-    """What a job holds of a consumable on one block, which is a value of the property ``level``."""
+    """The amount of a consumable that a job holds on one block, which is a value of the property ``level``."""
 
     consumable: str
     level: str
@@ -121,7 +121,7 @@ class End:
     message: str
     cpu_seconds: float | None = None
     memory_peak: int | None = None
-    """What it used on its first node: seconds of CPU, the most bytes of memory; None when nobody measured it."""
+    """Its use of its first node: seconds of CPU, the most bytes of memory; None when it was not measured."""
 
 
 # Claim what is to be launched: from here on the launcher answers for it. The incarnation of the first node is kept: a
@@ -140,7 +140,7 @@ _CLAIM = f"""
     RETURNING j.job_id
 """  # noqa: S608 - a text of this file
 
-# What a job (j) has: it holds it (a), or has lent it while it is suspended.
+# The resources of a job (j): it holds them (a), or has lent them while it is suspended.
 _HAS = "(upper_inf(a.during) OR a.suspended AND j.state IN ('Suspended', 'Resuming', 'Finishing'))"
 
 _TO_LAUNCH = f"""
@@ -220,7 +220,7 @@ _LIVE = f"""
 """  # noqa: S608 - a text of this file
 _ALL_LIVE = _LIVE.format(condition="true")
 _LIVE_AMONG = _LIVE.format(condition="j.job_id = ANY(%s)")
-# What the launcher has something to do about.
+# The jobs about which the launcher has something to do.
 _ATTENTION = _LIVE.format(
     condition="""
         j.state IN ('Launching', 'Finishing')
@@ -244,7 +244,7 @@ _STARTED = f"""
     SELECT pg_notify(%s, '') WHERE EXISTS (SELECT FROM extensions JOIN begun USING (job_id) WHERE state = 'Waiting')
 """  # noqa: S608 - a text of this file
 
-# What started and ended since the last look passes through Running too: no state is skipped.
+# A job that started and ended since the last look passes through Running too: no state is skipped.
 _FINISH = f"""
     UPDATE jobs j
     SET state = 'Finishing', exit_status = e.exit_status,
@@ -263,7 +263,7 @@ _FINISH = f"""
     RETURNING j.job_id
 """  # noqa: S608 - a text of this file
 
-# What is known to have started and ended by itself, with nothing to be done on its nodes: all at once.
+# Jobs that are known to have started and ended by themselves, with nothing to be done on their nodes: all at once.
 _END = f"""
     UPDATE jobs j
     SET state = 'Terminated', final_state = 'Terminated', left_nothing = true, exit_status = e.exit_status,

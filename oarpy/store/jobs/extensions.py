@@ -120,7 +120,7 @@ _TAKE = """
 
 @dataclass(frozen=True, slots=True)
 class ExtensionRow:
-    """Hosts that are asked for a job, by cluster; of no cluster in particular: under an empty name.
+    """Hosts that are requested for a job, by cluster; under an empty name for hosts of any cluster.
 
     ``asked`` is in epoch seconds, ``told`` the last estimate.
     """

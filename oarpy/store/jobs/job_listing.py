@@ -46,7 +46,7 @@ class ListedJob:
     latest: float | None
     walltime: float | None
     end_events: Sequence[str]
-    """Of one in Error: the kinds of its events, in order."""
+    """For a job in Error: the kinds of its events, in order."""
 
     @property
     def why(self) -> Reason:
@@ -213,7 +213,7 @@ def failed_members(connection: Connection, array_id: int) -> list[FailedMember]:
     return [FailedMember(*row) for row in connection.execute(_FAILED, [array_id])]
 
 
-# What a word of a command line may be, of live jobs and of the cluster, the newest jobs first.
+# The possible values of a word of a command line, from live jobs and the cluster, the newest jobs first.
 _WORDS: dict[str, LiteralString] = {
     "jobs": """
         SELECT job_id::text FROM jobs WHERE is_live(state) AND user_name = %(user)s ORDER BY job_id DESC LIMIT 500

@@ -11,12 +11,12 @@ from oarpy.store.database import Connection
 from oarpy.store.events import log_request
 
 GAVE_WAY = "BESTEFFORT_KILL"
-"""Why a best-effort job is killed whose resources others need: the reason of its request, and its event."""
+"""The reason of the request, and the event, when a best-effort job is killed because others need its resources."""
 
 OPEN_REQUEST: LiteralString = """
     (SELECT k.* FROM kill_requests k WHERE k.job_id = j.job_id AND k.state <> 'done' LIMIT 1)
 """
-"""What is asked about job ``j`` and not done, to be joined: looked up, however few of them PostgreSQL expects."""
+"""The open requests about job ``j``, to be joined: looked up, however few of them PostgreSQL expects."""
 
 # One request a job: asking again while the first is under way changes nothing. The exception is a request of a module:
 # whoever deletes the job does not wait for its checkpoint, and does not want it submitted again.
@@ -88,7 +88,7 @@ _FINISHING = """
     ORDER BY j.job_id
 """
 
-# What they left on their nodes is looked for when these are back.
+# The processes that they left on their nodes are looked for when these are back.
 _CLOSE = """
     UPDATE jobs SET ended_at = greatest(now(), submitted_at, started_at), left_nothing = true,
         state = CASE WHEN started_at IS NULL OR final_state = 'Waiting' THEN 'Error' ELSE final_state END

@@ -1,4 +1,4 @@
-"""What nodes ran and a restored database has lost: for people, and so that none of it is started a second time."""
+"""Jobs that nodes ran and a restored database has lost: for people, and so that none is started a second time."""
 
 from __future__ import annotations
 

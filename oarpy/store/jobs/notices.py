@@ -1,4 +1,4 @@
-"""What users and the admin are still to be told, as the notifier reads and settles it."""
+"""The notices that users and the admin are still to get, as the notifier reads and settles them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from oarpy.store.past.reading import past_alone
 
 @dataclass(frozen=True, slots=True)
 class JobHandle:
-    """What must be known of a job to decide whether somebody may act on it. ``checkpoint_signal`` is a number."""
+    """The facts of a job that decide whether a user may act on it. ``checkpoint_signal`` is a number."""
 
     job_id: int
     array_id: int

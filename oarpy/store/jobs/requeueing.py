@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from oarpy.store.database import Connection
 from oarpy.store.refusals import refusals_of, set_wise
 
-# What a late start had shortened of a reservation is given back.
+# The time by which a late start had shortened a reservation is given back.
 _AGAIN = """
     state = 'Waiting', final_state = NULL,
     moldable_id = CASE WHEN j.reservation_start IS NULL THEN NULL ELSE j.moldable_id END,
@@ -45,7 +45,7 @@ _UNPLACE = f"""
 
 _UNLAUNCHED = "SELECT job_id FROM jobs WHERE state = 'toLaunch'"
 
-# What a node could not start, now that nothing of it is left there.
+# Jobs that a node could not start, now that nothing of them is left there.
 _REQUEUE = f"""
     WITH waiting AS (
         UPDATE jobs j SET left_nothing = true, {_AGAIN}

@@ -53,7 +53,7 @@ _JOB = """
 """
 _IS_OPEN = "SELECT FROM resizes WHERE resize_id = %s AND done_at IS NULL"
 _LOCK = "SELECT FROM resizes WHERE resize_id = ANY(%s) AND done_at IS NULL FOR UPDATE"
-# What a job held that is over was closed by its end.
+# The resources of an ended job were closed by its end.
 _CLOSE = """
     UPDATE assigned_resources a SET during = held_until(a.during, statement_timestamp()), reclaim_at = NULL
     FROM resizes r JOIN jobs j USING (job_id)

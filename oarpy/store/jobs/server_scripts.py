@@ -1,4 +1,4 @@
-"""What became of the prologue and epilogue on the server, for each attempt at a job that lives."""
+"""The outcomes of the prologue and epilogue on the server, for each attempt at a live job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a submission reads and writes: queues, live jobs, blocks of resources; one transaction stores all its jobs."""
+"""The rows that a submission reads and writes: queues, live jobs, blocks of resources.
+
+One transaction stores all its jobs.
+"""
 
 from __future__ import annotations
 
@@ -425,7 +428,7 @@ def _drawn(connection: Connection, statement: str, parameters: Mapping[str, obje
 def insert_requests(connection: Connection, asked: Sequence[tuple[int, Sequence[ResourceRequest]]]) -> None:
     """Write what each of these submissions, by its id, asks for."""
     alternatives = [(number, place, request) for number, requests in asked for place, request in enumerate(requests)]
-    # of many the plan of a statement that was prepared for one would compare each with each
+    # for many rows, the plan of a statement that was prepared for one row would compare each with each
     connection.execute(_INSERT_REQUESTS, _request_parameters(alternatives), prepare=None if len(asked) == 1 else False)
     if any(request.consumes for _, _, request in alternatives):
         connection.execute(_INSERT_AMOUNTS, _amount_parameters(alternatives))

@@ -37,7 +37,7 @@ class PendingChange:
 
 @dataclass(frozen=True, slots=True)
 class RequestedChange:
-    """What is asked for a job: ``seconds`` more than it has now, for at most ``timeout`` seconds (0: without end)."""
+    """A request for ``seconds`` more than a job has now, for at most ``timeout`` seconds (0: without end)."""
 
     job: int
     seconds: int

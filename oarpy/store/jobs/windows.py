@@ -15,7 +15,7 @@ _INSERT = """
     FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[], %s::smallint[], %s::float8[])
         AS w(job, ready, deadline, fix_after, farthest)
 """
-"""One that may begin at once has no earliest start."""
+"""A window that may begin at once has no earliest start."""
 
 _OF_JOBS = """
     SELECT w.job_id, extract(epoch FROM w.ready)::float8, extract(epoch FROM w.deadline)::float8,
@@ -218,7 +218,7 @@ def ask(
 ) -> None:
     """Give a reservation another window ``at_once``, or have the next pass decide about it.
 
-    One that had none has its place as its window until then, and is fixed by ``fix_after``.
+    A reservation without a window has its place as its window until then, and is fixed by ``fix_after``.
     """
     own = {"job": row.job, "ready": row.ready, "deadline": row.deadline, "fix_after": fix_after}
     connection.execute(_ASK, own)

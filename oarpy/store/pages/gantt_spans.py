@@ -1,4 +1,4 @@
-"""Who held, holds and will hold which cells in a period, compactly enough for 10,000 jobs on 10,000 cells.
+"""The cells that jobs held, hold and will hold in a period, compactly enough for 10,000 jobs on 10,000 cells.
 
 Jobs and their resources become arrays, which are sorted and cut into runs of neighbouring cells.
 """

@@ -1,4 +1,4 @@
-"""What became of a node in a period: the states of its resources, and why it was away."""
+"""The course of a node in a period: the states of its resources, and why it was away."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def absences(connection: Connection, node: str, begin: datetime, end: datetime) 
     return tuple(Absence(*row) for row in connection.execute(_ABSENCES, [node, begin, end]).fetchall())
 
 
-# What all resources of a node share, how long its time away took in all, and why, as far as it was told. A node is
-# drained for as long as it was told to be away while its resources were Alive.
+# The common periods in which all resources of a node were away, their whole lengths, and reasons, if any were given.
+# A node is drained for as long as it was set to be away while its resources were Alive.
 _OUTAGES = """
     WITH down AS (
         SELECT r.network_address, l.state, tstzrange(min(lower(l.during)), max(upper(l.during))) AS during,

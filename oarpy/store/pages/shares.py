@@ -1,4 +1,4 @@
-"""Who shares the cluster: queues with what is in them, and the fair share of users and projects."""
+"""The shares of the cluster: queues with their jobs, and the fair share of users and projects."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class QueueLoad:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a user or project (``kind``) used in resource-seconds; shares and target are parts of all, 0 to 1."""
+    """The use of a user or project (``kind``) in resource-seconds; shares and target are parts of all, 0 to 1."""
 
     kind: str
     name: str

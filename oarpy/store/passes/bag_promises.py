@@ -82,7 +82,7 @@ class LiveBagRow:
 
 @dataclass(frozen=True, slots=True)
 class BagChange:
-    """What becomes of the promise of a bag; ``description`` is for its user."""
+    """A change of the promise of a bag; ``description`` is for its user."""
 
     bag: int
     kind: str

@@ -1,4 +1,4 @@
-"""What a scheduling pass writes: starts, reservations, victims, predictions.
+"""The rows that a scheduling pass writes: starts, reservations, victims, predictions.
 
 Statements are set-wise and run in the caller's transaction.
 """

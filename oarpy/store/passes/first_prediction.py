@@ -9,14 +9,14 @@ TOLD_COLUMNS = """
     extract(epoch FROM f.made_at)::float8, extract(epoch FROM f.planned_start)::float8,
     extract(epoch FROM f.earliest_start)::float8, extract(epoch FROM f.latest_start)::float8, f.learnt_from
 """
-"""What a query of jobs selects of ``first_predictions f`` for a :class:`ToldStart`."""
+"""The columns of ``first_predictions f`` that a query of jobs selects for a :class:`ToldStart`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToldStart:
-    """What a job was told at ``made`` (epoch seconds, like the others).
+    """A job's prediction of its start, made at ``made`` (epoch seconds, like the others).
 
-    ``earliest`` and ``latest`` are None when there were too few past starts, which are ``starts``.
+    ``earliest`` and ``latest`` are None when there were too few past starts; ``starts`` counts these.
     """
 
     made: float

@@ -45,8 +45,8 @@ _NOTE = """
     ON CONFLICT (job_id) DO NOTHING
 """
 
-# The latest jobs of the live tables that started, in the order of their starts. Those that waited again after a lost
-# launch are none of them.
+# The latest jobs of the live tables that started, in the order of their starts, without jobs that waited again after a
+# lost launch.
 _CAME = """
     SELECT queue_name, planned, waited, held FROM (
         SELECT j.queue_name, j.started_at, j.job_id,

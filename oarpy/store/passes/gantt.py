@@ -1,4 +1,4 @@
-"""Who held, holds and will hold which resources in a period."""
+"""The resources that jobs held, hold and will hold in a period."""
 
 from __future__ import annotations
 

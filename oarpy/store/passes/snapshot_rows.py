@@ -52,8 +52,8 @@ PlatformRow = tuple[int, str, str, dict[str, object]]
 # The counter moves with every change of resources or properties, so a cached platform is known to be current.
 _PLATFORM_VERSION = "SELECT platform_version FROM site"
 _SITE = "SELECT platform_version, EXISTS (SELECT FROM launch_gates), ARRAY[{}]::boolean[] FROM site"
-# What holds its resources until its gate opens has them until its walltime from then on is over. Where a broker opens
-# it, waiting does not move that end.
+# A job that holds its resources until its gate opens has them until its walltime from then on is over. Where a broker
+# opens the gate, waiting does not move that end.
 _GATED_ENDS = """
     SELECT g.job_id, extract(epoch FROM CASE
                WHEN g.lapses_at IS NULL THEN greatest(coalesce(g.opens_at, g.expected_at), now()) + g.walltime
@@ -69,7 +69,7 @@ _FINGERPRINT = """
     SELECT count(*), coalesce(sum(hash_record_extended(ROW(state = 'Dead', {}), 0)), 0) FROM resources
 """
 
-# By name: of queues of equal priority the first one's policy orders the jobs of all.
+# By name: if queues have equal priority, the policy of the first orders the jobs of all.
 _QUEUES = "SELECT queue_name, priority, policy, active FROM queues ORDER BY priority DESC, queue_name"
 
 
@@ -169,7 +169,7 @@ _REQUESTS = """
     ORDER BY m.submission_id, m.position, g.position
 """
 
-# What is about to end in error without having run counts as ended: the pass does not see it any more.
+# A job that is about to end in error without having run counts as ended: the pass does not see it any more.
 _DEPENDENCIES = """
     SELECT d.job_id, d.required_job_id, d.outcome,
            CASE WHEN r.state = 'Terminated' AND coalesce(r.exit_status, 0) = 0 THEN 'ok'
@@ -189,7 +189,10 @@ _DEPENDENCIES = """
 
 @dataclass(frozen=True, slots=True)
 class ReservedRow:
-    """What an accepted reservation will hold. What the job lacks, which somebody took away, is None."""
+    """The resources that an accepted reservation will hold.
+
+    Fields whose rows are missing, because somebody removed them, are None.
+    """
 
     id: int
     start: float | None
@@ -297,7 +300,7 @@ def matching(connection: Connection, condition: str, values: Sequence[object]) -
 
 
 RETURNED = {"state": sql.SQL("'Alive'::text"), "drain": sql.SQL("false")}
-"""What the state of a resource is when it is back: the columns that change while it exists."""
+"""The state of a resource when it is back: the columns that change while it exists."""
 _BACK = """
     SELECT resource_id
     FROM (SELECT {columns} FROM resources WHERE state IN ('Absent', 'Suspected') OR drain) AS resources

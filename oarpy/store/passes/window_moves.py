@@ -41,12 +41,12 @@ _HOLD = """
             AS a(job_id, resource_id, exclusive) JOIN jobs j USING (job_id)
 """
 
-# Who took another start than was asked for has no room any more.
+# A reservation that took another start than the requested one has no room any more.
 _NARROW = """
     UPDATE reservation_windows w SET ready = to_timestamp(s.ready), deadline = to_timestamp(s.deadline)
     FROM unnest(%s::bigint[], %s::float8[], %s::float8[]) AS s(job_id, ready, deadline) WHERE w.job_id = s.job_id
 """
-# What was asked for meanwhile is answered by the next pass.
+# A request that came meanwhile is answered by the next pass.
 _ANSWER = """
     UPDATE reservation_windows w SET asked_ready = NULL, asked_deadline = NULL,
         ready = CASE WHEN s.granted THEN w.asked_ready ELSE w.ready END,

@@ -21,12 +21,12 @@ _AT_ONCE = 10_000
 
 _INSTANT = "timestamp with time zone"
 NATIVE_TYPES = ("bigint", "integer", "smallint", "boolean", "text", "text[]", _INSTANT)
-"""SQL types whose values are handed out as those of Python; values of all others as PostgreSQL writes them."""
+"""SQL types whose values are handed out as Python values; values of all others are as PostgreSQL writes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableContent:
-    """What a table has of a month: its columns with their SQL types, how many rows, and the sum of their hashes."""
+    """The content of a table for a month: columns with their SQL types, the number of rows, the sum of their hashes."""
 
     columns: Mapping[str, str]
     rows: int

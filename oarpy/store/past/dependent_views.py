@@ -18,7 +18,7 @@ from oarpy.store.past import structure
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """What a role may do with a view, or with one of its columns, and whether it may pass that on."""
+    """A right of a role on a view, or on one of its columns, and whether the role may pass it on."""
 
     role: str
     privilege: str
@@ -64,7 +64,7 @@ class StoredView:
 
 _OURS = ("oar_all", "oar_compat", "oar_report")
 
-# Those of oar_all and oar_compat, depth 0, then what reads them, and what reads that.
+# The views of oar_all and oar_compat, depth 0, then the views that read them, and so on.
 _VIEWS = """
     WITH RECURSIVE found (oid, depth) AS (
         SELECT c.oid, 0 FROM pg_class c
@@ -128,7 +128,7 @@ _DESCRIBED = """
     WHERE d.objoid = to_regclass(%s) AND d.classoid = 'pg_class'::regclass
 """
 ANEW = "drop it first, and make it again afterwards"
-"""What to do with what stands in the way of a change of tables."""
+"""The advice for a view that stands in the way of a change of tables."""
 
 _GONE = "SELECT name FROM unnest(%s::text[]) AS name WHERE to_regclass(format('public.%%I', name)) IS NULL"
 
@@ -158,7 +158,7 @@ class DependentViews:
         for view in reversed(views):
             with _permitted(view):
                 self._connection.execute(SQL("DROP VIEW {}").format(view.identifier()))
-        # what is put away since before is not there now, so nothing of this reads it
+        # views that were put away before are not there now, so none of them reads this
         there = {(view.schema, view.name): self._as_before(view) for view in views}
         self._stored = there | {key: view for key, view in self._stored.items() if key not in there}
 

@@ -77,7 +77,7 @@ class JobFilter:
 
 @dataclass(frozen=True, slots=True)
 class JobOrder:
-    """What jobs are sorted by: one of :data:`SORTS`, and then by id."""
+    """The order of jobs: by one of :data:`SORTS`, and then by id."""
 
     key: str = "job"
     descending: bool = True
@@ -225,7 +225,7 @@ SORTS: dict[str, ColumnElement[Any]] = {
     "ran": func.coalesce(_epoch(func.coalesce(jobs.c.ended_at, func.now()) - jobs.c.started_at), 0.0),
     "walltime": _epoch(func.coalesce(jobs.c.walltime, _first_walltimes)),
 }
-"""What lists can be sorted by; a job that nothing is known of starts at the end of time."""
+"""The sort keys of lists; a job without a known start starts at the end of time."""
 
 
 def _conditions(chosen: JobFilter) -> list[ColumnElement[bool]]:

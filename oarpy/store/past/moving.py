@@ -84,7 +84,7 @@ def move(connection: Connection, month: date, submissions: Sequence[int]) -> int
     rewrite(connection)
     tables = filed_tables(connection)
     keys = _keys(connection, tables, "public", submissions)
-    # what names a row goes before the row
+    # a row that names another goes before it
     for table in reversed(tables):
         _file(connection, table, month, _meets(table, keys))
     if jobs := keys["jobs"]:

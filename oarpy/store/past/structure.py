@@ -39,7 +39,7 @@ _COMMENTS = """
       AND col_description(l.attrelid, l.attnum) IS DISTINCT FROM col_description(p.attrelid, p.attnum)
 """
 
-# Indexes by which ended jobs are found. Those of live rows are of no use in the past.
+# Indexes by which ended jobs are found. Indexes for live rows are of no use in the past.
 _INDEXES = """
     SELECT i.relname, x.indisunique, (
                SELECT array_agg(a.attname::text ORDER BY k.place)

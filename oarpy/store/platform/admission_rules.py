@@ -27,7 +27,7 @@ _ADD = """
     RETURNING name
 """
 
-# What is NULL stays as it is.
+# A field that is NULL stays as it is.
 _CHANGE = """
     UPDATE admission_rules
     SET priority = coalesce(%(priority)s, priority), enabled = coalesce(%(enabled)s, enabled),

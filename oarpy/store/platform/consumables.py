@@ -35,7 +35,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class ConsumableHolding:
-    """What a job holds, or held, of one block."""
+    """The amount that a job holds, or held, of one block."""
 
     consumable: str
     block: str
@@ -51,7 +51,7 @@ _LOCKED = """
     WHERE consumable = %s AND block = ANY(%s) ORDER BY block FOR NO KEY UPDATE
 """
 
-# What a job holds of one consumable is the same on each block: its request names one amount.
+# The amount of one consumable that a job holds is the same on each block: its request names one amount.
 _HELD = """
     SELECT DISTINCT job_id, consumable, amount FROM assigned_amounts WHERE upper_inf(during) ORDER BY job_id, consumable
 """

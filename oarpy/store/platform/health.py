@@ -1,4 +1,4 @@
-"""What ``oarpy doctor`` asks the database: its server, the modules, jobs that stay where they should not."""
+"""The questions of ``oarpy doctor`` to the database: its server, the modules, jobs that stay where they should not."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class NodeChannel(NamedTuple):
 
 
 class NodeGpus(NamedTuple):
-    """What resources of a node say of its GPUs: their numbers there, and values of ``gpu`` without such a number."""
+    """A node's GPUs by its resources: their numbers there, and values of ``gpu`` without such a number."""
 
     devices: list[int]
     unnumbered: list[str]

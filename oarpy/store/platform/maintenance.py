@@ -54,7 +54,7 @@ _CANCEL = """
     RETURNING window_id
 """
 
-# Who runs on the nodes and may still do so when the window begins, and the reservations that it crosses.
+# The jobs that run on the nodes and may still run when the window begins, and the reservations that it crosses.
 _CROSSED = """
     SELECT DISTINCT a.job_id
     FROM resources r JOIN assigned_resources a ON a.resource_id = r.resource_id AND (upper_inf(a.during) OR a.suspended)

@@ -171,7 +171,7 @@ _GPUS = """
 """
 
 # Jobs that ended while a node could not be reached, or left it, may have left processes there. By the index of each
-# resource's holders, however many there were before. Those killed while they were suspended held them earlier.
+# resource's holders, however many there were before. Jobs that were killed while suspended held them earlier.
 _LEFT_BEHIND = """
     SELECT DISTINCT a.job_id, j.attempt
     FROM nodes n
@@ -267,9 +267,9 @@ _RECOVER = """
     SELECT DISTINCT network_address FROM back
 """
 
-# Jobs with a node that has been silent for too long: (job, node, is it the first node of the job). One that comes to
-# its job, or leaves it, is given up by the launcher. Jobs that run on a host of the site leave their nodes alone, which
-# may well restart meanwhile.
+# Jobs with a node that has been silent for too long: (job, node, is it the first node of the job). The launcher itself
+# gives up a node that comes to its job, or leaves it. Jobs that run on a host of the site leave their nodes alone,
+# which may well restart meanwhile.
 _STRANDED = """
     SELECT j.job_id, s.network_address, s.network_address = h.head
     FROM jobs j

@@ -10,7 +10,7 @@ from oarpy.store.database import Connection
 
 @dataclass(frozen=True, slots=True)
 class PowerRow:
-    """What was asked of a node last, ``wake`` or ``sleep``, and whether the command was run since."""
+    """The last order to a node, ``wake`` or ``sleep``, and whether the command was run since."""
 
     node: str
     asked: str

@@ -82,8 +82,8 @@ _OF_JOBS = """
     ORDER BY a.job_id, r.resource_id
 """
 
-# Who has what now, suspended or not, from the index of that. Asked for in the order of jobs, PostgreSQL would walk
-# through all that was ever held.
+# The present holders of resources, suspended or not, by the index of open assignments. In the order of jobs, PostgreSQL
+# would walk through all assignments that ever existed.
 _HOLDERS = """
     SELECT resource_id, job_id FROM assigned_resources
     WHERE (upper_inf(during) OR suspended) AND resource_id = ANY(%s)
@@ -145,7 +145,7 @@ def _resource(names: Sequence[str], row: Sequence[Any]) -> ResourceRow:
 
 
 def holders(connection: Connection, resource_ids: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    """Return the jobs that hold each of the resources now, for those that are held."""
+    """Return the jobs that hold each of the resources now; resources without a holder are missing."""
     found: dict[int, list[int]] = defaultdict(list)
     for resource, job in connection.execute(_HOLDERS, (list(resource_ids),)):
         found[resource].append(job)
@@ -172,7 +172,7 @@ def set_state(connection: Connection, resource_ids: Sequence[int], state: str) -
 
 
 def set_properties(connection: Connection, resource_ids: Sequence[int], values: Mapping[str, PropertyValue]) -> None:
-    """Give the resources these values; the names are those of existing properties.
+    """Give the resources these values, by names of existing properties.
 
     Raises :class:`OarpyError` when a job holds an amount in the block that a resource would leave.
     """

@@ -34,7 +34,7 @@ class TokenRow:
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """What is kept of a token when it is made: the SHA-256 of its secret in hexadecimal, never the secret."""
+    """The stored part of a new token: the SHA-256 of its secret in hexadecimal, never the secret."""
 
     user_name: str
     scope: str
@@ -93,7 +93,7 @@ _USED = """
     WHERE token_id = %(token)s
       AND (used_at IS NULL OR used_at < clock_timestamp() - interval '1 minute' OR used_from <> %(address)s)
 """
-# Those of one user, or of everybody; sessions are shown as long as they can be used.
+# The tokens of one user, or of everybody; sessions are shown as long as they can be used.
 _LIST = f"""
     SELECT {_COLUMNS} FROM access_tokens
     WHERE (%(user)s::text IS NULL OR user_name = %(user)s)
@@ -172,7 +172,7 @@ def actions(
 ) -> list[ActionRow]:
     """Return at most ``limit`` actions with smaller numbers than ``before``, the newest first.
 
-    ``kind``: all, what did or changed something (deeds), or logins; ``user``: of one user alone.
+    ``kind``: all, deeds (actions that did or changed something), or logins; ``user``: of one user alone.
     """
     statement = SQL(_ACTIONS).format(kind=SQL(_KINDS[kind]))
     with connection.cursor(row_factory=class_row(ActionRow)) as cursor:

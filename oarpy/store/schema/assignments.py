@@ -1,4 +1,4 @@
-"""What jobs hold, will hold and are predicted to hold."""
+"""The resources that jobs hold, will hold and are predicted to hold."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from oarpy.store.schema.jobs import of_job
 from oarpy.store.schema.platform import resources
 from oarpy.store.schema.submissions import moldable_descriptions
 
-# Whom a holder leaves room for. One that shares takes a place of its own, guests have one place for all of them, and
-# anybody else takes every place.
+# The holders for which a holder leaves room. A holder that shares takes a place of its own, guests have one place for
+# all of them, and any other holder takes every place.
 _PLACES = """(CASE
     WHEN NOT exclusive THEN int8range(job_id, job_id, '[]')
     WHEN guest THEN int8range(0, 0, '[]')
     ELSE int8range(0, NULL) END)"""
 
-# What a holder has is open until its job is over, or suspended.
+# An assignment is open until its job is over, or suspended.
 assigned_resources = table(
     "assigned_resources",
     "who holds what, and who held it",

@@ -41,7 +41,7 @@ CLOCK = text("clock_timestamp()")
 """When the row is written."""
 ME = text("SESSION_USER")
 AUTHOR = text("coalesce(nullif(current_setting('oarpy.author', true), ''), SESSION_USER)")
-"""Whom the transaction acts for, as a command says; else who is connected."""
+"""The user for whom the transaction acts, as a command says; else the role that is connected."""
 LONGEST_REQUEST = 10 * 366 * 86400
 """Seconds that commands let anybody ask for."""
 MANY = 1 << 53
@@ -54,7 +54,7 @@ _SOUND_RANGE = (
     f"isempty({{0}}) OR ((NOT lower_inf({{0}})) AND (lower({{0}}) >= {_EARLIEST})"
     f" AND (upper_inf({{0}}) OR (upper({{0}}) < {_LATEST})))"
 )
-# What every column of a kind must keep to, so that whoever reads it can compute with it: NaN comes after all numbers,
+# The condition that every column of a kind must keep, so that readers can compute with it: NaN comes after all numbers,
 # infinity after all instants. The parts of an interval may have different signs, so its length is looked at.
 _SOUND: dict[type[Any], str] = {
     TIMESTAMP: f"({{0}} >= {_EARLIEST}) AND ({{0}} < {_LATEST})",
@@ -83,12 +83,12 @@ def column(
     check: str = "",
     read_by_passes: bool = False,
 ) -> Column[Any]:
-    """Return a column with what it is for; without ``optional`` it is NOT NULL.
+    """Return a column with its meaning; without ``optional`` it is NOT NULL.
 
-    ``default`` is a value, or SQL as ``text``; ``check`` a condition on the column alone, beside what its kind must
-    keep to anyhow; ``key`` says that it belongs to the primary key. A change by hand of what is ``read_by_passes`` is
-    announced to them; this is a matter of jobs, as elsewhere any change of a row is. What was asked for has that mark
-    in the submission (:attr:`oarpy.model.submission.Field.seen`).
+    ``default`` is a value, or SQL as ``text``; ``check`` a condition on the column alone, beside the condition of its
+    kind; ``key`` says that it belongs to the primary key. A change by hand of a column that is ``read_by_passes`` is
+    announced to passes. This concerns jobs, as in other tables any change of a row is announced. The parts of a request
+    have that mark in the submission (:attr:`oarpy.model.submission.Field.seen`).
     """
     conditions = [condition for condition in (check, sound(name, kind)) if condition]
     whole = conditions[0] if len(conditions) == 1 else " AND ".join(f"({one})" for one in conditions)

@@ -254,7 +254,7 @@ jobs = table(
         "started_when_running",
         "(state NOT IN ('Running', 'Suspended', 'Resuming', 'Terminated')) OR (started_at IS NOT NULL)",
     ),
-    # What is read often goes through these two: they hold live jobs alone, however long the history is.
+    # Frequent reads go through these two: they hold live jobs alone, however long the history is.
     Index("jobs_live", "job_id", unique=True, postgresql_where=text("state NOT IN ('Terminated', 'Error')")),
     Index("jobs_live_state", "state", postgresql_where=text("state NOT IN ('Terminated', 'Error')")),
     Index("jobs_array", "array_id"),
@@ -291,7 +291,7 @@ jobs = table(
 )
 
 READ_BY_PASSES = tuple(one.name for one in jobs.columns if one.info["read_by_passes"] or one.name in SEEN_COLUMNS)
-"""Columns of jobs whose change by hand is announced to passes: they read these."""
+"""Columns of jobs whose change by hand is announced to passes, which read them."""
 
 
 def of_job(meaning: str, *, key: bool = False, optional: bool = False) -> Column[Any]:

@@ -84,7 +84,7 @@ accounting = table(
     rule("accounting_check", "window_stop > window_start"),
 )
 
-# What reports of a month read instead of the jobs of the month; written with the sums of accounting.
+# Reports of a month read this table instead of the jobs of the month; written with the sums of accounting.
 job_days = table(
     "job_days",
     "jobs that ended on a day (UTC), by user, project and queue, counted when they are accounted",

@@ -38,7 +38,7 @@ _TRIGGERS = """
     WHERE NOT t.tgisinternal AND t.tgparentid = 0 AND p.pronamespace = 'public'::regnamespace AND p.proname = ANY (%s)
 """
 _FIRST_WORDS = ("PRIMARY", "UNIQUE", "EXCLUDE", "CHECK", "FOREIGN")
-"""What definitions of constraints begin with, in the order in which they are added."""
+"""The first words of definitions of constraints, in the order in which they are added."""
 
 
 def changes_since(revision: str) -> tuple[Change, ...]:
@@ -57,7 +57,7 @@ def bring(connection: Connection, views: DependentViews, changes: Iterable[Chang
     for table in TABLES:
         table.create(connection, checkfirst=True)
     _loosen(driver, wanted)
-    # what changes rows finds the tables of the past with the columns of now, too
+    # changes of rows find the tables of the past with the present columns, too
     follow(connection)
     views.put_away()
     for change in changes:

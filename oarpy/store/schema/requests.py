@@ -1,4 +1,4 @@
-"""What is asked for jobs that are there: to end them, signal them, suspend them, change their walltimes."""
+"""Requests about existing jobs: to end them, signal them, suspend them, change their walltimes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the jobs of one oarsub share: the request and its alternatives."""
+"""The common part of the jobs of one oarsub: the request and its alternatives."""
 
 from __future__ import annotations
 

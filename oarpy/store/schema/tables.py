@@ -38,7 +38,7 @@ from oarpy.store.schema import (
 )
 from oarpy.store.schema.grid import broker, door
 
-# what a table refers to is in the same module, or in one before it
+# a table that another refers to is in the same module, or in a module before it
 _AREAS = (
     platform,
     rules,

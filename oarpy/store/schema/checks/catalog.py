@@ -1,4 +1,4 @@
-"""What PostgreSQL knows of a schema: its tables and views with columns, constraints, indexes and comments."""
+"""PostgreSQL's description of a schema: its tables and views with columns, constraints, indexes and comments."""
 
 from __future__ import annotations
 

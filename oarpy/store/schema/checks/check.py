@@ -85,9 +85,9 @@ def _differences(connection: Connection) -> Iterator[str]:
 
 
 def _is_ours(thing: Any, name: str | None, kind: str, reflected: bool, compare_to: Any) -> bool:
-    """Tell Alembic what to compare: all but what an admin may add without being told that the schema is wrong.
+    """Tell Alembic what to compare: everything except an admin's own additions, which are not faults of the schema.
 
-    That is columns of ``resources`` (properties), indexes, and tables of the site's own.
+    These are columns of ``resources`` (properties), indexes, and tables of the site's own.
     """
     if not reflected or compare_to is not None:
         return True

@@ -198,7 +198,7 @@ QUERIES = (
     WHERE t.state = 'Done' AND t.done_at < now() - interval '1 minute'
       AND (m.outcome = 'open' OR (m.outcome = 'moved' AND NOT t.committed)) ORDER BY m.id
     """,
-    # What a cluster keeps of brokers
+    # The rows of brokers on a cluster
     f"""
     SELECT format('part %s of broker %s is %s, and job %s is %s', d.part, d.broker, d.state, j.job_id, j.state),
            format('oardel %s', j.job_id)
