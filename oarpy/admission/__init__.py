@@ -4,7 +4,7 @@
 - ``rules``: Python texts of the site, run one after the other over a submission, and the cases that prove them.
 
 A *filter* is a condition on properties. A *rule* sees a *submission*, asks the *site*, and may show *notes* to the
-user. A *trace* tells what each rule did.
+user. A *trace* records the effects of each rule.
 
 Imports ``oarpy.model`` alone, so that filters and rules are tried without a database.
 """

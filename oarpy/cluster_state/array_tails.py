@@ -1,14 +1,14 @@
-"""The members of large arrays that a pass need not read when it decides only what starts now.
+"""The members of large arrays that a pass need not read when it decides only the starts of now.
 
-The jobs of a family are alike but for their ids, so they wait in the order of their ids. At most as many of them can
-start in a pass as there are resources::
+The jobs of a family differ only in their ids, so they wait in the order of their ids. At most as many of them can start
+in a pass as there are resources::
 
     ids of a family    1 2 3 4 5 6 7 8 9
                        <----->|<------->
                         head      tail          three resources: four are read
 
-A pass over the heads makes the decisions of one over all jobs if it stops before the last job of each head: until then
-it looked at the same jobs in the same order. Otherwise it has to be made again with all of them.
+A pass over the heads makes the same decisions as a pass over all jobs, if it stops before the last job of each head:
+until then it looked at the same jobs in the same order. Otherwise it is repeated with all jobs.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Family:
 
 
 class ArrayTails:
-    """What the next passes may leave out, by the last one that read all jobs."""
+    """The jobs that the next passes may leave out, by the last pass that read all jobs."""
 
     def __init__(self) -> None:
         self._snapshot: Snapshot | None = None
@@ -112,7 +112,7 @@ class ArrayTails:
 def can_be_decided(snapshot: Snapshot) -> bool:
     """Tell whether starts alone can be decided over ``snapshot``, whatever waits behind its jobs.
 
-    What is read is few enough for a pass to look at all of it.
+    The snapshot must be small enough for a pass to look at all of it.
     """
     return (
         snapshot.ration == PassShare()
@@ -135,8 +135,10 @@ def _any_change_places(snapshot: Snapshot) -> bool:
 _what_is_equal = attrgetter(
     *(name for name in WaitingJob.__struct_fields__ if name not in ("id", "alternatives", "depends_on", "dates"))
 )
-"""All that jobs of a family have in common besides their alternatives; what they depend on is nothing, dates follow
-from types."""
+"""The fields that the jobs of a family have in common besides their alternatives.
+
+They depend on no job, and their dates follow from their types.
+"""
 
 
 def _families(jobs: Iterable[WaitingJob]) -> Iterable[list[int]]:

@@ -1,4 +1,4 @@
-"""Bags as a part of the state of the cluster, and what a pass writes of their promises."""
+"""Bags as a part of the state of the cluster, and the changes of their promises that a pass writes."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ class Bags(StatePart):
         return BagStep(bags, self._share, replan, thorough=snapshot.now >= self._thorough_again())
 
     def write(self, connection: Connection, decided: Decisions, snapshot: Snapshot, gone: Collection[int]) -> None:
-        """Write what was promised, and how promises changed; let bags be over that have no task left."""
+        """Write new promises and changes of promises; end bags that have no task left."""
         if not self._rows:
             return
         if isinstance(decided.promised, BagAnswers):
             answers = decided.promised
-            # a promise is told broken once: its end is unknown until its tasks have places again
+            # a promise is reported broken once: its end is unknown until its tasks have places again
             told = answers.without_place & self._without_place
             placed = {one.job for one in answers.accepted}
             for_places = {row.bag for row in self._rows if not placed.issuperset(row.repeated)}
@@ -85,7 +85,7 @@ class Bags(StatePart):
         bag_promises.end(connection)
 
     def committed(self, decided: Decisions, snapshot: Snapshot) -> None:
-        """Note who holds resources, to see next time who left earlier than was expected."""
+        """Remember the holders of resources, to see in the next pass which of them left earlier than expected."""
         self._last = decided.kept.snapshot if self._rows else None
         answers = decided.promised if isinstance(decided.promised, BagAnswers) else BagAnswers()
         self._hasty, self._without_place = answers.hasty, answers.without_place
@@ -102,25 +102,25 @@ class Bags(StatePart):
 
 
 def _change_of_waiting(row: LiveBagRow, answers: BagAnswers) -> BagChange | None:
-    """Return what became of a promised bag of which tasks that failed wait for places: when it is over is not known."""
+    """Return the change of a promised bag while failed tasks wait for places: the end of the bag is not known."""
     if row.bag not in answers.without_place:
         found = _change(row, answers)
         return found if found is not None and found.kind == "BROKEN" else None
-    if row.promise is None or row.expected is None:  # that was told
+    if row.promise is None or row.expected is None:  # that was reported
         return None
     text = f"when it is done is not known, it was to be by {local_instant(row.promise)}: {_NO_ROOM}"
     return BagChange(row.bag, "BROKEN", row.promise, None, _NO_ROOM, text)
 
 
 def _change(row: LiveBagRow, answers: BagAnswers) -> BagChange | None:
-    """Return what became of a bag, None if nothing did."""
+    """Return the change of a bag, None if there is none."""
     if not row.tasks and not row.repeated:
         return None
     if refused := next((answers.refused[task] for task in row.tasks if task in answers.refused), None):
         reason = sentence(refused[0], local_instant)
         return BagChange(row.bag, "REFUSED", refused[1], None, reason, reason)
     expected = answers.expected[row.bag]
-    if expected == -inf:  # nothing of it holds anything
+    if expected == -inf:  # no task of it holds anything
         return None
     if row.promise is None:
         promise = answers.promises.get(row.bag)

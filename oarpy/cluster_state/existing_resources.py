@@ -1,6 +1,6 @@
-"""What exists on a platform, whatever its state: which resources a request could ever have.
+"""The resources that exist on a platform, whatever their state: those that a request could ever have.
 
-All count that are not Dead: what is absent, suspected or drained comes back, what is busy gets free.
+All resources that are not Dead count: absent, suspected and drained ones come back, and busy ones become free.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _MOST_KEPT = 1000
 
 
 _COMING_AND_GOING = frozenset({"state", "state_by", "state_since", "drain", "available_upto"})
-"""Columns of resources that change while what exists remains."""
+"""Columns of resources that change while the set of existing resources stays the same."""
 
 
 def declared_consumables(connection: Connection) -> tuple[Consumable, ...]:
-    """Return what can be asked amounts of, and how much every block has."""
+    """Return the consumables that jobs may ask amounts of, with the capacity of every block."""
     capacities = consumables.by_block(consumables.capacities(connection))
     return tuple(
         Consumable(consumable.name, consumable.level, capacities.get(consumable.name, {}))
@@ -34,7 +34,7 @@ def declared_consumables(connection: Connection) -> tuple[Consumable, ...]:
 
 
 class ExistingReader:
-    """Reads what exists, and again only when that has changed: states come and go much more often."""
+    """Reads the existing resources, and again only when they have changed: states change much more often."""
 
     def __init__(self) -> None:
         self._connection: Connection | None = None
@@ -44,9 +44,9 @@ class ExistingReader:
         self._existing = ExistingResources(Platform.build([], []), {}, ())
 
     def read(self, connection: Connection, named: Collection[str] = ()) -> ExistingResources:
-        """Return what exists now; ``named`` are the columns that conditions name, drain left out.
+        """Return the existing resources now; ``named`` are the columns that conditions name, without drain.
 
-        What changes while it is read is seen by the next call.
+        A change during the reading is seen by the next call.
         """
         if connection is not self._connection:
             self._connection, self._version, self._mark = connection, -1, None
@@ -71,10 +71,10 @@ class ExistingReader:
 
 
 class ExistingResources:
-    """Answers for one platform, and remembers what it found out about conditions and requests."""
+    """Answers questions about one platform, and caches the results for conditions and requests."""
 
     def __init__(self, platform: Platform, kinds: Mapping[str, str], consumables: Sequence[Consumable]) -> None:
-        """Take a platform and what is in it; ``kinds`` are the SQL types of the properties."""
+        """Take a platform and its consumables; ``kinds`` are the SQL types of the properties."""
         self.platform = platform
         self.kinds = kinds
         self.consumables = {consumable.name: consumable for consumable in consumables}
@@ -83,7 +83,7 @@ class ExistingResources:
         self._admitted: dict[str, int] = {}
 
     def matcher(self, groups: Sequence[Group], masks: Sequence[int], *, whole_nodes: bool = False) -> RequestMatcher:
-        """Return what matches ``groups``, each with the set of resources that it may use."""
+        """Return the matcher of ``groups``, each with the set of resources that it may use."""
         if len(self._matchers) > _MOST_KEPT:
             self._matchers = Matchers(self.platform)
         if whole_nodes:
@@ -91,10 +91,10 @@ class ExistingResources:
         return self._matchers.request(groups, masks)
 
     def admitted(self, condition: str, consumes: Sequence[Consumption] = ()) -> int:
-        """Return the resources that a condition admits, as they are or once they are Alive and not drained.
+        """Return the resources that meet a condition, now or once they are Alive and not drained.
 
-        They are of type default unless it names types.
-        Only those count whose blocks could ever give ``consumes``, which are all known.
+        They are of type default unless the condition names types. Only resources whose blocks could ever give
+        ``consumes`` count; all these consumables must be known.
         """
         if condition not in self._admitted:
             if len(self._admitted) > _MOST_KEPT:

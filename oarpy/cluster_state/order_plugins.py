@@ -41,7 +41,7 @@ class SiteOrders(Mapping[str, Order]):
 
 
 def _load(point: EntryPoint) -> Order:
-    """Load a plug-in; what goes wrong is raised by the order, where it is the queue's affair."""
+    """Load a plug-in; after an error, return an order that raises it, so that it concerns only the queue."""
     try:
         order = point.load()
     except Exception as error:  # a plug-in may raise anything

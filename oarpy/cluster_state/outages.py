@@ -1,4 +1,4 @@
-"""Resources that nobody is given for a time: maintenance windows, and the ends of their availability."""
+"""Resources that no job gets for a time: maintenance windows, and the ends of their availability."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def ends_of_availability(rows: Sequence[Resource], platform: Platform, now: floa
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return some names; of many, the first ones."""
+    """Return the names joined, only the first ones if there are many."""
     return ", ".join(names[:_MOST_NAMED]) + (" ..." if len(names) > _MOST_NAMED else "")

@@ -1,7 +1,7 @@
-"""How many jobs each pass looks at, and whose turn it is when that is not all of them.
+"""The number of jobs that each pass looks at, and the jobs whose turn it is if that is not all of them.
 
 Half of a limited pass goes to the best-ranked jobs, shared fairly between users. The other half goes to all jobs in
-turn, by their ids. So no job waits unseen for longer than all of them need to pass by::
+turn, by their ids. So every job is looked at within one round over all jobs::
 
     limit 4, jobs 1 to 7     turn      best-ranked
     first pass               1 2       3 4
@@ -25,7 +25,7 @@ class PassLimits:
     def __init__(self, settings: SchedulerSettings) -> None:
         self._jobs, self._jobs_per_user = settings.jobs_per_pass, settings.jobs_per_user
         self._last = 0
-        """The last job whose turn it was."""
+        """The id of the last job whose turn it was."""
 
     def next(self, waiting: Sequence[WaitingJob]) -> PassShare:
         """Return the limits of a pass, and let other jobs have their turn in the next one."""
@@ -34,7 +34,7 @@ class PassLimits:
         return ration
 
     def current(self, waiting: Sequence[WaitingJob]) -> PassShare:
-        """Return the limits of a pass; none when they leave nobody out, since limited passes go on from no other."""
+        """Return the limits of a pass; none if they leave out no job, so that the next pass can continue this one."""
         jobs = [job for job in waiting if job.reservation is None and not job.held]
         if not self._leave_out(jobs):
             return PassShare()

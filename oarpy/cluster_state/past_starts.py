@@ -1,4 +1,4 @@
-"""What the starts that came tell about those that are foreseen."""
+"""Learning from past starts how far predicted starts can be trusted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from oarpy.store.database import Connection
 from oarpy.store.passes.first_predictions import came
 
 CHANCE = frozenset({Verdict.RESOURCES_BUSY, Verdict.BEHIND_HIGHER_PRIORITY, Verdict.QUOTA, Verdict.DEPENDENCY})
-"""Why jobs wait whose start depends on when others end. Any other start is a date, or is not foreseen."""
+"""The verdicts of jobs whose start depends on the ends of others. Other starts are dates or not foreseen."""
 
 
 def learnt(connection: Connection) -> StartForecast:

@@ -1,4 +1,4 @@
-"""What the orders by fair share and by several factors know of the past, from the accounting table and what runs."""
+"""The past usage for orders by fair share and by several factors, from the accounting table and running jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from oarpy.store.database import Connection
 from oarpy.store.passes.snapshot_rows import QueueRow
 
 REFRESH = 10
-"""Seconds for which the sums of the accounting table are kept, unless somebody else than accounting changes them."""
+"""Seconds for which sums of the accounting table are kept, unless another program than accounting changes them."""
 
 
 @dataclass(slots=True)
@@ -54,10 +54,10 @@ class PriorityHistory:
         queues: Sequence[QueueRow],
         platform: Platform,
     ) -> Priorities:
-        """Return what is known at ``now`` (epoch seconds): ended jobs, and what those that hold resources had so far.
+        """Return the usage at ``now`` (epoch seconds): by ended jobs, and so far by jobs that hold resources.
 
-        These are the rows that the view of karma sums up. Best-effort jobs do not count: what they use is taken from
-        nobody.
+        These are the rows that the view of karma sums up. Best-effort jobs do not count: they only use resources that
+        no other job needs.
         """
         if not any(looks_back(queue.policy) for queue in queues):
             return NO_HISTORY

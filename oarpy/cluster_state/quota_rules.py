@@ -30,9 +30,9 @@ class QuotaRules:
         self._spans: dict[str, tuple[Span, ...]] = {}
 
     def read(self, connection: Connection, now: int, longest: float) -> Known:
-        """Return the rules for a pass at ``now`` whose jobs last ``longest`` seconds at most, throttles of arrays last.
+        """Return the rules for a pass at ``now`` whose jobs last at most ``longest`` seconds, throttles of arrays last.
 
-        The times between which spans are told move in steps, so that the rules of most passes are equal.
+        The span of time that is read moves in steps, so that the rules of most passes are equal.
         """
         begin = now // WEEK * WEEK - WEEK
         rules, horizon = self.between(connection, begin, ceil((now + AHEAD + longest) / _STEP) * _STEP)

@@ -27,7 +27,7 @@ class RunPredictions(StatePart):
         self._runs: dict[int, float] = {}
 
     def step(self, connection: Connection, snapshot: Snapshot) -> PlacingStep | None:
-        """Return who places jobs by predictions, if that is wanted."""
+        """Return the step that places jobs by predictions, None if the site does not use them."""
         if self._predictor == _WALLTIME:
             return None
         running = run_predictions.known(connection, [job.id for job in snapshot.holding])
@@ -51,6 +51,6 @@ class RunPredictions(StatePart):
         return predicted
 
     def write(self, connection: Connection, decided: Decisions, snapshot: Snapshot, gone: Collection[int]) -> None:
-        """Note what was predicted of the jobs that start."""
+        """Store the predictions of the jobs that start."""
         started = {job: self._runs[job] for job in gone if job in self._runs}
         run_predictions.write(connection, self._predictor, started)

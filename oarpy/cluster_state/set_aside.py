@@ -1,6 +1,6 @@
-"""What is set aside: rows that no pass can read, and jobs that no pass can decide about. The others go on.
+"""Rows that no pass can read, and jobs that no pass can decide about, are set aside. The others go on.
 
-A job that waits gets a verdict with the reason, and an event. One that holds resources still holds them.
+A waiting job gets a verdict with the reason, and an event. A job that holds resources keeps them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Made = TypeVar("Made")
 def made_of(
     rows: Iterable[Row], make: Callable[[Row], Made], aside: Callable[[Row, str], Made | None]
 ) -> Iterator[Made]:
-    """Make a value of each row, or of one that cannot be read what ``aside`` makes of it and the reason."""
+    """Make a value of each row; for a row that cannot be read, use the value of ``aside`` for it and the reason."""
     for row in rows:
         try:
             made: Made | None = make(row)
@@ -35,9 +35,10 @@ def unplaced(row: AskedJob, reason: str) -> WaitingJob:
 
 
 def indecisive(snapshot: Snapshot, decides: Callable[[Snapshot], object]) -> dict[int, str]:
-    """Return the jobs without which ``decides`` raises nothing, each with what it raised; empty if none are to blame.
+    """Return the jobs that must be left out so that ``decides`` raises nothing, each with its error.
 
-    Every half that can be left in is: so a few of many jobs are found in a few dozen tries.
+    Return nothing if no jobs are to blame. Every half that can stay in does: so a few of many jobs are found in a few
+    dozen tries.
     """
     jobs = [job.id for job in snapshot.asking] + [reservation.job.id for reservation in snapshot.reservations]
     jobs += [request.job for request in snapshot.walltime_requests] + [job.id for job in snapshot.holding]
@@ -50,7 +51,7 @@ def indecisive(snapshot: Snapshot, decides: Callable[[Snapshot], object]) -> dic
             try:
                 decides(left_out(snapshot, known))
                 reasons[known] = ""
-            except Exception as error:  # the planner is asked whether it raises
+            except Exception as error:  # this asks only whether the planner raises
                 reasons[known] = described(error)
         return reasons[known]
 
@@ -69,7 +70,7 @@ def indecisive(snapshot: Snapshot, decides: Callable[[Snapshot], object]) -> dic
 
 
 def left_out(snapshot: Snapshot, jobs: Collection[int]) -> Snapshot:
-    """Return ``snapshot`` without anything to decide about ``jobs``; what they hold stays held, and that is all."""
+    """Return ``snapshot`` without decisions about ``jobs``; the resources that they hold stay held."""
     if not jobs:
         return snapshot
     return replace(
@@ -83,7 +84,7 @@ def left_out(snapshot: Snapshot, jobs: Collection[int]) -> Snapshot:
 
 
 def _bare(job: HoldingJob) -> HoldingJob:
-    """Return what a job holds, and nothing of what it is."""
+    """Return a job with its resources alone, without its types and other facts."""
     return HoldingJob(
         job.id,
         job.user,

@@ -1,4 +1,4 @@
-"""Reads rows of the database into the scheduler's :class:`~oarpy.scheduler.snapshot.Snapshot`; decides nothing.
+"""Reads rows of the database into the scheduler's :class:`~oarpy.scheduler.snapshot.Snapshot`, without decisions.
 
 ::
 
@@ -7,8 +7,8 @@
     submissions of those rows -new------> their requests ------------------------------------------------+
     every time: who holds what, reservations, dependencies, queues, quotas, use of the past -------------'
 
-A job that has not changed is the very same value from pass to pass. All caches are dropped with the connection:
-versions are those of one server.
+An unchanged job is the same object from pass to pass. All caches are dropped with the connection, because versions
+belong to one server.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One snapshot, and ids in the database that writing what it leads to takes."""
+    """One snapshot, with the ids in the database that are needed to write the decisions."""
 
     snapshot: Snapshot
     requests: dict[int, ReadRequest]
@@ -92,14 +92,14 @@ class Reading:
     withheld: Mapping[int, str] = field(default_factory=dict)
     """Why jobs are not tried now: the database refused them, or nothing could be decided about them."""
     parts: tuple[StatePart, ...] = ()
-    """What slices have read, and write about."""
+    """The parts of slices that have read their share; they write the decisions about it."""
     windows: WindowLine | None = None
-    """Windows of reservations, and what they looked like in the last pass."""
+    """The windows of reservations, and their state in the last pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A job and what it was made of."""
+    """A job and the values it was made of."""
 
     source: tuple[StoredJob, tuple[Dependency, ...], bool, str]
     job: WaitingJob
@@ -154,7 +154,7 @@ class SnapshotReader:
 
     @property
     def consumables(self) -> tuple[Consumable, ...]:
-        """What is divided of the platform that was read last."""
+        """The consumables of the platform read last."""
         return self._consumables
 
     def read(
@@ -165,10 +165,11 @@ class SnapshotReader:
         only_places: bool = False,
         without: Sequence[tuple[int, int]] = (),
     ) -> Reading:
-        """Return what a pass at ``now`` (epoch seconds) has to know. The caller opened a transaction.
+        """Return the input of a pass at ``now`` (epoch seconds). The caller opened a transaction.
 
-        With ``only_places`` what has no part in placing jobs is left out: walltimes, what is amended, which nodes rest.
-        ``without`` are runs of ids of waiting jobs that are left out, too: then nobody has a turn.
+        With ``only_places`` everything that does not matter for placing jobs is left out: walltimes, amended
+        reservations, resting nodes. ``without`` are runs of ids of waiting jobs that are left out, too: then no job has
+        a turn.
         """
         self._forget_others(connection)
         self._refresh_platform(connection, now)
@@ -230,10 +231,10 @@ class SnapshotReader:
         return {row.id: self._requests[row.submission] for row in rows}
 
     def _held(self, connection: Connection, accepted: Collection[int]) -> list[StoredHolder]:
-        """Return who holds resources, without what others may take from running jobs."""
+        """Return the jobs that hold resources, without parts of running jobs that others may take."""
         for part, any_there in zip(self._parts, self._there, strict=True):
             part.read_held(connection, any_there=any_there)
-        # what goes for a broker's part does not keep that part waiting, as best-effort jobs do not
+        # a job evicted for a broker's part does not keep that part waiting, as best-effort jobs do not
         rows = [
             structs.replace(row, types=(*row.types, BESTEFFORT)) if row.evicted else row
             for row in _held(connection, accepted)
@@ -249,14 +250,14 @@ class SnapshotReader:
         return rows
 
     def _read_parts(self, connection: Connection) -> None:
-        """Read what slices have to tell of jobs before these are made."""
+        """Read the facts about jobs that slices add before the jobs are made."""
         for part, any_there in zip(self._parts, self._there, strict=True):
             part.read(connection, any_there=any_there)
         self._ranks = {job: rank for part in self._parts for job, rank in part.ranks.items()}
         self._unasked = frozenset().union(*(part.unasked for part in self._parts))
 
     def _with_parts(self, connection: Connection, snapshot: Snapshot, withheld: Collection[int]) -> Snapshot:
-        """Return ``snapshot`` with what waits and holds for slices, and with what they promised."""
+        """Return ``snapshot`` with the waiting and holding parts of slices, and with their promises."""
         for part in self._parts:
             waiting, held = part.jobs(snapshot, withheld)
             if waiting or held:
@@ -267,12 +268,15 @@ class SnapshotReader:
         return snapshot
 
     def _with_the_rest(self, connection: Connection, snapshot: Snapshot) -> Snapshot:
-        """Return ``snapshot`` with who places its jobs, and what is asked for running jobs, and of nodes."""
+        """Return ``snapshot`` with the step that places its jobs, and with requests for running jobs and nodes.
+
+        These are walltime requests and power states of nodes; reservations to amend are added, too.
+        """
         steps = (part.step(connection, snapshot) for part in self._parts)
         if (step := next((one for one in steps if one is not None), None)) is not None:
             snapshot = replace(snapshot, step=step)
         if any(job.reservation is not None for job in snapshot.waiting):
-            # after the jobs: what one is to take the place of is committed with it
+            # after the jobs: an amended reservation is committed with the job that replaces it
             snapshot = replace(snapshot, amending=snapshot_rows.amending(connection))
         if rows := walltime_changes.pending(connection):
             snapshot = replace(snapshot, walltime_requests=tuple(map(_walltime_request, rows)))
@@ -283,7 +287,7 @@ class SnapshotReader:
         return replace(snapshot, power=asked, rested=frozenset(rested))
 
     def begin_passes(self) -> None:
-        """Note that what is read next is decided on: by the first pass of a server, which may have been away."""
+        """Note that the next reading is for the first pass of a server, which may have been away."""
         self._windows.begin()
 
     def note_begun(self, jobs: Iterable[int], now: int) -> None:
@@ -299,13 +303,16 @@ class SnapshotReader:
             part.forget()
 
     def _forget_others(self, connection: Connection) -> None:
-        """Drop what was read over another connection: versions are those of one server, and a failover changes it."""
+        """Drop the data read over another connection: versions belong to one server, and a failover changes it."""
         if connection is not self._connection:
             self._connection, self._version = connection, -1
             self._requests, self._rows, self._jobs = {}, WaitingRows(), {}
 
     def _refresh_platform(self, connection: Connection, now: int) -> None:
-        """Read the platform again if its version moved, or a date of it is past; drop all that was compiled for it."""
+        """Read the platform again if its version moved, or one of its dates has passed.
+
+        This drops all values compiled for the old platform.
+        """
         version, self._gated, self._there = snapshot_rows.site(connection, [part.THERE for part in self._parts])
         if version == self._version and now < self._unchanged_until:
             return
@@ -328,9 +335,9 @@ class SnapshotReader:
         self._version = version
 
     def _resources(self, connection: Connection, now: int) -> tuple[list[Resource], tuple[str, ...]]:
-        """Return the resources and their order. One whose date is past is as good as Absent.
+        """Return the resources and their order. A resource whose date has passed counts as Absent.
 
-        With energy saving, those that can be woken count as Alive and come after all others.
+        With energy saving, resources that can be woken count as Alive and come after all others.
         """
         self._check_order(connection)
         saving = self._configuration.energy.active
@@ -366,7 +373,7 @@ class SnapshotReader:
         self._order_checked = True
 
     def _fetch_requests(self, connection: Connection, submissions: set[int]) -> None:
-        """Read the requests of submissions that are new or have changed; one that is as before stays the same value."""
+        """Read the requests of new or changed submissions; an unchanged request stays the same object."""
         for gone in self._requests.keys() - submissions:
             del self._requests[gone]
         missing = (submissions - self._requests.keys()) | (submissions & self._rows.renewed)
@@ -389,9 +396,9 @@ class SnapshotReader:
         *,
         some: bool,
     ) -> tuple[WaitingJob, ...]:
-        """Return the jobs that wait; one that is withheld, or that cannot be read, is told why and placed nowhere.
+        """Return the waiting jobs; a job that is withheld or cannot be read gets its reason and no place.
 
-        Where they are but ``some`` of all, the others are remembered.
+        If they are only ``some`` of all jobs, the others stay cached.
         """
 
         def aside(source: Any, reason: str) -> _Made:
@@ -458,7 +465,7 @@ class SnapshotReader:
     def _holding_jobs(
         self, rows: Sequence[StoredHolder], amounts: Mapping[int, tuple[Consumption, ...]], now: int
     ) -> list[HoldingJob]:
-        """Return the jobs that hold resources; the bits of one that held the same before come from the last pass."""
+        """Return the jobs that hold resources; the bits of unchanged holders come from the last pass."""
         known, self._bits = self._bits, {}
         for row in rows:
             found = known.get(row.id)
@@ -484,7 +491,7 @@ class SnapshotReader:
         return begun if begun is not None and abs(row.start - begun) <= LAUNCH else int(row.start)
 
     def _resolve_all(self, connection: Connection, texts: set[str]) -> None:
-        """Resolve the conditions of the waiting jobs, and forget others, and what they were compiled to, if many."""
+        """Resolve the conditions of the waiting jobs; forget others, and their compiled forms, if there are many."""
         if len(self._filters) + len(self._errors) > _MOST_CONDITIONS + 2 * len(texts):
             self._filters = {text: bits for text, bits in self._filters.items() if text in texts}
             self._errors = {text: error for text, error in self._errors.items() if text in texts}
@@ -495,7 +502,7 @@ class SnapshotReader:
         self.resolve(connection, texts)
 
     def resolve(self, connection: Connection, texts: Iterable[str]) -> None:
-        """Find out which resources each condition admits; what cannot be evaluated is an error of its jobs alone."""
+        """Find the resources that meet each condition; a condition that cannot be evaluated is an error of its jobs."""
         for text in texts:
             if text in self._filters or text in self._errors:
                 continue
@@ -531,7 +538,7 @@ def alternatives(rows: Iterable[snapshot_rows.GroupRow]) -> dict[int, dict[int, 
 
 
 def rules_of(configuration: Configuration) -> Rules:
-    """Return the settings that decisions follow. Raises :class:`UsageError` for what cannot be read."""
+    """Return the settings that decisions follow. Raises :class:`UsageError` for a setting that cannot be read."""
     scheduler, walltime, energy = configuration.scheduler, configuration.walltime, configuration.energy
     keep = read_keep_alive(energy.keep_alive)
     return Rules(
@@ -568,7 +575,7 @@ def _power(row: power.PowerRow) -> Power:
 
 @dataclass(slots=True)
 class _Anteriors:
-    """What waiting jobs depend on, by job; how those ended that are over, and when they began and ended."""
+    """The dependencies of waiting jobs, by job, with outcomes and spans of ended anteriors."""
 
     of: dict[int, tuple[Dependency, ...]] = field(default_factory=dict)
     outcomes: dict[int, Literal["ok", "notok"]] = field(default_factory=dict)
@@ -586,7 +593,7 @@ def _anteriors(connection: Connection, jobs: Sequence[int]) -> _Anteriors:
 
 
 def _dates(row: StoredJob) -> tuple[JobDates, str]:
-    """Return the dates of a job, or what is wrong with them; a reservation has its own."""
+    """Return the dates of a job, or the error in them; a reservation has its own dates."""
     if not row.types or row.reservation is not None:
         return NO_DATES, ""
     try:
@@ -596,7 +603,7 @@ def _dates(row: StoredJob) -> tuple[JobDates, str]:
 
 
 def _held(connection: Connection, accepted: Collection[int]) -> list[StoredHolder]:
-    """Return who holds resources, and who keeps others from those that a start or an acceptance was refused for."""
+    """Return the holders of resources, and the jobs that keep resources for which a start or acceptance was refused."""
     held, refusals = snapshot_rows.holding(connection, StoredHolder), refusals_of(connection)
     if refusals.contested:
         strays = snapshot_rows.strays(
@@ -610,19 +617,19 @@ def _held(connection: Connection, accepted: Collection[int]) -> list[StoredHolde
 def _promises(
     reservations: Iterable[Reservation], leaving: Iterable[snapshot_rows.ReservedRow], now: int
 ) -> list[HoldingJob]:
-    """Return what accepted reservations keep from others; those ``leaving`` do until the canceller has ended them."""
+    """Return the holds of accepted reservations; ``leaving`` reservations hold until the canceller has ended them."""
     promises = [job for reservation in reservations if (job := promised(reservation, now)) is not None]
     return [*promises, *map(_leaving, leaving)]
 
 
 def _gone(reserved: Iterable[snapshot_rows.ReservedRow], rows: Iterable[StoredJob]) -> list[snapshot_rows.ReservedRow]:
-    """Return what is reserved for jobs that wait no more."""
+    """Return the reserved rows of jobs that do not wait any more."""
     waiting = {row.id for row in rows}
     return [row for row in reserved if row.id not in waiting]
 
 
 def _leaving(row: snapshot_rows.ReservedRow) -> HoldingJob:
-    """Return what a reservation that is being killed keeps from others."""
+    """Return the hold of a reservation that is being killed."""
     return HoldingJob(row.id, "", int(row.start or 0), math.ceil(row.walltime or 1), resources=row.resources)
 
 

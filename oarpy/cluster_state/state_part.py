@@ -1,11 +1,11 @@
-"""What a slice adds to the state of the cluster: it reads that for passes, and writes what they decide about it.
+"""The interface for slices that add to the state of the cluster: they read for passes, and write the decisions.
 
 ::
 
     read --> jobs are made (ranks, unasked) --> read_held --> holders are read (left_alone) --> jobs --> promising
     step --> not_before --> decide --> write --> commit: committed --> next_pass --> noted
 
-Parts are made of the configuration, one of each for a reader, and keep what they read last for what is written.
+Each reader makes its own parts from the configuration. A part keeps the values it read last for its writing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from oarpy.store.database import Connection
 
 
 class StatePart:
-    """One matter of a slice. A part overrides what concerns it; the rest says that there is nothing."""
+    """The part of the state that one slice adds. A subclass overrides some methods; the others stand for nothing."""
 
     THERE: ClassVar[str] = "false"
     """The SQL condition that says whether there is anything to read."""
@@ -35,29 +35,29 @@ class StatePart:
 
     @property
     def unasked(self) -> frozenset[int]:
-        """The jobs that are held until they ask for what they need."""
+        """The jobs that are held until they ask for hosts."""
         return frozenset()
 
     def read(self, connection: Connection, *, any_there: bool) -> None:
-        """Read what is to be known before jobs are made."""
+        """Read what is needed before jobs are made."""
 
     def read_held(self, connection: Connection, *, any_there: bool) -> None:
-        """Read what is to be known before it is read who holds resources."""
+        """Read what is needed before the holders of resources are read."""
 
     def left_alone(self, rows: list[StoredHolder]) -> list[StoredHolder]:
         """Return rows of jobs that hold resources, without the resources that the part enters itself."""
         return rows
 
     def jobs(self, snapshot: Snapshot, withheld: Collection[int]) -> tuple[Sequence[WaitingJob], Sequence[HoldingJob]]:
-        """Return what waits and what holds besides jobs; what is ``withheld`` does not wait."""
+        """Return what waits and what holds besides jobs; jobs in ``withheld`` do not wait."""
         return (), ()
 
     def step(self, connection: Connection, snapshot: Snapshot) -> PlacingStep | None:
-        """Return who is to place the jobs of ``snapshot`` in the planner's stead, if anybody is."""
+        """Return the step that places the jobs of ``snapshot`` in the planner's stead, if there is one."""
         return None
 
     def promising(self, snapshot: Snapshot) -> PromisingStep | None:
-        """Return who keeps and makes promises to jobs of ``snapshot``, if anybody does."""
+        """Return the step that keeps and makes promises to jobs of ``snapshot``, if there is one."""
         return None
 
     def not_before(self, snapshot: Snapshot) -> float | None:
@@ -65,17 +65,17 @@ class StatePart:
         return None
 
     def write(self, connection: Connection, decided: Decisions, snapshot: Snapshot, gone: Collection[int]) -> None:
-        """Write what was decided; ``gone`` are the jobs that start."""
+        """Write the decisions; ``gone`` are the jobs that start."""
 
     def committed(self, decided: Decisions, snapshot: Snapshot) -> None:
-        """Note what a pass has written for good."""
+        """Note that the decisions of a pass are committed."""
 
     def next_pass(self, decided: Decisions, snapshot: Snapshot, now: float) -> float | None:
         """Return when it wants another pass (epoch seconds), None for no earlier than others want it."""
         return None
 
     def noted(self, snapshot: Snapshot, due: float | None) -> None:
-        """Note what a pass saw, and when the next one is due at the latest (epoch seconds)."""
+        """Note the snapshot of a pass, and when the next one is due at the latest (epoch seconds)."""
 
     def forget(self) -> None:
-        """Forget what a pass saw: it was not dealt with."""
+        """Forget the last snapshot, as it was not dealt with."""

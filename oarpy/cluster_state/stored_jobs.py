@@ -1,4 +1,4 @@
-"""Jobs as their rows have them: what the scheduler sees of a job by itself, and what reading the rest of it takes."""
+"""The rows of jobs as the scheduler reads them, with the ids needed to read the rest."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class StoredJob(AskedJob, frozen=True, kw_only=True):
 
 
 class StoredHolder(HeldJob, frozen=True, kw_only=True):
-    """A job that holds resources from ``start`` (epoch seconds) for ``walltime`` seconds, suspended ones not counted.
+    """A job that holds resources from ``start`` (epoch seconds) for ``walltime`` seconds, without suspended ones.
 
-    ``suspended`` are the resources that it has given back while it is suspended. ``dies_at`` is the date of one that
-    writes a checkpoint now. ``evicted``: it is being killed for a part of a broker.
+    ``suspended`` are the resources that it has given back while it is suspended. ``dies_at`` is the end of a job that
+    writes a checkpoint now. ``evicted`` is true if the job is being killed for a part of a broker.
     """
 
     suspended: tuple[int, ...] = ()

@@ -119,7 +119,7 @@ def decisions_json(decided: Decisions) -> Json:
 
 
 def _window_answers(answers: WindowAnswers) -> Json:
-    """Return which reservations move inside their windows, and what became of those that asked."""
+    """Return the moves of reservations inside their windows, and the answers to new requests."""
     return {
         "moves": [
             {"id": one.reservation.job.id, "start": one.reservation.start, "before": one.before, "reason": one.reason}
@@ -142,7 +142,7 @@ def _windows(windows: Windows) -> Json:
 
 
 def placement_json(placement: Placement, show: Show) -> Json:
-    """Return where and when a waiting job is placed, and why; ``show`` writes the instants in the reason.
+    """Return the place of a waiting job with its verdict and reason; ``show`` writes the instants in the reason.
 
     A reservation whose date has come waits for best-effort jobs to go as other jobs do, though it is accepted.
     """
@@ -164,7 +164,7 @@ def instant(value: float | None) -> float | None:
 
 
 def _changed(value: DataclassInstance | Struct, *left_out: str) -> Json:
-    """Return the fields of a flat value that are not what they are by default."""
+    """Return the fields of a flat value that differ from their defaults."""
     found = {field.name: getattr(value, field.name) for field in _fields(value) if field.name not in left_out}
     defaults = {field.name: _default(field) for field in _fields(value)}
     return {name: _plain(one) for name, one in found.items() if one != defaults[name]}
@@ -215,7 +215,7 @@ def _quota(rule: QuotaRule) -> Json:
 def _running(job: HoldingJob, platform: Platform) -> Json:
     """Return a job that holds resources, these by their ids."""
     written = _changed(job, "bits", "resources", "consumes", "given_back", "resumes", "part")
-    if job.part is not None:  # others take it as they take what a best-effort job has
+    if job.part is not None:  # other jobs take its resources as they take those of a best-effort job
         written["types"] = [*job.types, BESTEFFORT]
     written["resources"] = platform.ids_of(bits_held(platform, job))
     if job.consumes:

@@ -23,7 +23,7 @@ class WaitingRows:
     def read(self, connection: Connection, without: Sequence[tuple[int, int]] = ()) -> list[StoredJob]:
         """Return the jobs that wait or are held and are not being killed, ascending. The caller has a transaction.
 
-        ``without`` are runs of ids that are left out; what is known of these jobs stays known.
+        ``without`` are runs of ids that are left out; the cached rows of these jobs stay.
         """
         versions = snapshot_rows.waiting_versions(connection, without)
         known = self._rows

@@ -1,4 +1,4 @@
-"""The snapshot of a pass, changed by what somebody asks about; nothing is written."""
+"""The snapshot of a pass, changed by the question of a user; nothing is written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from oarpy.store.passes.last_answer import PlaceRow, places
 from oarpy.store.passes.snapshot_rows import outcomes
 
 _AT_ONCE = 1000
-"""Jobs whose sets are made together: one byte a resource and job for that time."""
+"""The number of jobs whose sets are made together; this takes one byte a resource and job."""
 _NO_DIGITS = str.maketrans(dict.fromkeys("{}[](),", " "))
 
 
@@ -54,7 +54,7 @@ def _whole(seconds: float) -> float:
 
 
 def read_only(connection: Connection, reader: SnapshotReader) -> Reading:
-    """Read what placing jobs takes now, in the caller's transaction, which can write nothing from here on."""
+    """Read what is needed to place jobs now. The caller's transaction becomes read-only."""
     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
     return reader.read(connection, int(time.time()), only_places=True)
 
@@ -62,7 +62,7 @@ def read_only(connection: Connection, reader: SnapshotReader) -> Reading:
 def with_jobs(
     connection: Connection, reader: SnapshotReader, snapshot: Snapshot, jobs: Sequence[WaitingJob]
 ) -> Snapshot:
-    """Return ``snapshot`` with ``jobs`` waiting too, their conditions and what they depend on looked up."""
+    """Return ``snapshot`` with ``jobs`` waiting too; their conditions and dependencies are looked up."""
     reader.resolve(connection, conditions(jobs))
     ended = outcomes(connection, {dependency.job for job in jobs for dependency in job.depends_on})
     return replace(

@@ -1,4 +1,4 @@
-"""The windows of reservations, as a snapshot has them, and whether those that move are to be placed anew."""
+"""The windows of reservations for a snapshot, and whether movable reservations must be placed anew."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from oarpy.store.passes.window_moves import WindowRow
 
 
 class WindowLine:
-    """Reads the windows, and remembers who held resources in the last pass.
+    """Reads the windows, and remembers the holders of resources in the last pass.
 
-    Who is gone before the end that was expected of him has left room, and so has, or takes, any change of the platform.
-    Where passes ``begin``, nobody knows what went before the first of them.
+    A job that left before its expected end has left room, and any change of the platform may add or take room. In the
+    first pass of a server, which ``begin`` announces, the past is not known.
     """
 
     def __init__(self, settings: SchedulerSettings) -> None:
@@ -42,7 +42,7 @@ class WindowLine:
         return windows_of(self._settings, found, replan=bool(found) and self._is_other(snapshot, found))
 
     def committed(self, snapshot: Snapshot) -> None:
-        """Note that what was decided about ``snapshot`` is written."""
+        """Note that the decisions about ``snapshot`` are written."""
         self._last = snapshot
 
     def _is_other(self, snapshot: Snapshot, found: Mapping[int, ReservationWindow]) -> bool:

@@ -24,13 +24,13 @@ _ALTERNATIVES = (
 
 
 class Demo(Transcript):
-    """The steps, each a method; what is printed is what the commands printed."""
+    """The steps of the demo, each a method; it prints the output of the commands."""
 
     nodes = 4
     cores = 2
 
     def run(self) -> None:
-        """Run every step. Raises :class:`OarpyError` when one does not do what it should."""
+        """Run every step. Raises :class:`OarpyError` if a step fails."""
         self.say("A cluster in one folder: PostgreSQL, the server's modules, four nodes of two cores")
         self.begin(self.nodes, self.cores)
         self.show("oarnodes", "-s")
@@ -150,7 +150,7 @@ class Demo(Transcript):
         return self.sandbox.run("oarstat", "--bag", str(bag)).stdout
 
     def _asked(self, *arguments: str) -> str:
-        """Show a reservation that is asked for, with its answer; return what was printed."""
+        """Run a reservation request and print it with its answer; return the standard output."""
         done = self.sandbox.run("oarsub", *arguments, check=False)
         self.command("oarsub", *arguments)
         sys.stdout.write(done.stdout + done.stderr)

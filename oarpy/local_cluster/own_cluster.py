@@ -20,7 +20,7 @@ from oarpy.model.errors import UsageError
 
 NODES = 4
 CORES = 2
-"""Of each node."""
+"""The number of cores of each node."""
 _GATEWAY_TIMEOUT = 30.0
 _PAGE_TIMEOUT = 10.0
 _POLL = 0.05
@@ -28,10 +28,10 @@ _PAGE_LIBRARIES = ("fastapi", "uvicorn", "python_multipart")
 
 
 def try_cluster(directory: Path, words: Sequence[str]) -> int:
-    """Run ``words``, or a shell, with a cluster that lives as long; return the exit status of it.
+    """Run ``words``, or a shell, with a cluster that lives as long; return its exit status.
 
-    The folder keeps the cluster: the next call goes on with its database. Jobs that still run at the end are killed.
-    Raises :class:`UsageError` when another process uses the folder, :class:`OarpyError` when no cluster starts.
+    The folder keeps the cluster: the next call continues with its database. Jobs that still run at the end are killed.
+    Raises :class:`UsageError` if another process uses the folder, :class:`OarpyError` if no cluster starts.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):  # a terminal that is closed stops the cluster, too
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))

@@ -1,6 +1,6 @@
 """A cluster in a folder: its configuration, database, server and nodes are made, used and removed together.
 
-Its jobs run on nodes of this machine, so :func:`end_jobs` can end what they left when the server is gone.
+Its jobs run on nodes of this machine, so :func:`end_jobs` can end their leftover processes after the server is gone.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Sandbox:
         self._server = self.background("server.log", "oarpy", "server")
 
     def background(self, log: str, *words: str) -> subprocess.Popen[bytes]:
-        """Start a command in a session of its own; what it prints goes to the file ``log`` of the folder."""
+        """Start a command in a session of its own; its output goes to the file ``log`` of the folder."""
         with (self.directory / log).open("ab") as file:
             return subprocess.Popen(
                 [command(words[0]), *words[1:]],
@@ -78,7 +78,7 @@ class Sandbox:
             embedded_server.stop(self.directory / "postgresql")
 
     def end(self) -> None:
-        """Stop, and kill what jobs have on nodes of this machine. Data and logs stay."""
+        """Stop, and kill the processes of jobs on nodes of this machine. Data and logs stay."""
         self.stop()
         nodes = Path(str(self._merged()["nodes"]["state_directory"]))
         end_jobs(nodes, _STOP_TIMEOUT)
@@ -118,7 +118,7 @@ class Sandbox:
 
     @property
     def configuration_file(self) -> Path:
-        """What ``OARPY_CONFIG`` names."""
+        """The path for ``OARPY_CONFIG``."""
         return self.directory / "config.toml"
 
     def dsn(self) -> str:
@@ -172,7 +172,7 @@ class Sandbox:
         """Wait until every job is in one of ``states``. Raises :class:`OarpyError` after ``timeout`` seconds."""
         until = time.monotonic() + timeout
         scope = JobScope(job_ids=tuple(jobs), live=False)
-        # the database is asked, not oarstat: a new process every few milliseconds would slow what is waited for
+        # the database is read, not oarstat: a new process every few milliseconds would slow the awaited job
         with database.connect(self.dsn(), "sandbox") as connection:
             while True:
                 found = dict(job_listing.states(connection, scope))
@@ -208,9 +208,9 @@ class Sandbox:
 def running_sandbox(
     directory: Path, settings: Settings, *commands: Sequence[str], database: Mapping[str, str] | None = None
 ) -> Iterator[Sandbox]:
-    """A cluster whose server runs and on which ``commands`` were run; at the end all is stopped, the database removed.
+    """Yield a cluster whose server runs, after ``commands``; at the end stop everything and remove the database.
 
-    ``database`` are settings of a database server that it has for itself. Logs stay in ``directory``.
+    ``database`` are settings of a database server of its own. Logs stay in ``directory``.
     """
     sandbox = Sandbox(directory, settings)
     try:
@@ -251,7 +251,7 @@ def _toml_value(value: object) -> str:
 
 
 def end_jobs(nodes: Path, timeout: float) -> None:
-    """Kill every process that was started on a node whose state is kept below ``nodes``, for up to ``timeout`` seconds.
+    """Kill all processes started on a node with its state below ``nodes``, for up to ``timeout`` seconds.
 
     Their supervisors end with them, as no agent is there to give them more work.
     """
@@ -264,7 +264,10 @@ def end_jobs(nodes: Path, timeout: float) -> None:
 
 
 def _remove_call_folders(nodes: Path) -> None:
-    """Remove what commands on nodes called their agents by: it is in shared memory, and not below ``nodes``."""
+    """Remove the folders through which commands on nodes call their agents.
+
+    They are in shared memory, not below ``nodes``.
+    """
     for link in nodes.glob(f"*/{CALLS}"):
         if link.is_symlink():
             shutil.rmtree(link.readlink(), ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What demos have in common: commands are run on a cluster in a folder, and printed with what they print."""
+"""The common part of demos: it runs commands on a cluster in a folder, and prints them with their output."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class BesideTranscript:
     _lines: queue.SimpleQueue[str | None] = field(default_factory=queue.SimpleQueue)
 
     def read(self) -> None:
-        """Take in what it prints, in a thread of its own."""
+        """Collect its output, in a thread of its own."""
 
         def take_in() -> None:
             assert self.process.stdout is not None
@@ -70,18 +70,18 @@ class BesideTranscript:
 
 
 class Transcript:
-    """Runs commands as a user would; what is printed is what they printed."""
+    """Runs commands as a user would, and prints their output."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
         self._beside: list[BesideTranscript] = []
 
     def run(self) -> None:
-        """Run every step. Raises :class:`OarpyError` when one does not do what it should."""
+        """Run every step. Raises :class:`OarpyError` if a step fails."""
         raise NotImplementedError
 
     def stop(self) -> None:
-        """Kill what still runs beside it, and stop the cluster."""
+        """Kill programs that still run beside it, and stop the cluster."""
         for program in self._beside:
             if program.process.poll() is None:
                 program.process.kill()
@@ -125,7 +125,7 @@ class Transcript:
             raise OarpyError(f"job {job} ended as {state}", hint="see server.log")
 
     def show(self, *arguments: str) -> str:
-        """Run a command and print it with what it printed."""
+        """Run a command and print it with its output."""
         self.command(*arguments)
         done = self.sandbox.run(*arguments)
         sys.stdout.write(done.stdout + done.stderr)
@@ -143,7 +143,7 @@ class Transcript:
         sys.stdout.flush()
 
     def say(self, text: str) -> None:
-        """Print what comes next."""
+        """Print a heading for the next step."""
         sys.stdout.write(f"\n# {text}\n")
         sys.stdout.flush()
 

@@ -18,9 +18,12 @@ if uid != os.getuid():
 sys.argv = [name, *sys.argv[3:]]
 entry.start(name)
 """
-"""A command as its entry point starts it. What a user may not import is imported before this process becomes theirs."""
+"""The program of a command at its entry point.
+
+Modules that the user may not import are imported before it becomes theirs.
+"""
 
 
 def user_command(uid: int | None, *words: str) -> list[str]:
-    """Return what to start for a command of a user; None: of who runs this."""
+    """Return the command line that runs a command as a user; None: as the present user."""
     return [sys.executable, "-c", PROGRAM, str(os.getuid() if uid is None else uid), *words]

@@ -1,13 +1,13 @@
-"""Values shared by every layer: what a job asks for, its states, durations, errors.
+"""Values shared by every layer: requests of jobs, states, durations, errors.
 
 - ``submission`` with ``submission_checks``: one call of ``oarsub``, field by field.
 - ``request``, ``amounts``, ``dependency``, ``dates``, ``job_types``, ``notice``, ``windows``, ``file_names``: its
   grammars.
-- ``states``: states of jobs and resources, and the allowed moves. ``quota_calendar``: which rules are valid when.
+- ``states``: states of jobs and resources, and the allowed moves. ``quota_calendar``: the rules valid at each time.
 - ``durations``, ``setting_values``, ``typed_values``: texts and documents from outside become values.
-- ``billing``: what use is billed in. ``runs``: ids that follow each other.
+- ``billing``: the billing units of use. ``runs``: ids that follow each other.
 - ``reasons``: why a job does not start, as facts and in words.
-- ``errors``: what commands tell their users.
+- ``errors``: errors that commands print for their users.
 
 Nothing here does input or output. May import nothing else of oarpy.
 """

@@ -1,4 +1,4 @@
-"""What use is billed in: hours of each kind of resource times the weight that the site gives it."""
+"""The billing units of use: hours of each kind of resource times the weight that the site gives it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 BilledKind = Literal["core", "gpu"]
-"""What ``accounting.weights`` may weigh: resources of type ``default``, and GPUs."""
+"""The kinds that ``accounting.weights`` may weight: resources of type ``default``, and GPUs."""
 
 
 def billing_units(weights: Mapping[BilledKind, float], amounts: Mapping[BilledKind, float]) -> float:

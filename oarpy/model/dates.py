@@ -24,7 +24,7 @@ FORMS = "YYYY-MM-DD hh:mm:ss [+hh:mm], epoch seconds, now, +1h, or tomorrow 8:00
 """How a date may be written, for errors."""
 
 FARTHEST = timedelta(days=3660)
-"""From now until the latest date that may be asked for: ten years."""
+"""The time from now until the latest date that is accepted: ten years."""
 
 _CLOCK_TEXT = r"(\d{1,2})(?::(\d{1,2}))?(?::(\d{1,2})(?:\.\d{1,9})?)?"
 _DATE = re.compile(rf"(\d{{4}}-\d{{1,2}}-\d{{1,2}})(?:(?:T|\s+){_CLOCK_TEXT})?\s*(Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII)
@@ -101,9 +101,9 @@ def read_date(text: str, now: datetime, base: datetime | None = None) -> datetim
 
 
 def read_span(text: str, now: datetime) -> tuple[datetime, datetime]:
-    """Read the period that one date means: a day without a time that whole day, all else the time between it and now.
+    """Read the period that a date means: a whole day without a time, else the span between it and now.
 
-    Raises :class:`UsageError` when it is no date.
+    Raises :class:`UsageError` if the text is no date.
     """
     date = read_date(text, now)
     word = text.strip().lower()

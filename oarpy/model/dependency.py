@@ -29,7 +29,7 @@ _HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """An instant told by another job: ``seconds`` after it starts or ends, before it when below 0."""
+    """An instant relative to another job: ``seconds`` after its start or its end, before it if below 0."""
 
     edge: Edge
     seconds: int
@@ -42,9 +42,9 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """Not before job ``job`` has ended with the outcome asked for, or within a window told by it.
+    """A start after job ``job`` has ended with the required outcome, or within a window relative to it.
 
-    ``earliest`` replaces its end; ``latest`` is the last instant at which the dependant may start.
+    ``earliest`` replaces the end of the job; ``latest`` is the last instant at which the dependant may start.
     """
 
     job: int

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 
 class OarpyError(Exception):
-    """Something the caller can act on. ``str(error)`` is one line: what, which value, what to do.
+    """An error that the caller can act on. ``str(error)`` is one line: what, which value, what to do.
 
-    ``code`` is a stable word for programs, ``exit_status`` what a command ends with.
+    ``code`` is a stable word for programs, ``exit_status`` the exit status of a command.
     """
 
     code: str = "failed"

@@ -1,7 +1,7 @@
-"""Types of jobs: the table of the words of ``oarsub -t``, and what those of one job mean.
+"""Types of jobs: the table of the words of ``oarsub -t``, and the meaning of a job's words together.
 
-A word is ``NAME``, ``NAME=ARGUMENT`` or (``token``) ``NAME:ARGUMENT``. Words that are not in :data:`TYPES` mean nothing
-here and are kept: a site may offer them, and quotas and factors may name them.
+A word is ``NAME``, ``NAME=ARGUMENT`` or (``token``) ``NAME:ARGUMENT``. Words that are not in :data:`TYPES` have no
+effect here and are kept: a site may offer them, and quotas and factors may name them.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from oarpy.model.dates import NO_DATES, JobDates, read_date, read_instant
 from oarpy.model.errors import UsageError
 
 PASSIVE, INTERACTIVE = "PASSIVE", "INTERACTIVE"
-"""Kinds of jobs: one that runs its command, and one that is there for a shell of its user."""
+"""Kinds of jobs: a passive job runs its command, an interactive job a shell of its user."""
 
 BESTEFFORT = "besteffort"
-"""The type, and the queue, of what may be cancelled at any time."""
+"""The type, and the queue, of jobs that may be cancelled at any time."""
 
 Effect = Callable[[str | None], Mapping[str, Any]]
 """Takes the argument of a word (None: it has none) and returns the fields of :class:`JobTypes` that it sets."""
 
 
 class Usable(Enum):
-    """Where a site offers a type as long as it has not decided otherwise."""
+    """Where a site offers a type by default."""
 
     ALWAYS = "always"
     WITH_A_HOST = "where the site names a host for such jobs"
@@ -38,12 +38,12 @@ class Usable(Enum):
 
 @dataclass(frozen=True, slots=True)
 class JobType:
-    """One word of ``oarsub -t``: how it is written, what it does, and where it can be used.
+    """One word of ``oarsub -t``: its spelling, its effect, and where it can be used.
 
-    ``shape`` is the pattern of its argument ("" = it takes none), ``forms`` are its spellings for people. ``date`` is
+    ``shape`` is the pattern of its argument ("" = it takes none), ``forms`` are its spellings for users. ``date`` is
     the field of :class:`JobDates` that it sets. ``shares`` lets other jobs hold the same resources meanwhile.
-    ``interactive`` and ``suspendable`` tell whether a job of it may be so. ``guide`` is where the guide of types tells
-    more.
+    ``interactive`` and ``suspendable`` tell whether a job of this type may be so. ``guide`` is the place in the guide
+    of types with more about it.
     """
 
     name: str
@@ -65,7 +65,7 @@ class JobType:
         return self.forms or (f"{self.name}=DATE" if self.date else self.name,)
 
     def fault(self, word: str) -> str:
-        """Say what is wrong with how ``word`` is written; nothing when it is well formed."""
+        """Return the error in the spelling of ``word``; "" if it is well formed."""
         _, argument = split_word(word)
         if self.date:
             return _fault_of_date(self.name, word, argument or "")
@@ -77,7 +77,7 @@ class JobType:
 
 
 class Sharing(NamedTuple):
-    """With whom a timesharing job shares: jobs of the same user, of the same name, or (False) of any."""
+    """The partners of a timesharing job: jobs of the same user, of the same name, or (False) of any."""
 
     same_user: bool
     same_name: bool
@@ -85,12 +85,12 @@ class Sharing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JobTypes:
-    """What the types of one job mean.
+    """The meaning of a job's types together.
 
-    ``containers`` are the names that it opens ("" = its own id) and ``inside`` is the one that it lies in. ``host`` is
-    ``deploy`` or ``cosystem`` for a job whose program runs on that host of the site. ``alone`` is False for a job that
-    leaves room for others on its resources. ``whole_nodes``: it gets all resources of its nodes. ``negotiates``: its
-    launcher chooses its hosts.
+    ``containers`` are the names of the containers that it opens ("" = its own id). ``inside`` is the container that it
+    lies in. ``host`` is ``deploy`` or ``cosystem`` for a job whose program runs on that host of the site. ``alone`` is
+    False for a job that leaves room for others on its resources. ``whole_nodes`` gives it all resources of its nodes.
+    ``negotiates`` means that its launcher chooses its hosts.
     """
 
     idempotent: bool = False
@@ -122,9 +122,9 @@ class JobTypes:
         return self.any_state and (self.runs_nothing or self.host == "cosystem")
 
     def dates(self) -> JobDates:
-        """Return the dates that were asked for, in epoch seconds; those without an offset are of the local time zone.
+        """Return the dates of the types, in epoch seconds; dates without an offset are in the local time zone.
 
-        Raises :class:`UsageError` for a date that is none or given twice.
+        Raises :class:`UsageError` for an invalid date or one given twice.
         """
         if not self.dated:
             return NO_DATES
@@ -143,7 +143,7 @@ class JobTypes:
 
 
 def read_types(words: Iterable[str]) -> JobTypes:
-    """Return what the words of ``oarsub -t`` mean; each different list of them is read once.
+    """Return the meaning of the words of ``oarsub -t``; each distinct list of words is read once.
 
     >>> read_types(["besteffort", "noop=standby"]).runs_nothing, read_types(["noop_like"]) == JobTypes()
     (True, True)
@@ -173,18 +173,18 @@ def split_word(word: str) -> tuple[str, str | None]:
 def with_offsets(words: Iterable[str]) -> tuple[str, ...]:
     """Return the types with their dates written so that they mean the same later, and in every time zone.
 
-    ``+1h`` and ``tomorrow`` count from now. What is not a date is left as it is.
+    ``+1h`` and ``tomorrow`` count from now. Words without a valid date stay unchanged.
     """
     return tuple(_with_offset(word) for word in words)
 
 
 _SEVERAL = frozenset({"containers", "placeholders", "allowed"})
-"""Fields that words add to; of any other the first word counts."""
+"""Fields that collect the values of several words; for other fields the first word counts."""
 
 
 @lru_cache(maxsize=4096)
 def _read(words: tuple[str, ...]) -> JobTypes:
-    """Gather the fields that the known words set; what is not set keeps its default."""
+    """Collect the fields that the known words set; the others keep their defaults."""
     found: dict[str, Any] = {}
     for word, kind in known_types(words).items():
         if kind.shares:
@@ -390,7 +390,7 @@ TYPES: Final[Mapping[str, JobType]] = MappingProxyType({kind.name: kind for kind
 """Every type by its name."""
 
 NEGOTIATED = "negotiated"
-"""The type of a job whose launcher chooses its hosts; it comes with its subscription alone."""
+"""The type of a job whose launcher chooses its hosts; only its subscription sets it."""
 
 BAG = "bag"
 """The type of the tasks of bags; it comes with ``--bag`` alone."""
@@ -403,16 +403,16 @@ same.
 """
 
 ON_A_HOST = {spelling: kind.name for kind in _TABLE if kind.usable is Usable.WITH_A_HOST for spelling in kind.forms}
-"""By its spelling, the type of jobs whose program runs on a host of the site, their nodes being left alone."""
+"""By spelling, the types of jobs whose program runs on a host of the site and not on their nodes."""
 
 NOT_OFFERED = tuple(
     kind.name for usable in (Usable.NOWHERE, Usable.WITH_A_HOST) for kind in _TABLE if kind.usable is usable
 )
-"""What a site does not offer before it says so, or names a host."""
+"""The types that a site does not offer before it allows them, or names a host."""
 
 
 def _with_offset(word: str) -> str:
-    """Return a word with the offset of its date, or as it is when it has no date."""
+    """Return a word with the offset of its date; unchanged if it has no date."""
     name, argument = split_word(word)
     if name not in TYPES or not TYPES[name].date:
         return word

@@ -1,4 +1,4 @@
-"""Whom a job tells about its life: ``[TAG,...]mail:ADDRESS`` or ``[TAG,...]exec:COMMAND``."""
+"""The addressee of notices about a job: ``[TAG,...]mail:ADDRESS`` or ``[TAG,...]exec:COMMAND``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from oarpy.model.errors import UsageError
 
 
 class Tag(StrEnum):
-    """What there is to tell."""
+    """The kinds of notices about a job."""
 
     RUNNING = "RUNNING"
     END = "END"
@@ -24,7 +24,7 @@ class Tag(StrEnum):
 
 
 class NoticeWay(StrEnum):
-    """How it is told."""
+    """The way of a notice."""
 
     MAIL = "mail"
     EXEC = "exec"
@@ -32,7 +32,7 @@ class NoticeWay(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """``tags`` are those that are told, ``target`` a mail address or a command."""
+    """A request for notices: ``tags`` are the kinds to send, ``target`` a mail address or a command."""
 
     tags: frozenset[Tag]
     way: NoticeWay
@@ -46,7 +46,7 @@ _PROGRAM = re.compile(r"[a-zA-Z0-9_./ -]+", re.ASCII)
 
 
 def parse_notice(text: str) -> Notice:
-    """Read what was given to ``--notify``; without tags, all of them. Raises :class:`UsageError`.
+    """Read the value of ``--notify``; without tags, all of them count. Raises :class:`UsageError`.
 
     >>> parse_notice("[END,ERROR]mail:ann@site.org").target
     'ann@site.org'
@@ -67,7 +67,7 @@ def parse_notice(text: str) -> Notice:
 
 
 def _tags(text: str | None) -> frozenset[Tag]:
-    """Return the tags before a notice, all of them for none. Raises :class:`UsageError` for one that is unknown."""
+    """Return the tags before a notice, all tags if there are none. Raises :class:`UsageError` for an unknown tag."""
     words = [word for word in re.split(r"[,| ]+", text or "") if word]
     for word in words:
         if word not in Tag.__members__:

@@ -1,7 +1,7 @@
 """Functions of installed packages that are found by their names: entry points, a group for each kind.
 
-A plug-in is a pure function. It is called where the function of the name is that would be called instead, with the same
-arguments. What it raises is told with the line that raised it.
+A plug-in is a pure function. It is called in the place of the built-in function, with the same arguments. If it raises
+an error, the message names the line that raised it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 RESERVATION_ORDERS = "oarpy.reservation_orders"
-"""(job, now) -> what sorts: in which order reservations get places in their windows."""
+"""(job, now) -> sort key: the order in which reservations get places in their windows."""
 COALLOCATIONS = "oarpy.coallocations"
 """(clusters, request, instants) -> place or None: where a parallel job starts on several clusters."""
 COMPOSITIONS = "oarpy.compositions"
@@ -30,7 +30,7 @@ MAPPINGS = "oarpy.mappings"
 
 
 class PluginFailed(UsageError):
-    """A plug-in raised, cannot be loaded, or gave what makes no sense."""
+    """A plug-in raised, cannot be loaded, or returned an unusable value."""
 
 
 def names(group: str) -> tuple[str, ...]:
@@ -63,12 +63,12 @@ def plugin(group: str, name: str) -> Callable[..., Any]:
 
 @contextmanager
 def looking_at(name: str) -> Iterator[None]:
-    """Look at what a plug-in gave. Whatever that raises becomes :class:`PluginFailed`."""
+    """Guard the use of a plug-in's value: any error becomes :class:`PluginFailed`."""
     try:
         yield
     except PluginFailed:
         raise
-    except Exception as error:  # what it gave may be anything
+    except Exception as error:  # the value may be of any type
         what = f"plug-in '{name}' gives what cannot be used: {type(error).__name__}: {error}"
         raise PluginFailed(what[:300]) from error
 

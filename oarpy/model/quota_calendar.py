@@ -1,6 +1,6 @@
-"""Which set of quota rules is valid when: a week that repeats, exceptions with dates, and a set for the rest.
+"""The set of quota rules valid at each time: a week that repeats, exceptions with dates, and a set for the rest.
 
-Weekdays and times of the day are those of a time zone. A period from 08:00 to 19:00 is an hour shorter or longer on the
+Weekdays and times of the day belong to a time zone. A period from 08:00 to 19:00 is an hour shorter or longer on the
 night the clocks change, if it spans that hour. A time that the clocks skip is taken as if they had not moved yet. An
 exception goes before the week, and ``otherwise`` takes what is left::
 
@@ -30,9 +30,9 @@ _FORM = "write times, weekdays and two stars, such as 08:00-19:00 mon-fri * *"
 
 
 def parse_period(text: str, rule_set: str, label: str = "") -> tuple[WeeklyPeriod, ...]:
-    """Return a period for each day; one that ends at or before its beginning lasts into the next day.
+    """Return a period for each day; a period that ends at or before its beginning lasts into the next day.
 
-    Raises :class:`UsageError`; months and days of the month are not known.
+    Raises :class:`UsageError`; months and days of the month must be ``*``.
 
     >>> parse_period("19:00-08:00 sun * *", "night")  # doctest: +NORMALIZE_WHITESPACE
     (WeeklyPeriod(weekday=6, begin=68400, end=86400, rule_set='night', label=''),
@@ -56,7 +56,7 @@ def parse_period(text: str, rule_set: str, label: str = "") -> tuple[WeeklyPerio
 
 
 def period_texts(weekly: Sequence[WeeklyPeriod]) -> list[tuple[str, str, str]]:
-    """Return text, rule set and label of periods, those that differ in their days alone as one.
+    """Return text, rule set and label of periods; periods that differ only in their days become one.
 
     >>> period_texts(parse_period("19:00-24:00 fri-mon * *", "night"))
     [('19:00-00:00 fri-sun,mon * *', 'night', '')]
@@ -108,7 +108,7 @@ def _weekdays(word: str, text: str) -> list[int]:
 
 
 def _days_text(days: Sequence[int]) -> str:
-    """Write days as :func:`_weekdays` reads them, those that follow each other as a range."""
+    """Write days as :func:`_weekdays` reads them, consecutive days as a range."""
     if len(days) == 7:
         return "*"
     runs: list[list[int]] = []
@@ -140,7 +140,7 @@ Span = tuple[float, float]
 class WeeklyPeriod:
     """A part of one day of the week; ``weekday`` 0 is Monday, ``begin`` and ``end`` are seconds of the day (to 86400).
 
-    ``rule_set`` is the name of the rules that are valid then, ``label`` what people call the period.
+    ``rule_set`` is the name of the rules that are valid then, ``label`` the name of the period for users.
     """
 
     weekday: int
@@ -162,9 +162,9 @@ class DatedPeriod:
 
 @dataclass(frozen=True, slots=True)
 class QuotaCalendar:
-    """When each set of rules is valid. Periods of a kind do not overlap.
+    """The times at which each set of rules is valid. Periods of a kind do not overlap.
 
-    ``otherwise`` names the set for what no period covers; ``zone`` None is the time zone of this machine.
+    ``otherwise`` names the set for times outside all periods; ``zone`` None is the time zone of this machine.
     """
 
     weekly: tuple[WeeklyPeriod, ...] = ()
@@ -234,7 +234,7 @@ def _unrolled(calendar: QuotaCalendar, begin: float, end: float) -> list[_Part]:
     while _instant(day, 0, zone) < end:
         for period in periods:
             if period.weekday == day.weekday():
-                left = max(until, _instant(day, period.begin, zone))  # one that begins in a skipped hour is not in two
+                left = max(until, _instant(day, period.begin, zone))  # no overlap after a skipped hour
                 until = max(left, _instant(day, period.end, zone))
                 found.append((left, until, period.rule_set))
         day += timedelta(days=1)
@@ -247,13 +247,13 @@ def _instant(day: datetime, seconds: int, zone: tzinfo | None) -> float:
 
 
 def _inside(parts: Iterable[_Part], begin: float, end: float) -> list[_Part]:
-    """Return what lies within [begin, end), ascending, without what is empty."""
+    """Return the parts within [begin, end), ascending, without empty ones."""
     cut = ((max(left, begin), min(right, end), name) for left, right, name in parts)
     return sorted(part for part in cut if part[0] < part[1])
 
 
 def _gaps(parts: Sequence[_Part], begin: float, end: float) -> list[Span]:
-    """Return what ascending ``parts`` leave of [begin, end)."""
+    """Return the spans that ascending ``parts`` leave of [begin, end)."""
     found, until = [], begin
     for left, right, _ in parts:
         if left > until:

@@ -1,7 +1,7 @@
-"""Why a job does not start: facts that the planner leaves, for programs as they are and for people as a sentence.
+"""Why a job does not start: facts from the planner, which programs read as they are and users as a sentence.
 
-A pass makes one for each job that waits and writes none of them out. :func:`sentence` does so where somebody reads it,
-with dates as the reader writes them.
+A pass makes a reason for each waiting job and writes no text. :func:`sentence` writes it when a user reads it, with
+dates in the reader's form.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Show = Callable[[float], str]
 """Writes an instant for the reader."""
 
 MOST_NAMED = 5
-"""Jobs, or outages, that a reason names; of the others it has the number."""
+"""The most jobs, or outages, that a reason names; the others are counted."""
 
 
 class Why(StrEnum):
@@ -161,10 +161,10 @@ class Why(StrEnum):
 
 
 class QuotaLimit(Struct, frozen=True, omit_defaults=True, gc=False):
-    """The ``rule`` of a quota that binds, and its limits; -1 is none.
+    """The ``rule`` of a quota that binds, and its limits; -1 means none.
 
-    ``passing`` tells that it is not valid always: in a ``period`` that ``end`` (None: never) closes. Without a ``rule``
-    nobody knows the quotas from ``end`` on.
+    ``passing`` tells that the rule is not always valid: only in a ``period`` that lasts until ``end`` (None: for ever).
+    Without a ``rule``, the quotas from ``end`` on are not known.
     """
 
     rule: str
@@ -209,9 +209,9 @@ class NamedOutage(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class ShortAmount(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Of a consumable ``asked`` is wanted on each block of ``level``; ``left`` says what the first short ones have.
+    """A consumable of which ``asked`` is wanted on each block of ``level``.
 
-    ``more`` counts the other ones.
+    ``left`` are the first blocks that are short, with the amounts left there. ``more`` counts the other short blocks.
     """
 
     name: str
@@ -221,7 +221,7 @@ class ShortAmount(Struct, frozen=True, omit_defaults=True, gc=False):
     more: int = 0
 
     def text(self) -> str:
-        """Say how much is asked, and how little is left where."""
+        """Return the requested amount, and the amounts left on short blocks."""
         named = ", ".join(f"{format_amount(amount)} left on {block}" for block, amount in self.left)
         others = f" and {self.more} more" if self.more else ""
         return f"{self.name}: {format_amount(self.asked)} asked on each {self.level}, {named}{others}"
@@ -235,27 +235,27 @@ class Change(Struct, frozen=True, omit_defaults=True, gc=False):
     after: str = ""
 
     def text(self) -> str:
-        """Say what became what."""
+        """Return the change as text."""
         if not (self.before or self.after):
             return self.what
         return f"{self.what} {self.before or 'none'} -> {self.after or 'none'}"
 
 
 class Reason(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Why a job waits, or became what it is. Which fields have a value, and what they mean, the kind says.
+    """Why a job waits, or got its state. The kind determines which fields have a value, and their meaning.
 
-    Instants are on the axis of the pass: of the epoch, in seconds.
+    Instants are on the axis of the pass: epoch seconds.
     """
 
     kind: Why
     subject: str = ""
     """A name, or words."""
     jobs: tuple[int, ...] = ()
-    """What it waits for: the first of these jobs."""
+    """The first of the jobs that it waits for."""
     more_jobs: int = 0
     """How many more there are."""
     until: float | None = None
-    """Until when this keeps it waiting; None: nobody knows."""
+    """Until when this keeps it waiting; None if that is not known."""
     at: float | None = None
     end: float | None = None
     start_by: float | None = None
@@ -315,7 +315,7 @@ _DECODER = msgspec.json.Decoder(Reason)
 
 
 def reason_json(reason: Reason) -> str | None:
-    """Return the reason as JSON, without what it has no value for; None where there is none."""
+    """Return the reason as JSON, without empty fields; None if there is no reason."""
     return None if reason is NO_REASON else _ENCODER.encode(reason).decode()
 
 
@@ -384,7 +384,7 @@ class ReasonDocument(TypedDict):
 
 
 def reason_record(reason: Reason) -> ReasonDocument | None:
-    """Return the reason as an object of JSON, without what it has no value for; None where there is none."""
+    """Return the reason as a JSON object, without empty fields; None if there is no reason."""
     if reason.kind is Why.UNEXPLAINED:
         return None
     record: ReasonDocument = msgspec.to_builtins(reason)
@@ -447,7 +447,7 @@ def _making_room(reason: Reason, show: Show) -> str:
 
 
 def _quota(reason: Reason, show: Show) -> str:
-    """Name the quota, and say until when it is reached and what resources do after that."""
+    """Return the quota, until when it is reached, and when the resources of the job are free."""
     text = "" if reason.quota is None else reason.quota.text(show)
     reached = "" if reason.until is None else f", reached until {show(reason.until)}"
     free = "" if reason.at is None else f"; all that it needs is free at {show(reason.at)}"
@@ -465,7 +465,7 @@ def _short(reason: Reason, show: Show) -> str:
 
 
 def _busy(reason: Reason, show: Show) -> str:
-    """Say until when what the job needs is held, by the jobs whose end, or whose minimum life, it waits for."""
+    """Return until when the job's resources are held, and the jobs whose end or minimum life it waits for."""
     texts = []
     if reason.jobs:
         texts.append(f"{_named('job', reason.jobs, reason.more_jobs)} should be over{_security(reason)}")
@@ -487,12 +487,12 @@ def _refused(reason: Reason, show: Show) -> str:
 
 
 def _ended(reason: Reason) -> str:
-    """Say how an anterior ended; one that failed may have done so by its own exit status, not by an error."""
+    """Return how an anterior ended; a failed one may have ended by its own exit status, not by an error."""
     return f"ended {'without' if reason.subject == 'ok' else 'with'} success"
 
 
 def changes_text(changes: Iterable[Change]) -> str:
-    """Say what was changed; the message follows from the rest."""
+    """Return the changes as text, without the message, which follows from them."""
     return ", ".join(change.text() for change in changes if change.what != "message")
 
 

@@ -7,8 +7,8 @@ Grammar (OAR 2.5, and consumables)::
     GROUP   := ['{' SQL '}'] LEVEL+
     LEVEL   := ['/'] NAME '=' (INTEGER | 'ALL' | 'BEST' | 'BESTHALF')
 
-``memory=16G`` asks for so much of a consumable on each block of the level that holds it (each host, say); K is 1024.
-Braces and quotes are read first, so a filter may hold any of ``, + / =``.
+``memory=16G`` asks for this amount of a consumable on each block of its level (each host, say); K is 1024. Braces and
+quotes are read first, so a filter may hold any of ``, + / =``.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def _closing_brace(text: str) -> int:
 
 
 def _level(text: str, group: str) -> Level:
-    """Read ``NAME=COUNT``; ``group`` is what errors quote. Raises :class:`UsageError`."""
+    """Read ``NAME=COUNT``; errors quote ``group``. Raises :class:`UsageError`."""
     name, equals, value = (part.strip() for part in text.partition("="))
     if not _NAME.fullmatch(name):
         raise UsageError(f"'{text[:80]}' is not a level of '{group[:80]}'", hint="write /name=count")

@@ -9,14 +9,14 @@ from typing import Literal, get_args
 from oarpy.model.errors import UsageError
 
 PolicyName = Literal["conservative", "easy", "fcfs", "first_fit"]
-"""What ``scheduler.policy`` may be; :mod:`oarpy.scheduler.passes.backfilling` has a class for each."""
+"""The values of ``scheduler.policy``; :mod:`oarpy.scheduler.passes.backfilling` has a class for each."""
 POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
 PredictionName = Literal["walltime", "last2", "similar"]
-"""What ``scheduler.prediction`` may be; :mod:`oarpy.scheduler.predictors.run_times` has the predictors."""
+"""The values of ``scheduler.prediction``; :mod:`oarpy.scheduler.predictors.run_times` has the predictors."""
 RankRule = Literal["first-request", "submission"]
-"""What ranks applications: the instant of their first request, or that of their submission."""
+"""The instant that ranks applications: their first request, or their submission."""
 GhostRule = Literal["needed", "always"]
-"""How long freed hosts are kept back: while somebody may need them, or always for the whole time."""
+"""How long freed hosts are kept back: while an application may need them, or always for the whole time."""
 ReservationOrder = Literal["shuffle", "fifo", "bjf", "lff", "edf"]
 """In which order reservations get places in their windows; :mod:`oarpy.scheduler.windows.window_jobs` has them."""
 FORESEEING: frozenset[PolicyName] = frozenset({"conservative", "fcfs"})
@@ -37,8 +37,8 @@ _LIMIT = re.compile(r"(?:([A-Za-z][A-Za-z0-9_.-]*)=)?(-1|\d{1,9}|\d?\.\d{1,9})",
 def limit_of(texts: Sequence[str], queue: str, walltime: float) -> int:
     """Return the limit in seconds for a job of ``queue`` that was started with ``walltime`` seconds.
 
-    It is 0 without any limit, -1 (:data:`UNLIMITED`) where all is allowed. Raises :class:`UsageError` for what is no
-    limit.
+    It is 0 without any limit, and -1 (:data:`UNLIMITED`) if any change is allowed. Raises :class:`UsageError` for an
+    invalid limit.
 
     >>> limit_of(["7200", "night=0.5"], "default", 1000), limit_of(["7200", "night=0.5"], "night", 1000)
     (7200, 500)
@@ -56,7 +56,7 @@ def limit_of(texts: Sequence[str], queue: str, walltime: float) -> int:
 
 
 def read_keep_alive(texts: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    """Read entries of ``energy.keep_alive``; raise :class:`UsageError` for one that is not of that form.
+    """Read entries of ``energy.keep_alive``; raise :class:`UsageError` for an entry of another form.
 
     >>> read_keep_alive(["gpu = 1: 2", ": 1"])
     (('gpu = 1', 2), ('', 1))
@@ -71,7 +71,7 @@ def read_keep_alive(texts: Iterable[str]) -> tuple[tuple[str, int], ...]:
 
 
 def read_device_rules(texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Read entries of ``nodes.device_rules``; raise :class:`UsageError` for one that is not of that form.
+    """Read entries of ``nodes.device_rules``; raise :class:`UsageError` for an entry of another form.
 
     >>> read_device_rules(["/dev/nvidia[0-9]*: own", "/dev/kfd: any"])
     (('/dev/nvidia[0-9]*', 'own'), ('/dev/kfd', 'any'))

@@ -66,7 +66,7 @@ HOLDING_STATES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """Who may move a job where, and on what event."""
+    """An allowed move of a job: its event, and the module or person that may make it."""
 
     source: JobState
     target: JobState
@@ -112,7 +112,7 @@ PASSAGES: dict[tuple[JobState, JobState], tuple[JobState, ...]] = {
     (JobState.LAUNCHING, JobState.TERMINATED): (JobState.RUNNING, JobState.FINISHING),
     (JobState.RUNNING, JobState.TERMINATED): (JobState.FINISHING,),
 }
-"""Moves that stand for several allowed ones, with the states in between: what happened between two looks at a job."""
+"""Moves that stand for several allowed ones with states in between, seen as one by two looks at a job."""
 
 
 class ResourceState(StrEnum):
@@ -168,11 +168,11 @@ NEGOTIATION_ALLOWED: frozenset[tuple[NegotiationState, NegotiationState]] = froz
     (move.source, move.target) for move in NEGOTIATION_MOVES
 )
 IN_LINE_STATES: frozenset[NegotiationState] = frozenset({NegotiationState.REQUEST_SENT, NegotiationState.WAITING})
-"""States of an application that has asked for hosts and has none."""
+"""The states of an application that has asked for hosts and has none."""
 
 
 class ExtensionState(StrEnum):
-    """States of an extension: hosts that are asked for a job that runs."""
+    """The states of an extension: hosts requested for a running job."""
 
     WAITING = "Waiting"
     GRANTING = "Granting"
@@ -243,7 +243,7 @@ class GridJobState(StrEnum):
 
 
 class GridPartState(StrEnum):
-    """States of a part: what stands for a component on a cluster, as far as the broker knows."""
+    """The states of a part of a grid job on a cluster, as far as the broker knows."""
 
     PREPARING = "Preparing"
     PREPARED = "Prepared"
@@ -289,7 +289,7 @@ GRID_JOB_MOVES = _moves(
     ("Running", "Error", "deleted, or a part failed"),
     ("Missed", "Terminated", "a silent cluster was heard again: all parts had run to their end"),
 )
-"""All moves of grid jobs; the database refuses others, and those below."""
+"""All moves of grid jobs; the database refuses others. The same holds for the moves below."""
 
 GRID_PART_MOVES = _moves(
     GridPartState,

@@ -1,9 +1,9 @@
-"""The submission: what ``oarsub`` asks for, what admission rules see and may change, what is stored in the end.
+"""The submission: the request of ``oarsub``, which admission rules see and may change, and which is stored.
 
-Each field of :class:`Submission` says all that depends on it in its metadata, a :class:`Field`:
+Each field of :class:`Submission` has its properties in its metadata, a :class:`Field`:
 
 - the option of ``oarsub``, its help, and how a text becomes its value;
-- the form that rules and records may give it, and what is refused;
+- the form that rules and records may give it, and the values that are refused;
 - the column of the job that holds it.
 """
 
@@ -31,11 +31,11 @@ NICEST: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of ``oarsub``: the words for it, its help, and what follows it ("" = nothing: it is a flag).
+    """An option of ``oarsub``: its words, its help, and the name of its argument ("" for a flag without one).
 
-    ``script_words`` are more words for it on ``#OAR`` lines (None: it may not stand there). A ``verbatim`` value has a
-    grammar of its own: only quotes around the whole are taken off it there. ``read`` makes the value of the field from
-    the text, or from all texts of a ``repeated`` one. It is None where that takes more than the text.
+    ``script_words`` are more words for it on ``#OAR`` lines (None: it is not allowed there). A ``verbatim`` value has a
+    grammar of its own: on such a line only quotes around the whole value are removed. ``read`` makes the value of the
+    field from the text, or from all texts of a ``repeated`` option. It is None if that needs more than the text.
     """
 
     words: tuple[str, ...]
@@ -58,14 +58,14 @@ def _as_it_is(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What there is to know of a field of the submission.
+    """The properties of a field of the submission.
 
-    ``form`` takes what a rule or a record gives and returns what is kept, or raises TypeError or ValueError. ``check``
-    raises :class:`UsageError` for a value that cannot be stored or carried out. ``column`` is where the job keeps
-    ``stored(value)``; a job submitted ``again`` gets the same. A rule cannot change what is ``read_only``. What is not
-    ``recorded`` is left out of the record kept with the submission. ``seen`` makes the value that a scheduling pass
-    looks at, under the same name; without it passes do not look at the field. In SQL that value is the column, or the
-    epoch seconds of one that is an ``instant``. ``oaralter`` may change what is ``alterable`` while the job waits.
+    ``form`` converts the value of a rule or a record into the stored form, or raises TypeError or ValueError. ``check``
+    raises :class:`UsageError` for a value that cannot be stored or carried out. ``column`` is the column of the job
+    with ``stored(value)``; a job submitted ``again`` gets the same. A rule cannot change a ``read_only`` field. A field
+    that is not ``recorded`` is left out of the record kept with the submission. ``seen`` makes the value for scheduling
+    passes, under the same name; without it passes do not see the field. In SQL that value is the column, or the epoch
+    seconds of an ``instant``. ``oaralter`` may change an ``alterable`` field while the job waits.
     """
 
     form: Callable[[object], object]
@@ -93,9 +93,10 @@ def _field(form: Callable[[object], object], default: object, option: Option | N
 class Submission:
     """One call of ``oarsub``, whatever number of jobs it makes.
 
-    ``alternatives`` are the moldable choices: a walltime (seconds) of None and empty groups mean "not said".
-    ``checkpoint`` is in seconds before the end of the walltime (0 = none). ``reservation`` is the asked start, with its
-    time zone. ``dependencies`` are as written (``7``, ``ok:7``). ``array_parameters`` hold one argument line a member.
+    ``alternatives`` are the moldable choices: a walltime (seconds) of None and empty groups mean "not given".
+    ``checkpoint`` is in seconds before the end of the walltime (0 = none). ``reservation`` is the requested start, with
+    its time zone. ``dependencies`` are as written (``7``, ``ok:7``). ``array_parameters`` hold one argument line for
+    each member.
     """
 
     user: str = dataclasses.field(
@@ -387,9 +388,9 @@ class Submission:
         return fresh
 
     def with_values(self, values: Mapping[str, object]) -> Submission:
-        """Return the submission with other values in some fields, given in any form that the fields take.
+        """Return the submission with other values in some fields, given in any form that the fields accept.
 
-        Raises TypeError or ValueError saying what a field takes.
+        Raises TypeError or ValueError with the accepted form.
         """
         return self.changed(**{name: _taken(name, value) for name, value in values.items()})
 
@@ -412,7 +413,7 @@ class Submission:
 
     @property
     def required(self) -> dict[int, Dependency]:
-        """What the jobs depend on, by the id of the other job; of two dependencies on one job the last counts."""
+        """The dependencies of the jobs, by the id of the other job; the last of several on one job counts."""
         return {one.job: one for one in map(parse_dependency, self.dependencies)}
 
     @property
@@ -427,10 +428,10 @@ class Submission:
 
     @property
     def kind(self) -> int | None:
-        """A number that submissions of the same kind share; None for one of which past ones say nothing.
+        """A number that submissions of the same kind share; None for a submission without comparable past ones.
 
-        Of the same kind are those of a user that ask for the same, whatever their walltime, and run the same: a program
-        by the same name, or the same command in the same folder where no name is given.
+        Submissions are of the same kind if one user asks for the same resources, whatever the walltime, and runs the
+        same program. That is a program under the same name, or without a name the same command in the same folder.
         """
         if self.interactive or self.bag or self.reservation is not None or len(self.alternatives) != 1:
             return None
@@ -444,11 +445,11 @@ class Submission:
         return {field.column: field.stored(getattr(self, name)) for name, field in FIELDS.items() if field.column}
 
     def seen(self) -> dict[str, Any]:
-        """Return what a scheduling pass looks at, by field."""
+        """Return the values for scheduling passes, by field."""
         return {name: field.seen(getattr(self, name)) for name, field in FIELDS.items() if field.seen is not None}
 
     def to_record(self) -> dict[str, object]:
-        """Return the JSON form, without what has its default value."""
+        """Return the JSON form, without fields that have their defaults."""
         fresh = Submission(self.user)
         values = {name: getattr(self, name) for name in FIELDS}
         return {name: plain(value) for name, value in values.items() if name == "user" or value != getattr(fresh, name)}
@@ -477,19 +478,19 @@ FIELDS: Final[Mapping[str, Field]] = MappingProxyType(
 OPTIONS: Final[Mapping[str, Option]] = MappingProxyType(
     {name: field.option for name, field in FIELDS.items() if field.option is not None}
 )
-"""The options of ``oarsub`` that say what is asked for, by the field that each fills."""
+"""The options of ``oarsub`` for the request, by the field that each fills."""
 
 ALTERABLE: Final = tuple(name for name, field in FIELDS.items() if field.alterable)
 """The fields that ``oaralter`` may change."""
 
 COLUMNS: Final = tuple(field.column for field in FIELDS.values() if field.column)
-"""The columns of jobs that hold a field as it is."""
+"""The columns of jobs that hold a field unchanged."""
 
 SEEN_COLUMNS: Final = frozenset(field.column for field in FIELDS.values() if field.seen is not None)
 """Those of them that scheduling passes read."""
 
 COPIED_COLUMNS: Final = (*(field.column for field in FIELDS.values() if field.column and field.again), "command")
-"""What a job that repeats another has of that one."""
+"""The columns that a repeated job copies from the job that it repeats."""
 
 
 def plain(value: object) -> object:

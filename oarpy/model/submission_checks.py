@@ -1,9 +1,9 @@
-"""What single values of a submission may be: the form that rules and records give them, and what can be stored.
+"""The allowed values of single fields of a submission: the form for rules and records, and the limits for storing.
 
-- A *form* turns what it is given into what the field keeps. It raises TypeError or ValueError whose text goes on after
-  the field's name.
-- A *check* raises :class:`UsageError` with one line that names the option, the value and what would be right.
-- A *reader* makes a value from what was typed after an option of ``oarsub``, and raises the same.
+- A *form* converts its argument into the stored value. It raises TypeError or ValueError whose text continues after the
+  field's name.
+- A *check* raises :class:`UsageError` with one line that names the option, the value and a valid form.
+- A *reader* makes a value from the text after an option of ``oarsub``, and raises the same.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from oarpy.model.errors import UsageError
 from oarpy.model.request import ResourceRequest, parse_request
 
 LONGEST_COMMAND = 131_071
-"""Bytes of one command with its arguments, or of a variable: what Linux passes to a program as one text."""
+"""The most bytes of one command with its arguments, or of a variable, which Linux passes to a program as one text."""
 
 LONGEST_ENVIRONMENT = 2**20
-"""Bytes of all variables with their values: half of what Linux passes to a program by default."""
+"""The most bytes of all variables with their values: half of what Linux passes to a program by default."""
 
 LONGEST_PATH = 4096
 HIGHEST_SIGNAL = 64
@@ -197,7 +197,7 @@ def check_name(value: str) -> None:
 
 
 def check_project(value: str) -> None:
-    """Refuse an empty project, and one that is not plain text."""
+    """Refuse an empty project, and a project that is not plain text."""
     _check_printable("--project", value)
     if not value:
         raise UsageError("empty project", hint="leave --project out for 'default'")
@@ -241,7 +241,7 @@ def check_dependencies(value: tuple[str, ...]) -> None:
 
 
 def _check_printable(option: str, value: str) -> None:
-    """Refuse what is not printable ASCII, or is too long."""
+    """Refuse a value that is not printable ASCII, or is too long."""
     if not _PRINTABLE.fullmatch(value):
         raise UsageError(f"{option} '{short(value)}' is not plain text", hint="use printable ASCII characters")
     if len(value) > _LONGEST_NAME:
@@ -298,7 +298,7 @@ def requests(values: tuple[str, ...]) -> tuple[ResourceRequest, ...]:
 
 
 def different(values: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words without those said before and the space around them."""
+    """Return the words without duplicates and without surrounding space."""
     return tuple(dict.fromkeys(value.strip() for value in values))
 
 

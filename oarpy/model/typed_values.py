@@ -1,7 +1,7 @@
-"""Values from outside, JSON or TOML, become typed ones. What does not fit is told by its place and its kind.
+"""Conversion of JSON or TOML values from outside into typed ones. Errors name the place and the expected kind.
 
-Kinds are those of :mod:`msgspec`: structs, dataclasses, literals, lists, plain values and unions of them. One that has
-limits says by the ``description`` of its ``Meta`` how errors call it.
+Kinds are those of :mod:`msgspec`: structs, dataclasses, literals, lists, plain values and unions of them. A kind with
+limits has a ``description`` in its ``Meta``, which errors use as its name.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CONTAINERS = _OBJECTS | _LISTS | inspect.TupleType | inspect.NamedTupleType | i
 
 
 class Misfit(Exception):
-    """The value at ``path`` of ``document`` is not what belongs there."""
+    """The value at ``path`` of ``document`` has the wrong kind."""
 
     def __init__(self, document: Any, path: Path, problem: str, hint: str = "") -> None:
         super().__init__(problem)
@@ -69,7 +69,7 @@ class Misfit(Exception):
 def from_json(text: str, kind: type[Kind]) -> Kind:
     """Read JSON whose objects have each key once.
 
-    Raises :class:`UsageError` for what is no JSON at all and :class:`Misfit` for what does not fit.
+    Raises :class:`UsageError` for invalid JSON and :class:`Misfit` for a value of the wrong kind.
     """
     try:
         try:
@@ -83,7 +83,7 @@ def from_json(text: str, kind: type[Kind]) -> Kind:
 
 
 def from_values(values: object, kind: type[Kind], *, strict: bool = True) -> Kind:
-    """Convert what a reader of JSON or TOML returned; unless ``strict``, texts may write numbers and truth values.
+    """Convert the result of a reader of JSON or TOML; unless ``strict``, texts may stand for numbers and truth values.
 
     Raises :class:`Misfit`.
     """
@@ -101,22 +101,22 @@ def check_named(owner: str, key: str, value: str, known: Sequence[str], group: s
 
 
 def refuse(owner: str, key: str, value: object, problem: str, advice: str) -> NoReturn:
-    """Raise :class:`UsageError` for what kinds cannot say: whose key has which value, what is wrong, what to do."""
+    """Raise :class:`UsageError` for a failed check beyond types: owner and key, value, problem, advice."""
     raise UsageError(f"{owner}: key '{key}': {shown(value)} {problem}", hint=advice)
 
 
 class Exact(Fraction):
-    """The number that a file has, exactly as it is written there."""
+    """A number of a file, exactly as it is written there."""
 
     def __repr__(self) -> str:
         return str(self.numerator) if self.denominator == 1 else str(Decimal(self.numerator) / self.denominator)
 
 
 def from_exact_json(text: str, kind: type[Kind], *, pointed: bool = True) -> Kind:
-    """Read JSON whose numbers of kind :class:`Exact` are exact, and whose objects have each key once. Raises as above.
+    """Read JSON whose numbers of kind :class:`Exact` are exact, and whose objects have each key once.
 
-    A number that is longer, larger or smaller than anybody means is refused. Unless ``pointed``, a whole number is
-    written without a point.
+    It raises the same errors as :func:`from_json`. An absurdly long, large or small number is refused. Unless
+    ``pointed``, a whole number must be written without a point.
     """
     try:
         document = json.loads(
@@ -131,7 +131,7 @@ def from_exact_json(text: str, kind: type[Kind], *, pointed: bool = True) -> Kin
 
 
 def from_exact_values(values: object, kind: type[Kind]) -> Kind:
-    """Convert what :func:`from_exact_json` read. Raises :class:`Misfit`."""
+    """Convert the result of :func:`from_exact_json`. Raises :class:`Misfit`."""
     try:
         return msgspec.convert(values, kind, dec_hook=_as_exact)
     except msgspec.ValidationError as error:
@@ -177,9 +177,10 @@ def shown(value: object) -> str:
 
 
 def _misfit(error: msgspec.ValidationError, document: Any, kind: object) -> Misfit:
-    """Tell again what ``error`` tells: its text has the path and the field, ``document`` and ``kind`` the rest.
+    """Translate ``error`` into a :class:`Misfit`.
 
-    The path does not name the keys of a dictionary: what lies behind one is not known, and shown as ``...``.
+    Its text has the path and the field, ``document`` and ``kind`` the rest. The path does not name the keys of a
+    dictionary: values behind such a key are not known, and shown as ``...``.
     """
     found = _TEXT.fullmatch(str(error))
     assert found is not None
@@ -207,7 +208,7 @@ def _keys(kind: inspect.Type) -> list[str]:
 
 
 def _inside(kind: inspect.Type, step: Any) -> inspect.Type:
-    """Return the kind of what a key, a place or, as ``...``, an unnamed key leads to."""
+    """Return the kind of the value behind a key, a place or, as ``...``, an unnamed key."""
     if isinstance(kind, inspect.UnionType):
         return next(_inside(one, step) for one in kind.types if isinstance(one, _CONTAINERS))
     if isinstance(kind, inspect.NamedTupleType):
@@ -223,7 +224,7 @@ def _inside(kind: inspect.Type, step: Any) -> inspect.Type:
 
 
 def _noun(kind: inspect.Type) -> str:
-    """Return what errors say that a value should be."""
+    """Return the noun that errors use for a kind."""
     match kind:
         case inspect.Metadata(extra_json_schema={"description": str(description)}):
             return description

@@ -9,8 +9,8 @@
         cluster.adapt(maximum=16)
         print(sum(client.gather(client.map(work, range(500)))))
 
-The scheduler runs in this process, a worker on each host of the job. Hosts beyond the first ones are revocable: whoever
-needs them gets them, after the results on them were copied to workers that stay.
+The scheduler runs in this process, a worker on each host of the job. Hosts beyond the first ones are revocable: any
+other job that needs them gets them, after the results on them were copied to workers that stay.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from oarpy.negotiation.profiles import BusyHosts
 from oarpy.negotiation.run_times import Cluster
 
 _SOON = 1.5
-"""Seconds: an extension that starts later is asked for in part."""
+"""Seconds: if an extension starts later than this, a smaller one is requested."""
 _BEFORE_RECLAIM = 3.0
 """Seconds before hosts are taken by which their results are copied, whatever still runs on them."""
 _LONGEST_WAIT = 30.0
-"""Seconds for which what runs on hosts that nobody else wants may go on before they are given back."""
+"""Seconds for which running tasks may go on, on hosts that no other job wants, before these are given back."""
 _POLL = 0.1
 _CLOSE_TIMEOUT = 10.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
@@ -111,11 +111,11 @@ class HostWorker:
 class NegotiatedCluster(DaskCluster):  # type: ignore[misc]
     """Dask workers on the hosts of one job.
 
-    The job has ``hosts`` hosts at first, for at most ``walltime`` seconds: of the cluster ``on``, or of the one where
-    they are free first. ``scale`` and ``adapt`` change how many it holds. ``arguments`` are options of ``oarsub``, such
-    as a project. ``threads`` and ``worker_options`` are those of ``dask worker``, ``scheduler_options`` those of
-    ``distributed.Scheduler``, ``options`` those of dask's ``Cluster``. What a worker says goes to a file of its own in
-    ``log_directory``, if that is given. Raises MessageRefused and NotConnected.
+    The job has ``hosts`` hosts at first, for at most ``walltime`` seconds: of the cluster ``on``, or of the cluster
+    that has them free first. ``scale`` and ``adapt`` change how many it holds. ``arguments`` are options of ``oarsub``,
+    such as a project. ``threads`` and ``worker_options`` are those of ``dask worker``, ``scheduler_options`` those of
+    ``distributed.Scheduler``, ``options`` those of dask's ``Cluster``. The output of a worker goes to a file of its own
+    in ``log_directory``, if that is given. Raises MessageRefused and NotConnected.
     """
 
     status: Status
@@ -171,17 +171,17 @@ class NegotiatedCluster(DaskCluster):  # type: ignore[misc]
                 self.close()
                 raise
 
-    # What dask asks for
+    # Interface for dask
 
     @property
     def plan(self) -> set[str]:
-        """The workers that there shall be: those of the hosts held, and one for each host that is wanted beyond."""
+        """The planned workers: the workers of the hosts held, and one for each further host wanted."""
         held = {name for name, worker in self.workers.items() if not worker.leaves}
         return held | {f"wanted {number}" for number in range(self._wanted - len(held))}
 
     @property
     def requested(self) -> set[str]:
-        """The same: what is wanted is asked for at once."""
+        """The requested workers: the planned ones, as wanted hosts are requested at once."""
         return self.plan
 
     def adapt(self, Adaptive: type[Adaptive] = HostAdaptive, **options: Any) -> Adaptive:
@@ -264,16 +264,16 @@ class NegotiatedCluster(DaskCluster):  # type: ignore[misc]
         return closed
 
     def _leave(self, job: NegotiatedJob) -> None:
-        """Give all hosts back. A job that has not started ends because nobody speaks for it any more."""
+        """Give all hosts back. A job that has not started ends because it loses its launcher."""
         if self.first_host is not None and job.ended is None:
             job.done()
             self._over.wait(_CLOSE_TIMEOUT)
         job.close()
 
-    # What the server says
+    # Messages of the server
 
     def _pass_on(self, message: Mapping[str, Any]) -> None:
-        """Bring a message from the thread that heard it to the loop."""
+        """Pass a message from the thread that received it to the loop."""
         if message["message"] == "ended":
             self._over.set()
         with contextlib.suppress(RuntimeError):  # the loop is closed
@@ -303,7 +303,7 @@ class NegotiatedCluster(DaskCluster):  # type: ignore[misc]
             self._later(self._close())
 
     def _choose(self, view: Mapping[str, BusyHosts]) -> None:
-        """Ask for the first hosts where they are free first, or keep what was asked for."""
+        """Ask for the first hosts on the cluster that has them free first, or keep the request."""
         if not self._sizes or self.first_host is not None:
             return
         clusters = [Cluster(name, size) for name, size in self._sizes.items() if name in view and size >= self._first]
@@ -317,7 +317,7 @@ class NegotiatedCluster(DaskCluster):  # type: ignore[misc]
             self.job.request(choice.hosts, choice.walltime)
 
     def _take(self, word: str, message: Mapping[str, Any]) -> None:
-        """Start workers on hosts that the job now has, and ask for those that are still missing."""
+        """Start workers on hosts that the job now has, and ask for the hosts that are still missing."""
         if word == "startNotify":
             self._cluster, names = next(iter(message["names"].items()))
             self.first_host = names[0]
@@ -349,7 +349,7 @@ class NegotiatedCluster(DaskCluster):  # type: ignore[misc]
     # Growing and shrinking
 
     def _extend(self) -> None:
-        """Ask for what is wanted and not held, in place of what was asked for before."""
+        """Ask for the wanted hosts that are not held, in place of the request before."""
         if self.first_host is None or self.status != Status.running:
             return
         missing = min(self._wanted, self._sizes[self._cluster]) - len(
@@ -365,7 +365,7 @@ class NegotiatedCluster(DaskCluster):  # type: ignore[misc]
         self._tag = self.job.extend({self._cluster: hosts} if hosts else {}, REVOCABLE)
 
     async def _give_back(self, names: Sequence[str], by: float | None = None) -> None:
-        """Copy the results of these hosts elsewhere and release them; until ``by`` what runs there may end first."""
+        """Copy the results of these hosts elsewhere and release them; running tasks may end first until ``by``."""
         until = time.time() + _LONGEST_WAIT if by is None else by - _BEFORE_RECLAIM
         leaving = [name for name in names if name in self.workers and not self.workers[name].leaves]
         if not leaving:
@@ -375,7 +375,7 @@ class NegotiatedCluster(DaskCluster):  # type: ignore[misc]
         await self.scheduler.retire_workers(names=leaving, close_workers=False, remove=False)
         while self._busy(leaving) and time.time() < until:
             await asyncio.sleep(_POLL)
-        # again: what ended meanwhile has results too
+        # again: tasks that ended meanwhile have results too
         await self.scheduler.retire_workers(names=leaving, close_workers=True, remove=True)
         await asyncio.gather(*(self.workers[name].close() for name in leaving))
         self.job.release(leaving)
@@ -393,7 +393,7 @@ class NegotiatedCluster(DaskCluster):  # type: ignore[misc]
         self._extend()
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Let something go on beside what is heard."""
+        """Run a coroutine beside the handling of messages."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

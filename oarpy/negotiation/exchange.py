@@ -1,4 +1,4 @@
-"""What a launcher and the server have said to each other, as far as it matters when their connection is lost."""
+"""The messages between a launcher and the server, as far as they matter after a lost connection."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _IN_LINE = ("Submitted", "RequestSent", "Waiting")
 
 
 class Exchange:
-    """The open ends of what was said and heard: what to attach with, what to say again, what was told already.
+    """The open ends of the dialogue: how to attach, which messages to send again, and which news were passed on.
 
-    ``job`` and ``token`` are those of the answer to ``subscribe``, ``serial`` is the last view heard, ``ended`` why the
-    job is over. ``hosts`` are the names of those that the job holds, by cluster. ``pass_token`` is what the launcher
-    attached with, if it did by a token.
+    ``job`` and ``token`` come from the answer to ``subscribe``. ``serial`` is the last view received, ``ended`` why the
+    job is over. ``hosts`` are the names of the hosts that the job holds, by cluster. ``pass_token`` is the token with
+    which the launcher attached, if it used one.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Exchange:
         self.interrupted = False
 
     def say(self, message: Message) -> None:
-        """Note what is said: it is open until it is answered, or replaced."""
+        """Note a message that is sent: it is open until it is answered or replaced."""
         word = message["message"]
         if word == "attach":
             self.pass_token = message.get("token", "")
@@ -50,7 +50,7 @@ class Exchange:
                 self._unanswered.pop("keep", None)
 
     def hear(self, message: Message) -> list[Message]:
-        """Note what is heard, and return it as news: empty when it was told before the connection was lost."""
+        """Note a received message, and return it as news: nothing if it was news before the connection was lost."""
         word = message["message"]
         if word in ("subscribed", "attached"):
             self.job = message["job"]
@@ -79,7 +79,7 @@ class Exchange:
         return [message]
 
     def attach(self) -> Message:
-        """Return what goes on with the job over another connection."""
+        """Return the message that continues with the job over another connection."""
         assert self.job is not None
         known: Message = {"message": "attach", "job": self.job}
         if self.pass_token:
@@ -89,7 +89,7 @@ class Exchange:
         return known
 
     def again(self, attached: Message) -> Iterator[Message]:
-        """Yield what has to be said again, since the server does not know it."""
+        """Yield the messages that must be sent again, because the server did not get them."""
         state, tag = attached["state"], attached["tag"]
         request, keep = self._unanswered.get("request"), self._unanswered.get("keep")
         if state in _IN_LINE and request is not None and request["tag"] != tag:
@@ -100,7 +100,7 @@ class Exchange:
             yield self._unanswered["done"]
 
     def again_started(self) -> Iterator[Message]:
-        """Yield what has to be said again to a job that runs, once it is known which hosts it has."""
+        """Yield the messages to send again for a running job, once its hosts are known."""
         for word, message in self._unanswered.items():
             if word.startswith("extend "):
                 yield message
@@ -109,7 +109,7 @@ class Exchange:
             yield release
 
     def _hear_start(self, message: Message) -> list[Message]:
-        """Return a start as it is, and a later one as what was granted and released since."""
+        """Return the first start as it is, and a later one as the grants and releases since."""
         self._answered(message, "request")
         before, self.hosts = self.hosts, {cluster: list(names) for cluster, names in message["names"].items()}
         if self._start is None:
@@ -143,7 +143,7 @@ class Exchange:
             self._answered(message, message["of"])
 
     def _answered(self, message: Message, *asked: str) -> None:
-        """Close what has the tag of this message, of these words, or of all that have one."""
+        """Close the open message with the tag of this message, among those of the ``asked`` words, or of all."""
         tag = message.get("tag")
         for word, one in [*self._unanswered.items()]:
             if one.get("tag", _NONE) == tag and (not asked or one["message"] in asked):

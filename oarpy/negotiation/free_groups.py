@@ -1,7 +1,7 @@
-"""Which hosts are free throughout: groups of hosts with the spans in which each of them is free.
+"""Groups of hosts, each with the spans in which every one of its hosts is free.
 
-Counts cannot say that one and the same host is free all the time. An application that asks for ``exact`` is told groups
-besides its profiles: ``[[n, [[begin, end], ...]], ...]`` for each cluster, where an end of None is for ever.
+Counts cannot tell whether one and the same host is free all the time. An application that asks for ``exact`` gets
+groups besides its profiles: ``[[n, [[begin, end], ...]], ...]`` for each cluster, where an end of None is for ever.
 
     host 1  |====        ======     three groups of one host each;
     host 2  |  ============         between them two hosts are free at any time,
@@ -19,7 +19,7 @@ from typing import Any
 from oarpy.negotiation.profiles import BusyHosts, Time, Visits, earliest
 
 Spans = tuple[tuple[Time, Time], ...]
-"""Ascending spans [begin, end) that are apart; one that has begun may begin anywhere before."""
+"""Ascending, disjoint spans [begin, end); a span that has begun may have any earlier begin."""
 
 
 class FreeGroups:
@@ -63,7 +63,7 @@ class FreeGroups:
         return {now, *(begin for spans in self.hosts for begin, _ in spans if begin > now)}
 
     def _since(self, instant: Time) -> Counter[Spans]:
-        """Return the groups without what is over at ``instant``, and with spans that have begun from then on."""
+        """Return the groups without spans that are over at ``instant``; begun spans begin at ``instant``."""
         found: Counter[Spans] = Counter()
         for spans, number in self.hosts.items():
             found[tuple((max(begin, instant), end) for begin, end in spans if end > instant)] += number
@@ -86,8 +86,8 @@ def earliest_exact(
 ) -> Time | None:
     """Return the earliest instant from ``now`` on at which ``hosts`` fit for ``length``, None if there is none.
 
-    They fit where groups that are free throughout hold enough hosts, and counts allow them: those of the clusters,
-    and of quotas where ``profiles`` has the cluster ``*``, whose size is that of all clusters of the view.
+    They fit if groups that are free throughout have enough hosts, and the counts allow them. These are the counts of
+    the clusters, and of quotas if ``profiles`` has the cluster ``*``, whose size is that of all clusters of the view.
     """
     asked = dict(hosts)
     if "*" in profiles:

@@ -13,19 +13,19 @@ from oarpy.negotiation.line_streams import LineStreams
 from oarpy.negotiation.messages import NOT_ALLOWED, line_of
 
 _SILENCE = 30.0
-"""Seconds of silence after which a sign of life is asked for; after as many again the connection is given up."""
+"""Seconds of silence before a sign of life is requested; after as many again the connection is given up."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 """Seconds between two attempts to attach again; each pause is twice as long as the one before.
 
-After a connection that lasted for the longest it begins anew. So two launchers of one job, which take it from each
-other, do that without haste.
+After a connection that lasted at least the longest pause, the pauses start anew. So two launchers of one job, which
+take it from each other, do that slowly.
 """
 _LEAVING = 5.0
 """Seconds for the server to notice that the launcher leaves."""
 
 
 class LastingConnection(threading.Thread):
-    """Hears the server, gives signs of life, and attaches again when the connection ends before the job does.
+    """Receives messages, gives signs of life, and attaches again when the connection ends before the job does.
 
     ``streams`` makes a connection. ``heard`` gets each message that is news; ``ended`` is called once, when no more
     will come. ``lost`` then says why, if the job is not over. After ``patience`` seconds (None: never) without a
@@ -56,7 +56,7 @@ class LastingConnection(threading.Thread):
         self._streams = streams()
 
     def say(self, message: Message) -> None:
-        """Send a message; one that matters later is kept while there is no connection."""
+        """Send a message; a message that matters later is kept while there is no connection."""
         with self._lock:
             self._exchange.say(message)
             if self._away_since is None:
@@ -89,7 +89,7 @@ class LastingConnection(threading.Thread):
             self._ended()
 
     def _come_again(self, status: int) -> bool:
-        """Attach over a new connection; return False, and say why, when there is to be none."""
+        """Attach over a new connection; return False, and set ``lost``, if that is given up."""
         now = time.monotonic()
         with self._lock:
             if self._away_since is None:
@@ -160,7 +160,7 @@ class LastingConnection(threading.Thread):
         return bool(word != "ended")
 
     def _resume(self, attached: Message) -> None:
-        """Say again what was lost with the connection before."""
+        """Send the messages again that were lost with the connection before."""
         self._away_since, self._attached_at = None, time.monotonic()
         self._exchange.interrupted = True
         for one in [*self._exchange.again(attached)]:
@@ -168,7 +168,7 @@ class LastingConnection(threading.Thread):
 
 
 def _read(line: bytes) -> Message | None:
-    """Return what the server says; None for what is no message: whoever wrote that is not the server."""
+    """Return the message of a line; None for a line that is no message and so not from the server."""
     try:
         message = json.loads(line)
     except ValueError:

@@ -1,8 +1,8 @@
-"""Choosing hosts and a walltime from a view: the launchers of moldable, rigid and complex applications.
+"""The choice of hosts and a walltime from a view: launchers of moldable, rigid and complex applications.
 
 A launcher tries the instants at which a profile changes, in ascending order, as long as they can still give an earlier
-end. At each it takes what is free then. Where hosts become busy before the application would end, it tries again with
-those that stay free, on which it runs longer.
+end. At each it takes the hosts that are free then. If hosts become busy before the application would end, it tries
+again with the hosts that stay free, on which it runs longer.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ View = Mapping[str, BusyHosts]
 
 
 class Choice(NamedTuple):
-    """What a launcher asks for: hosts of each cluster, and a walltime."""
+    """The request of a launcher: hosts of each cluster, and a walltime."""
 
     hosts: dict[str, int]
     walltime: Time
 
 
 class ApplicationLauncher:
-    """What all launchers have: their clusters, the run times that they computed, and the steps that they looked at."""
+    """The common part of launchers: their clusters, computed run times, and the number of steps looked at."""
 
     def __init__(self, clusters: Sequence[Cluster], margin: Time = 1) -> None:
         self.clusters = tuple(clusters)
@@ -163,7 +163,7 @@ class Complex(ApplicationLauncher):
     def _hosts_from(
         self, start: Time, profiles: Sequence[BusyHosts], steps: Sequence[int], free: tuple[int, ...]
     ) -> tuple[dict[int, int], Time] | None:
-        """Return what it can have of ``free`` hosts from ``start`` on, where ``steps`` begin, and for how long."""
+        """Return the part of ``free`` hosts usable from ``start`` on, where ``steps`` begin, and the walltime."""
         while any(free):
             chosen, walltime = self._best.get(free) or self._selected(free)
             left = list(free)

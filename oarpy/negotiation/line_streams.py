@@ -1,4 +1,4 @@
-"""What carries the lines of a launcher: an ``oarnegotiate`` of its own, or the standard streams that it was given."""
+"""The streams for the lines of a launcher: an ``oarnegotiate`` of its own, or its given standard streams."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 LAUNCHER = "OAR_LAUNCHER"
-"""The variable that tells a program that ``oarsub --launcher`` made its standard streams carry the lines."""
+"""The variable that marks a program whose standard streams carry the lines, set by ``oarsub --launcher``."""
 
 _READ = 1 << 16
 _TIMEOUT = 5.0
@@ -18,7 +18,7 @@ _LONGEST_POLL = 2**31 - 1
 
 
 class LineStreams:
-    """Bytes in both directions, by two descriptors. ``lasting`` tells that no other one can be had when it ends."""
+    """Bytes in both directions, by two descriptors. ``lasting`` streams cannot be replaced when they end."""
 
     lasting = False
 
@@ -27,20 +27,20 @@ class LineStreams:
         self._sink = sink
 
     def read(self, seconds: float) -> bytes | None:
-        """Return what has arrived, empty at the end; None when nothing comes within ``seconds``."""
+        """Return the received bytes, empty at the end; None if nothing comes within ``seconds``."""
         try:
             return os.read(self._source, _READ) if _readable(self._source, seconds) else None
         except (OSError, ValueError):
             return b""
 
     def write(self, line: bytes) -> None:
-        """Send a line. When nobody listens any more, :meth:`read` will tell."""
+        """Send a line. If the other side is gone, :meth:`read` will tell."""
         with suppress(OSError):
             while line:
                 line = line[os.write(self._sink, line) :]
 
     def hang_up(self) -> None:
-        """Say no more; what is still said by the other side can be read."""
+        """Send no more; messages of the other side can still be read."""
         sink, self._sink = self._sink, -1
         if sink >= 0:
             os.close(sink)
@@ -60,7 +60,7 @@ class CommandStreams(LineStreams):
     def __init__(
         self, command: Sequence[str] = ("oarnegotiate",), environment: Mapping[str, str] | None = None
     ) -> None:
-        # in a session of its own: what interrupts the launcher lets it still say what it has to
+        # in a session of its own: an interrupted launcher can still send its last messages
         self._child = subprocess.Popen(
             list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True
         )
@@ -88,7 +88,7 @@ class CommandStreams(LineStreams):
 class StandardStreams(LineStreams):
     """The lines that ``oarsub --launcher`` put on standard input and output.
 
-    What the program prints goes to standard error from then on, and its standard input is empty.
+    Prints of the program go to standard error from then on, and its standard input is empty.
     """
 
     lasting = True
@@ -103,12 +103,12 @@ class StandardStreams(LineStreams):
 
 
 def usual_streams() -> LineStreams:
-    """Return the standard streams where they carry the lines, else those of an ``oarnegotiate``."""
+    """Return the standard streams if they carry the lines, else those of an ``oarnegotiate``."""
     return StandardStreams() if os.environ.get(LAUNCHER) else CommandStreams()
 
 
 def _readable(source: int, seconds: float) -> bool:
-    """Tell whether a descriptor can be read within ``seconds``. Its number may be beyond what select takes."""
+    """Tell whether a descriptor can be read within ``seconds``. Its number may be too large for select."""
     poll = select.poll()
     poll.register(source, select.POLLIN)
     return bool(poll.poll(min(max(seconds, 0) * 1000, _LONGEST_POLL)))

@@ -1,7 +1,7 @@
-"""What a launcher and the server say to each other about an application: JSON objects, one a line.
+"""The messages between a launcher and the server about an application: JSON objects, one a line.
 
-Each message of a launcher is a class whose fields say what they may hold; :func:`read` makes one of a line. What the
-server says is a dictionary, made into a line by :func:`line_of`.
+Each message of a launcher is a class whose fields have checks; :func:`read` makes one from a line. A message of the
+server is a dictionary; :func:`line_of` makes a line from it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LARGEST_LINE = 65_536
 """Bytes of a line from a launcher, with its newline."""
 
 WRONG_MOMENT, MALFORMED, AGAINST_RULES, UNKNOWN, NOT_ALLOWED, TRY_LATER = 1, 2, 3, 4, 5, 6
-"""Codes of what is refused."""
+"""Codes of refusals."""
 
 FIRM, REVOCABLE = "firm", "revocable"
 END, KEEP = "end", "keep"
@@ -85,7 +85,7 @@ def _totals(value: Any) -> dict[str, float]:
 
 
 class _Partial(Structure):
-    """An object that may leave out what has a default."""
+    """An object that may leave out fields with a default."""
 
     @classmethod
     def complete(cls, values: dict[str, Any]) -> Any:
@@ -96,12 +96,12 @@ class _Partial(Structure):
         return cls(**values)
 
     def entry(self) -> dict[str, Any]:
-        """Return the object to be sent, without what is None."""
+        """Return the object to send, without fields that are None."""
         return {name: value for name, value in super().entry().items() if value is not None}
 
 
 class ClusterFilter(_Partial):
-    """Which clusters an application is shown: those named, whose hosts meet a condition, which are large enough."""
+    """The clusters that an application is shown: those named, with hosts that meet a condition, and large enough."""
 
     clusters: tuple[str, ...] | None = field(each(text), default=None, write=lambda names: names and list(names))
     properties: str = field(text, default="")
@@ -163,7 +163,7 @@ class GiveBack(LauncherMessage, word="done"):
 
 
 class ExtendHosts(LauncherMessage, word="extend"):
-    """Ask for more hosts while running; none withdraws what was asked for."""
+    """Ask for more hosts while running; no hosts withdraw the earlier request."""
 
     tag: Tag = field(_tag)
     hosts: Mapping[str, int] = field(_hosts)
@@ -203,7 +203,7 @@ MESSAGES: dict[str, type[LauncherMessage]] = {
 
 
 class Unreadable(Malformed):
-    """A line that is no message; ``word`` and ``tag`` are what could be read of it."""
+    """A line that is no message; ``word`` and ``tag`` are the parts that could be read."""
 
     def __init__(self, reason: str, word: str | None = None, tag: Tag | None = None) -> None:
         super().__init__(reason)
@@ -211,7 +211,7 @@ class Unreadable(Malformed):
 
 
 def read(line: bytes) -> LauncherMessage:
-    """Return what a line without its newline says; raise :class:`Unreadable`."""
+    """Return the message of a line without its newline; raise :class:`Unreadable`."""
     try:
         entry = json.loads(
             line.decode("utf-8"), object_pairs_hook=_object, parse_constant=_refuse_constant, parse_float=_finite
@@ -231,12 +231,12 @@ def read(line: bytes) -> LauncherMessage:
 
 
 def line_of(message: Mapping[str, object]) -> bytes:
-    """Return what the server says as a line."""
+    """Return a message of the server as a line."""
     return json.dumps(message, allow_nan=False, separators=(",", ":")).encode() + b"\n"
 
 
 def refused(of: str | None, code: int, reason: str, tag: Tag | None = None) -> dict[str, object]:
-    """Return the answer to what is refused; ``of`` is the word of the message, None if it could not be read."""
+    """Return a refusal; ``of`` is the word of the refused message, None if it could not be read."""
     answer: dict[str, object] = {"message": "refused", "of": of}
     if tag is not None:
         answer["tag"] = tag
@@ -244,7 +244,7 @@ def refused(of: str | None, code: int, reason: str, tag: Tag | None = None) -> d
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object, whose keys are all different; what texts it holds are fit to be kept and shown."""
+    """Return an object with distinct keys; its texts must be fit to be stored and shown."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:

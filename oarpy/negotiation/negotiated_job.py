@@ -1,4 +1,4 @@
-"""A job that chooses its hosts, for the program that speaks for it: the launcher.
+"""A job that chooses its hosts, as an object for its launcher, the program that speaks for it.
 
 ::
 
@@ -11,8 +11,8 @@
                 work(message["names"])
                 job.done()
 
-A thread hears what the server says, gives signs of life, and attaches again when the connection is lost. What was lost
-with it is said again, and what was heard before is not told twice: whoever uses this does not notice.
+A thread receives the messages of the server, gives signs of life, and attaches again when the connection is lost. Lost
+messages are sent again, and no message is passed on twice: the program does not notice the loss.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from oarpy.negotiation.profiles import BusyHosts, Time
 
 
 class MessageRefused(Exception):
-    """The server refuses what was said: ``code`` is that of the message ``refused``, ``reason`` its line."""
+    """The server refuses a message: ``code`` is that of the message ``refused``, ``reason`` its line."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
@@ -45,12 +45,12 @@ class NotConnected(Exception):
 class NegotiatedJob:
     """One job, from :meth:`subscribe` or :meth:`attach` to its end.
 
-    ``view`` is what the launcher was shown, as far as it took the messages: profiles by cluster. ``serial`` is the
-    number of that view, ``hosts`` are the names of the hosts that the job holds, by cluster; ``until`` is the end of
+    ``view`` is the view shown to the launcher, as far as it took the messages: profiles by cluster. ``serial`` is the
+    number of that view. ``hosts`` are the names of the hosts that the job holds, by cluster. ``until`` is the end of
     its walltime (Unix time).
 
-    With ``hear``, that is called with each message, in a thread of its own; without, :meth:`messages` has them.
-    ``patience``: seconds after which a lost connection is given up; None: never.
+    If given, ``hear`` is called with each message, in a thread of its own; otherwise :meth:`messages` yields them. A
+    lost connection is given up after ``patience`` seconds (None: never).
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class NegotiatedJob:
 
     @property
     def token(self) -> str:
-        """What lets others speak for the job while it lives; only who subscribed knows it."""
+        """The token that lets others speak for the job while it lives; only its subscriber knows it."""
         return self._exchange.token
 
     @property
@@ -96,7 +96,7 @@ class NegotiatedJob:
         """Why the job is over: the reason of ``ended``; None while it is not."""
         return self._exchange.ended
 
-    # What is said
+    # Messages to the server
 
     def subscribe(self, arguments: Sequence[str] = (), **fields: Any) -> int:
         """Make a job of these arguments of ``oarsub`` and return its id; ``fields``: as ``subscribe`` has them.
@@ -129,25 +129,25 @@ class NegotiatedJob:
     def request(
         self, hosts: Mapping[str, int], walltime: Time, tag: Union[int, str, None] = None, serial: int | None = None
     ) -> Union[int, str]:
-        """Ask for hosts by cluster for ``walltime`` seconds, in place of what was asked for; return the tag.
+        """Ask for hosts by cluster for ``walltime`` seconds, in place of the request before; return the tag.
 
-        ``serial`` is the view that this answers, by default the one taken last. Answered by messages.
+        ``serial`` is the view that this answers, by default the one taken last. Messages bring the answer.
         """
-        seconds = walltime if isinstance(walltime, int) else float(walltime)  # those of launchers may be fractions
+        seconds = walltime if isinstance(walltime, int) else float(walltime)  # durations of launchers may be fractions
         said: Message = {"message": "request", "tag": self._tag(tag), "hosts": dict(hosts), "walltime": seconds}
         serial = self.serial if serial is None else serial
         self._say(said if serial is None else {**said, "serial": serial})
         return said["tag"]  # type: ignore[no-any-return]
 
     def keep(self, serial: int | None = None) -> None:
-        """Say that a view was seen, by default the one taken last, and the request stays."""
+        """Confirm a view, by default the one taken last, and keep the request."""
         serial = self.serial if serial is None else serial
         self._say({"message": "keep", "serial": serial})
 
     def extend(self, hosts: Mapping[str, int], kind: str = FIRM, tag: Union[int, str, None] = None) -> Union[int, str]:
         """Ask for more hosts while the job runs, ``firm`` or ``revocable`` ones; return the tag.
 
-        This replaces what was asked for of that kind and not granted; no hosts withdraw it. Answered by messages.
+        This replaces the pending request of that kind; no hosts withdraw it. Messages bring the answer.
         """
         said = {"message": "extend", "tag": self._tag(tag), "hosts": dict(hosts), "kind": kind}
         self._say(said)
@@ -161,12 +161,12 @@ class NegotiatedJob:
         """Give all hosts back; ``ended`` will answer."""
         self._say({"message": "done"})
 
-    # What is heard
+    # Messages of the server
 
     def messages(self, timeout: float | None = None) -> Iterator[Message]:
-        """Yield what the server says, up to ``ended``; also end when nothing comes for ``timeout`` seconds.
+        """Yield the messages of the server, up to ``ended``; also end when nothing comes for ``timeout`` seconds.
 
-        Raises :class:`NotConnected`. Of several views that were not taken one is left, with the changes of all.
+        Raises :class:`NotConnected`. Several views that were not taken become one, with the changes of all.
         """
         while (message := self.next(timeout)) is not None:
             yield message
@@ -222,7 +222,7 @@ class NegotiatedJob:
     # In the thread of the connection
 
     def _note(self) -> None:
-        """Wake who waits: the connection is over."""
+        """Wake the waiting caller: the connection is over."""
         with self._changed:
             self._changed.notify_all()
 
@@ -245,7 +245,7 @@ class NegotiatedJob:
         self._told(message)
 
     def _take(self, message: Message) -> None:
-        """Let what the launcher is told be what it knows."""
+        """Update the state of the job from a message."""
         word = message["message"]
         if word == "changeNotify":
             self.serial = message["serial"]

@@ -76,7 +76,7 @@ class BusyHosts:
         return BusyHosts(self.ends[index:], self.busy[index:]) if index else self
 
     def same(self, other: BusyHosts, instant: Time) -> bool:
-        """Say whether as many hosts are busy in both at ``instant`` and at all later ones."""
+        """Tell whether as many hosts are busy in both at ``instant`` and at all later ones."""
         if self is other:
             return True
         mine, theirs = bisect_right(self.ends, instant), bisect_right(other.ends, instant)

@@ -1,6 +1,6 @@
-"""How long an application runs, by the hosts that it has.
+"""The run time of an application by its hosts.
 
-``rounded`` makes of an exact run time or walltime the one that is used, for example whole milliseconds.
+``rounded`` turns an exact run time or walltime into the one that is used, for example whole milliseconds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Cluster(NamedTuple):
 
 
 def exact(duration: Time) -> Time:
-    """Return the duration as it is."""
+    """Return the duration unchanged."""
     return duration
 
 

@@ -1,17 +1,17 @@
-"""Which process of a program runs on which core, where cores differ in speed and processes in size.
+"""The mapping of a program's processes to cores that differ in speed; the processes differ in size.
 
-Cores stand in a line, those of the fastest type first, and sizes too, the heaviest first. Each size has as many of the
-processes; the heaviest ones have one more where that does not come out.
+Cores are ordered by type, the fastest first, and sizes by weight, the heaviest first. All sizes have equally many
+processes; if that is not possible, the heaviest ones have one more.
 
-*Synchronous*: stages, in each of which every core has one process, and all wait for the last. The line of cores is cut
-into as many blocks as there are sizes; each block takes processes of its size while there are some::
+*Synchronous*: in each stage every core has one process, and all wait for the last. The line of cores is cut into as
+many blocks as there are sizes; each block takes processes of its size as long as there are any::
 
     cores   fast fast | slow slow
     size    heavy       light
 
 *Asynchronous*: each size in turn gives a process to the core that would end it first.
 
-Cores of a type that have the same to do are handled together, and so are equal stages.
+Cores of a type with the same work are handled together, and so are equal stages.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Rates = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Processes, the iterations of each, and the seconds that it takes to hand on what one found."""
+    """Processes, the iterations of each, and the seconds that it takes to pass on the result of one."""
 
     processes: int
     iterations: int
@@ -78,7 +78,7 @@ class _Line:
         return {kind: {size: found[kind, size] for size in self.sizes if found[kind, size]} for kind in self._cores}
 
     def blocks(self) -> list[tuple[str, str, int]]:
-        """Return the line of cores as it is cut for stages: type, size, and how many cores."""
+        """Return the line of cores as it is cut for stages: type, size, and number of cores."""
         cores = sum(self._cores[kind] for kind in self.kinds)
         width = max(cores // len(self.sizes), 1)
         cuts = [min(place * width, cores) for place in range(len(self.sizes))] + [cores]
@@ -112,7 +112,10 @@ def synchronous(cores: Mapping[str, int], rates: Rates, program: Program) -> Pro
 
 
 def _stage(line: _Line, blocks: list[tuple[str, str, int]]) -> Counter[tuple[str, str]]:
-    """Return how many processes of each size one stage has on each type; who has none left takes the heaviest left."""
+    """Return the processes of each size on each type in one stage.
+
+    A block takes the heaviest processes left once its own size has none.
+    """
     left = dict(line.left)
     stage: Counter[tuple[str, str]] = Counter()
     for kind, own, cores in blocks:
@@ -129,7 +132,7 @@ def asynchronous(cores: Mapping[str, int], rates: Rates, program: Program) -> Pr
     """Map each process to the core that ends it first, the first such core; sizes take turns, the heaviest first."""
     line = _Line(cores, rates, program)
     lines: dict[str, list[tuple[float, int, int]]] = {}
-    """Of each type the cores that are busy until when: the first of them, and the one behind the last."""
+    """By type, runs of equally busy cores: busy until, the first core, and the core behind the last."""
     first = 0
     for kind in line.kinds:
         lines[kind] = [(0.0, first, first + cores[kind])]

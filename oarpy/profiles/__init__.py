@@ -1,7 +1,7 @@
-"""Counted free time: how many of equal processors are free when, and what needs no more than that.
+"""Counted free time: the number of equal free processors over time, and algorithms that need no more than that.
 
 - ``profile``: the counted form, a step function of time, and the first common start over several.
-- ``timeline``: what algorithms ask of free time, whether processors are counted or named.
+- ``timeline``: the interface to free time for algorithms, for counted or named processors.
 - ``planned``: jobs with a planned start, and how they move forward.
 - ``policies``: starts by counts alone, as EASY has them.
 

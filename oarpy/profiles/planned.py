@@ -14,13 +14,13 @@ Hold = TypeVar("Hold")
 
 
 def id_order(job_id: JobId) -> tuple[bool, int, str]:
-    """Return what ids are sorted by: numbers by value, then texts by code points."""
+    """Return the sort key of an id: numbers by value, then texts by code points."""
     return (True, 0, job_id) if isinstance(job_id, str) else (False, job_id, "")
 
 
 @dataclass(slots=True)
 class PlannedJob(Generic[Request, Hold]):
-    """A job that waits for its ``start`` and then takes ``time`` seconds; ``hold`` is what it holds on its timeline."""
+    """A job that waits for its ``start`` and then takes ``time`` seconds; ``hold`` is its hold on the timeline."""
 
     id: JobId
     request: Request
@@ -37,7 +37,7 @@ class PlannedJob(Generic[Request, Hold]):
 def plan_at(
     timeline: Timeline[Request, Hold], job_id: JobId, request: Request, start: float, time: float
 ) -> PlannedJob[Request, Hold]:
-    """Return a job that holds what it needs from ``start`` on."""
+    """Return a job that holds its request on the timeline from ``start`` on."""
     return PlannedJob(job_id, request, start, time, timeline.hold(request, start, start + time))
 
 

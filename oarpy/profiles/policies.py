@@ -1,4 +1,4 @@
-"""Starts by counts alone: when the head of a queue can start, and who starts beside it under EASY."""
+"""Starts by counts alone: when the head of a queue can start, and the jobs that start beside it under EASY."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class Sized(Protocol):
 def shadow(procs: int, free: int, held: Iterable[tuple[Any, ...]]) -> tuple[float, int]:
     """Return the predicted end by which ``procs`` processors are free, and how many more are free then.
 
-    ``held`` are predicted ends, ascending, each first in its tuple, and last in it what is held until then.
+    ``held`` are tuples in the order of their predicted ends. The first entry of a tuple is the end, the last the number
+    of processors held until then.
     """
     instant = -inf
     for entry in held:
@@ -34,7 +35,7 @@ def shadow(procs: int, free: int, held: Iterable[tuple[Any, ...]]) -> tuple[floa
 
 
 def easy_starts(waiting: Sequence[Sized], held: Sequence[tuple[float, int]], idle: int, now: float) -> list[int]:
-    """Return who starts at ``now`` under EASY; ``held`` are predicted ends with what is held until then.
+    """Return the jobs that start at ``now`` under EASY; ``held`` are (predicted end, processors held until then).
 
     After D. Lifka, "The ANL/IBM SP scheduling system" (JSSPP 1995): a job behind the head starts if it ends by the
     *shadow*, when the head can start, or if it leaves the head its processors (*extra*).

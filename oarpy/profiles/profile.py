@@ -31,7 +31,7 @@ class CountedHold(NamedTuple):
 
 
 class Profile:
-    """A machine of ``procs`` processors from ``begin`` on, on which ``held`` is held: ends, and how many until then.
+    """The free processors of a machine with ``procs`` from ``begin`` on; ``held`` are (end, processors until then).
 
     It is a :class:`~oarpy.profiles.timeline.Timeline` whose requests are numbers of processors.
     """
@@ -99,7 +99,7 @@ class Profile:
         return CountedHold(request, start, end)
 
     def give_back(self, hold: CountedHold) -> None:
-        """Free what was held; instants at which nothing changes any more are forgotten."""
+        """Give back a hold; instants at which nothing changes any more are forgotten."""
         procs, start, end = hold
         self.take(start, end, -procs)
         self._join(end)
@@ -117,7 +117,7 @@ class Profile:
         return self._times[bisect_right(self._times, after) :]
 
     def forget(self, before: float) -> None:
-        """Forget what was before an instant."""
+        """Forget all times before an instant."""
         at = bisect_right(self._times, before) - 1
         if at > 0:
             del self._times[:at], self._free[:at]

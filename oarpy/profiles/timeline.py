@@ -1,4 +1,4 @@
-"""What algorithms ask of free time. A *request* is what a job needs at once, for instance a number of processors."""
+"""The interface to free time for algorithms. A *request* is the need of a job, for instance a number of processors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Hold = TypeVar("Hold")
 
 
 class Timeline(Protocol[Request, Hold]):
-    """Who holds what, when, on one machine. Times are seconds; what is held from a to b is free again at b."""
+    """The holds on one machine over time. Times are seconds; resources held from a to b are free again at b."""
 
     def fits(self, request: Request, start: float, duration: float) -> bool:
         """Tell whether there is room for a request throughout [start, start + duration)."""
@@ -23,10 +23,10 @@ class Timeline(Protocol[Request, Hold]):
         """
 
     def hold(self, request: Request, start: float, end: float) -> Hold:
-        """Let a request that fits hold what it needs during [start, end)."""
+        """Let a request that fits hold its resources during [start, end)."""
 
     def give_back(self, hold: Hold) -> None:
-        """Free what :meth:`hold` took."""
+        """Give back a hold of :meth:`hold`."""
 
     def ends(self, after: float) -> Iterable[float]:
         """Return the instants later than ``after`` at which something held ends, rising; others may be among them."""

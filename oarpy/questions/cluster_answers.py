@@ -39,7 +39,7 @@ Answer = dict[str, Any]
 
 
 def answer_admit(file: AdmitFile) -> Answer:
-    """Tell whether a reservation is accepted, and what else could be had."""
+    """Tell whether a reservation is accepted, and which other starts it could have."""
     _check_admit(file)
     jobs = [_window_job(entry) for entry in (*file.waiting, file.new)]
     check_named("file", "criterion", file.criterion, get_args(Criterion), RESERVATION_ORDERS)
@@ -90,7 +90,7 @@ def _window_job(entry: NewEntry) -> WindowJob[int]:
 
 
 def answer_offers(file: OffersFile) -> Answer:
-    """Tell what a cluster can promise for shares of a bag."""
+    """Return the offers of a cluster for shares of a bag."""
     _check_offers(file)
     bag = file.bag
     if bag.procs > file.procs:
@@ -141,7 +141,7 @@ def _check_offers(file: OffersFile) -> None:
 
 
 def answer_advance(file: AdvanceFile) -> Answer:
-    """Tell who comes forward where bags wait."""
+    """Tell which jobs and tasks move forward after an early end."""
     _check_advance(file)
     profile = Profile(file.procs, file.now, [(job.end, job.procs) for job in file.running])
     waiting = [

@@ -1,8 +1,8 @@
-"""The question that a new reservation puts to a cluster, counted: processors of this moment, without their names.
+"""The question of a new reservation to a cluster in counted form: processors of this moment, without their names.
 
-A processor is one of the resources that the reservation may have. Times have the security time in them, so starts are
-those of the cluster. Who can no longer move waits with a window of just its length, as does what begins later to hold
-resources for another reason.
+A processor is one of the resources that the reservation may have. Times include the security time, so starts are those
+of the cluster. A reservation that can no longer move has a window of just its length. The same holds for other holds
+that begin later.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _entry(job: WindowJob[Asked], procs: int, security: float) -> NewEntry:
 
 
 def _held(snapshot: Snapshot, met: Arrival, count: _Count) -> Iterator[Held]:
-    """Yield what cannot move: jobs, then outages. Who shares with others is counted once."""
+    """Yield the holds that cannot move: jobs, then outages. Shared resources are counted once."""
     for place, job in enumerate(met.others):
         begin, end = job.start, job.end + snapshot.security_time
         if held := count.taken(bits_held(snapshot.platform, job), max(begin, snapshot.now), end):
@@ -94,14 +94,14 @@ def _held(snapshot: Snapshot, met: Arrival, count: _Count) -> Iterator[Held]:
 
 
 class _Count:
-    """How many processors are taken that nobody had meanwhile."""
+    """Counts the processors that a hold takes and that no earlier hold has at the same time."""
 
     def __init__(self, machine: int) -> None:
         self._machine = machine
         self._taken: list[tuple[float, float, int]] = []
 
     def taken(self, bits: int, begin: float, end: float) -> int:
-        """Take what is free of ``bits`` all the time from ``begin`` to ``end``; return how many that are."""
+        """Take the resources of ``bits`` that are free all the time from ``begin`` to ``end``; return their number."""
         bits &= self._machine if begin < end else 0
         for other_begin, other_end, others in self._taken:
             if other_begin < end and begin < other_end:

@@ -1,6 +1,6 @@
-"""What the file of a question may hold: a struct for each of its objects. Times are seconds.
+"""The contents of the file of a question: a struct for each of its objects. Times are seconds.
 
-What kinds cannot say is checked by :mod:`oarpy.questions.possible_states` and where a question is answered.
+Checks beyond types are in :mod:`oarpy.questions.possible_states` and in the answering functions.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class AdmitFile(_Object, frozen=True):
 
 
 class ProviderEntry(_Object, frozen=True):
-    """A cluster, and what is held on it."""
+    """A cluster, and the holds on it."""
 
     name: str
     procs: Count
@@ -130,7 +130,7 @@ class LocalEntry(_Object, frozen=True):
 
 
 class PlannedProviderEntry(_Object, frozen=True):
-    """A cluster, what runs there, and what waits there."""
+    """A cluster with its running and its waiting jobs."""
 
     name: str
     procs: Count
@@ -198,7 +198,7 @@ class BagEntry(_Object, frozen=True):
 
 
 class OffersFile(_Object, frozen=True):
-    """What a cluster can promise for a bag."""
+    """The question which offers a cluster can make for a bag."""
 
     ask: Literal["offers"]
     procs: Count
@@ -210,7 +210,7 @@ class OffersFile(_Object, frozen=True):
 
 
 class OfferEntry(_Object, frozen=True):
-    """What a cluster offered. Its numbers are exact, as all of this question."""
+    """An offer of a cluster. Its numbers are exact, as all numbers of this question."""
 
     provider: str
     tasks: Count
@@ -218,7 +218,7 @@ class OfferEntry(_Object, frozen=True):
 
 
 class ComposeFile(_Object, frozen=True):
-    """How the tasks of a bag are shared out among clusters that made offers."""
+    """The question how the tasks of a bag are shared out among clusters that made offers."""
 
     ask: Literal["compose"]
     policy: str
@@ -262,7 +262,7 @@ class PastRunEntry(_Object, frozen=True):
 
 
 class UnknownRunEntry(_Object, frozen=True):
-    """A job whose run time is asked for."""
+    """A job whose run time is to be predicted."""
 
     user: str
     name: str

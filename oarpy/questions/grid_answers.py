@@ -89,7 +89,7 @@ def _place(found: CommonPlace) -> Answer:
 
 
 def answer_compress(file: CompressFile) -> Answer:
-    """Tell who comes forward when a job ended early on a cluster of several."""
+    """Tell which jobs move forward when a job ended early on one of several clusters."""
     names = [provider.name for provider in file.providers]
     check_known("file", "provider", [file.provider], names)
     places = _checked_places(file, names)
@@ -128,7 +128,7 @@ def _metajob(
 
 
 def _checked_places(file: CompressFile, names: Sequence[str]) -> list[CommonPlace]:
-    """Return where metajobs are planned, if everything is as it can be."""
+    """Check the file; return where its metajobs are planned."""
     ids = Ids()
     machines: dict[str, HeldMachine] = {}
     for place, one in enumerate(file.providers, 1):

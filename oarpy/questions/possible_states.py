@@ -1,4 +1,4 @@
-"""What no cluster can be in: the first object of a file that is wrong is named."""
+"""Checks that a file describes a possible state of a cluster; the error names the first wrong object."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class HeldMachine:
             refuse(owner, "procs", procs, f"is more than the machine has, {self.procs}", "ask for less")
 
     def hold(self, owner: str, start: float, end: float, procs: int, key: str = "procs") -> None:
-        """Hold processors, which have to be there. What is over holds nothing."""
+        """Hold processors, which must exist. A hold that is over holds nothing."""
         if end <= self.now:
             return
         self.profile.take(max(start, self.now), end, procs)
@@ -47,21 +47,21 @@ class HeldMachine:
             refuse(owner, key, procs, f"is more than is free beside the others, of {self.procs}", "hold less")
 
     def run(self, owner: str, start: float, end: float, procs: int) -> None:
-        """Hold what a running job has."""
+        """Hold the processors of a running job."""
         if start > self.now:
             refuse(owner, "start", start, f"is after now, {shown(self.now)}", "a running job has begun")
         self.check_size(owner, procs)
         self.hold(owner, start, end, procs)
 
     def plan(self, owner: str, start: float, end: float, procs: int) -> None:
-        """Hold what a job is to have from its planned start on."""
+        """Hold the processors of a job from its planned start on."""
         if start < self.now:
             refuse(owner, "start", start, f"is before now, {shown(self.now)}", "plan it later")
         self.check_size(owner, procs)
         self.hold(owner, start, end, procs)
 
     def run_all(self, running: Iterable[RunningEntry], ids: Ids) -> None:
-        """Hold what running jobs have."""
+        """Hold the processors of running jobs."""
         for place, job in enumerate(running, 1):
             self.run(ids.owner("running", place, job.id), job.start, job.start + job.time, job.procs)
 
@@ -73,14 +73,14 @@ def check_span(owner: str, start: float, end: float) -> None:
 
 
 def check_known(owner: str, key: str, names: Iterable[str], known: Container[str]) -> None:
-    """Refuse a name that is none of those known."""
+    """Refuse a name that is not among the known ones."""
     for name in names:
         if name not in known:
             refuse(owner, key, name, "is no provider of the file", "name one that is there")
 
 
 def check_name(place: int, name: str, seen: Container[str]) -> None:
-    """Refuse the name of a provider that is empty, or one of those before it."""
+    """Refuse the name of a provider that is empty or was used before."""
     if not name:
         refuse(f"providers {place}", "name", name, "is no name", "give each provider a name")
     if name in seen:
@@ -88,6 +88,6 @@ def check_name(place: int, name: str, seen: Container[str]) -> None:
 
 
 def check_length(owner: str, key: str, value: float, seconds: float) -> None:
-    """Refuse a value that makes times, or numbers of them, larger than can be told."""
+    """Refuse a value that makes times, or numbers of them, too large to print."""
     if not isfinite(seconds):
         refuse(owner, key, value, "makes times too long, or numbers too large", "give other numbers")

@@ -67,7 +67,7 @@ def _row(rows: Mapping[str, Any], document: Mapping[str, Any], key: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return numbers as JSON has them: whole ones as such, others in double precision."""
+    """Return numbers as JSON has them: whole numbers as integers, others in double precision."""
     match value:
         case dict():
             return {key: plain(one) for key, one in value.items()}

@@ -42,7 +42,7 @@ from oarpy.scheduler.windows.window_pass import NO_ANSWERS, WindowAnswers, withi
 REFUSED, GIVEN_UP = "RESERVATION_REFUSED", "RESERVATION_NO_NODE"
 """Why reservations end in error: the answer was no, or on their date nothing was there."""
 NOT_PROMISED = "NOT_PROMISED"
-"""The status of a job that ends in error because a slice refused the promise it asked for."""
+"""The event of a job that ends in error because a slice refused the promise it asked for."""
 
 
 @dataclass(frozen=True, slots=True)

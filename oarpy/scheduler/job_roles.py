@@ -41,10 +41,10 @@ class Roles:
     inside: str | None = None
     containers: tuple[str, ...] = ()
     counted: bool = True
-    """Tell whether a job of these roles lets a job of ``other`` use its resources meanwhile."""
+    """False for a job that quotas neither count nor limit."""
 
     def admits(self, other: Roles) -> bool:
-        """Tell whether a job of these roles lets one of ``other`` have its resources meanwhile."""
+        """Tell whether a job of these roles lets a job of ``other`` use its resources meanwhile."""
         return self.profile.shares(other.profile) or other.inside in self.containers
 
 

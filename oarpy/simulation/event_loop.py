@@ -1,12 +1,12 @@
-"""The one loop over virtual time. A world says what happens and when; one step of the loop is one event.
+"""The one loop over virtual time. A world defines the events and their instants; one step of the loop is one event.
 
 ::
 
     arrivals  1      4   4        told before, in order
     agenda       2 3     4   9    noted while the world runs; at one instant the least comes first
 
-An event is handled with all that follows from it at once, then the loop yields it. So whoever iterates may stop at any
-event, look at the world and go on.
+An event is handled with all its immediate consequences, then the loop yields it. So the caller may stop at any event,
+look at the world and go on.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from math import inf
 from typing import Any, Protocol
 
 Happening = tuple[float, int, Any]
-"""An instant, the kind of what happens, and what happens; within an instant the least comes first."""
+"""An instant, the kind of the event, and the event; within an instant the least comes first."""
 
 
 class World(Protocol):
-    """What goes on in virtual time."""
+    """A simulated world in virtual time."""
 
     agenda: list[Happening]
-    """A heap of what is to happen, beside the arrivals."""
+    """A heap of future events, beside the arrivals."""
 
     def over(self) -> bool:
         """Tell whether nothing more is to happen, though something may be noted."""

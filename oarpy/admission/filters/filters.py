@@ -43,11 +43,12 @@ class Filter:
 
 
 def compile_filter(text: str, columns: Columns = None, now: datetime | None = None) -> Filter:
-    """Check ``text`` and return its :class:`Filter`; raise :class:`UsageError` naming what is wrong with it.
+    """Check ``text`` and return its :class:`Filter`; raise :class:`UsageError` naming the error in it.
 
-    ``columns`` are the names allowed. As a mapping to SQL types the check is PostgreSQL's (``mem = 4`` on a text column
-    is refused). As plain names, values compare by what they look like. None allows every name. With ``now``, dates may
-    count from there (``start_time > '-1h'``); a filter that is kept must mean the same later, so it has none.
+    ``columns`` are the names allowed. With a mapping to SQL types, PostgreSQL's type checks apply (``mem = 4`` on a
+    text column is refused). With plain names, values compare by what they look like. None allows every name. With
+    ``now``, dates may count from there (``start_time > '-1h'``). A filter that is stored must mean the same later, so
+    it has no ``now``.
 
     >>> compile_filter("cpu > 1 and model like 'x%'", ["cpu", "model"]).matches({"cpu": 2, "model": "x1"})
     True
@@ -128,7 +129,7 @@ def _types(columns: Columns) -> dict[str, str] | None:
 
 
 def _checked_text(text: str) -> str:
-    """Return ``text``. Raises :class:`UsageError` for one that is empty, too long or no text."""
+    """Return ``text``. Raises :class:`UsageError` if it is empty, too long or no text."""
     if not text.strip():
         raise UsageError("empty filter", hint="write a condition such as cpu = 2, or leave it out")
     if len(text) > MAXIMUM_LENGTH:
@@ -139,7 +140,7 @@ def _checked_text(text: str) -> str:
 
 
 def _parse(text: str) -> Any:
-    """Return the parse tree of the WHERE clause made of the whole of ``text`` and of nothing else."""
+    """Return the parse tree of the WHERE clause that consists of exactly ``text``."""
     from pglast import parser
 
     try:

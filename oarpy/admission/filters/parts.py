@@ -1,4 +1,4 @@
-"""What a filter is made of: the conditions that it joins with AND, the texts that it compares a column with."""
+"""The parts of a filter: the conditions that it joins with AND, and the texts that it compares a column with."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from oarpy.model.request import ResourceRequest
 
 
 def conjuncts(text: str) -> tuple[str, ...]:
-    """Return the parts of a filter that must all hold, ANDs inside ANDs taken apart; the filter alone if it has none.
+    """Return the parts of a filter that must all hold, also of nested ANDs; the filter alone if it has no AND.
 
-    Raises :class:`oarpy.model.errors.UsageError` for what is not a filter.
+    Raises :class:`oarpy.model.errors.UsageError` for an invalid filter.
 
     >>> conjuncts("(gpu = 1) AND (mem > 4 AND host LIKE 'n%')")
     ('gpu = 1', 'mem > 4', "host LIKE 'n%'")
@@ -39,7 +39,7 @@ def parts_of(texts: Iterable[str]) -> frozenset[str]:
 
 
 def split(text: str, added: Collection[str], typed: str = "") -> tuple[str, str]:
-    """Return a filter in two, joined by AND: without the parts ``added`` to it, and those; ``""`` for nothing.
+    """Split a filter into its own part and the parts ``added`` to it, to be joined by AND; ``""`` if one is empty.
 
     The first is spelled as it was ``typed``, if it is the same.
 
@@ -56,7 +56,7 @@ def split(text: str, added: Collection[str], typed: str = "") -> tuple[str, str]
 
 @functools.lru_cache(maxsize=4096)
 def without_usual(text: str) -> str:
-    """Return a filter without what the site asks of all: that nothing is drained, and of the usual type.
+    """Return a filter without the conditions that the site adds to all: not drained, and of the usual type.
 
     >>> without_usual("((gpu=1) AND (drain = 'NO')) AND (type = 'default')")
     'gpu = 1'
@@ -67,7 +67,7 @@ def without_usual(text: str) -> str:
 
 
 def as_asked(request: ResourceRequest) -> ResourceRequest:
-    """Return a request without what the site adds to all requests."""
+    """Return a request without the conditions that the site adds to all requests."""
     groups = (replace(group, filter=without_usual(group.filter)) if group.filter else group for group in request.groups)
     return replace(request, groups=tuple(groups))
 
@@ -92,7 +92,7 @@ def is_word_of_sql(name: str) -> bool:
 def compared_with(text: str, column: str) -> tuple[str, ...]:
     """Return the texts that a filter compares ``column`` with, by ``=``, ``<>`` or IN, in no order.
 
-    Raises :class:`oarpy.model.errors.UsageError` for what is not a filter.
+    Raises :class:`oarpy.model.errors.UsageError` for an invalid filter.
 
     >>> compared_with("state = 'Running' OR NOT (state IN ('Hold') AND project <> 'x')", "state")
     ('Running', 'Hold')

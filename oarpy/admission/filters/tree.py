@@ -66,7 +66,7 @@ _NAMES = {
 class Term:
     """A checked expression: its kind, its value for a row, and its SQL. ``literal`` holds the value of a constant.
 
-    ``now`` is what the dates of a quoted literal may count from.
+    ``now`` is the instant that the dates of a quoted literal may count from.
     """
 
     kind: Kind
@@ -81,7 +81,7 @@ class Term:
 class Compiler:
     """Checks one tree. ``types`` maps allowed columns to SQL types (``""`` = not known); None allows every name.
 
-    ``now`` is what dates may count from, None where a filter must mean the same later.
+    ``now`` is the instant that dates may count from, None if a filter must mean the same later.
     """
 
     def __init__(self, types: dict[str, str] | None, now: datetime | None = None) -> None:
@@ -95,7 +95,7 @@ class Compiler:
         return _as_condition(self.term(node))
 
     def term(self, node: Any) -> Term:
-        """Return the term of any node; raise :class:`UsageError` for what is not on the list."""
+        """Return the term of any node; raise :class:`UsageError` for a node that is not allowed."""
         name = type(node).__name__
         handler = _HANDLERS.get(name)
         if name == "SQLValueFunction" and _OWNER in (self.types or ()):
@@ -121,7 +121,7 @@ class Compiler:
         return Term(Kind.BOOLEAN, _chain(tests, stop), f"({word.join(part.sql for part in parts)})", parameters)
 
     def _column(self, node: Any) -> Term:
-        """Make a term of a column; one that is not among the allowed ones is refused."""
+        """Make a term of a column; refuse a column that is not allowed."""
         fields = [getattr(part, "sval", None) for part in node.fields]
         if len(fields) != 1 or fields[0] is None:
             raise _not_allowed("'" + ".".join(part or "*" for part in fields) + "'", "name a column alone")
@@ -135,7 +135,7 @@ class Compiler:
         return Term(kind, lambda row: cast("Value", row.get(name)), quoted, subject=name)
 
     def _constant(self, node: Any) -> Term:
-        """Make a term of a literal; a quoted one takes its kind from what it meets."""
+        """Make a term of a literal; a quoted literal takes its kind from the other operand."""
         if node.isnull:
             return Term(Kind.NULL, lambda _: None, "NULL")
         form, value = type(node.val).__name__, node.val
@@ -159,7 +159,7 @@ class Compiler:
         return _coerce(term, kind)
 
     def _expression(self, node: Any) -> Term:
-        """Make a term of what has an operator, by its kind."""
+        """Make a term of an operator expression, by its kind."""
         symbol = node.name[-1].sval
         if len(node.name) > 1:
             raise _not_allowed(f"operator {'.'.join(part.sval for part in node.name)}")
@@ -300,12 +300,12 @@ def _literal(kind: Kind, value: Value) -> Term:
 
 
 def _coerce(term: Term, kind: Kind) -> Term:
-    """Give a quoted literal the kind of what it meets."""
+    """Give a quoted literal the kind of the other operand."""
     return _literal(kind, literal_as(str(term.literal), kind, term.now))
 
 
 def _as_condition(term: Term) -> Term:
-    """Return a term as a truth value. Raises :class:`UsageError` for one that has none."""
+    """Return a term as a truth value. Raises :class:`UsageError` if it cannot be one."""
     if term.kind in (Kind.BOOLEAN, Kind.NULL):
         return term
     if term.kind is Kind.LITERAL:

@@ -29,7 +29,7 @@ _TYPE_NAMES = {
 
 
 class Kind(StrEnum):
-    """What is known of an expression's type when the filter is compiled."""
+    """The known type of an expression when the filter is compiled."""
 
     INTEGER = "integer"
     NUMBER = "number"
@@ -39,7 +39,7 @@ class Kind(StrEnum):
     INTERVAL = "interval"
     NULL = "NULL"
     LITERAL = "quoted literal"
-    """A quoted literal takes the type of what it is compared with, as in PostgreSQL."""
+    """A quoted literal, which takes the type of the other operand, as in PostgreSQL."""
     ANY = "value"
     """A column whose type is not declared."""
 
@@ -163,7 +163,7 @@ def truth(value: Value) -> bool | None:
 
 
 def calculate(symbol: str, left: Value, right: Value) -> Value:
-    """Apply ``+ - * / %`` with PostgreSQL's whole-number division (towards zero); None when a side is no number.
+    """Apply ``+ - * / %`` with PostgreSQL's whole-number division (towards zero); None if a side is no number.
 
     The compiler has made sure that a divisor is a literal other than 0.
     """

@@ -1,4 +1,4 @@
-"""The cases that prove a rule: a submission and a site given, the changes, the notes or the refusal expected.
+"""The cases that prove a rule: a given submission and site, with the expected changes, notes or refusal.
 
 They are TOML, one ``[[case]]`` each::
 
@@ -31,7 +31,7 @@ from oarpy.model.typed_values import Misfit, from_values
 
 
 class Expectation(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a case expects."""
+    """The expected result of a case."""
 
     changes: dict[str, Any] | UnsetType = UNSET
     notes: tuple[str, ...] | UnsetType = UNSET
@@ -67,7 +67,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """The outcome of one case; ``problems`` is empty when the rule did what was expected."""
+    """The result of one case; ``problems`` is empty if the rule had the expected effects."""
 
     case: str
     problems: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ def run_cases(rules: Rule | Sequence[Rule], cases: Sequence[Case]) -> list[CaseR
 
 
 def _problems(rules: RuleSet, case: Case) -> list[str]:
-    """Return what a case expects and does not get, one line each."""
+    """Return the expectations of a case that were not met, one line each."""
     before = case.submission.to_record()
     try:
         submission, trace = rules.run(case.submission, case.site)

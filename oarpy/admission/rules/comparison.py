@@ -1,4 +1,4 @@
-"""What a change of the rules would change: the same submissions through the rules before and after."""
+"""The effects of a change of the rules: the same submissions go through the rules before and after it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oarpy.model.submission import Submission
 
 @dataclass(frozen=True, slots=True)
 class RuleOutcome:
-    """What rules make of one submission: its final record and notes, or the refusal and the rule that refused."""
+    """The result of the rules for one submission: its final record and notes, or the refusal and the refusing rule."""
 
     record: dict[str, object]
     notes: tuple[str, ...] = ()

@@ -1,9 +1,9 @@
-"""What keeps the process of the rules from all but its own memory and its connection.
+"""The limits that confine the process of the rules to its own memory and its connection.
 
-Limits hold it to its memory. A filter of the kernel lets it make only the calls that computing takes: it opens no file,
-makes no process and no connection, signals nobody and limits nobody. That holds also where it has the rights of the
-process that submits. Root's process becomes a user of its own besides, whom no account names: no job of anybody, not
-even of ``nobody``, may signal it.
+Resource limits bound its memory. A filter of the kernel allows only the system calls that computing needs. The process
+opens no file, makes no process and no connection, sends no signal and sets no limit for others. That holds even if it
+has the rights of the process that submits. As root, the process also becomes a user without an account: no job of any
+user, not even of ``nobody``, may signal it.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ _NOBODY = 65534
 """Where this name space has no such user as below."""
 
 _FIRST_USER = 3_000_000_000
-"""Users from here on are nobody's: neither accounts nor containers get numbers above 2^31. One for each process."""
+"""The first user id for such processes: accounts and containers get no numbers above 2^31. Each process has its own."""
 
 _PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 22, 38
 _FILTER = 2
 _LOAD, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
 _ALLOW, _FAIL = 0x7FFF0000, 0x00050000 | errno.EPERM
 _NUMBER, _MACHINE = 0, 4
-"""Where the kernel tells a filter the number of the call, and the machine that numbers it."""
+"""The offsets at which the kernel gives a filter the number of the call, and the machine that numbers it."""
 
-# read write close mmap mprotect munmap brk mremap madvise rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack
-# restart_syscall setitimer poll (ppoll) sendto recvfrom futex sched_yield nanosleep clock_nanosleep clock_gettime
-# gettimeofday getrandom getpid getppid gettid exit exit_group: how the kernel calls each machine, and numbers these.
+# The system calls below are: read write close mmap mprotect munmap brk mremap madvise rt_sigaction rt_sigprocmask
+# rt_sigreturn sigaltstack restart_syscall setitimer poll (ppoll) sendto recvfrom futex sched_yield nanosleep
+# clock_nanosleep clock_gettime gettimeofday getrandom getpid getppid gettid exit exit_group. For each machine they have
+# the kernel's name of it and its numbers.
 _CALLS = {
     "x86_64": (
         0xC000003E,
@@ -59,7 +60,7 @@ def confine(connection: int, memory: int, parent: int) -> None:
     time.localtime()  # reads the zone of this machine, which no rule could
     if os.geteuid() == 0:
         for user in (_FIRST_USER + os.getpid(), _NOBODY):
-            with suppress(OSError):  # in a name space without these rights it stays who it is
+            with suppress(OSError):  # in a name space without these rights the user stays the same
                 _become(user)
                 break
     library = ctypes.CDLL(None, use_errno=True)
@@ -96,7 +97,7 @@ def _limit(memory: int) -> None:
         highest = resource.getrlimit(limit)[1]
         value = value if highest == resource.RLIM_INFINITY else min(value, highest)
         resource.setrlimit(limit, (value, value))
-    # what the process that submits may take for its request counts for that request
+    # the CPU limit of the process that submits is for its own request
     resource.setrlimit(resource.RLIMIT_CPU, (resource.getrlimit(resource.RLIMIT_CPU)[1],) * 2)
 
 

@@ -1,7 +1,7 @@
 """The rules that come with the software: files ``NN_name.py`` of the package ``oarpy.admission_rules``.
 
-``NN`` is the priority and ``name`` the rule's name. The first line says what the rule does. A comment line ``# enabled:
-no`` at the top makes an example that does not run until somebody enables it.
+``NN`` is the priority and ``name`` the rule's name. The first line describes the rule. A comment line ``# enabled: no``
+at the top makes an example that does not run until an administrator enables it.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from oarpy.model.submission import Submission, plain
 
 @dataclass(frozen=True, slots=True)
 class RuleLimits:
-    """What one rule may take: ``seconds``, and ``memory`` in MiB."""
+    """The limits of one rule: ``seconds``, and ``memory`` in MiB."""
 
     seconds: float = 2.0
     memory: int = 256
@@ -28,7 +28,7 @@ class RuleLimits:
 
 @dataclass(frozen=True, slots=True)
 class RulesRun:
-    """What each rule did, up to the first that refused. ``spoiled`` says that the process must not run rules again."""
+    """The traces of the rules, up to the first that refused. If ``spoiled``, the process must not run rules again."""
 
     traces: list[RuleTrace]
     spoiled: bool = False
@@ -37,7 +37,7 @@ class RulesRun:
 def run_rules(
     rules: Iterable[Rule], submission: Submission, site: Site, limits: RuleLimits, begins: Callable[[int], None]
 ) -> RulesRun:
-    """Run ``rules`` in this order; ``begins`` is told the position of each before it runs."""
+    """Run ``rules`` in this order; ``begins`` is called with the position of each before it runs."""
     traces, time_limit = [], TimeLimit()
     for position, rule in enumerate(rules):
         begins(position)
@@ -51,7 +51,7 @@ def run_rules(
 
 
 def failure(rule: str, line: int | None, reason: str) -> str:
-    """Return how people are told that a rule failed."""
+    """Return the message for users that a rule failed."""
     place = f" at line {line}" if line else ""
     return f"admission rule {rule} failed{place}: {reason}"
 
@@ -62,7 +62,7 @@ def too_long(limits: RuleLimits) -> str:
 
 
 def _run(rule: Rule, api: RuleApi, limits: RuleLimits, time_limit: TimeLimit) -> tuple[RuleTrace, BaseException | None]:
-    """Run one rule; return what it did, and the error that ended it."""
+    """Run one rule; return its trace, and the error that ended it."""
     caught: BaseException | None = None
     before, refusal, line = api.submission, "", None
     began = time.perf_counter()
@@ -106,7 +106,7 @@ def _line(error: BaseException, name: str) -> int | None:
 
 
 def _reason(error: BaseException, limits: RuleLimits) -> str:
-    """Say in one line what went wrong in a rule."""
+    """Return in one line what went wrong in a rule."""
     if isinstance(error, TimeExceeded):
         return too_long(limits)
     if isinstance(error, MemoryError):

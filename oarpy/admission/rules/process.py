@@ -1,4 +1,4 @@
-"""The process in which rules run: forked from the one that submits, kept warm, replaced when a rule goes too far.
+"""The process in which rules run: forked from the one that submits, kept warm, replaced when a rule breaks its limits.
 
 ::
 
@@ -8,7 +8,7 @@
         | -- answer, or how asking failed --------->|
         |<-- what each rule did --------------------|  for each submission
 
-What goes to the rules is pickled. What comes back is JSON that is checked, for a rule may have had it written.
+Messages to the rules are pickled. Messages from them are JSON that is checked, because a rule may have forged them.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class RuleSet:
     def run(
         self, submission: Submission, site: Site, *, limits: RuleLimits = DEFAULT_LIMITS
     ) -> tuple[Submission, AdmissionTrace]:
-        """Return what the rules make of ``submission``, and what each did; ``limits`` are for each rule.
+        """Return ``submission`` after the rules, and the trace of each; ``limits`` are for each rule.
 
-        Raises :class:`RefusedByRule` at the first rule that refuses or fails, and lets :class:`Unreachable` through
-        when the site cannot be asked.
+        Raises :class:`RefusedByRule` at the first rule that refuses or fails, and lets :class:`Unreachable` through if
+        the site cannot answer.
         """
         (outcome,) = self.run_each([submission], site, limits=limits)
         if isinstance(outcome, RefusedByRule):
@@ -79,16 +79,16 @@ class RuleSet:
     def run_each(
         self, submissions: Sequence[Submission], site: Site, *, limits: RuleLimits = DEFAULT_LIMITS
     ) -> Iterator[tuple[Submission, AdmissionTrace] | RefusedByRule]:
-        """Yield the same for each submission, or how it was refused; they are sent in one message.
+        """Yield the result for each submission, or its refusal; they are sent in one message.
 
-        What ``site`` answers about a submission is asked after those before it were yielded.
+        Questions about a submission go to ``site`` only after the results before it were yielded.
         """
         if not self.rules:
             yield from ((submission, AdmissionTrace()) for submission in submissions)
             return
         done = 0
         with _one_at_a_time:
-            # one that goes too far takes the process with it: the rest run in a new one
+            # a rule that breaks its limits ends the process: the rest run in a new one
             while done < len(submissions):
                 for traces in _process(limits.memory).run(self.rules, submissions[done:], site, limits):
                     done += 1
@@ -96,7 +96,7 @@ class RuleSet:
 
 
 def _outcome(submission: Submission, trace: AdmissionTrace) -> tuple[Submission, AdmissionTrace] | RefusedByRule:
-    """Return what the rules made of ``submission``, or the first refusal."""
+    """Return ``submission`` after the rules, or the first refusal."""
     for rule in trace.rules:
         if rule.refusal:
             hint = "tell the administrators" if rule.failed else f"admission rule {rule.rule}"
@@ -113,7 +113,7 @@ class _Pickler(pickle.Pickler):
     """Gives dates their offset in the place of a zone: where rules run there are no files of zones."""
 
     def reducer_override(self, value: object) -> Any:
-        """Return how a date is made again; for everything else what pickle does by itself."""
+        """Return how to pickle a date; other values are left to pickle."""
         if isinstance(value, datetime) and isinstance(value.tzinfo, ZoneInfo):
             offset = value.utcoffset()
             assert offset is not None
@@ -123,7 +123,7 @@ class _Pickler(pickle.Pickler):
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """What is to be run. ``rules`` is None when they are those of the last task."""
+    """The task of the process. ``rules`` is None if they are the same as in the last task."""
 
     rules: tuple[Rule, ...] | None
     submissions: Sequence[Submission]
@@ -133,7 +133,7 @@ class _Task:
 
 
 class _Question(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a rule asks: a method of the site, and its arguments."""
+    """A question of a rule: a method of the site, and its arguments."""
 
     question: str
     arguments: list[Any]
@@ -145,7 +145,7 @@ class _Late(Exception):
 
 
 class RuleProcess:
-    """The process of the rules, seen from the one that forked it. ``memory`` is in MiB."""
+    """The process of the rules, as an object of the process that forked it. ``memory`` is in MiB."""
 
     def __init__(self, memory: int) -> None:
         # loaded before the fork, for both sides check conditions
@@ -175,7 +175,7 @@ class RuleProcess:
     def run(
         self, rules: tuple[Rule, ...], submissions: Sequence[Submission], site: Site, limits: RuleLimits
     ) -> Iterator[list[RuleTrace]]:
-        """Run ``rules`` over one submission after the other, and yield what each did, as long as the process lasts.
+        """Run ``rules`` over one submission after the other, and yield their traces, as long as the process lasts.
 
         Raises :class:`Unreachable` when ``site`` does.
         """
@@ -193,7 +193,7 @@ class RuleProcess:
                 yield run.traces
                 if run.spoiled:
                     return
-        except GeneratorExit:  # nobody waits for answers that are still to come
+        except GeneratorExit:  # the caller does not want the remaining answers
             if left:
                 self.end()
             raise
@@ -212,7 +212,7 @@ class RuleProcess:
         self.forget()
 
     def forget(self) -> None:
-        """Close what leads to the process."""
+        """Close the connections to the process."""
         if self._process >= 0:
             os.close(self._process)
         self._process = -1
@@ -221,8 +221,8 @@ class RuleProcess:
     def _attend(self, site: Site, limits: RuleLimits) -> RulesRun:
         """Answer questions until the rules are through.
 
-        Raises :class:`Gone` when the process ends, :class:`_Late` when a rule goes on after its time: what it has to
-        wait for answers is not counted.
+        Raises :class:`Gone` when the process ends, and :class:`_Late` when a rule exceeds its time. The time to answer
+        its questions does not count.
         """
         allowed = limits.seconds + _GRACE
         position, until = self._running(), time.monotonic() + allowed
@@ -239,7 +239,7 @@ class RuleProcess:
             asked = time.monotonic()
             answer = _answer(site, from_values(message, _Question))
             until += time.monotonic() - asked
-            with suppress(Gone):  # a rule that was interrupted meanwhile has said so
+            with suppress(Gone):  # a rule that was interrupted meanwhile has reported that
                 self._send(answer)
 
     def _message(self, until: float) -> dict[str, object] | None:
@@ -265,7 +265,7 @@ class RuleProcess:
         return int(_POSITION.unpack_from(self._position)[0])
 
     def _lost(self, rules: tuple[Rule, ...], limits: RuleLimits, error: Exception) -> RuleTrace:
-        """Return what is to be said of the rule with which the process was lost."""
+        """Return the trace of the rule with which the process was lost."""
         name = rules[min(max(self._running(), 0), len(rules) - 1)].name
         reason = too_long(limits) if isinstance(error, _Late) else f"its process ended ({error})"
         return RuleTrace(name, 0.0, refusal=failure(name, None, reason), failed=True)
@@ -276,7 +276,7 @@ _one_at_a_time = threading.Lock()
 
 
 def _process(memory: int) -> RuleProcess:
-    """Return the process of this one, made anew when it ended or was made for another amount of memory."""
+    """Return the process for the rules of this one; make a new one if it ended or had another amount of memory."""
     global _kept
     if _kept is not None and not (_kept.memory == memory and _kept.waits()):
         _kept.end()
@@ -298,9 +298,9 @@ os.register_at_fork(after_in_child=_disown)
 
 
 def _answer(site: Site, asked: _Question) -> tuple[str, Any]:
-    """Return ``"", answer`` of the site, or the name of the error with which it failed, and its text.
+    """Return ``"", answer`` of the site, or the name and the text of the error with which it failed.
 
-    Raises :class:`Unreachable` when the site cannot be asked.
+    Raises :class:`Unreachable` if the site cannot answer.
     """
     try:
         if asked.question not in QUESTIONS:
@@ -323,7 +323,7 @@ _KINDS: Mapping[str, tuple[type, Callable[[Any], object], Callable[[Any], object
 
 
 def _written(value: object) -> object:
-    """Return what JSON has not as an object of one key, its kind; a set, or the like, as a list."""
+    """Return a value without a JSON form as an object of one key, its kind; a set, or the like, as a list."""
     for kind, (known, write, _) in _KINDS.items():
         if isinstance(value, known):
             return {kind: write(value)}
@@ -331,7 +331,7 @@ def _written(value: object) -> object:
 
 
 def _read(value: object) -> object:
-    """Return a value as it was before it was written."""
+    """Return a value as it was before :func:`_written`."""
     if isinstance(value, list):
         return [_read(one) for one in value]
     if isinstance(value, dict) and len(value) == 1:
@@ -344,12 +344,12 @@ def _read(value: object) -> object:
 def _encoded(run: RulesRun) -> bytes:
     try:
         return msgspec.json.encode(run)
-    except UnicodeEncodeError:  # a rule may note what is no text; json says so in ASCII
+    except UnicodeEncodeError:  # a rule may note invalid text; json writes it in ASCII
         return json.dumps(msgspec.to_builtins(run)).encode()
 
 
 class _AskedSite:
-    """The site inside the process of the rules: what comes with a task it knows, the rest it asks."""
+    """The site inside the process of the rules: it has the values of the task, and asks for the rest."""
 
     def __init__(self, channel: Channel, task: _Task) -> None:
         self._channel = channel
@@ -369,7 +369,7 @@ class _AskedSite:
 
 
 def _fail(name: str, text: str) -> NoReturn:
-    """Raise in a rule what was raised in the site: as itself where Python knows it, else under its name."""
+    """Raise an error of the site in a rule: as itself if Python knows it, else under its name."""
     known = getattr(builtins, name, None)
     if isinstance(known, type) and issubclass(known, BaseException):
         raise known(text)

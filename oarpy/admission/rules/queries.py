@@ -1,4 +1,4 @@
-"""What a rule may read with SQL: one SELECT over the tables that an admin lists, by functions that only compute."""
+"""SQL queries of rules: one SELECT over the tables that an admin lists, with functions that only compute."""
 
 from __future__ import annotations
 

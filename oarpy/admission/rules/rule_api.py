@@ -1,7 +1,7 @@
 """The names an admission rule works with, and nothing else.
 
 Administrators write the rules and are trusted. The narrow namespace catches mistakes: a wrong type, a forgotten import,
-a change that nobody sees in the trace. It is no wall against somebody who wants out.
+a change that the trace does not show. It does not stop a deliberate escape.
 
 ===========================  =====================================================================================
 ``job``                      the submission: attributes as in :class:`~oarpy.model.submission.Submission`
@@ -79,14 +79,14 @@ class Job:
 
 
 def _known(name: str) -> Field:
-    """Return what there is to know of an attribute of ``job``."""
+    """Return the properties of an attribute of ``job``."""
     if name not in FIELDS:
         raise AttributeError(f"a job has no '{name}', only {', '.join(FIELDS)}")
     return FIELDS[name]
 
 
 class RuleApi:
-    """What one rule may do: ``submission`` is what has become of it, ``notes`` collects what the rule says."""
+    """The actions of one rule: ``submission`` is its present state, ``notes`` collects the notes of the rule."""
 
     def __init__(self, submission: Submission, site: Site) -> None:
         self.submission = submission
@@ -125,7 +125,7 @@ class RuleApi:
         self.notes.append(" ".join(str(message).split())[:1000])
 
     def show(self, *values: object) -> None:
-        """Do what an administrator expects of ``print``."""
+        """Note a line, as administrators expect of ``print``."""
         self.note(" ".join(map(str, values)))
 
     def settings(self, name: str, default: object) -> object:
@@ -185,7 +185,7 @@ class RuleApi:
     def cores(self, position: int = 0) -> int:
         """Return how many cores the alternative at ``position`` would take, 0 if it can never be served.
 
-        A core is a row of the resources. A job without alternatives is asked with the default ones.
+        A core is a row of the resources. A job without alternatives is tried with the default resources.
         """
         requests = self.submission.alternatives
         asked = str(requests[position]) if requests else str(self.site.settings["default_resources"])
@@ -230,7 +230,7 @@ def _pattern(pattern: str) -> re.Pattern[str]:
 
 
 _MODULES_OF_DATES = {name: importlib.import_module(name) for name in ("time", "_strptime")}
-"""What Python itself imports, by way of the rule's names, when a date is formatted or read."""
+"""Modules that Python itself imports, with the rule's names, when a date is formatted or read."""
 
 
 def _import(name: str, *_: object) -> ModuleType:

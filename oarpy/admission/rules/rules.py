@@ -1,4 +1,4 @@
-"""Admission rules as values: their texts, what each did to a submission, and their refusals."""
+"""Admission rules as values: their texts, their effects on a submission, and their refusals."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RuleChange:
 
 @dataclass(frozen=True, slots=True)
 class RuleTrace:
-    """What one rule did, in how many seconds. ``refusal`` is empty unless it refused or ``failed`` (at ``line``)."""
+    """The effects of one rule, and its seconds. ``refusal`` is empty unless it refused or ``failed`` (at ``line``)."""
 
     rule: str
     seconds: float
@@ -59,7 +59,7 @@ class RuleTrace:
 
 @dataclass(slots=True)
 class AdmissionTrace:
-    """What the rules did to one submission, in the order they ran."""
+    """The effects of the rules on one submission, in the order they ran."""
 
     rules: list[RuleTrace] = field(default_factory=list)
 
@@ -69,18 +69,18 @@ class AdmissionTrace:
         return [note for rule in self.rules for note in rule.notes]
 
     def replayed(self, submission: Submission) -> Iterator[tuple[str, Submission]]:
-        """Yield each rule that changed something, and what had become of ``submission`` after it."""
+        """Yield each rule that changed something, with ``submission`` after it."""
         for rule in self.rules:
             if rule.changes:
                 submission = submission.with_values({change.field: change.after for change in rule.changes})
                 yield rule.rule, submission
 
     def result(self, submission: Submission) -> Submission:
-        """Return what had become of ``submission`` in the end."""
+        """Return ``submission`` after all rules."""
         return submission.with_values({change.field: change.after for rule in self.rules for change in rule.changes})
 
     def lines(self) -> list[str]:
-        """The trace for people (``oarsub --verbose``): each rule's time, then what it changed, said or refused."""
+        """Return the trace for users (``oarsub --verbose``): each rule's time, its changes, notes and refusal."""
         lines = []
         for rule in self.rules:
             lines.append(f"rule {rule.rule} ({rule.seconds * 1000:.1f} ms)")
@@ -91,7 +91,7 @@ class AdmissionTrace:
 
 
 class RefusedByRule(AdmissionRefused):
-    """A rule refused the submission, or failed, at ``line``; ``trace`` tells what ran before."""
+    """A rule refused the submission, or failed, at ``line``; ``trace`` has the rules before it."""
 
     def __init__(self, message: str, *, hint: str, rule: str, line: int | None, trace: AdmissionTrace) -> None:
         super().__init__(message, hint=hint)

@@ -1,4 +1,4 @@
-"""What a rule may ask about the cluster: a port with the database behind it in production and fixed values in tests."""
+"""The questions of rules about the cluster: an interface to the database, and to fixed values in tests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Holding(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Site(Protocol):
-    """Questions answered about the cluster. Jobs are live ones only, so no answer grows with history."""
+    """Answers questions about the cluster. Only live jobs count, so no answer grows with history."""
 
     def now(self) -> datetime:
         """Return the instant of the submission, with its time zone."""
@@ -99,7 +99,7 @@ class Site(Protocol):
 
 
 QUESTIONS = frozenset(name for name in vars(Site) if not name.startswith("_"))
-"""What a rule may ask: the names of the methods."""
+"""The questions that a rule may ask: the names of the methods."""
 
 _AS_WRITTEN = {
     "at": "now",
@@ -171,7 +171,7 @@ class FixedSite(Struct, frozen=True, forbid_unknown_fields=True, rename=_AS_WRIT
         )
 
     def held(self, *, user: str | None = None, queue: str | None = None, project: str | None = None) -> Holding:
-        """Return what is written for the user, the queue or the project."""
+        """Return the fixed value for the user, the queue or the project."""
         named = next((name for name in (user, queue, project) if name is not None), "")
         return self.holdings.get(named, Holding())
 

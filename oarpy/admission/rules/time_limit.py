@@ -1,7 +1,7 @@
-"""Interrupting a rule that runs too long: an interval timer signals the process in which it runs.
+"""Interrupts a rule that runs too long: an interval timer signals the process in which it runs.
 
-The signal reaches ``while True: pass``. It does not reach a single long operation inside the interpreter (a huge
-power): the process that waits for the rules ends that one.
+The signal interrupts ``while True: pass``. It does not interrupt a single long operation inside the interpreter (a huge
+power). The process that waits for the rules then ends this one.
 """
 
 from __future__ import annotations

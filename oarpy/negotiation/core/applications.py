@@ -1,4 +1,4 @@
-"""What is known of an application that negotiates, and the rules that hold for all of them."""
+"""The state of an application that negotiates, and the rules that hold for all applications."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CountedRequest:
 
 
 class ApplicationView(NamedTuple):
-    """What an application may not have, by cluster, and which hosts are free throughout, if it wants to know."""
+    """The hosts that an application cannot have, by cluster, and the hosts free throughout, if it asks for these."""
 
     profiles: dict[str, BusyHosts]
     groups: Mapping[str, FreeGroups] = MappingProxyType({})
@@ -42,11 +42,11 @@ class ApplicationView(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Application:
-    """An application: who it is, what it asks for, and what it was told.
+    """An application: its identity, its request, and the messages sent to it.
 
     ``ranked`` is the instant that ranks it, None before there is one. ``answers`` says whether its launcher answers
     views. ``start`` is planned in state Waiting, and a fact from Started on. ``shown`` and ``groups`` are the view that
-    it was sent, with message ``serial`` as the last, and ``told`` the tag and the start of the last estimate.
+    it was sent, with message ``serial`` as the last. ``told`` are the tag and the start of the last estimate.
     """
 
     id: int
@@ -68,7 +68,7 @@ class Application:
         self.state = state
 
     def end(self) -> None:
-        """Note that it is over; only one that has started leaves hosts behind."""
+        """Note that it is over; only a started application leaves hosts behind."""
         if self.state is not NegotiationState.STARTED:
             self.start = None
         self.move(NegotiationState.FINISH_SENT)
@@ -80,7 +80,7 @@ class Application:
         return self.request
 
     def ask(self, request: CountedRequest, now: Time) -> bool:
-        """Take a request, in place of the one before; return whether the state is another one now."""
+        """Take a request, in place of the one before; return whether the state has changed."""
         moved = self.state is not NegotiationState.REQUEST_SENT
         if moved:
             self.move(NegotiationState.REQUEST_SENT)
@@ -95,6 +95,6 @@ class Application:
 
 
 def in_line(applications: Iterable[Application], most: int) -> list[Application]:
-    """Return the first ``most`` of those that have asked for hosts and have none, by rank."""
+    """Return the first ``most`` applications in line, by rank."""
     asking = [application for application in applications if application.state in IN_LINE_STATES]
     return sorted(asking, key=lambda one: (one.ranked, one.id))[:most]

@@ -1,4 +1,4 @@
-"""A pass that comes sooner than the next one for applications: it places batch jobs around what these have.
+"""A pass before the next pass for applications: it places batch jobs around the places of applications.
 
 ::
 
@@ -28,7 +28,7 @@ from oarpy.scheduler.verdicts import Verdict
 
 
 def place_batch_jobs(asked: Line, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None) -> Plan:
-    """Place every waiting job but applications, which keep their places; nobody gets what is kept for these."""
+    """Place every waiting job but applications, which keep their places; hosts kept back for these stay unused."""
     planner = Planner(snapshot, orders, matchers)
     kept = _kept(snapshot, asked)
     planner.gantt.whole.take(snapshot.now, asked.next_telling, kept, EXCLUSIVE, found=False)
@@ -51,7 +51,7 @@ def is_served_later(job: WaitingJob) -> bool:
 
 
 def _kept(snapshot: Snapshot, asked: Line) -> int:
-    """Return what is kept back, and what was freed since the last pass and somebody in line may use."""
+    """Return the hosts kept back, and hosts freed since the last pass that an application in line may use."""
     names = {name for one in asked.line for name in one.clusters}
     usable = reduce(or_, (cluster.bits for cluster in asked.clusters if cluster.name in names), 0)
     held = reduce(or_, (job.bits or 0 for job in snapshot.holding), 0)
@@ -60,7 +60,7 @@ def _kept(snapshot: Snapshot, asked: Line) -> int:
 
 
 def _decision(planner: Planner, job: WaitingJob, asked: Line) -> Decision:
-    """Return what the last pass decided about an application, from now on."""
+    """Return the decision of the last pass about an application, shifted to now."""
     place = asked.places.get(job.id)
     if place is None:
         return Decision(Verdict.BEHIND_HIGHER_PRIORITY, Reason(Why.NEXT_NEGOTIATION))

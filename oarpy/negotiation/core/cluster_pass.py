@@ -36,12 +36,12 @@ from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 
 SOON = 1
-"""Seconds: who fits now, once best-effort jobs are gone, is told so late at the earliest."""
+"""The least time in seconds until the estimated start of an application that waits only for best-effort jobs to go."""
 
 
 @dataclass(frozen=True, slots=True)
 class Negotiated:
-    """What a pass did about applications: what happened to them, and which hosts are kept back after it."""
+    """The outcome of a pass for applications: their events, and the hosts kept back after it."""
 
     events: tuple[Event, ...] = ()
     ghosts: tuple[KeptHosts, ...] = ()
@@ -62,19 +62,19 @@ class Negotiation(Line):
     def place(
         self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None
     ) -> tuple[Plan, Negotiated]:
-        """Place every waiting job, applications by their requests; say what happened to applications."""
+        """Place every waiting job, applications by their requests; return also the events of applications."""
         if not self.telling:
             return place_batch_jobs(self, snapshot, orders, matchers), Negotiated(ghosts=self.ghosts)
         return _negotiate(self, snapshot, orders, matchers)
 
 
 def negotiation_of(snapshot: Snapshot) -> Negotiation | None:
-    """Return the negotiation of a pass, None where nobody is in line."""
+    """Return the negotiation of a pass, None if no application is in line."""
     return snapshot.step if isinstance(snapshot.step, Negotiation) else None
 
 
 def negotiated_by(decided: Decisions) -> Negotiated:
-    """Return what a pass did about applications."""
+    """Return the outcome of a pass for applications."""
     return decided.outcome if isinstance(decided.outcome, Negotiated) else _NOTHING
 
 
@@ -143,7 +143,7 @@ class _Ghosts:
         }
 
     def bits(self, ghost: Ghost) -> int:
-        """Return what a ghost keeps."""
+        """Return the resources that a ghost keeps."""
         return self._bits[ghost.of.id]
 
     def take(self, ghost: Ghost, bits: int, spare: int = 0) -> None:
@@ -161,7 +161,7 @@ class _Ghosts:
         ghost.hosts = self._hosts(left)
 
     def left(self, taken: int) -> tuple[KeptHosts, ...]:
-        """Return what is kept once ``taken`` was given away."""
+        """Return the hosts still kept back once ``taken`` was given away."""
         found = []
         for ghost in self.ghosts:
             self.take(ghost, taken)
@@ -188,7 +188,7 @@ def _application(job: NegotiatingJob) -> Application:
 
 
 class _GanttOccupation:
-    """The Gantt of a planner as what is occupied; ``turn`` is whose turn it is."""
+    """The Gantt of a planner as an occupation; ``turn`` is the current turn."""
 
     def __init__(self, planner: Planner, snapshot: Snapshot, asked: Line, kept: _Ghosts) -> None:
         self.turn: Turn | None = None
@@ -201,21 +201,24 @@ class _GanttOccupation:
         self._besteffort = reduce(or_, (job.bits or 0 for job in snapshot.holding if job.besteffort), 0)
 
     def look(self, application: Application) -> tuple[GanttLook, int]:
-        """Return what is occupied, and how many jobs this pass has started by now."""
+        """Return the present occupation, and the number of jobs that this pass has started so far."""
         assert self.turn is not None
         return GanttLook.at(self._planner.gantt, self.turn.job), len(self._started)
 
     def view(
         self, application: Application, look: tuple[GanttLook, int], behind: Sequence[Application]
     ) -> ApplicationView:
-        """Return as a view what was occupied at a look, and what jobs that started since then have."""
+        """Return the view of an occupation at a look, with the jobs that started since then."""
         seen, started = look
         return self._views.view(
             self._asked[application.id], seen.without(self._started[started:], self._now), self._now
         )
 
     def note_start(self, job: WaitingJob) -> bool:
-        """Note what a job holds if it starts in this pass, and tell whether; best-effort jobs exist for nobody."""
+        """Note the resources of a job that starts in this pass; return whether it does.
+
+        Best-effort jobs do not count.
+        """
         decision = self._planner.decisions.get(job.id)
         if decision is None or decision.verdict is not Verdict.STARTS or decision.found is None or job.besteffort:
             return False
@@ -226,7 +229,7 @@ class _GanttOccupation:
         return True
 
     def place(self, application: Application) -> Time:
-        """Let the planner place the application's job; what it finds is for ever away if it finds nothing."""
+        """Let the planner place the application's job; return its start, infinity if it has no place."""
         assert self.turn is not None
         self._planner.look_at(self.turn)
         decision = self._planner.decisions.get(application.id)
@@ -235,7 +238,7 @@ class _GanttOccupation:
         start = decision.found.claim.start
         if start == self._now:
             self._taken |= decision.found.claim.bits
-        # best-effort jobs go first: it is no start yet
+        # best-effort jobs go first: this is no start yet
         return self._now + SOON if decision.victims and start == self._now else start
 
     def keep(self, ghost: Ghost) -> None:
@@ -244,7 +247,7 @@ class _GanttOccupation:
         gantt.whole.take(self._now, float(ghost.latest_end), bits, EXCLUSIVE, found=False)
 
     def give_way(self, unseen: Sequence[Ghost]) -> None:
-        """Take from ghosts that were not added yet what was started on; by counts they keep what is left over."""
+        """Take started-on hosts from ghosts not yet added; a ghost keeps its count as far as other hosts are left."""
         if not unseen:
             return
         free = self._planner.gantt.whole.exclusive.common(self._now, nextafter(self._now, inf)) & ~self._besteffort

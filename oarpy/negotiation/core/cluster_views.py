@@ -1,4 +1,4 @@
-"""What an application on a cluster of real hosts is shown of a Gantt, counted as it wants to count.
+"""The view that an application on a cluster of real hosts gets of a Gantt, in its own unit of counting.
 
 ::
 
@@ -28,7 +28,7 @@ from oarpy.scheduler.snapshot import WaitingJob
 
 @dataclass(frozen=True, slots=True)
 class GanttLook:
-    """What a job may have, and what quotas limit it, as a Gantt was at its turn; the sums are a copy."""
+    """The resources that a job may have, and its quota limits, by a Gantt at its turn; the sums are a copy."""
 
     slots: Slots
     limits: Limits | None
@@ -54,7 +54,7 @@ class GanttLook:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a job holds from now on ``until`` an instant; ``amount`` counts for quotas."""
+    """The resources that a job holds from now ``until`` an instant; ``amount`` counts for quotas."""
 
     job: WaitingJob
     until: float
@@ -63,7 +63,7 @@ class Held:
 
 
 def _without(slots: Slots, held: Sequence[Held]) -> Slots:
-    """Return slots in which these are not free; what they hold is theirs from the first one on."""
+    """Return slots in which the held resources are not free, from the first slot on."""
     begins, free = slots
     ends = sorted(held, key=lambda one: one.until, reverse=True)
     later = iter(sorted({*begins, *(one.until for one in held if begins[0] < one.until < inf)}, reverse=True))
@@ -88,7 +88,7 @@ class ClusterViews:
         self._levels: dict[str, _Counted] = {}
 
     def view(self, job: NegotiatingJob, look: GanttLook, now: float) -> ApplicationView:
-        """Return what an application may not have from ``now`` on."""
+        """Return the view of an application from ``now`` on."""
         counted = self._counted(job.level)
         names = [name for name in job.clusters if name in counted.sizes]
         profiles = {name: profile for name, profile in counted.counts.profiles(look.slots).items() if name in names}

@@ -23,7 +23,7 @@ from oarpy.scheduler.resources.platform import ASLEEP, NETWORK_ADDRESS, RESOURCE
 ALL = "all"
 """The cluster of all hosts, where no property names clusters."""
 HOST = "host"
-"""What is counted, unless an application asks for a level of the hierarchy."""
+"""The unit of counting, unless an application asks for a level of the hierarchy."""
 QUOTAS = "*"
 """Quotas reach over clusters: they are shown as the profile of this one."""
 
@@ -32,13 +32,13 @@ _OF_A_HOST = frozenset(
 )
 """Properties that name a host or a part of it, whatever their values."""
 _PASSING = frozenset({"state", "state_by", "state_since", "drain", "available_upto", ASLEEP})
-"""Properties that tell how resources are at the moment."""
+"""Properties that describe the present state of resources."""
 _ENOUGH = 3
-"""Of so many hosts, each with a text of its own in a property, that property names them."""
+"""The least number of hosts with distinct texts in a property for that property to count as a name of hosts."""
 _Values = dict[str, set[object]]
 """The values that the resources of a host have of each property."""
 _Kind = tuple[object, ...]
-"""What is equal for the hosts of one cluster."""
+"""A value that is equal for all hosts of one cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,10 @@ class _Host:
 class HostCluster:
     """Equal hosts: their names, and ``properties`` that all of them share.
 
-    ``value`` is that of the property that names clusters, None if there is none. ``whole`` tells that no other cluster
-    has it. ``sets`` are the resources of each host or, where a level is counted, of each block of that level.
-    ``resources`` counts the parts of one of these by level, ``consumables`` are the amounts that one host has. One
-    application may have the part ``share``; the others are busy to it.
+    ``value`` is that of the property that names clusters, None if there is none. ``whole`` is true if no other cluster
+    has it. ``sets`` are the resources of each host or, if a level is counted, of each block of that level.
+    ``resources`` counts the parts of one of these by level, ``consumables`` are the amounts of one host. One
+    application may have the part ``share``; the others appear busy to it.
     """
 
     name: str
@@ -76,12 +76,12 @@ class HostCluster:
 
     @property
     def size(self) -> int:
-        """How many hosts there are, or what is counted."""
+        """The number of hosts, or of the blocks counted in their place."""
         return len(self.sets)
 
     @property
     def most(self) -> int:
-        """How many of them one application may have: the share of it, rounded down, and at least one."""
+        """The most of them that one application may have: the share of it, rounded down, and at least one."""
         return max(1, floor(self.size * Fraction(str(self.share))))
 
 
@@ -90,8 +90,8 @@ def clusters_of(
 ) -> tuple[HostCluster, ...]:
     """Return the clusters of a platform, by lowest host; ``named_by`` is the property whose values are their names.
 
-    One application may have the part ``share`` of each. Hosts with a resource that is not Alive, or drained, cannot be
-    given, and are in none.
+    One application may have the part ``share`` of each. Hosts with a resource that is not Alive, or that is drained,
+    cannot be given, and are in no cluster.
     """
     capacities = Capacities(consumables, platform)
     groups: dict[object, list[_Host]] = {}
@@ -111,9 +111,9 @@ def clusters_of(
 
 
 def counted_at(platform: Platform, clusters: Iterable[HostCluster], level: str) -> tuple[HostCluster, ...]:
-    """Return clusters as those see them who count blocks of a level in place of hosts.
+    """Return clusters as applications see them that count blocks of a level in place of hosts.
 
-    A cluster without any is left out. Raises ``ValueError`` for what is no level of the platform.
+    A cluster without such blocks is left out. Raises ``ValueError`` for an unknown level.
     """
     column = platform.level(level)
     if level == HOST or column == NETWORK_ADDRESS:
@@ -131,7 +131,7 @@ def counted_at(platform: Platform, clusters: Iterable[HostCluster], level: str) 
 
 
 def _amounts(capacities: Capacities, bits: int) -> tuple[tuple[str, int], ...]:
-    """Return what a host has of consumables; what it shares with other hosts counts whole."""
+    """Return the amounts of consumables of a host; an amount shared with other hosts counts whole."""
     amounts = capacities.amounts()
     found = ((name, int(amounts[capacities.columns_of(name, bits)].sum())) for name in capacities.stores)
     return tuple((name, amount) for name, amount in found if amount)
@@ -167,7 +167,7 @@ def _counts(name: str, values: Collection[object], platform: Platform) -> bool:
 def _naming(hosts: Sequence[_Host]) -> frozenset[str]:
     """Return the properties that name these hosts or parts of them.
 
-    Besides the well-known ones, they are those that have a value of its own for each host, and either are texts with a
+    Besides the well-known ones, they are properties with a distinct value for each host. These either are texts with a
     digit, as addresses and serial numbers are, or have several values in a host, as levels within it do.
     """
     found = set(_OF_A_HOST)
@@ -185,14 +185,14 @@ def _identifies(value: object) -> bool:
 
 
 def _kind(host: _Host, naming: frozenset[str]) -> _Kind:
-    """Return what is equal for hosts of one class: how many resources, properties of these, and consumables."""
+    """Return a key for hosts of one class: number of resources, plain properties, parts, and consumables."""
     plain = sorted((name, sorted(map(repr, some))) for name, some in host.values.items() if name not in naming)
     parts = sorted((name, len(some)) for name, some in host.values.items() if name in naming)
     return host.bits.bit_count(), repr(plain), repr(parts), host.amounts
 
 
 def _values(rows: Sequence[Resource]) -> _Values:
-    """Return the values of each property, but for those that change while a host stays what it is."""
+    """Return the values of each property, except properties of the present state."""
     found: _Values = {}
     for row in rows:
         for name, value in row.properties.items():

@@ -1,4 +1,4 @@
-"""What happens to applications and what they are told; a list of these is in the order in which it happens."""
+"""The events of applications and the messages to them; a list of these is in the order of their occurrence."""
 
 from __future__ import annotations
 

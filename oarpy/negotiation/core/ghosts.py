@@ -21,8 +21,8 @@ class Ghost:
     """The hosts that application ``of`` has left, from the pass that ``made`` it to its ``latest_end``.
 
     With ghosts as needed, ``viewers`` are the applications that see it first, by id. In the pass that makes it these
-    are all that it is shown to, later those that owe an answer. Each has the serial of the view that it must answer, 0
-    before that is sent.
+    are all that it is shown to, later the ones that owe an answer. Each has the serial of the view that it must answer,
+    0 before that view is sent.
     """
 
     of: Application
@@ -37,7 +37,7 @@ class Ghost:
 
 
 def make_ghost(of: Application, line: Iterable[Application], rules: NegotiationRules, now: Time) -> Ghost:
-    """Return the ghost of an application that has ended; the pass at ``now`` shows it to those of ``line``."""
+    """Return the ghost of an ended application; the pass at ``now`` shows it to the applications of ``line``."""
     if of.start is None:
         return Ghost(of, {}, now, now)
     hosts, latest = dict(of.asked.hosts), now + rules.fair_start
@@ -52,7 +52,7 @@ def make_ghost(of: Application, line: Iterable[Application], rules: NegotiationR
 
 
 def settle(ghosts: Sequence[Ghost], application: int, serial: int) -> bool:
-    """Note an answer to view ``serial`` and those before; return whether any was owed."""
+    """Note an answer to view ``serial`` and earlier views; return whether any was owed."""
     owed = [ghost for ghost in ghosts if 0 < ghost.viewers.get(application, 0) <= serial]
     for ghost in owed:
         del ghost.viewers[application]

@@ -27,7 +27,7 @@ FAR = 32_503_680_000
 """Epoch seconds of the year 3000: until then a host is busy that is never given back."""
 
 Slots = tuple[Sequence[float], Sequence[int]]
-"""Where periods begin, and what is free in each; the last one never ends."""
+"""The begins of periods, and the free resources in each; the last period never ends."""
 
 
 class HostCounts:
@@ -55,7 +55,7 @@ class HostCounts:
     def profiles(self, slots: Slots) -> dict[str, BusyHosts]:
         """Return the profile of every cluster; hosts that stay busy for ever stay in it.
 
-        Hosts that no one application may have besides its own are busy: those that are anyway count first.
+        Hosts beyond the share of one application appear busy; hosts that are busy anyway count first.
         """
         begins, free = slots
         counts = self._free_counts(free) if self._clusters else []
@@ -88,7 +88,7 @@ class HostCounts:
         return found
 
     def _spans(self, begins: Sequence[float], free: Sequence[int]) -> Iterator[list[tuple[float, float]]]:
-        """Yield the spans in which each host of the clusters, in order, is free; only what changes is looked at."""
+        """Yield the spans in which each host of the clusters, in order, is free; only changes are looked at."""
         hosts, owners, owned = self._owners
         spans: list[list[tuple[float, float]]] = [[] for _ in hosts]
         since: dict[int, float] = {}
@@ -125,7 +125,7 @@ class HostCounts:
 
 
 def profile_of(begins: Sequence[float], busy: Sequence[int]) -> BusyHosts:
-    """Return the profile of slots; the last one lasts for ever and is free but for what is never given back."""
+    """Return the profile of slots; the last step lasts for ever, and only hosts never given back are busy in it."""
     ends: list[float] = []
     numbers: list[int] = []
     for end, number in zip((*begins[1:], FAR), busy, strict=True):
@@ -141,7 +141,7 @@ def profile_of(begins: Sequence[float], busy: Sequence[int]) -> BusyHosts:
 
 
 def shortened(profile: BusyHosts, steps: int) -> BusyHosts:
-    """Return a profile with at most ``steps`` steps: the last ones are one, with the greatest of their numbers."""
+    """Return a profile with at most ``steps`` steps: the last ones become one, with the greatest of their numbers."""
     if len(profile.ends) <= steps:
         return profile
     ends = (*profile.ends[: steps - 1], profile.ends[-1])

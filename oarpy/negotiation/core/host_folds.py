@@ -13,9 +13,10 @@ from oarpy.negotiation.core.clusters import HostCluster
 
 
 class HostFolds:
-    """Counts the hosts of clusters in sets of free resources; a set that comes again is not counted again.
+    """Counts the free hosts of clusters in sets of free resources; the count of a repeated set is cached.
 
-    ``possible`` tells whether the resources of each host are neighbours in the sets, and as many in all of a cluster.
+    ``possible`` tells whether the resources of each host are neighbours in the sets, and all hosts of a cluster have
+    equally many.
     """
 
     def __init__(self, clusters: Sequence[HostCluster]) -> None:

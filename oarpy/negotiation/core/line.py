@@ -1,4 +1,4 @@
-"""What a pass knows of applications: who is in line, and which hosts are kept back for them."""
+"""The applications in line for a pass, and the hosts that are kept back for them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from oarpy.scheduler.verdicts import Verdict
 
 @dataclass(frozen=True, slots=True)
 class NegotiatingJob:
-    """An application in line: what ranks it (an instant), what it asks for, and what it was shown and told last.
+    """An application in line: the instant that ranks it, its request, and the messages last sent to it.
 
-    ``shown`` has profiles as they are sent, and ``groups`` what it was told of hosts that are free throughout, if it
-    wants that (``exact``). ``told`` are the tag and the start of the last estimate. ``answers`` says that its launcher
-    is there. It counts hosts, or blocks of another ``level``.
+    ``shown`` has the profiles that were sent, and ``groups`` the groups of hosts free throughout, if it wants these
+    (``exact``). ``told`` are the tag and the start of the last estimate. ``answers`` is true if its launcher is there.
+    It counts hosts, or blocks of another ``level``.
     """
 
     id: int
@@ -63,7 +63,7 @@ class FreedHosts:
 
 @dataclass(frozen=True, slots=True)
 class KeptPlace:
-    """What the last pass for applications decided about one, as its placement says."""
+    """The decision of the last pass for applications about one of them, from its placement."""
 
     verdict: Verdict
     reason: Reason
@@ -74,10 +74,10 @@ class KeptPlace:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The applications that are in line, the clusters that they choose from, and the hosts that are kept for them.
+    """The applications in line, the clusters that they choose from, and the hosts kept back for them.
 
-    A pass that is not ``telling`` is for batch jobs alone: applications keep their ``places`` (by job), and nobody gets
-    what is kept for them until the next one that tells, at ``next_telling``. ``fair_start`` is in seconds.
+    A pass that is not ``telling`` is for batch jobs alone. Applications keep their ``places`` (by job). Hosts kept back
+    for them stay unused until the next pass that tells, at ``next_telling``. ``fair_start`` is in seconds.
     """
 
     line: tuple[NegotiatingJob, ...]

@@ -1,4 +1,4 @@
-"""What is occupied, over time: the one thing that counted hosts and a cluster of real hosts do differently."""
+"""Occupation over time: the one difference between counted hosts and a cluster of real hosts."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from oarpy.negotiation.core.ghosts import Ghost
 from oarpy.negotiation.profiles import BusyHosts, Time, Visits, earliest
 
 Look = TypeVar("Look")
-"""What is occupied at one application's turn, in whatever form."""
+"""The occupation at one application's turn, in whatever form."""
 
 
 class HostOccupation(Protocol[Look]):
     """The hosts that are occupied at an application's turn. A pass asks it turn by turn."""
 
     def look(self, application: Application) -> Look:
-        """Return what is occupied now and later."""
+        """Return the occupation now and later."""
         ...
 
     def view(self, application: Application, look: Look, behind: Sequence[Application]) -> ApplicationView:
-        """Return as a view what was occupied at a look, and what started since: ``behind`` are such applications."""
+        """Return the view of a look with the applications ``behind`` that started since."""
         ...
 
     def place(self, application: Application) -> Time:
@@ -40,7 +40,7 @@ class HostOccupation(Protocol[Look]):
 
 @dataclass(slots=True)
 class _KnownPlace:
-    """Where ``request`` was placed among what is busy on its clusters ``before``, and what is busy with it."""
+    """The place of ``request`` among the hosts busy ``before`` on its clusters, and the busy hosts ``after``."""
 
     request: CountedRequest
     before: Sequence[BusyHosts]
@@ -49,10 +49,10 @@ class _KnownPlace:
 
 
 class KnownPlaces:
-    """What passes remember, so that the next one only looks where something has changed.
+    """The cache of passes, so that the next pass only looks at changes.
 
-    The place of a request follows from what is busy on its clusters. While that is the same, so is the place, up to
-    the instant at which it begins. ``occupied`` is what started applications occupied in the last pass.
+    The place of a request follows from the busy hosts on its clusters. While these are the same, so is the place, up to
+    the instant at which it begins. ``occupied`` is the occupation by started applications in the last pass.
     """
 
     def __init__(self, sizes: Iterable[str]) -> None:
@@ -74,7 +74,7 @@ class KnownPlaces:
         self._places[application.id] = place
 
     def forget(self, application: Application) -> None:
-        """Forget the place of one that is over."""
+        """Forget the place of an application that is over."""
         self._places.pop(application.id, None)
 
 
@@ -133,7 +133,7 @@ class CountedOccupation:
     def view(
         self, application: Application, look: dict[str, BusyHosts], behind: Sequence[Application]
     ) -> ApplicationView:
-        """Return as a view what was occupied at a look, and what those ``behind`` have since."""
+        """Return the view of a look with the hosts of the applications ``behind`` that started since."""
         for one in behind:
             for cluster in one.asked.hosts.keys() & look.keys():
                 number, end = one.asked.hosts[cluster], one.releases(self._rules)

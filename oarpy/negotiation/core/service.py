@@ -1,4 +1,4 @@
-"""A pass over applications in line: each has its turn, by rank; then starts and views are told.
+"""A pass over applications in line: each has its turn, by rank; then starts and views are sent.
 
 ``Service`` is driven turn by turn, because on a cluster batch jobs have their turns in between.
 """
@@ -17,7 +17,7 @@ from oarpy.negotiation.free_groups import FreeGroups
 from oarpy.negotiation.profiles import BusyHosts, Time
 
 Seen = TypeVar("Seen", BusyHosts, FreeGroups)
-"""What is seen of a cluster."""
+"""The form in which an application sees a cluster."""
 
 
 def renew_ghosts(
@@ -27,7 +27,7 @@ def renew_ghosts(
     rules: NegotiationRules,
     now: Time,
 ) -> tuple[list[Ghost], list[Ghost], list[Event]]:
-    """Make the ghosts of those that ended, and end ghosts; return those that stay, those that are over, and events."""
+    """Make the ghosts of ended applications, and end ghosts; return the ghosts that stay, those over, and events."""
     events: list[Event] = []
     made = []
     for application in sorted(ended, key=lambda one: one.id):
@@ -45,7 +45,7 @@ def renew_ghosts(
 
 
 class Service(Generic[Look]):
-    """One pass at instant ``now`` over an occupation that holds what has started; ``ghosts`` are those that stay."""
+    """One pass at ``now`` over an occupation that holds all started jobs; ``ghosts`` are those that stay."""
 
     def __init__(
         self, occupation: HostOccupation[Look], ghosts: Sequence[Ghost], rules: NegotiationRules, now: Time
@@ -72,11 +72,11 @@ class Service(Generic[Look]):
             self._move(application, NegotiationState.WAITING)
 
     def give_way(self) -> None:
-        """Let ghosts that nobody saw yet give way: somebody else than an application has started."""
+        """Let ghosts that no application has seen give way: a batch job has started."""
         self._occupation.give_way(self._unseen)
 
     def close(self) -> list[Event]:
-        """End the turns: start who can, send views and estimates; return what happened."""
+        """End the turns: start the applications that can, send views and estimates; return the events."""
         self._show(self._unseen)
         started = [one for one in self._line if one.start == self._now]
         for application in started:
@@ -91,7 +91,7 @@ class Service(Generic[Look]):
         return self._events
 
     def _show(self, ghosts: Sequence[Ghost]) -> None:
-        """Add ghosts to the occupation: everybody sees them from here on."""
+        """Add ghosts to the occupation: every application sees them from here on."""
         for ghost in ghosts:
             self._occupation.keep(ghost)
         self._unseen = [ghost for ghost in self._unseen if ghost not in ghosts]
@@ -101,7 +101,7 @@ class Service(Generic[Look]):
         self._events.append(StateMove(application.id, state))
 
     def _views(self) -> list[tuple[Application, ApplicationView]]:
-        """Return by rank who waits, with its view: what started behind it is in it too."""
+        """Return the waiting applications by rank, each with its view, which includes the starts behind it."""
         views: list[tuple[Application, ApplicationView]] = []
         behind: list[Application] = []
         for application, look in zip(reversed(self._line), reversed(self._looks), strict=True):
@@ -112,7 +112,7 @@ class Service(Generic[Look]):
         return views[::-1]
 
     def _tell(self, application: Application, view: ApplicationView) -> None:
-        """Send a view that is not the same as the last one, and an estimate if it is another one."""
+        """Send a view that differs from the last one, and an estimate that differs from the last one."""
         changes = _changed(view.profiles, application.shown, self._now)
         groups = _changed(view.groups, application.groups, self._now) if view.groups else view.groups
         if changes or groups:
@@ -131,7 +131,7 @@ class Service(Generic[Look]):
 
 
 def _changed(seen: Mapping[str, Seen], shown: Mapping[str, Seen], now: Time) -> dict[str, Seen]:
-    """Return what is seen of clusters at ``now``, where it is not the same as what was shown of them."""
+    """Return the present state of the clusters whose state at ``now`` differs from the one shown last."""
     return {
         cluster: one
         for cluster, one in seen.items()

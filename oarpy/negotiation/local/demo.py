@@ -26,10 +26,10 @@ _HALF = ("-n", "half", "-l", f"/nodes={_NODES // 2},walltime=0:5:0")
 
 
 class NegotiationDemo(Transcript):
-    """The steps, each a method. What is printed is what the programs printed, their names ahead of it."""
+    """The steps of the demo, each a method. It prints the output of the programs, with their names in front."""
 
     def run(self) -> None:
-        """Run every step. Raises :class:`OarpyError` when one does not do what it should."""
+        """Run every step. Raises :class:`OarpyError` if a step fails."""
         self.say(f"A cluster in one folder, of {_NODES} nodes")
         self.begin(_NODES, 1)
         self._moldable()

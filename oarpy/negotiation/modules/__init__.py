@@ -1,18 +1,18 @@
-"""The negotiator, which speaks with the launchers of applications, and who runs these where the site does.
+"""The negotiator, which serves the launchers of applications, and the running of launchers by the site.
 
 ::
 
     launcher --lines--> gateway's worker --hands the connection on--> intake --> conversation --> rows
              <-------------------- what passes wrote of the application -------------------------'
 
-- ``handover`` passes a connection and who is at its end; ``conversation`` is one connection; ``negotiator`` is the
-  module: one loop over all of them that never waits for any.
-- ``gateway_call`` has subscriptions and requests carried out by the gateway, as who speaks; ``launcher_messages``
-  makes messages of rows.
-- ``first_view`` is what an application is shown before a pass; ``resize_messages`` is what it was told of its hosts.
-- ``application_launchers`` is the part of the launcher that has the programs run that speak for applications.
+- ``handover`` passes a connection and the identity of its other end. ``conversation`` is one connection. ``negotiator``
+  is the module: one loop over all connections that never waits for any.
+- ``gateway_call`` lets the gateway carry out subscriptions and requests as the speaking user. ``launcher_messages``
+  makes messages from rows.
+- ``first_view`` is the view of an application before a pass. ``resize_messages`` tracks messages about changed hosts.
+- ``application_launchers`` is the part of the launcher module that runs the programs that speak for applications.
 
-May import ``oarpy.modules.loop``, ``oarpy.modules.launcher`` and what is below them.
+May import ``oarpy.modules.loop``, ``oarpy.modules.launcher`` and the layers below them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Having the launchers of applications run on the host of the site, and run again when nobody speaks for these.
+"""Running the launchers of applications on the host of the site, again whenever an application has lost its launcher.
 
-Whether anybody does is in the rows of applications. So nothing that is killed leaves a launcher out: while a row says
-that its launcher is lost, the host is asked to run it, which leaves alone what runs there already.
+The rows of applications record this, so no killed process leaves a launcher out. While a row says that its launcher is
+lost, the host is asked to run it; the host leaves alone launchers that already run there.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from oarpy.wire.jobs import JobSpec
 from oarpy.wire.messages import ChannelLost, LauncherEnded, Ready, RunLaunchers
 
 VARIABLE = "OAR_LAUNCHER"
-"""What tells a program that its standard input and output carry the lines."""
+"""The variable that marks a program whose standard input and output carry the lines."""
 ERRORS = "OAR.{job}.launcher"
 """The file, in the directory of the submission, that launchers write their errors to."""
 
 _REPEAT = 10.0
-"""Seconds after which a host is asked again that has not answered: its launcher may not have attached yet."""
+"""Seconds after which a silent host is asked again: its launcher may not have attached yet."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0
-"""Seconds before a launcher that is over is run again; each pause is twice as long as the one before."""
+"""Seconds before an ended launcher is run again; each pause is twice as long as the one before."""
 _LASTING = 60.0
-"""Seconds after which the end of a launcher that somebody heard of is as good as its first one."""
+"""Seconds after which the end of a known launcher counts like its first end."""
 
 
 @dataclass(slots=True)
 class _Run:
-    """A launcher: when it was last asked for and may be asked for again, by the monotonic clock."""
+    """A launcher: the times of the last and of the next request to run it, by the monotonic clock."""
 
     asked: float
     again: float
@@ -44,7 +44,7 @@ class _Run:
 
 
 class ApplicationLaunchers(Part):
-    """What was asked of the host, and when. Forgetting it only repeats it."""
+    """The requests to the host, with their times. If they are forgotten, they are only repeated."""
 
     def __init__(self, configuration: Configuration) -> None:
         self._host = configuration.negotiation.launcher_host
@@ -55,15 +55,15 @@ class ApplicationLaunchers(Part):
 
     @property
     def awaits(self) -> bool:
-        """Whether something was heard that is not recorded, or a launcher is to be asked for again."""
+        """Whether a report is still to be recorded, or a launcher is to be asked for again."""
         return bool(self._ended) or self._next < float("inf")
 
     def wait(self) -> float:
-        """Return the seconds after which a launcher is to be asked for again."""
+        """Return the seconds until a launcher is to be asked for again."""
         return max(0.0, self._next - time.monotonic())
 
     def hears(self) -> Hears:
-        """Return the method for each report that is heard here."""
+        """Return the method for each report handled here."""
         return {LauncherEnded: self._over, Ready: self._lose, ChannelLost: self._lose}
 
     def _over(self, node: str, report: LauncherEnded) -> None:
@@ -76,12 +76,12 @@ class ApplicationLaunchers(Part):
             self._runs.clear()
 
     def act(self, turn: Round, agenda: Agenda) -> None:
-        """Bring on what is to be run, or has been heard."""
+        """Ask for the launchers to run, and handle reports."""
         if agenda.launchers or self.awaits:
             self._tend(turn.connection, turn.channels)
 
     def _tend(self, connection: Connection, channels: Channels) -> None:
-        """Log which launchers are over, and ask for those of applications for which nobody speaks."""
+        """Log the launchers that are over, and ask for those of applications without a launcher."""
         moment = time.monotonic()
         if self._ended:
             with connection.transaction():

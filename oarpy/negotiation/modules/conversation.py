@@ -1,4 +1,4 @@
-"""One connection of a launcher: lines in, lines out, and how far it was told what rows say."""
+"""One connection of a launcher: lines in, lines out, and how far the launcher knows the rows."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from oarpy.wire.frames import pack_message
 
 _READ = 1 << 16
 _MOST_UNREAD = 1 << 20
-"""Bytes of answers that may wait behind what is unread, which may be a large view; views do not queue up."""
+"""The most bytes of answers that may wait behind unread data, such as a large view; views do not queue up."""
 _MOST_WAITING = 1 << 20
 """Bytes of lines that are taken in while others are carried out."""
 SILENCE = 30.0
-"""Seconds without a sign of the launcher after which one is asked for, and between two times of asking."""
+"""Seconds without a sign of the launcher before one is requested, and between two requests."""
 LOST = 60.0
-"""Seconds without a sign after which a launcher is lost, and for which it may leave unread what waits for it."""
+"""Seconds without a sign after which a launcher is lost, and for which it may leave data unread."""
 
 
 class Conversation:
-    """A launcher's connection. ``job`` is what it speaks for, once that is known. Instants are monotonic seconds.
+    """A launcher's connection. ``job`` is the job it speaks for, once known. Instants are monotonic seconds.
 
-    ``seen`` is the version of the rows that it was told last, ``serial`` the number of the view that it was sent last,
-    ``placed`` when the job was given the hosts that it was told at the start.
+    ``seen`` is the last version of the rows sent to it, ``serial`` the number of the last view sent. ``placed`` is when
+    the job was given the hosts of the start message.
     """
 
     def __init__(self, connection: socket.socket, speaking: Speaking, now: float, rate: float) -> None:
@@ -64,13 +64,13 @@ class Conversation:
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left to be said or heard."""
+        """Whether nothing is left to be sent or received."""
         if self.closing:
             return self.call is None and not self._out
         return self.at_end and self.call is None and not self.lines and not self._out
 
     def read(self, now: float) -> None:
-        """Take in what has arrived, as lines."""
+        """Receive data, and split it into lines."""
         try:
             data = self.socket.recv(_READ)
         except BlockingIOError:
@@ -121,14 +121,14 @@ class Conversation:
             self.drop()
 
     def send_on(self, now: float) -> None:
-        """Send more of what waits: the launcher reads on, which is a sign too."""
+        """Send more of the waiting data: the launcher reads on, which is a sign too."""
         before = len(self._out)
         self.flush()
         if len(self._out) < before:
             self._read_on = self._unread_since = now
 
     def flush(self) -> None:
-        """Send what can be sent now."""
+        """Send as much as can be sent now."""
         try:
             while self._out:
                 sent = self.socket.send(memoryview(self._out)[:_READ])
@@ -139,7 +139,7 @@ class Conversation:
             self.drop()
 
     def drop(self) -> None:
-        """Say no more: nobody listens, or too slowly."""
+        """Send no more: the launcher is gone, or reads too slowly."""
         self._out.clear()
         self.closing = self.at_end = True
 

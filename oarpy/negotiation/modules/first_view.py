@@ -1,4 +1,4 @@
-"""The first view of an application: what one ranked last would see of what the last pass has left."""
+"""The first view of an application: the view of the last-ranked application after the last pass."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from oarpy.store.database import Connection
 
 @dataclass(frozen=True, slots=True)
 class FirstView:
-    """View number 1 as it is kept: profiles, groups and what is known of clusters, each by cluster."""
+    """View number 1 in its stored form: profiles, groups and facts about clusters, each by cluster."""
 
     profiles: Mapping[str, tuple[int, Sequence[Time]]]
     groups: Mapping[str, object]
@@ -58,9 +58,9 @@ def first_view(
 
 
 def _left(connection: Connection, snapshot: Snapshot) -> Gantt:
-    """Return what the last pass has left occupied: by who holds, by who has a place, and by what is kept back.
+    """Return the occupation after the last pass: by holders, by jobs with a place, and by hosts kept back.
 
-    What was freed since then is seen by no pass yet: it is busy as long as its job might have held it.
+    No pass has yet seen resources freed since then: they are busy as long as their job might have held them.
     """
     gantt = Gantt(snapshot)
     gantt.protect(snapshot.holding, snapshot.besteffort_minimum_life)

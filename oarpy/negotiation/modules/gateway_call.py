@@ -1,4 +1,4 @@
-"""A command that the gateway runs for who speaks to the negotiator; its answers are heard without waiting."""
+"""A command that the gateway runs for a launcher of the negotiator; its answers are received without waiting."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class GatewayCall:
         return bool(self._unsent) and self.status is None
 
     def step(self) -> None:
-        """Send and hear what can be sent and heard now."""
+        """Send and receive as much as possible now."""
         try:
             self._flush()
             self._hear()
@@ -94,7 +94,7 @@ class GatewayCall:
                     self._take(read_message(payload))
 
     def _take(self, message: dict[str, object]) -> None:
-        """Note the end, or answer a question: of who speaks only the directory that they called from is known."""
+        """Note the end, or answer a question: only the directory of the caller is known."""
         if "exit" in message:
             status = message["exit"]
             self.status = status if isinstance(status, int) else UNREACHABLE

@@ -1,4 +1,4 @@
-"""Connections on their way from a worker of the gateway to the negotiator: each with who is at its other end."""
+"""Connections on their way from a worker of the gateway to the negotiator, each with the identity of its other end."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def pass_on(configuration: Configuration, connection: socket.socket, speaking: S
 
 
 def listen(configuration: Configuration) -> socket.socket:
-    """Return the socket at which connections arrive; what another negotiator left there goes."""
+    """Return the socket at which connections arrive; it replaces the socket of another negotiator."""
     path = socket_of(configuration)
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):  # the gateway makes it too, and may start later
@@ -97,7 +97,7 @@ def _short(path: str) -> Iterator[str]:
 
 
 def receive(listening: socket.socket) -> tuple[socket.socket, Speaking] | None:
-    """Return the next connection and who speaks; None when there is none, or it comes from somebody else.
+    """Return the next connection and its speaker; None if there is none, or it comes from another user.
 
     Raises ``OSError`` when no more files can be opened.
     """

@@ -1,4 +1,4 @@
-"""What rows of an application mean for its launcher, as messages."""
+"""The messages for a launcher that follow from the rows of its application."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Message = dict[str, object]
 
 
 def attached(row: ApplicationRow) -> Message:
-    """Return the answer to who goes on with an application."""
+    """Return the answer to a launcher that continues with an application."""
     return {"message": "attached", "job": row.job, "state": row.state, "tag": row.tag, "serial": row.serial}
 
 
@@ -32,12 +32,12 @@ def news(
     grown: JobGrowth,
     heard: Conversation,
 ) -> Iterator[Message]:
-    """Yield what the launcher was not told yet, in order; ``hosts`` are those that the job holds, by cluster.
+    """Yield the news for a launcher, in order; ``hosts`` are those that the job holds, by cluster.
 
     ``cluster_of`` names the cluster of any host: some may have come and gone since.
 
-    A view that it did not take yet is left out: the next one has the clusters of both. The start is told again when
-    the job was given other hosts before it ran.
+    A view that the launcher did not take is left out: the next view has the clusters of both. The start is sent again
+    when the job was given other hosts before it ran.
     """
     over = row.state in ENDED
     if row.state in SHOWN and row.serial > (heard.serial or 0):
@@ -59,7 +59,7 @@ def news(
 
 
 def view(row: ApplicationRow, since: int | None) -> Message:
-    """Return the view, with what changed after view ``since`` (None: all of it)."""
+    """Return the view, with the changes after view ``since`` (None: all of it)."""
     after = since or 0
     changes = {name: profile for name, (serial, profile) in row.view.items() if since is None or serial > since}
     message: Message = {"message": "changeNotify", "serial": row.serial, "changes": changes}
@@ -78,7 +78,7 @@ def has_news(message: Message) -> bool:
 
 
 def start(row: ApplicationRow, hosts: Mapping[str, Sequence[str]]) -> Message:
-    """Return what is told at the start."""
+    """Return the start message."""
     begin = row.started or 0
     return {
         "message": "startNotify",

@@ -59,11 +59,11 @@ from oarpy.wire.messages import APPLICATION_DONE
 log = structlog.get_logger()
 
 _SWEEP = 2.0
-"""Seconds between two looks for who is silent, lost or overdue."""
+"""Seconds between two checks for silent, lost or overdue launchers."""
 
 
 class Negotiator:
-    """Speaks with launchers. What it remembers of them is how far each was told what rows say."""
+    """Serves launchers. For each it remembers only how far the launcher knows the rows."""
 
     name = "negotiator"
     period = 5.0
@@ -84,15 +84,15 @@ class Negotiator:
         self._gone: set[int] = set()
         """Jobs whose launchers came or left, until that is written."""
         self._done_early = True
-        """Whether there may be applications that are done and whose jobs are not asked to end yet."""
+        """Whether there may be finished applications whose jobs have not been asked to end yet."""
         self._swept = 0.0
 
     def files(self) -> Sequence[int]:
-        """Return what is readable when any connection is."""
+        """Return the descriptor that is readable when any connection is."""
         return [self._selector.fileno()]
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
-        """Hear who has something to say, and tell who has something to be told."""
+        """Handle the messages of launchers, and send news to them."""
         if self._listening is None:
             self._most = handover.room(self._settings.connections)
             self._listening = handover.listen(self._configuration)
@@ -122,7 +122,7 @@ class Negotiator:
         return Outcome(word="", wake_at=time.time() + _SWEEP if self._conversations or self._done_early else None)
 
     def close(self) -> None:
-        """Leave the launchers; who takes over hears from them again."""
+        """Leave the launchers; they attach again to the next negotiator."""
         for conversation in list(self._conversations):
             conversation.socket.close()
 
@@ -172,7 +172,7 @@ class Negotiator:
         self._watch(conversation)
 
     def _watch(self, conversation: Conversation) -> None:
-        """Wait for what the conversation waits for; forget one that is over."""
+        """Wait for the events that the conversation needs; forget a conversation that is over."""
         if conversation.over:
             self._forget(conversation)
             return
@@ -201,10 +201,10 @@ class Negotiator:
             if not conversation.ended:
                 self._gone.add(conversation.job)
 
-    # What launchers say
+    # Messages of launchers
 
     def _listen_to(self, connection: Connection, conversation: Conversation, moment: float) -> None:
-        """Take lines until one has to be waited for. One is heard again when the database was lost meanwhile."""
+        """Take lines until one must wait. A line is handled again if the database was lost meanwhile."""
         while (
             conversation.lines
             and conversation.call is None
@@ -254,7 +254,7 @@ class Negotiator:
                 self._done(connection, conversation, moment)
 
     def _call(self, conversation: Conversation, of: str, command: str, arguments: Sequence[str], moment: float) -> None:
-        """Have the gateway run a command as who speaks."""
+        """Let the gateway run a command as the speaking user."""
         path = self._configuration.gateway.socket
         conversation.call, conversation.calling = (
             GatewayCall(path, conversation.speaking, conversation.owner_uid, command, arguments),
@@ -292,7 +292,7 @@ class Negotiator:
         conversation.serial = 0
 
     def _speak_for(self, conversation: Conversation, job: int) -> None:
-        """Let this conversation be the one of a job; an older one ends."""
+        """Make this conversation the one of a job; an older one ends."""
         older = self._speakers.get(job)
         if older is not None and older is not conversation:
             older.job = None
@@ -336,7 +336,7 @@ class Negotiator:
         )
         conversation.growth = ResizeMessages()
         since = said.serial
-        if since is not None and since > row.serial:  # the database was restored: who knows what was seen
+        if since is not None and since > row.serial:  # the database was restored, the views seen are not known
             since = None
         if (
             row.serial
@@ -362,7 +362,7 @@ class Negotiator:
         conversation.say(facts.message(said.clusters), moment)
 
     def _note_kept(self, connection: Connection, moment: float) -> None:
-        """Write the answers of all launchers that keep their requests, at once, and hear what they said after that."""
+        """Write the answers of all launchers that keep their requests, at once, and handle their next lines."""
         serials = {one.job: said.serial for one, said in self._kept.items() if one.job is not None}
         noted = applications.keep(connection, serials)
         kept, self._kept = self._kept, {}
@@ -386,7 +386,7 @@ class Negotiator:
             conversation.refuse(said.WORD, WRONG_MOMENT, "the job has started, or is over", moment)
 
     def _runs(self, connection: Connection, conversation: Conversation, of: str, tag: object, moment: float) -> bool:
-        """Tell whether the application has started and no end of it is known; refuse message ``of`` if not."""
+        """Tell whether the application has started and has no known end; refuse message ``of`` if not."""
         assert conversation.job is not None
         applications.note_ends(connection, [conversation.job])
         if applications.named(connection, [conversation.job])[conversation.job].state == NegotiationState.STARTED:
@@ -401,19 +401,19 @@ class Negotiator:
             self._done_early = True
 
     def _end_done(self, connection: Connection) -> None:
-        """Have the jobs ended whose applications are done, as soon as they run."""
+        """Ask for the end of jobs whose applications are done, as soon as they run."""
         with connection.transaction():
             running, self._done_early = applications.done(connection)
             ask_once(connection, [(job, APPLICATION_DONE) for job in running], "negotiator")
 
     def _end_late(self, connection: Connection, jobs: Sequence[int]) -> None:
-        """Have the jobs ended whose launchers are lost or never asked."""
+        """Ask for the end of jobs whose launchers are lost or never asked."""
         with connection.transaction():
             applications.send_finish(connection, jobs, "lost")
             ask_once(connection, [(job, "application lost") for job in jobs], "negotiator")
 
     def _note_presence(self, connection: Connection) -> None:
-        """Write who came and who left since that was written last."""
+        """Write the launchers that came and left since the last writing."""
         if self._come:
             applications.note_present(connection, sorted(self._come))
             self._come.clear()
@@ -423,10 +423,10 @@ class Negotiator:
             unattended.tell(connection, lost)
             self._gone.clear()
 
-    # What launchers are told
+    # Messages to launchers
 
     def _tell(self, connection: Connection, moment: float) -> None:
-        """Tell launchers what changed in their rows, as far as they read what they were told before."""
+        """Send changes in the rows to launchers that have read their earlier messages."""
         if not self._speakers:
             return
         versions = applications.versions(connection, [*self._speakers])
@@ -455,7 +455,7 @@ class Negotiator:
             self._watch(one)
 
     def _show_first(self, connection: Connection, rows: Iterable[ApplicationRow]) -> bool:
-        """Make the first views of those who have none yet; tell whether there were any."""
+        """Make the first views of applications without a view; return whether there were any."""
         fresh = [row for row in rows if not row.serial and row.state in launcher_messages.SHOWN]
         for row in fresh:
             with connection.transaction():
@@ -468,7 +468,7 @@ class Negotiator:
     ) -> tuple[Mapping[int, JobGrowth], dict[int, dict[str, list[str]]], dict[str, str]]:
         """Return how started applications have grown, the hosts they hold by cluster, and the cluster of any host.
 
-        All is as of one instant: what comes is named with the start, or told after it, never both nor neither.
+        All data is of one instant: a new host is named either with the start or after it, never both nor neither.
         """
         if not started:
             return {}, {}, {}
@@ -490,7 +490,7 @@ class Negotiator:
         return ShownClusters(self._settings, platform, self._reader.consumables)
 
     def _sweep(self, connection: Connection, moment: float) -> None:
-        """Look for who is silent, lost or overdue."""
+        """Look for silent, lost and overdue launchers."""
         for conversation in list(self._conversations):
             conversation.tend(moment)
             self._watch(conversation)
@@ -502,7 +502,7 @@ class Negotiator:
 
 
 def _readable(rows: Mapping[int, ApplicationRow]) -> dict[int, ApplicationRow]:
-    """Leave out rows with values that cannot be read; their launchers are told nothing until an admin mends them."""
+    """Leave out rows with unreadable values; their launchers get no messages until an admin repairs them."""
     faults = {job: column for job, row in rows.items() if (column := fault(row))}
     for job, column in faults.items():
         log.warning("application cannot be read", job=job, column=column)
@@ -510,7 +510,7 @@ def _readable(rows: Mapping[int, ApplicationRow]) -> dict[int, ApplicationRow]:
 
 
 def _may_attach(row: ApplicationRow, conversation: Conversation, token: str) -> bool:
-    """Tell whether who speaks is the job's user, or has its token while it lives."""
+    """Tell whether the speaker is the job's user, or has its token while the job lives."""
     if token:
         digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
         return row.state not in launcher_messages.OVER and hmac.compare_digest(digest, row.token_hash)

@@ -1,4 +1,4 @@
-"""What a launcher is told while its job runs: hosts that come, will be taken, or are gone."""
+"""The messages to a launcher while its job runs: hosts that come, will be taken, or are gone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Message = dict[str, object]
 
 @dataclass(slots=True)
 class ResizeMessages:
-    """How far one connection was told: resizes, the estimates of extensions, the dates of hosts that will be taken."""
+    """The news already sent over one connection: resizes, estimates of extensions, dates of reclaimed hosts."""
 
     resizes: set[int] = field(default_factory=set)
     estimates: dict[int, object] = field(default_factory=dict)
@@ -22,12 +22,12 @@ class ResizeMessages:
     refused: set[int] = field(default_factory=set)
 
     def begin(self, growth: JobGrowth) -> None:
-        """Count resizes as told: the names that go with the start have them. So are refusals of before."""
+        """Count resizes as sent: the start message has their names. Earlier refusals count as sent, too."""
         self.resizes.update(resize.id for resize in growth.resizes)
         self.refused.update(row.id for row in growth.extensions.values() if row.state == ExtensionState.OVER)
 
     def news(self, growth: JobGrowth, cluster_of: Mapping[str, str]) -> Iterator[Message]:
-        """Yield what is new, in order; ``cluster_of`` names the cluster of a host."""
+        """Yield the news, in order; ``cluster_of`` names the cluster of a host."""
         for resize in growth.resizes:
             if resize.id in self.resizes:
                 continue
@@ -54,7 +54,7 @@ class ResizeMessages:
 
 
 def _granted(row: ExtensionRow, resize: DoneResize, cluster_of: Mapping[str, str]) -> Message:
-    """Return how many of what is counted came, as it was asked for, and the names of their hosts by cluster."""
+    """Return the granted number in the requested unit, and the names of the hosts by cluster."""
     names: dict[str, list[str]] = {}
     for name in resize.hosts:
         names.setdefault(cluster_of.get(name, "all"), []).append(name)

@@ -1,4 +1,4 @@
-"""The applications that a pass deals with: who is in line, by which rank, and which clusters each is shown."""
+"""The applications that a pass deals with: those in line, by rank, and the clusters that each is shown."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _LATE = 2.0
 
 
 class ApplicationLine:
-    """Makes applications of rows. ``ranks`` has the instant that ranks each, ``unasked`` who has not asked yet.
+    """Makes applications from rows. ``ranks`` has the instant that ranks each, ``unasked`` the ones without a request.
 
-    Who asked for what cannot be read, or is about to end, has not asked.
+    An application whose request cannot be read, or that is about to end, counts as unasked.
     """
 
     def __init__(self, settings: NegotiationSettings) -> None:
@@ -39,13 +39,13 @@ class ApplicationLine:
         self.kept: list[ghosts.GhostRow] = []
         """Hosts that are kept back, as rows."""
         self.unowed = False
-        """Whether the last pass left hosts kept back for which nobody owes an answer."""
+        """Whether the last pass left hosts kept back for which no application owes an answer."""
         self._since, self._read = 0.0, 0.0
         self._recent: dict[int, float] = {}
         self._freed_now: list[int] = []
         self._places: dict[int, KeptPlace] = {}
         self.read_at = self.told_at = -inf
-        """When the present pass began, and the last one that dealt with applications, by the monotonic clock."""
+        """The begins of the present pass and of the last pass for applications, by the monotonic clock."""
         self.ranks: dict[int, float] = {}
         self.unasked: frozenset[int] = frozenset()
         self._shown: ShownClusters | None = None
@@ -71,7 +71,7 @@ class ApplicationLine:
         return row.first_asked
 
     def negotiation(self, connection: Connection, snapshot: Snapshot) -> Negotiation | None:
-        """Return the first applications in line; None when nobody is."""
+        """Return the first applications in line; None if there are none."""
         waiting = [row for row in self.rows if row.state in IN_LINE_STATES and row.job_state == JobState.WAITING]
         waiting = [row for row in waiting if row.job in self.ranks]
         if not waiting and (not self.kept or self._settings.ghosts == "needed"):
@@ -97,9 +97,10 @@ class ApplicationLine:
         )
 
     def _freed(self, connection: Connection, now: float) -> list[ghosts.FreedRow]:
-        """Return what jobs have left since applications were dealt with; in the first pass, in the time of a ghost.
+        """Return the hosts left by jobs since the last pass for applications.
 
-        An end that was written late is noticed late, and none is noticed twice.
+        The first pass looks back by the time of a ghost. An end that was written late is noticed late, and none is
+        noticed twice.
         """
         since = max(self._since - _LATE, now - self._settings.fair_start - _LATE)
         known = {*self._recent, *(row.of for row in self.kept)}
@@ -108,11 +109,11 @@ class ApplicationLine:
         return found
 
     def note_nobody(self) -> None:
-        """Note a pass without anybody in line: what was freed until then is free."""
+        """Note a pass without applications in line: hosts freed until then are free."""
         self._since = self._read
 
     def note_told(self, made: Plan) -> None:
-        """Note that a pass deals with applications: they keep their places of ``made`` until the next one that does."""
+        """Note a pass for applications: they keep their places of ``made`` until the next such pass."""
         self.told_at = self.read_at
         self._recent = {of: at for of, at in self._recent.items() if at > self._since - 2 * _LATE}
         self._recent.update(dict.fromkeys(self._freed_now, self._read))
@@ -124,7 +125,7 @@ class ApplicationLine:
         }
 
     def _ghost(self, row: ghosts.GhostRow, platform: Platform) -> KeptHosts:
-        """Return hosts that are kept; who has answered, left, or lost its launcher owes nothing any more."""
+        """Return hosts kept back; an application that answered, left, or lost its launcher owes no answer any more."""
         owing = {one.job: one for one in self.rows if one.state in IN_LINE_STATES and one.lost_since is None}
         viewers = {
             job: serial
@@ -160,7 +161,10 @@ class ApplicationLine:
         )
 
     def informed(self, job: NegotiatingJob, row: ApplicationRow, serial: int) -> Informed | None:
-        """Return what an application knows of clusters once view ``serial`` names those that changed; None if none."""
+        """Return the facts about clusters that an application knows once view ``serial`` names the changed ones.
+
+        Return None if none has changed.
+        """
         assert self._shown is not None
         if job.level not in self._marks:
             facts = ClusterFacts(self._shown.at(job.level), self._links, self._security)

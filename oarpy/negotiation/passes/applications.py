@@ -1,7 +1,7 @@
-"""Applications as a part of the state of the cluster: who is in line, and what a pass writes about them.
+"""Applications as a part of the state of the cluster: those in line, and the writing of decisions about them.
 
-That is their moves, views and estimates, and the hosts that are kept back for them. The negotiator tells
-their launchers.
+Decisions are their moves, views and estimates, and the hosts kept back for them. The negotiator sends them to the
+launchers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SOONEST = 0.05
 class Applications(StatePart):
     """The applications of the cluster.
 
-    A pass before the timer waits for it when nothing has changed but what applications say.
+    A pass before the timer waits for it when only applications have changed.
     """
 
     THERE = rows_of_applications.ANY_THERE
@@ -51,12 +51,12 @@ class Applications(StatePart):
 
     @property
     def ranks(self) -> Mapping[int, float]:
-        """By job, when it first asked, or subscribed."""
+        """By job, the instant of its first request, or of its subscription."""
         return self._line.ranks
 
     @property
     def unasked(self) -> frozenset[int]:
-        """Who has asked for nothing yet."""
+        """The jobs that have sent no request yet."""
         return self._line.unasked
 
     def read(self, connection: Connection, *, any_there: bool) -> None:
@@ -64,11 +64,11 @@ class Applications(StatePart):
         self._line.read(connection, any_there=any_there)
 
     def step(self, connection: Connection, snapshot: Snapshot) -> Negotiation | None:
-        """Return those in line; None when nobody is."""
+        """Return the applications in line; None if there are none."""
         return self._line.negotiation(connection, snapshot)
 
     def not_before(self, snapshot: Snapshot) -> float | None:
-        """Return the instant of the timer where nobody else needs a pass before."""
+        """Return the instant of the timer if no other job needs a pass before."""
         asked = negotiation_of(snapshot)
         if asked is None or asked.telling or self._seen is None:
             return None
@@ -79,7 +79,7 @@ class Applications(StatePart):
     def write(self, connection: Connection, decided: Decisions, snapshot: Snapshot, gone: Collection[int]) -> None:
         """Write the moves of applications, their views and estimates.
 
-        A pass for batch jobs alone leaves all of that as it is.
+        A pass for batch jobs alone leaves them unchanged.
         """
         asked = negotiation_of(snapshot)
         if not (self._line.rows or self._line.kept) or (asked is not None and not asked.telling):
@@ -120,7 +120,7 @@ class Applications(StatePart):
             notifications.tell(connection, "negotiator")
 
     def committed(self, decided: Decisions, snapshot: Snapshot) -> None:
-        """Note what a pass has written for good."""
+        """Note that the decisions of a pass are committed."""
         asked = negotiation_of(snapshot)
         if asked is None:
             self._line.note_nobody()
@@ -128,33 +128,33 @@ class Applications(StatePart):
             self._line.note_told(decided.plan)
 
     def next_pass(self, decided: Decisions, snapshot: Snapshot, now: float) -> float | None:
-        """Return the instant of the timer when a pass told applications nothing, or left hosts kept back for nobody."""
+        """Return the instant of the timer after a pass for batch jobs alone, or with hosts kept back needlessly."""
         asked = negotiation_of(snapshot)
         if asked is None or (asked.telling and not self._line.unowed):
             return None
         return time.time() + self._until_timer()
 
     def noted(self, snapshot: Snapshot, due: float | None) -> None:
-        """Note what a pass saw besides applications, and when the next one is due at the latest (epoch seconds)."""
+        """Note the snapshot without applications, and when the next pass is due at the latest (epoch seconds)."""
         self._seen = None if negotiation_of(snapshot) is None else self._without_applications(snapshot)
         self._due = inf if due is None else due
 
     def forget(self) -> None:
-        """Forget what was seen: it was not dealt with."""
+        """Forget the last snapshot, as it was not dealt with."""
         self._seen = None
 
     def _until_timer(self) -> float:
         return max(_SOONEST, self._settings.timer - (time.monotonic() - self._line.told_at))
 
     def _without_applications(self, snapshot: Snapshot) -> Snapshot:
-        """Return what a pass saw besides applications, whenever that was."""
+        """Return a snapshot without applications and without its instant."""
         jobs = {row.job for row in self._line.rows}
         waiting = tuple(job for job in snapshot.waiting if job.id not in jobs)
         return replace(snapshot, now=0, waiting=waiting, step=None)
 
 
 def _show(connection: Connection, line: ApplicationLine, asked: Line, decided: Decisions, now: float) -> None:
-    """Write views and estimates; a view is also told when nothing but facts about clusters has changed."""
+    """Write views and estimates; a view is also sent when only facts about clusters have changed."""
     rows, events, placements = {row.job: row for row in line.rows}, negotiated_by(decided).events, decided.plan.by_job()
     changes = {event.application: event for event in events if isinstance(event, ViewChange)}
     started = {event.application for event in events if isinstance(event, GivenHosts)}
@@ -181,7 +181,7 @@ def _show(connection: Connection, line: ApplicationLine, asked: Line, decided: D
 def _view(
     job: NegotiatingJob, row: ApplicationRow, change: ViewChange | None, now: float
 ) -> tuple[dict[str, object], dict[str, object]]:
-    """Return profiles and groups by cluster as they are kept, each with its number; of those that it is shown."""
+    """Return the stored profiles and groups by cluster, each with its number, for the clusters shown."""
     names = (*job.clusters, QUOTAS)
     profiles: dict[str, object] = {name: row.view[name] for name in names if name in row.view}
     groups: dict[str, object] = {name: row.groups[name] for name in names if name in row.groups}

@@ -1,4 +1,4 @@
-"""What a launcher can ask about clusters, and short marks of it that tell when it has changed."""
+"""The facts that a launcher can ask about clusters, and short marks that show when they have changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ClusterFacts:
     security_time: float
 
     def message(self, wanted: Sequence[str] | None) -> dict[str, object]:
-        """Return what there is to say about some clusters, or all."""
+        """Return the facts about some clusters, or all."""
         some = [cluster for cluster in self.clusters if wanted is None or cluster.name in wanted]
         names = {one.name for one in some}
         return {
@@ -55,9 +55,9 @@ class ClusterFacts:
 def renewed(
     informed: Informed, marks: Mapping[str, tuple[str, str]], names: Iterable[str], serial: int
 ) -> dict[str, tuple[int, int, str, str]] | None:
-    """Return what an application is told of clusters when view ``serial`` names those that changed, None if none did.
+    """Return the facts sent to an application when view ``serial`` names the changed clusters, None if none changed.
 
-    ``names`` are the clusters that it is shown; of others, and of those that are gone, it is told once.
+    ``names`` are the clusters that it is shown. Other clusters and removed ones are named once.
     """
     now = {name: marks.get(name, _NO_MARKS) for name in names} | {
         name: _NO_MARKS for name in informed if name not in set(names)
@@ -80,7 +80,7 @@ def _mark(value: object) -> str:
 
 
 _NO_MARKS = ("", _mark([]))
-"""Of a cluster that there is not (any more)."""
+"""The marks of a cluster that does not exist (any more)."""
 
 
 def _plain(value: object) -> object:

@@ -1,4 +1,4 @@
-"""Extensions made jobs of a snapshot: those that wait, and each host that may be taken from a job."""
+"""Extensions as jobs of a snapshot: waiting ones, and each host that may be taken from a job."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from oarpy.store.jobs.extensions import LiveExtension, RevocableHost
 
 
 class ExtensionLine:
-    """Makes jobs of rows; what it read last is there to be written about."""
+    """Makes jobs from rows; it keeps the rows read last for the writing."""
 
     def __init__(self, settings: NegotiationSettings) -> None:
         self._settings = settings
@@ -55,7 +55,7 @@ class ExtensionLine:
     def holding(self, snapshot: Snapshot) -> list[HoldingJob]:
         """Return the hosts that others may take from jobs: best-effort jobs whose checkpoint is the notice.
 
-        A job takes its amount once from a block: a host takes what the job's hosts before it have not taken already.
+        A job takes its amount once from a block, so a host takes only amounts that the job's earlier hosts do not have.
         """
         if not self.hosts:
             return []
@@ -94,7 +94,7 @@ class ExtensionLine:
         )
 
     def waiting(self, snapshot: Snapshot, withheld: Collection[int]) -> tuple[WaitingJob, ...]:
-        """Return the extensions that wait, of jobs that hold; those that are ``withheld`` not."""
+        """Return the waiting extensions of jobs that hold resources, except the ``withheld`` ones."""
         asking = [row for row in self.rows if row.row.state == ExtensionState.WAITING]
         if not asking:
             return ()

@@ -1,6 +1,6 @@
-"""Extensions as a part of the state of the cluster, and what a pass writes of them.
+"""Extensions as a part of the state of the cluster, and the writing of decisions about them.
 
-That is hosts that are given, estimates, and hosts that others will take.
+Decisions are granted hosts, estimates, and hosts that others will take.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Extensions(StatePart):
         return self._line.without_revocable(rows)
 
     def jobs(self, snapshot: Snapshot, withheld: Collection[int]) -> tuple[Sequence[WaitingJob], Sequence[HoldingJob]]:
-        """Return what running jobs ask for, and what may be taken from them."""
+        """Return the extensions that running jobs ask for, and the hosts that may be taken from them."""
         return self._line.waiting(snapshot, withheld), self._line.holding(snapshot)
 
     def write(self, connection: Connection, decided: Decisions, snapshot: Snapshot, gone: Collection[int]) -> None:
-        """Write what was decided, and let the extensions of ended jobs be over."""
+        """Write the decisions, and end the extensions of ended jobs."""
         line = self._line
         if not line.rows:
             return
@@ -74,7 +74,7 @@ class Extensions(StatePart):
     def next_pass(self, decided: Decisions, snapshot: Snapshot, now: float) -> float | None:
         """Return the instant at which the next host is to be taken, None if none is.
 
-        What was due by ``now`` is on its way: who confirms that it is gone tells passes.
+        Hosts due by ``now`` are already being taken; the confirmation that they are gone wakes passes.
         """
         staying = {PartId.of_host(host.resources[0]): host.reclaim_at for host in self._line.hosts if not host.leaving}
         dates = [at for at in staying.values() if at is not None]
@@ -84,7 +84,7 @@ class Extensions(StatePart):
 
 
 def _news(row: ExtensionRow, placement: Placement) -> str:
-    """Return an estimate as JSON, nothing if it is the one told last."""
+    """Return an estimate as JSON, nothing if it is the same as the last one sent."""
     estimate = {
         "tag": row.tag,
         "start": placement.start,

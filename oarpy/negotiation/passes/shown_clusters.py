@@ -1,4 +1,4 @@
-"""The clusters that an application is shown: those that pass its filter, counted as it wants to count."""
+"""The clusters that an application is shown: those that pass its filter, in its own unit of counting."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ShownClusters:
         self.all = clusters_of(platform, settings.cluster, settings.visible_share, consumables)
 
     def at(self, level: str) -> tuple[HostCluster, ...]:
-        """Return the clusters as those see them who count a level; none for a level that is not there (any more)."""
+        """Return the clusters as seen when counting a level; none for a level that does not exist (any more)."""
         try:
             return counted_at(self.platform, self.all, level)
         except ValueError:
@@ -53,6 +53,6 @@ class ShownClusters:
 
 
 def _total(cluster: HostCluster, name: str) -> float:
-    """Return the sum of a property over the hosts of a cluster: of its values, or of how many there are of a level."""
+    """Return the sum of a property over the hosts of a cluster: of its values, or of its blocks if it is a level."""
     value = cluster.properties.get(name, cluster.resources.get(name, 0))
     return len(cluster.hosts) * value if isinstance(value, int | float) else 0

@@ -1,4 +1,4 @@
-"""What launchers ask for: jobs that negotiate, and hosts for them; each passes the admission rules."""
+"""The requests of launchers: jobs that negotiate, and hosts for them; each passes the admission rules."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def launch(
 ) -> tuple[Submitted, str]:
     """Submit a job whose launcher, a command, the site runs on its host for launchers; return it and its token.
 
-    Raises as :func:`subscribe`.
+    Raises the errors of :func:`subscribe`.
     """
     if not session.configuration.negotiation.launcher_host:
         raise AdmissionRefused(
@@ -58,7 +58,7 @@ def subscribe(
 ) -> tuple[Submitted, str]:
     """Submit a job whose launcher chooses its hosts; return it and its token.
 
-    ``launcher`` is the command that the site runs for it, if any. Raises as
+    ``launcher`` is the command that the site runs for it, if any. Raises the errors of
     :func:`oarpy.client.submission.submission.submit`.
     """
     _check_options(options)
@@ -89,7 +89,7 @@ def subscribe(
 
 
 def _check_options(options: Options) -> None:
-    """Raise :class:`UsageError` for options that an application has no use for: its requests say what it needs."""
+    """Raise :class:`UsageError` for options that an application cannot use: its requests say what it needs."""
     given = {*options.texts, *options.lists, *options.flags}
     for name in _REFUSED_OPTIONS:
         if name in given:
@@ -99,10 +99,10 @@ def _check_options(options: Options) -> None:
 
 
 def ask(session: Session, job_id: int, asked: RequestHosts) -> None:
-    """Ask for hosts for an application of the session's user, in place of what it asked for before.
+    """Ask for hosts for an application of the session's user, in place of its earlier request.
 
-    Raises :class:`NotAllowed` for what is no application of theirs, :class:`OarpyError` when it has started or ended,
-    and what the rules and the limits of the site refuse.
+    Raises :class:`NotAllowed` if the job is no application of the user, :class:`OarpyError` if it has started or ended,
+    and the errors of the rules and the limits of the site.
     """
     connection = session.connection
     with connection.transaction():
@@ -136,9 +136,9 @@ def _check_moment(state: str) -> None:
 
 
 def _request(asked: RequestHosts, clusters: Mapping[str, HostCluster], level: str) -> ResourceRequest:
-    """Return what a launcher asks for as a request of ``oarsub -l``.
+    """Return the request of a launcher as a request of ``oarsub -l``.
 
-    That is a group for each cluster, of whole hosts or of whole blocks of the level that is counted.
+    It has a group for each cluster, of whole hosts or of whole blocks of the counted level.
     """
     if not asked.walltime > 0:
         raise AdmissionRefused(f"walltime {asked.walltime:g} is not above 0", hint="give seconds above 0")
@@ -148,9 +148,9 @@ def _request(asked: RequestHosts, clusters: Mapping[str, HostCluster], level: st
 
 
 def host_groups(asked: Mapping[str, int], clusters: Mapping[str, HostCluster], level: str) -> tuple[Group, ...]:
-    """Return numbers of hosts, or of what else is counted, by cluster as groups of a request.
+    """Return numbers of hosts, or of other counted blocks, by cluster as groups of a request.
 
-    Raises :class:`NotFound` for a cluster that there is not, :class:`AdmissionRefused` for more hosts than it has.
+    Raises :class:`NotFound` for an unknown cluster, :class:`AdmissionRefused` for more hosts than it has.
     """
     groups = []
     for name, hosts in asked.items():

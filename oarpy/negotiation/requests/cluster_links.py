@@ -1,4 +1,4 @@
-"""Links between clusters, which applications that negotiate are told of."""
+"""Links between clusters, which are described to applications that negotiate."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from oarpy.negotiation.store import links
 
 
 def set_link(session: Session, one: str, other: str, latency: float, bandwidth: float) -> None:
-    """Say what two clusters have between them: seconds, and bytes a second.
+    """Set the latency (seconds) and the bandwidth (bytes a second) between two clusters.
 
-    Raises :class:`NotAllowed` for who is no admin, :class:`NotFound` for a cluster that there is not.
+    Raises :class:`NotAllowed` unless the user is an admin, :class:`NotFound` for an unknown cluster.
     """
     session.require_admin("describe links")
     if one == other:
@@ -35,7 +35,7 @@ def set_link(session: Session, one: str, other: str, latency: float, bandwidth: 
 
 
 def delete_link(session: Session, one: str, other: str) -> None:
-    """Forget a link. Raises :class:`NotAllowed` for who is no admin, :class:`NotFound` for one that there is not."""
+    """Delete a link. Raises :class:`NotAllowed` unless the user is an admin, :class:`NotFound` for an unknown link."""
     session.require_admin("describe links")
     if not links.delete_link(session.connection, one, other):
         raise NotFound(f"there is no link between '{one[:60]}' and '{other[:60]}'", hint="oaradmin links list")

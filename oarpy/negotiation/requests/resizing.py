@@ -1,6 +1,6 @@
-"""``oarresize``, and what launchers ask for while their jobs run: more hosts, and hosts given back.
+"""``oarresize``, and the requests of launchers while their jobs run: more hosts, and hosts given back.
 
-An extension passes the admission rules as a submission does, with the time that the job has left as its walltime.
+An extension passes the admission rules as a submission does, with the remaining time of the job as its walltime.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ ANY = ""
 STARTED = (JobState.TO_LAUNCH, JobState.LAUNCHING, JobState.RUNNING, JobState.SUSPENDED, JobState.RESUMING)
 _PATIENCE = 5.0
 _LOOK = 0.1
-"""Seconds that somebody waits for an answer, and between two looks."""
+"""Seconds between two looks for an answer."""
 _LONGEST = 6
 """Digits of a number of hosts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResizeAnswer:
-    """What became of a resize: hosts that were ``granted`` or ``released``, or an estimate of what is pending."""
+    """The result of a resize: hosts that were ``granted`` or ``released``, or an estimate of the ``pending`` part."""
 
     job: int
     granted: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class ResizeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ClusterRoom:
-    """What a job may ask for more of: ``clusters`` whose hosts, or blocks of a level, are counted.
+    """The clusters of which a job may ask for more hosts, or for more blocks of a level.
 
     ``counts`` has how many an application holds of each, or waits for as hosts of the other kind; None for other jobs.
     """
@@ -58,10 +58,10 @@ class ClusterRoom:
     counts: Mapping[str, int] | None
 
     def chosen(self, hosts: Mapping[str, int]) -> Mapping[str, int]:
-        """Return what is asked for by cluster, where it is an application that asks.
+        """Return the requested numbers by cluster; for an application, hosts of any cluster get one.
 
-        Hosts of any cluster are of the first one with room for them, those that it has hosts of before all others.
-        Raises :class:`AdmissionRefused` for more than one application may have of a cluster, with what it has.
+        That is the first cluster with room for them, preferably one that it has hosts of. Raises
+        :class:`AdmissionRefused` if the application would have more of a cluster than is allowed.
         """
         if self.counts is None:
             return hosts
@@ -87,10 +87,10 @@ class ClusterRoom:
 def extend(
     session: Session, job_id: int, hosts: Mapping[str, int], kind: str, tag: str | int | None = None
 ) -> int | None:
-    """Ask for more hosts for a job that runs, in place of what is pending of that kind; return the extension's number.
+    """Ask for more hosts for a running job, in place of the pending request of that kind; return its number.
 
-    ``hosts`` are numbers by cluster; none withdraws what is pending. Raises :class:`NotFound`, :class:`NotAllowed`,
-    :class:`OarpyError` for a job that does not run, and what the rules and the limits of the site refuse.
+    ``hosts`` are numbers by cluster; none withdraws the pending request. Raises :class:`NotFound`, :class:`NotAllowed`,
+    :class:`OarpyError` for a job that does not run, and the errors of the rules and the limits of the site.
     """
     connection = session.connection
     with connection.transaction():
@@ -136,9 +136,9 @@ def release(session: Session, job_id: int, names: Sequence[str]) -> int | None:
 
 
 def extended(session: Session, job_id: int, number: int) -> ResizeAnswer:
-    """Wait a little until an extension is granted or has an estimate; return how it stands.
+    """Wait a little until an extension is granted or has an estimate; return its state.
 
-    Raises :class:`OarpyError` when it got no hosts and will get none.
+    Raises :class:`OarpyError` if it got no hosts and will get none.
     """
     connection = session.connection
     row = extensions.one(connection, number)
@@ -221,7 +221,7 @@ def read_change(text: str) -> tuple[dict[str, int], tuple[str, ...]]:
 
 
 def _looks() -> Iterator[None]:
-    """Yield every now and then, as long as somebody waits for an answer."""
+    """Yield in regular intervals, as long as a caller should wait for an answer."""
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:
         time.sleep(_LOOK)
@@ -237,7 +237,7 @@ def _job(session: Session, job_id: int) -> ResizableJob:
 
 
 def _room(session: Session, job_id: int, kind: str) -> ClusterRoom:
-    """Return the clusters that a job may have hosts of: those that an application is shown, all for other jobs."""
+    """Return the clusters that a job may have hosts of: those shown to an application, all for other jobs."""
     connection = session.connection
     row = applications.named(connection, [job_id]).get(job_id)
     shown = shown_clusters(session)

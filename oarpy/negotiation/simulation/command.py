@@ -1,4 +1,4 @@
-"""``oarpy negotiate``: read a file, run it, print what happens."""
+"""``oarpy negotiate``: read a file, run it, print its events."""
 
 from __future__ import annotations
 

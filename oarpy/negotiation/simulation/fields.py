@@ -1,6 +1,6 @@
-"""What a file of ``oarpy negotiate`` may hold: a struct for each of its objects. A key with a default may be left out.
+"""The contents of a file of ``oarpy negotiate``: a struct for each of its objects. Keys with a default are optional.
 
-Times are seconds. What kinds cannot say is checked by :mod:`oarpy.negotiation.simulation.reader`.
+Times are seconds. Checks beyond types are in :mod:`oarpy.negotiation.simulation.reader`.
 """
 
 from __future__ import annotations

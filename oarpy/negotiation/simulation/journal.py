@@ -1,4 +1,4 @@
-"""What happens in a run, as a JSON object a line."""
+"""The events of a run, as JSON objects, one a line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Journal:
         self._out, self._ticks = out, ticks
 
     def note(self, now: Time, application: int, what: Event | Mapping[str, Any]) -> None:
-        """Write what happened to an application."""
+        """Write an event of an application."""
         fields = self._fields(what, now)
         self._write({"t": self._seconds(now), "app": application, **fields})
 

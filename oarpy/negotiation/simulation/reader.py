@@ -1,4 +1,4 @@
-"""A file of ``oarpy negotiate`` (JSON) becomes a workload whose times are exact."""
+"""Reads a file of ``oarpy negotiate`` (JSON) as a workload with exact times."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def read_workload(text: str) -> Workload:
     )
 
 
-# What files may hold
+# The contents of a file
 
 
 def _converted(owner: str, convert: Callable[[Any, type[Value]], Value], values: Any, kind: type[Value]) -> Value:
@@ -212,7 +212,7 @@ def _ticks(
 
 
 def _parts_of_run_times(entry: ApplicationEntry, clusters: Mapping[str, Cluster]) -> Iterator[int]:
-    """Yield the parts of a second of which run times and walltimes on one cluster are made."""
+    """Yield the parts of a second that run times and walltimes on one cluster consist of."""
     assert not isinstance(entry.clusters, UnsetType)
     for cluster in (clusters[name] for name in entry.clusters):
         speed = Fraction(cluster.speed)
@@ -231,7 +231,7 @@ def _parts(time: Fraction, margin: Fraction) -> tuple[int, int]:
 
 @cache
 def _up_to(hosts: int) -> int:
-    """Return a number that all numbers up to ``hosts`` divide; of many hosts, not all."""
+    """Return a number that all numbers up to ``hosts`` divide; for many hosts, not all of them."""
     return lcm(*range(1, min(hosts, _DIVIDED_HOSTS) + 1))
 
 

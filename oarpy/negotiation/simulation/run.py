@@ -1,4 +1,4 @@
-"""Virtual time: what is due at an instant happens in order of id, then a pass runs, until nothing is due any more."""
+"""Virtual time: the actions due at an instant run in order of id, then a pass, until nothing is due any more."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Listener = Callable[[Time, int, Event | Mapping[str, Any]], None]
 
 
 class _Turn(IntEnum):
-    """Order of what one application does at an instant."""
+    """The order of the actions of one application at an instant."""
 
     SUBSCRIBE = 0
     SPEAK = 1
@@ -34,7 +34,7 @@ class _Turn(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a run cost. ``waste`` is in hosts times units of time, ``seconds`` are of this machine's processor."""
+    """The cost of a run. ``waste`` is in hosts times units of time, ``seconds`` are of this machine's processor."""
 
     bytes: int
     waste: Time
@@ -48,7 +48,7 @@ class Totals:
 
 @dataclass(slots=True, eq=False)
 class _Speaker:
-    """A participant while it runs: its application, how often it asked, and the views that it has not answered yet."""
+    """A participant while it runs: its application, the number of its requests, and its unanswered views."""
 
     participant: Participant
     application: Application
@@ -56,7 +56,7 @@ class _Speaker:
 
 
 class NegotiationRun:
-    """A run of a workload; ``listener`` hears of it."""
+    """A run of a workload; ``listener`` gets its events."""
 
     def __init__(self, workload: Workload, listener: Listener | None = None) -> None:
         self._workload, self._listener = workload, listener
@@ -100,7 +100,7 @@ class NegotiationRun:
         heappush(self._due, (instant, application, turn, self._numbers, action))
 
     def _expect(self, participant: Participant) -> None:
-        """Schedule the arrival of a participant, and what its script sends."""
+        """Schedule the arrival of a participant, and the messages of its script."""
         answers = participant.launcher is not None
         speaker = _Speaker(participant, Application(participant.id, participant.clusters, answers))
         self._speakers[participant.id] = speaker
@@ -155,7 +155,7 @@ class NegotiationRun:
             self._listener(now, application, what)
 
     def _hear(self, events: list[Event], now: Time) -> None:
-        """Tell of events of the server, and have applications react to what they are sent."""
+        """Pass on events of the server, and let applications react to their messages."""
         for event in events:
             self._tell(now, event.application, event)
             speaker = self._speakers[event.application]

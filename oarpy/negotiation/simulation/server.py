@@ -1,4 +1,4 @@
-"""The server of applications that negotiate, on counted hosts: what it is told, and when its passes are due."""
+"""The server of applications that negotiate, on counted hosts: its inputs, and the times of its passes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ EndReason = Literal["done", "walltime"]
 class CountedServer:
     """Serves applications on clusters of ``sizes`` hosts, with at least ``timer`` between two passes.
 
-    What an application sends is a method; each returns what follows at once. ``waste`` is in hosts times time.
+    Each message of an application is a method; it returns the events that follow at once. ``waste`` is in hosts times
+    time.
     """
 
     def __init__(self, sizes: Mapping[str, int], rules: NegotiationRules, timer: Time) -> None:
@@ -36,7 +37,7 @@ class CountedServer:
         self._planned: Time | None = None
 
     def subscribe(self, application: Application, now: Time) -> list[Event]:
-        """Take in an application, and show it what somebody ranked last would see."""
+        """Take in an application, and show it the view of the last-ranked application."""
         if self._rules.rank == "submission":
             application.ranked = now
         self._applications[application.id] = application
@@ -48,7 +49,7 @@ class CountedServer:
         ]
 
     def request(self, application: Application, request: CountedRequest, serial: int, now: Time) -> list[Event]:
-        """Take a request, which answers view ``serial`` and those before (0: none)."""
+        """Take a request, which answers view ``serial`` and earlier views (0: none)."""
         settle(self._ghosts, application.id, serial)
         self._note(now)
         return [StateMove(application.id, application.state)] if application.ask(request, now) else []
@@ -73,7 +74,7 @@ class CountedServer:
         return first if self._last_pass is None else max(first, self._last_pass + self._timer)
 
     def run_pass(self, now: Time) -> list[Event]:
-        """Run a pass, and return what happens in it."""
+        """Run a pass, and return its events."""
         everybody = self._applications.values()
         line = in_line(everybody, self._rules.most)
         ended = [one for one in everybody if one.state is NegotiationState.FINISH_SENT]
@@ -105,7 +106,7 @@ class CountedServer:
         self.waste += sum(hosts.values()) * (now - ghost.made)
 
     def _plan(self, now: Time) -> None:
-        """Find out what asks for the pass after this one."""
+        """Find the reason and the instant of the next pass."""
         unwanted = self._rules.ghosts == "needed" and any(not ghost.viewers for ghost in self._ghosts)
         self._noted = now if unwanted else None
         waiting = [

@@ -1,4 +1,4 @@
-"""What is run: a platform, rules, and applications with what each will do."""
+"""The input of a run: a platform, rules, and applications with their future actions."""
 
 from __future__ import annotations
 

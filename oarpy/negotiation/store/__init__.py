@@ -1,4 +1,4 @@
-"""Applications: jobs that choose their own hosts, what they ask for and are told, and the links between clusters.
+"""The rows of applications that choose their own hosts, of their requests and messages, and of links between clusters.
 
 May import what ``oarpy.store`` may.
 """

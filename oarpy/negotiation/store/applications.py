@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 
 from oarpy.store.database import Connection
 
-# Partial indexes have those that are not over: where there are none, they are empty.
+# Partial indexes hold only applications that are not over: if there are none, they are empty.
 ANY_THERE = "EXISTS (SELECT FROM applications WHERE state <> 'Finished') OR EXISTS (SELECT FROM ghosts)"
 _ADD = """
     INSERT INTO applications (job_id, filter, level, exact, if_lost, token_hash, launcher, lost_since)
@@ -33,7 +33,7 @@ _KEEP = """
     WHERE a.job_id = k.job_id AND a.state IN ('Submitted', 'RequestSent', 'Waiting') AND a.serial >= k.serial {locked}
     RETURNING a.job_id
 """
-# Rows that a pass is writing are left out: who waits for several of these could keep a pass waiting in turn.
+# Rows that a pass is writing are left out: a wait for several of these could block a pass in turn.
 _KEEP_UNLOCKED = _KEEP.format(
     locked="AND a.job_id IN (SELECT job_id FROM applications WHERE job_id = ANY(%(jobs)s) FOR UPDATE SKIP LOCKED)"
 )
@@ -41,7 +41,7 @@ _KEEP_ONE = _KEEP.format(locked="")
 
 _PRESENT = "UPDATE applications SET lost_since = NULL WHERE job_id = ANY(%s) AND lost_since IS NOT NULL"
 _LOST = "UPDATE applications SET lost_since = now() WHERE job_id = ANY(%s) AND lost_since IS NULL"
-# Nobody could speak while nobody listened: patience begins anew.
+# No launcher could speak while the negotiator was away: patience begins anew.
 _ALL_LOST = "UPDATE applications SET lost_since = now() WHERE state <> 'Finished'"
 
 # Whoever speaks for it or wants it killed makes its end known, long before its job is over.
@@ -49,8 +49,8 @@ _SEND_FINISH = """
     UPDATE applications SET state = 'FinishSent', ended = coalesce(ended, %s)
     WHERE job_id = ANY(%s) AND state IN ('Submitted', 'RequestSent', 'Waiting', 'Started')
 """
-# How jobs end is decided by what is stored of them, never by texts that hold names given by users. What runs nothing
-# and was not killed has reached its walltime.
+# Stored facts decide how jobs end, never texts that contain names given by users. A job that runs no program and was
+# not killed has reached its walltime.
 _NOTE_ENDS = """
     UPDATE applications a SET state = 'FinishSent', ended = coalesce(a.ended, e.reason)
     FROM (
@@ -75,7 +75,7 @@ _NOTE_ENDS = """
 _NOTE_ENDS_UNLOCKED = _NOTE_ENDS.replace("{locked}", "FOR UPDATE OF o SKIP LOCKED")
 _NOTE_ENDS_LOCKED = _NOTE_ENDS.replace("{locked}", "ORDER BY o.job_id FOR UPDATE OF o")
 
-# A job that never began cannot end well, so one that is done before waits until it runs.
+# A job that never began cannot end well, so one that is done early waits until it runs.
 _DONE = """
     SELECT a.job_id, j.state NOT IN ('toLaunch', 'Launching') FROM applications a JOIN jobs j USING (job_id)
     WHERE a.state = 'FinishSent' AND a.ended = 'done' AND is_live(j.state) AND j.state <> 'Finishing'
@@ -83,7 +83,7 @@ _DONE = """
     ORDER BY a.job_id
 """
 
-# Who never asked, and who has been without a launcher for too long.
+# Applications that never asked, and those without a launcher for too long.
 _OVERDUE = """
     SELECT job_id, 'lost' FROM applications
     WHERE state = 'Submitted' AND ended IS NULL
@@ -111,7 +111,7 @@ _ROWS = f"""
 _LIVE = f"{_ROWS} WHERE a.state <> 'Finished' ORDER BY a.job_id"
 _SOME = f"{_ROWS} WHERE a.job_id = ANY(%s) ORDER BY a.job_id"
 
-# Every UPDATE changes a row's xmin. Only started ones grow and shrink.
+# Every UPDATE changes a row's xmin. Only started applications grow and shrink.
 _VERSIONS = f"""
     SELECT a.job_id, concat_ws(' ', a.xmin, j.state, j.started_at, k.state, k.not_before, CASE
         WHEN a.state = 'Started' THEN (
@@ -123,7 +123,7 @@ _VERSIONS = f"""
     FROM applications a JOIN jobs j USING (job_id) LEFT JOIN kill_requests k USING (job_id) WHERE a.job_id = ANY(%s)
 """  # noqa: S608 - a text of this file
 
-# Hosts that come are named once nodes are ready, those of a grant that is taken back never.
+# New hosts are named once their nodes are ready; hosts of a withdrawn grant are never named.
 _NAMES = """
     SELECT a.job_id, r.network_address, array_agg(r.resource_id)
     FROM assigned_resources a JOIN resources r USING (resource_id)
@@ -163,9 +163,9 @@ _FINISHED = "UPDATE applications SET state = 'Finished' WHERE job_id = ANY(%s) A
 class ApplicationRow:
     """An application with its job. Instants are epoch seconds, ``walltime`` is in seconds.
 
-    ``placed`` is when the job of one that has started was given its hosts.
+    ``placed`` is when the started job was given its hosts.
 
-    ``view`` maps clusters to the number of the view in which they changed last, and their profile; ``groups`` does so
+    ``view`` maps clusters to the number of the view in which they changed last, and their profile. ``groups`` does so
     for hosts that are free throughout. ``informed`` has by cluster the views that named it because of its facts, and
     because of its links, with marks of these.
     """
@@ -199,7 +199,7 @@ class ApplicationRow:
 
 @dataclass(frozen=True, slots=True)
 class NewApplication:
-    """What a subscription says of its application."""
+    """The part of a subscription that describes the application."""
 
     filter: Mapping[str, object]
     level: str
@@ -210,7 +210,7 @@ class NewApplication:
 
 
 def add(connection: Connection, job: int, new: NewApplication) -> None:
-    """Make an application of a job that was just submitted; nobody speaks for it yet."""
+    """Make an application of a job that was just submitted; it has no launcher yet."""
     connection.execute(
         _ADD,
         {
@@ -228,13 +228,13 @@ def add(connection: Connection, job: int, new: NewApplication) -> None:
 def ask(
     connection: Connection, job: int, tag: str | int, hosts: Mapping[str, int], walltime: float, serial: int | None
 ) -> bool:
-    """Note a request, in place of the one before; return whether it came in time."""
+    """Store a request, in place of the one before; return whether it came in time."""
     values = {"job": job, "tag": Jsonb(tag), "hosts": Jsonb(dict(hosts)), "walltime": walltime, "serial": serial}
     return connection.execute(_ASK, values).fetchone() is not None
 
 
 def keep(connection: Connection, serials: Mapping[int, int]) -> set[int]:
-    """Note for jobs which views were answered; return those that answered in time, and a view that was sent."""
+    """Store for jobs which views were answered; return the jobs whose answer was in time and to a sent view."""
     values = {"jobs": list(serials), "serials": list(serials.values())}
     noted = {job for (job,) in connection.execute(_KEEP_UNLOCKED, values)}
     for job in serials.keys() - noted:
@@ -244,17 +244,17 @@ def keep(connection: Connection, serials: Mapping[int, int]) -> set[int]:
 
 
 def note_present(connection: Connection, jobs: Sequence[int]) -> None:
-    """Note that somebody speaks for these applications."""
+    """Note that these applications have a launcher."""
     connection.execute(_PRESENT, [list(jobs)])
 
 
 def note_lost(connection: Connection, jobs: Sequence[int]) -> None:
-    """Note that nobody speaks for these applications any more."""
+    """Note that these applications have no launcher any more."""
     connection.execute(_LOST, [list(jobs)])
 
 
 def note_all_lost(connection: Connection) -> None:
-    """Note that nobody speaks for any application: who did lost their connections."""
+    """Note that no application has a launcher: all connections were lost."""
     connection.execute(_ALL_LOST)
 
 
@@ -264,7 +264,7 @@ def send_finish(connection: Connection, jobs: Sequence[int], reason: str) -> Non
 
 
 def note_ends(connection: Connection, jobs: Sequence[int] | None = None) -> None:
-    """Note which of these applications, or of all, end: their jobs are over or nearly so, or are to be killed."""
+    """Note the end of these applications, or of all, whose jobs are over or nearly so, or are to be killed."""
     connection.execute(_NOTE_ENDS_UNLOCKED, {"jobs": None if jobs is None else list(jobs)})
 
 
@@ -286,12 +286,12 @@ def live(connection: Connection) -> list[ApplicationRow]:
 
 
 def named(connection: Connection, jobs: Sequence[int]) -> dict[int, ApplicationRow]:
-    """Return those of these jobs that are applications."""
+    """Return the applications among these jobs."""
     return {row[0]: ApplicationRow(*row) for row in connection.execute(_SOME, [list(jobs)]).fetchall()}
 
 
 def versions(connection: Connection, jobs: Sequence[int]) -> dict[int, str]:
-    """Return for each application what changes whenever its row, or its job's start, does."""
+    """Return for each application a text that changes with its row, and with its job's start."""
     return dict(connection.execute(_VERSIONS, [list(jobs)]).fetchall())
 
 
@@ -310,12 +310,12 @@ def show_first(
     groups: Mapping[str, object],
     informed: Mapping[str, object],
 ) -> None:
-    """Keep the first view of an application, and what it knows of clusters with it."""
+    """Store the first view of an application, with its facts about clusters."""
     connection.execute(_SHOW_FIRST, [Jsonb(dict(view)), Jsonb(dict(groups)), Jsonb(dict(informed)), job])
 
 
 def show(connection: Connection, views: Sequence[tuple[int, int, str, str, str | None]]) -> None:
-    """Keep views: job, number, profiles as JSON, groups, and what it knows of clusters (None: as before)."""
+    """Store views: job, number, profiles as JSON, groups, and facts about clusters (None: as before)."""
     if views:
         connection.execute(_SHOW, [list(values) for values in zip(*views, strict=True)])
 
@@ -331,7 +331,7 @@ def start(connection: Connection, jobs: Sequence[int]) -> None:
 
 
 def estimate(connection: Connection, told: Sequence[tuple[int, str]]) -> None:
-    """Keep what applications are told of their starts: job, estimate as JSON."""
+    """Store the estimates of starts sent to applications: job, estimate as JSON."""
     if told:
         jobs, texts = zip(*told, strict=True)
         connection.execute(_ESTIMATE, [list(jobs), list(texts)])

@@ -1,4 +1,4 @@
-"""Rows of applications that contradict each other, for ``oarpy db check``: what is wrong, and what mends it."""
+"""Rows of applications that contradict each other, for ``oarpy db check``: the error and its repair."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _QUERIES = (
 
 
 def contradictions(connection: Connection) -> Iterator[str]:
-    """Say what contradicts itself, one line each with what mends it."""
+    """Yield the contradictions, one line each with its repair."""
     for query in _QUERIES:
         for wrong, mended in connection.execute(query).fetchall():
             yield f"{wrong}: {mended}"

@@ -14,7 +14,7 @@ _KEPT = """
     FROM ghosts g ORDER BY g.made_at, g.job_id
 """
 
-# What best-effort jobs held was nobody's to wait for. A job that held nothing frees nothing.
+# No application waits for resources of best-effort jobs. A job that held nothing frees nothing.
 _FREED_SINCE = """
     SELECT j.job_id, extract(epoch FROM j.started_at + j.walltime + j.suspended_time)::float8,
            array_agg(a.resource_id)
@@ -37,7 +37,7 @@ _STORE = """
 
 @dataclass(frozen=True, slots=True)
 class GhostRow:
-    """What job ``of`` has left, and who owes an answer to which view. Instants are epoch seconds."""
+    """The resources that job ``of`` has left, and the jobs that owe an answer to a view. Instants are epoch seconds."""
 
     of: int
     made: float
@@ -49,7 +49,7 @@ class GhostRow:
 
 @dataclass(frozen=True, slots=True)
 class FreedRow:
-    """What job ``of`` held when it ended, and until when it might have (epoch seconds)."""
+    """The resources of job ``of`` when it ended, and until when it might have held them (epoch seconds)."""
 
     of: int
     end: float
@@ -57,22 +57,22 @@ class FreedRow:
 
 
 def kept(connection: Connection) -> list[GhostRow]:
-    """Return what is kept back, the first made first."""
+    """Return the ghosts, the first made first."""
     return [GhostRow(*row) for row in connection.execute(_KEPT).fetchall()]
 
 
 def freed(connection: Connection, since: float) -> list[FreedRow]:
-    """Return what jobs have left that ended after an instant."""
+    """Return the resources left by jobs that ended after an instant."""
     return [FreedRow(*row) for row in connection.execute(_FREED, [since]).fetchall()]
 
 
 def freed_lately(connection: Connection) -> list[FreedRow]:
-    """Return what jobs have left that ended after the last pass."""
+    """Return the resources left by jobs that ended after the last pass."""
     return [FreedRow(*row) for row in connection.execute(_FREED_LATELY).fetchall()]
 
 
 def keep(connection: Connection, ghosts: Sequence[tuple[int, float, float, str, list[int], list[int]]]) -> None:
-    """Keep exactly these: job, made, until, resources as a multirange, who owes answers to which views."""
+    """Keep exactly these ghosts: job, made, until, resources as a multirange, viewers, and views they must answer."""
     connection.execute(_FORGET, [[ghost[0] for ghost in ghosts]])
     if ghosts:
         connection.cursor().executemany(_STORE, ghosts)

@@ -1,4 +1,4 @@
-"""What launchers are told of jobs that grow and shrink, as rows say it."""
+"""The rows about jobs that grow and shrink, for the messages to their launchers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from oarpy.store.database import Connection
 from oarpy.store.jobs import extensions
 from oarpy.store.jobs.extensions import ExtensionRow
 
-# Nobody was told of a grant that was taken back.
+# Launchers get no message about a grant that was taken back.
 _DONE = """
     SELECT r.job_id, r.resize_id, r.kind, r.extension_id,
            ARRAY(SELECT o.network_address FROM resources o WHERE o.resource_id = ANY (r.resource_ids)
@@ -27,7 +27,7 @@ _RECLAIMED = """
 
 @dataclass(frozen=True, slots=True)
 class DoneResize:
-    """Hosts that came, or that the job has no longer; ``extension`` is the number of the one that was granted."""
+    """Hosts that came, or that the job lost; ``extension`` is the number of the granted extension."""
 
     id: int
     kind: str

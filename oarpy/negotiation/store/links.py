@@ -1,4 +1,4 @@
-"""What clusters have between them; each pair of clusters is kept once, in alphabetical order."""
+"""Links between clusters; each pair of clusters is stored once, in alphabetical order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def links(connection: Connection) -> list[Link]:
 
 
 def set_link(connection: Connection, one: str, other: str, latency: float, bandwidth: float) -> None:
-    """Say what two different clusters have between them."""
+    """Store the link between two different clusters."""
     connection.execute(_SET, [*sorted((one, other)), latency, bandwidth])
 
 

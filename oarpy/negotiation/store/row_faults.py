@@ -36,7 +36,7 @@ def _is_view(value: Mapping[str, tuple[int, list[float]]]) -> bool:
 
 
 def _is_profile(flat: list[float]) -> bool:
-    """Tell whether it is ``[begin, duration, busy, duration, busy, ...]``; views are long, and this is quick."""
+    """Tell whether a list is ``[begin, duration, busy, duration, busy, ...]``; views are long, and this is quick."""
     busy = flat[2::2]
     return (
         len(flat) % 2 == 1
@@ -65,7 +65,7 @@ def _is_span(span: list[float | None]) -> bool:
 
 
 def _are_marks(value: Mapping[str, tuple[int, int, str, str]]) -> bool:
-    """Tell whether there are numbers of views, and marks of what launchers know of clusters and links."""
+    """Tell whether all values are numbers of views, and marks of facts about clusters and links."""
     return all([*map(type, marks)] == [int, int, str, str] for marks in value.values())
 
 

@@ -1,4 +1,4 @@
-"""Applications whose launchers the cluster runs, and for which nobody speaks at present."""
+"""Applications whose launchers the cluster runs, and which have no launcher at present."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LOG = """
 
 @dataclass(frozen=True, slots=True)
 class UnattendedRow:
-    """An application, and what running its launcher takes."""
+    """An application, and the values needed to run its launcher."""
 
     job: int
     user: str
@@ -55,7 +55,7 @@ def has_launcher(connection: Connection, user: str) -> bool:
 
 
 def tell(connection: Connection, jobs: Sequence[int]) -> None:
-    """Have the launchers of those of these applications looked after that the cluster runs."""
+    """Notify the launcher module of those of these applications whose launchers the cluster runs."""
     connection.execute(_TELL, [run_channel("launcher"), list(jobs)])
 
 

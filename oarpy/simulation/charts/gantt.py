@@ -63,7 +63,7 @@ def check_plot(path: Path | None) -> None:
         return
     if path.suffix.lower() not in _KINDS:
         raise UsageError(f"'{path.name[:80]}' names no kind of picture", hint="--plot FILE.svg or FILE.png")
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of its caches where nobody asked
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it reports its caches unasked
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
@@ -84,7 +84,7 @@ def write_plot(path: Path, bars: Sequence[Bar], rows: int, title: str) -> None:
 
 
 def _with_names(svg: bytes) -> bytes:
-    """Make of the links that stand around the boxes what is shown when a box is pointed at."""
+    """Turn the links around the boxes into texts that are shown when a box is pointed at."""
     return _LINK.sub(rb"<g><title>\1</title>\2</g>", svg)
 
 
@@ -128,7 +128,7 @@ def _over_time(axes: Axes, edges: Numbers, values: Numbers, most: float, colour:
 
 
 def column_means(begins: Numbers, ends: Numbers, weights: Numbers, edges: Numbers) -> Numbers:
-    """Return the mean over each column of what weighs ``weights`` from ``begins`` to ``ends``.
+    """Return the mean of each column, for intervals from ``begins`` to ``ends`` with these ``weights``.
 
     The integral of a step function is linear between the steps: it is cut at the edges of the columns.
     """

@@ -3,8 +3,7 @@
 Both count processors instead of naming them, which is much faster than the planner's own ``fcfs`` and ``easy``
 (:mod:`oarpy.scheduler.passes.backfilling`); a property test holds one against the other. EASY follows D. Lifka, "The
 ANL/IBM SP scheduling system" (JSSPP 1995). EASY keeps one reservation, for the head of the queue. Another job starts
-when enough processors are free and one of two things holds: it ends by the head's start, or the head leaves its
-processors over::
+when enough processors are free, and it either ends by the head's start or uses processors that the head leaves over::
 
     1 1 1 2 2 2        job 2 is the head, and starts at 3; job 3 ends by then
     3 3 . 2 2 2
@@ -47,19 +46,19 @@ class ProcessorPool:
 
     @property
     def free(self) -> int:
-        """How many processors nobody holds."""
+        """The number of free processors."""
         return self._procs - self._held
 
     def earliest(self, procs: int) -> tuple[float, int]:
         """Return the predicted end by which ``procs`` processors are free, and how many more are free then.
 
-        More are asked for than are free now, and no more than the machine has.
+        ``procs`` is more than are free now, and at most the size of the machine.
         """
         return shadow(procs, self.free, self._running)
 
 
 class CountingFcfs:
-    """Start the head of the queue when it fits; nobody overtakes it."""
+    """Start the head of the queue when it fits; no job overtakes it."""
 
     def __init__(self, jobs: Sequence[TraceJob], order: str, machine: Machine) -> None:
         self._jobs = jobs
@@ -68,7 +67,7 @@ class CountingFcfs:
         self._queue: list[tuple[Rank, int]] = []
 
     def planned(self, job: int) -> float | None:
-        """Return when a waiting job is to start: nobody is planned but the head of the queue."""
+        """Return the planned start of a waiting job: only the head of the queue has one."""
         if not self._queue or self._queue[0][1] != job:
             return None
         return self._pool.earliest(self._jobs[job].procs)[0]
@@ -123,7 +122,7 @@ class CountingEasy(CountingFcfs):
         self._arrived: list[tuple[Rank, int]] = []
 
     def arrive(self, job: int, now: float) -> None:
-        """Queue ``job`` by its rank and remember that nobody has looked at it yet."""
+        """Queue ``job`` by its rank, as a job not looked at yet."""
         super().arrive(job, now)
         self._arrived.append((self._ranks[job], job))
 
@@ -148,7 +147,7 @@ class CountingEasy(CountingFcfs):
         return started + self._backfill(arrived, now)
 
     def _backfill(self, candidates: Sequence[tuple[Rank, int]], now: float) -> list[int]:
-        """Start candidates that end by the head's start (``_shadow``), or use what it leaves over (``_extra``)."""
+        """Start candidates that end by the head's start (``_shadow``) or use processors it leaves (``_extra``)."""
         free = self._pool.free
         started: list[int] = []
         for _, job in candidates:

@@ -1,4 +1,4 @@
-"""Jobs that the whole machine makes way for: once one is submitted, nobody else starts until it has run."""
+"""Jobs that drain the machine: once such a job is submitted, no other job starts until it has run."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from oarpy.simulation.traces.trace import TraceJob
 
 
 class VirtualScheduler(Protocol):
-    """What decides in a replay. Jobs are named by their index in the replayed sequence."""
+    """A scheduler in a replay. Jobs are named by their index in the replayed sequence."""
 
     def arrive(self, job: int, now: float) -> None:
         """Job ``job`` joins the queue at ``now``."""
@@ -36,7 +36,7 @@ def ignore_progress(_done: int) -> None:
 
 
 END, ARRIVAL = 0, 1
-"""What happens first within one instant."""
+"""The order of events within one instant."""
 
 
 class Replay:

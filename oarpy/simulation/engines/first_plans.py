@@ -11,7 +11,7 @@ from oarpy.simulation.engines.engine import VirtualScheduler
 
 @dataclass(frozen=True, slots=True)
 class FirstPlan:
-    """The first start that was foreseen for a waiting job: at ``made``, for ``start`` (seconds of the replay)."""
+    """The first planned start of a waiting job: planned at ``made``, for ``start`` (seconds of the replay)."""
 
     made: float
     start: float

@@ -1,15 +1,14 @@
 """The simulator's fast engine for conservative backfilling on a machine of equal processors, or of equal nodes.
 
-It names what the planner would name: the first of those processors, or nodes, that are free for the whole time of a
-job. So it gives the starts of :class:`~oarpy.simulation.engines.production.FullPasses`; property tests hold one against
-the other. Of requests, queues, quotas and reasons it knows nothing. Free sets are integers, a bit for each
-processor or node::
+It chooses the same processors as the planner: the first processors, or nodes, that are free for the whole time of a
+job. So it gives the starts of :class:`~oarpy.simulation.engines.production.FullPasses`; property tests compare both. It
+ignores requests, queues, quotas and reasons. Free sets are integers, a bit for each processor or node::
 
     begins   0       5       7         12
     free     {3 4}   {4}     {1 2 4}   {1 2 3 4}       what is free from then on, to the next
 
-Places stand as long as what the last pass foresaw comes true: after an early end all are sought anew, and after an
-arrival those behind it.
+Places stand as long as the predictions of the last pass come true. After an early end all places are searched anew, and
+after an arrival those behind the new job.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from oarpy.simulation.traces.trace import TraceJob
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What a job holds, and when (seconds)."""
+    """The processors that a job holds, and when (seconds)."""
 
     start: float
     end: float
@@ -34,7 +33,7 @@ class _Place:
 
 
 class FreeTimes:
-    """What is free when, from ``now`` on; in the end everything is."""
+    """The free processors from ``now`` on; in the end all are free."""
 
     def __init__(self, now: float, everything: int, running: Iterable[_Place]) -> None:
         held = sorted((place.end, place.bits) for place in running if place.end > now)
@@ -51,9 +50,9 @@ class FreeTimes:
                 self._free.append(free)
 
     def earliest(self, need: int, walltime: float) -> _Place:
-        """Return the first place where ``need`` are free for ``walltime``, on the lowest of those.
+        """Return the first place where ``need`` processors are free for ``walltime``, on the lowest of them.
 
-        A window of slots grows to the right. Where too few are common to it, it begins as far left as its last slot
+        A window of slots grows to the right. If too few are common to it, it begins as far left as its last slot
         allows.
         """
         begins, free = self._begins, self._free
@@ -79,7 +78,7 @@ class FreeTimes:
                     left -= 1
 
     def hold(self, place: _Place) -> None:
-        """Take a place, whose start is ``now`` or one of the slots'."""
+        """Take a place, whose start is ``now`` or one of the slots' begins."""
         begins, free, bits = self._begins, self._free, place.bits
         for instant in (place.start, place.end):
             slot = bisect_left(begins, instant)
@@ -91,7 +90,7 @@ class FreeTimes:
 
 
 class FlatConservative:
-    """Conservative backfilling on equal processors, or nodes where a job gets whole ones."""
+    """Conservative backfilling on equal processors, or on nodes if jobs get whole nodes."""
 
     def __init__(self, jobs: Sequence[TraceJob], order: str, machine: Machine) -> None:
         machine.require_names()
@@ -104,7 +103,7 @@ class FlatConservative:
         self._running: dict[int, _Place] = {}
         self._placed: dict[int, _Place] = {}
         self._stale_from: int | None = None
-        """The place in the queue from which on places are to be sought; None: all stand."""
+        """The first place in the queue whose job needs a new place; None: all places stand."""
 
     def planned(self, job: int) -> float | None:
         """Return when a waiting job is to start."""
@@ -112,7 +111,7 @@ class FlatConservative:
         return None if place is None else place.start
 
     def processors(self, job: int) -> int | None:
-        """Return the processors of a job that runs or has a place: all those of its nodes."""
+        """Return the processors of a job that runs or has a place: all processors of its nodes."""
         place = self._running.get(job) or self._placed.get(job)
         if place is None or self._cores == 1:
             return None if place is None else place.bits
@@ -120,18 +119,18 @@ class FlatConservative:
         return sum(node << (number * self._cores) for number in positions(place.bits))
 
     def arrive(self, job: int, now: float) -> None:
-        """Queue ``job``; it and those behind it have no place yet."""
+        """Queue ``job``; it and the jobs behind it have no place yet."""
         entry = self._ranks[job], job
         insort(self._queue, entry)
         self._seek_from(bisect_left(self._queue, entry))
 
     def complete(self, job: int, now: float) -> None:
-        """Free what ``job`` holds; an end before its time leaves a hole that others may move into."""
+        """Free the processors of ``job``; an early end leaves a hole that others may move into."""
         if self._running.pop(job).end > now:
             self._seek_from(0)
 
     def schedule(self, now: float) -> list[int]:
-        """Bring the places up to date and start those whose time has come."""
+        """Bring the places up to date and start the jobs whose time has come."""
         if self._stale_from is not None and self._queue:
             self._place(now, self._stale_from)
         self._stale_from = None
@@ -146,7 +145,7 @@ class FlatConservative:
         self._stale_from = place if self._stale_from is None else min(self._stale_from, place)
 
     def _place(self, now: float, first: int) -> None:
-        """Seek places for the jobs of the queue from ``first`` on; those before it keep theirs."""
+        """Search places for the jobs of the queue from ``first`` on; the jobs before keep theirs."""
         times = FreeTimes(now, self._everything, self._running.values())
         for _, job in self._queue[:first]:
             times.hold(self._placed[job])

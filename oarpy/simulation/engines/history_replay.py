@@ -1,9 +1,9 @@
 """Replays a site's past through the production planner, with every request as it was made.
 
-Unlike the replay of a trace it knows hierarchies, filters, types, moldable jobs, dependencies, reservations, quotas and
-best-effort jobs: each pass does what :func:`~oarpy.scheduler.decide.decide` says. Within one instant completions come
-first, then arrivals, then passes until nobody leaves any more. Further passes take place when time alone changes a
-decision. A job holds what it was given until its real run time is over, or its walltime if that is shorter. One that
+Unlike the replay of a trace it handles hierarchies, filters, types, moldable jobs, dependencies, reservations, quotas
+and best-effort jobs: each pass follows :func:`~oarpy.scheduler.decide.decide`. Within one instant completions come
+first, then arrivals, then passes until no job leaves any more. Further passes take place when time alone changes a
+decision. A job holds its resources until its real run time is over, or its walltime if that is shorter. A job that
 gives way is gone when it has written its checkpoint.
 """
 
@@ -32,9 +32,9 @@ from oarpy.simulation.traces.past_usage import PastUsage
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """When a job ran in the replay (epoch seconds), and on what (ids).
+    """When a job ran in the replay (epoch seconds), and its resources (ids).
 
-    ``cancelled`` is a best-effort job that gave way.
+    ``cancelled`` is true for a best-effort job that gave way.
     """
 
     start: float
@@ -45,7 +45,7 @@ class Run:
 
 @dataclass(slots=True)
 class ReplayOutcome:
-    """What became of each job, by id: its run, or why it was refused or never started."""
+    """The outcome of each job, by id: its run, or why it was refused or never started."""
 
     runs: dict[int, Run] = field(default_factory=dict)
     refused: dict[int, str] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class HistoryReplay:
         return self.outcome
 
     def _next_instant(self) -> float | None:
-        """Return when something happens next: an end, a submission, or what the last pass wants to wake for."""
+        """Return the next instant: an end, a submission, or the wake-up time of the last pass."""
         instants = [self._wake] if self._wake is not None else []
         if self._ends:
             instants.append(self._ends[0][0])
@@ -127,7 +127,7 @@ class HistoryReplay:
                 self._leave(job, end, succeeded=self._succeeded[number])
 
     def _leave(self, job: HoldingJob, end: float, *, succeeded: bool) -> None:
-        """Take a job out, and keep what others may depend on: its outcome and its span."""
+        """Take a job out, and keep the data that dependants need: its outcome and its span."""
         del self._holding[job.id]
         self._ended[job.id] = "ok" if succeeded else "notok"
         self._spans[job.id] = job.start, end
@@ -177,7 +177,7 @@ class HistoryReplay:
         return any(gone) or bool(decided.accepted)
 
     def _note_reasons(self, made: Plan) -> None:
-        """Remember why jobs wait; what can never be served will not be later."""
+        """Remember why jobs wait; refuse jobs that can never be served."""
         for placement in made.placements:
             if placement.job in self._waiting:
                 if placement.verdict is Verdict.NEVER:

@@ -1,7 +1,7 @@
-"""Orders that look at more than sizes and estimates: fair share, several factors, plug-ins.
+"""Orders that use more than sizes and estimates: fair share, several factors, plug-ins.
 
-Who comes first may change with time and with what others used. So the planner that runs the cluster orders and plans
-the whole queue anew at each event. Users and groups of the trace are the users and projects.
+The order of jobs may change with time and with the usage of others. So the planner of the cluster orders and plans the
+whole queue anew at each event. Users and groups of the trace are the users and projects.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from oarpy.simulation.traces.trace import TraceJob
 
 @dataclass(frozen=True, slots=True)
 class LiveOrder:
-    """An order of the planner by its name; what the last ``window`` seconds saw is weighed as ``priorities`` says."""
+    """An order of the planner by its name; the usage of the last ``window`` seconds is weighted by ``priorities``."""
 
     name: str
     order: Order
@@ -43,12 +43,12 @@ class Ordered(FullPasses):
         self._usage = PastUsage.watched(self._empty, live.window)
 
     def complete(self, job: int, now: float) -> None:
-        """Free the resources of ``job``, and remember what it used."""
+        """Free the resources of ``job``, and add its usage."""
         self._usage.add(self._running[job], now)
         super().complete(job, now)
 
     def _plan(self, snapshot: Snapshot) -> Plan:
-        """Plan with what the window has seen of each user and project."""
+        """Plan with the usage of each user and project within the window."""
         known = self._usage.priorities(snapshot.now, snapshot.holding)
         made = super()._plan(replace(snapshot, priorities=known))
         if made.broken:

@@ -1,7 +1,7 @@
-"""Replays in which the planner goes by predicted run times.
+"""Replays in which the planner uses predicted run times.
 
-What is predicted of a job is what was known when it began: of jobs that wait it changes whenever one of the same user
-ends.
+The prediction of a running job is fixed at its begin. The prediction of a waiting job changes whenever a job of the
+same user ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from oarpy.simulation.engines.production import FullPasses
 from oarpy.simulation.traces.trace import TraceJob
 
 PERFECT = "perfect"
-"""What knows how long each job will run: a bound for all that can be learnt."""
+"""The predictor that knows each job's run time: a bound for all learning ones."""
 PREDICTIONS = (*PREDICTORS, PERFECT)
 
 _REMEMBERED = 30

@@ -76,7 +76,7 @@ class FullPasses:
         del self._running[job]
 
     def schedule(self, now: float) -> list[int]:
-        """Plan the whole queue and start what the plan starts."""
+        """Plan the whole queue and start the jobs that the plan starts."""
         self._placed = self._place_all(now) if self._waiting else {}
         return self._start(self._placed, now)
 
@@ -87,7 +87,7 @@ class FullPasses:
     def _place(
         self, now: float, holding: tuple[HoldingJob, ...], waiting: tuple[WaitingJob, ...]
     ) -> dict[int, HoldingJob]:
-        """Return what ``waiting`` will hold according to the planner; jobs without a prediction are missing."""
+        """Return the planned holds of ``waiting`` jobs; jobs without a prediction are missing."""
         outcome = self._plan(replace(self._empty, now=now, holding=holding, waiting=waiting))
         return {
             placement.job: HoldingJob(

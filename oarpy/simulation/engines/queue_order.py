@@ -1,9 +1,9 @@
-"""Orders of the waiting queue: which job comes first, given the jobs of the workload in submission order.
+"""Orders of the waiting queue: the order of jobs, given the workload in submission order.
 
 An order is a name, or ``NAME/SECONDS``. Then windows of submission time of that length are served one after the other,
-and the name orders the jobs within a window. So nobody starves, whatever the name. Who is ahead of a job is settled
-when its window ends. Each of them starts at most the longest walltime after it became the head of the queue. For the
-head's reservation never moves back, and it comes at the latest when all that ran at that moment has ended. So a job
+and the name orders the jobs within a window. So no job starves, whatever the name. The jobs ahead of a job are fixed
+when its window ends. Each of them starts at most the longest walltime after it became the head of the queue: the head's
+reservation never moves back, and it comes at the latest when all jobs that ran at that moment have ended. So a job
 starts at most (jobs ahead + 1) * longest walltime after the end of its window, under every policy here.
 """
 
@@ -61,7 +61,7 @@ def ranks(order: str, jobs: Sequence[TraceJob]) -> list[Rank]:
 
 
 def _window(seconds: str) -> int:
-    """Return the length of a window in seconds. Raises :class:`UsageError` for what is none."""
+    """Return the length of a window in seconds. Raises :class:`UsageError` for an invalid text."""
     if not _WHOLE.fullmatch(seconds) or int(seconds) == 0:
         raise UsageError(f"'{seconds[:40]}' is not a window of submission time", hint="for example longest/3600")
     return int(seconds)

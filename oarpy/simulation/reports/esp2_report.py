@@ -1,4 +1,4 @@
-"""ESP2 in virtual time: the efficiency of each policy and order beside the published ones."""
+"""ESP2 in virtual time: the efficiency of each policy and order beside the published values."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ PUBLISHED = (
 
 MACHINES = {"nearest processor": Machine(PROCS), "whole 2-processor nodes": Machine(PROCS, 2)}
 REPORTED_ORDERS = ("fifo", "smallest", "largest", "longest/3600", "widest/3600")
-"""Those with a window starve nobody, whatever is submitted later; neither does fifo."""
+"""The orders of the report. Orders with a window starve no job, whatever is submitted later; neither does fifo."""
 
 _SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
 class EspResult:
-    """One replay of the mix: its rounding, how it was submitted, lower bound and elapsed time in seconds."""
+    """One replay of the mix: its rounding and submission, lower bound and elapsed time in seconds."""
 
     rounding: str
     submission: str

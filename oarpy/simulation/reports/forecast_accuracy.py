@@ -1,7 +1,7 @@
 """How well learnt intervals of starts hold in a replay, as a site would have seen them.
 
-Jobs are taken in the order of their first plans. At each, only starts that had come by then are known, with the
-intervals that had been told for them. Jobs that started in the pass of their arrival are not counted.
+Jobs are taken in the order of their first plans. Each interval is learnt only from starts until then, with the
+intervals given for them. Jobs that started in the pass of their arrival are not counted.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def planned_starts(
 
 
 def told_intervals(jobs: Iterable[PlannedStart]) -> list[tuple[PlannedStart, StartInterval | None]]:
-    """Tell each job its interval when it is first planned, learning from what has started by then."""
+    """Return each job with its interval at its first plan, learnt from the starts until then."""
     told: list[tuple[PlannedStart, StartInterval | None]] = []
     to_come: list[tuple[float, int]] = []
     past: list[PastStart] = []
@@ -74,7 +74,7 @@ def told_intervals(jobs: Iterable[PlannedStart]) -> list[tuple[PlannedStart, Sta
 
 
 def accuracy(told: Sequence[tuple[PlannedStart, StartInterval | None]]) -> ForecastAccuracy:
-    """Measure what was told. Raises ValueError when nothing was."""
+    """Measure the given intervals. Raises ValueError if there are none."""
     pairs = [(job, interval) for job, interval in told if interval is not None]
     if not pairs:
         raise ValueError("too few jobs waited for an interval to be told")

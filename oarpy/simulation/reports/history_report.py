@@ -1,4 +1,4 @@
-"""How the replay of a site's past is shown: who would have waited more, who less."""
+"""The report on the replay of a site's past: the users who would have waited more, and less."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def compared(jobs: Iterable[PastJob], outcome: ReplayOutcome) -> list[tuple[Past
 
 
 def by_user(pairs: Sequence[tuple[PastJob, Run]]) -> list[UserWaits]:
-    """Return the waits of each user, who would lose most first."""
+    """Return the waits of each user, the user with the greatest loss first."""
     waits: dict[str, list[tuple[float, float]]] = {}
     for past, run in pairs:
         waits.setdefault(past.job.user, []).append((past.waited, run.start - past.job.submitted))

@@ -1,4 +1,4 @@
-"""What a replay is judged by. All times are seconds.
+"""The figures of a replay. All times are seconds.
 
 - wait of a job: start - submit.
 - bounded slowdown of a job: max(1, (wait + run) / max(run, 10)); the 10 s keep very short jobs from ruling the mean.

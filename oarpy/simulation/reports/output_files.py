@@ -65,7 +65,7 @@ def check_places(paths: Iterable[Path | None], policies: Sequence[str]) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Tell of what goes wrong within this, while ``path`` is written, as an :class:`OarpyError`."""
+    """Turn an ``OSError`` while ``path`` is written into an :class:`OarpyError`."""
     try:
         yield
     except OSError as error:

@@ -30,7 +30,7 @@ _TABLE_COLUMNS = (
 class PolicyResult:
     """One policy's replay: its metrics and the wall-clock seconds that the replay took.
 
-    ``prediction`` is empty where none was asked for; ``underestimated`` is the share of jobs that outlived theirs.
+    ``prediction`` is empty if none was used; ``underestimated`` is the share of jobs that outlived their prediction.
     """
 
     policy: str

@@ -1,6 +1,6 @@
-"""What a scenario file may hold: a struct for each of its objects. A key with a default may be left out.
+"""The contents of a scenario file: a struct for each of its objects. Keys with a default are optional.
 
-Times are seconds, and resources are told by their ids. What kinds cannot say is checked by
+Times are seconds, and resources are given by their ids. Checks beyond types are in
 :mod:`oarpy.simulation.scenarios.reader`. Structs that become values of the scheduler have their fields and defaults.
 """
 
@@ -59,7 +59,7 @@ class ConsumableEntry(Struct, forbid_unknown_fields=True):
 
 
 class RunningEntry(HeldJob, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A job that holds resources; ``consumes`` maps consumables to amounts, ``given_back`` is what it does not hold."""
+    """A job that holds resources; ``consumes`` maps consumables to amounts, ``given_back`` are resources given back."""
 
     resources: tuple[int, ...]
     consumes: dict[str, Any] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class DatesEntry(Struct, forbid_unknown_fields=True):
 
 
 class JobEntry(AskedJob, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A waiting job: what was asked for as it is, and the rest as people write it."""
+    """A waiting job: its request, and the other fields in the form that people write."""
 
     requests: Annotated[tuple[RequestEntry, ...], Meta(min_length=1)]
     depends_on: tuple[int | str, ...] = ()
@@ -90,7 +90,7 @@ class JobEntry(AskedJob, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ReservationEntry(Struct, forbid_unknown_fields=True):
-    """An accepted reservation; ``job`` is what was asked for, with the accepted alternative alone."""
+    """An accepted reservation; ``job`` has the accepted alternative alone."""
 
     job: JobEntry
     start: Number
@@ -100,7 +100,7 @@ class ReservationEntry(Struct, forbid_unknown_fields=True):
 
 
 class WalltimeRequestEntry(Struct, forbid_unknown_fields=True):
-    """What is asked for a running job."""
+    """A walltime change requested for a running job."""
 
     job: Whole
     seconds: Whole
@@ -125,7 +125,7 @@ class PowerRulesEntry(Struct, forbid_unknown_fields=True):
 
 
 class OutageEntry(Struct, frozen=True, forbid_unknown_fields=True):
-    """Resources that nobody is given for a time; without an end, for ever."""
+    """Resources that no job gets for a time; without an end, for ever."""
 
     begin: Number
     resources: tuple[int, ...]
@@ -144,7 +144,7 @@ class RulesEntry(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WindowEntry(Struct, frozen=True, forbid_unknown_fields=True):
-    """The window of a reservation, [ready, deadline], and another that is asked for."""
+    """The window of a reservation, [ready, deadline], and another requested window."""
 
     deadline: Number
     ready: Number | None = None
@@ -210,7 +210,7 @@ class FactorsEntry(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PrioritiesEntry(Struct, frozen=True, forbid_unknown_fields=True):
-    """What fair share and several factors look at besides the job."""
+    """The inputs of fair share and several factors besides the job."""
 
     usage: UsageEntry = UsageEntry()
     karma: KarmaEntry = KarmaEntry()

@@ -16,10 +16,10 @@ Content = TypeVar("Content")
 def answer_files(
     paths: Sequence[str], out: TextIO, err: TextIO, read: Callable[[str], Content], answer: Callable[[Content], str]
 ) -> int:
-    """Write to ``out`` a line for each file: ``answer`` of what ``read`` makes of its path; return the exit status.
+    """Write a line to ``out`` for each file: ``answer`` of the value that ``read`` makes of its path.
 
-    A file for which one of them raises :class:`UsageError` gets one line on ``err`` and the status 2; the others are
-    still answered.
+    Return the exit status. If one of them raises :class:`UsageError` for a file, one line goes to ``err`` and the
+    status is 2; the other files are still answered.
     """
     status = 0
     for path in paths:

@@ -75,13 +75,13 @@ _OWNERS = {
 Value = TypeVar("Value")
 
 _AT_WORK: Mapping[object, object] = {None: None, False: False, "NO": "NO", "YES": "NO"}
-"""What the property ``drain`` is when a node is back, by its values; those that are kept are of nodes at work."""
+"""The property ``drain`` of a node that is back, by its present values; unchanged values mean nodes at work."""
 
 
 def read_scenario(text: str, orders: Mapping[str, Order] = ORDERS) -> Snapshot:
-    """Read the text of a scenario. Raises :class:`UsageError` naming the key and the job that are wrong.
+    """Read the text of a scenario. Raises :class:`UsageError` naming the wrong key and job.
 
-    ``orders`` are those that queues may name.
+    ``orders`` are the orders that queues may name.
     """
     try:
         file = typed_values.from_json(text, ScenarioFile)
@@ -118,7 +118,7 @@ def read_scenario(text: str, orders: Mapping[str, Order] = ORDERS) -> Snapshot:
 
 
 def _with_site(snapshot: Snapshot, file: ScenarioFile) -> Snapshot:
-    """Return ``snapshot`` with what ``file`` tells of the past, of settings and of nodes that sleep."""
+    """Return ``snapshot`` with the past, the settings and the sleeping nodes of ``file``."""
     platform, spans = snapshot.platform, _by_job("spans", file.spans)
     return replace(
         snapshot,
@@ -210,7 +210,7 @@ def _exact(number: float) -> float:
 
 
 def _built(kind: type[Value], entry: Struct, **read: object) -> Value:
-    """Return a value that has the fields of ``entry``, but for those that were ``read`` from it."""
+    """Return a value with the fields of ``entry``; the fields in ``read`` are given already converted."""
     plain: dict[str, Any] = {name: _exact(getattr(entry, name)) for name in entry.__struct_fields__ if name not in read}
     return kind(**plain, **read)
 
@@ -237,7 +237,7 @@ def _known(owner: str, key: str, ids: tuple[int, ...], platform: Platform) -> tu
 
 
 def _resource(row: dict[str, object], place: int) -> Resource:
-    """Make a resource; what is not a key of its own is a property."""
+    """Make a resource; keys that are no fields of it are properties."""
     try:
         entry = typed_values.from_values(row, ResourceEntry)
     except Misfit as error:
@@ -379,7 +379,7 @@ def _is_id(text: str) -> bool:
 def _filters(
     file: ScenarioFile, platform: Platform, asked: Sequence[WaitingJob]
 ) -> tuple[Mapping[str, int], Mapping[str, str]]:
-    """Return what conditions admit, and what is wrong with some: as the file says, or else evaluated."""
+    """Return the resources of conditions, and errors in some: as the file says, or else evaluated."""
     if file.filters is UNSET:
         filters, errors = admitted(platform, asked)
         return filters, {**errors, **file.filter_errors}
@@ -387,7 +387,7 @@ def _filters(
 
 
 def _returning(snapshot: Snapshot, file: ScenarioFile) -> Mapping[str, int]:
-    """Return what conditions would admit when all nodes are back: as the file says, or else evaluated."""
+    """Return the resources of conditions when all nodes are back: as the file says, or else evaluated."""
     if file.filters is UNSET and not file.returning:
         return returning(snapshot.platform, snapshot.filters)
     return {text: _bits("scenario", "returning", ids, snapshot.platform) for text, ids in file.returning.items()}
@@ -418,7 +418,7 @@ def _windows(entry: WindowsEntry) -> Windows:
 
 
 def check_filters(jobs: Iterable[WaitingJob]) -> None:
-    """Raise :class:`UsageError` for a filter that is not one, whatever properties there are.
+    """Raise :class:`UsageError` for an invalid filter, whatever properties exist.
 
     Each text is read alone, so that none can change the meaning of the one it is joined with.
     """
@@ -434,9 +434,9 @@ def check_filters(jobs: Iterable[WaitingJob]) -> None:
 
 
 def admitted(platform: Platform, jobs: Sequence[WaitingJob]) -> tuple[dict[str, int], dict[str, str]]:
-    """Return the resources that each condition of ``jobs`` admits, and what is wrong with those that none can meet.
+    """Return the resources that meet each condition of ``jobs``, and the errors in invalid conditions.
 
-    Resources of another type than ``default`` are admitted by conditions that name ``type``.
+    Resources of another type than ``default`` count for conditions that name ``type``.
     """
     check_filters(jobs)
     rows = _rows(platform)
@@ -455,7 +455,7 @@ def admitted(platform: Platform, jobs: Sequence[WaitingJob]) -> tuple[dict[str, 
 
 
 def returning(platform: Platform, admitted: Mapping[str, int]) -> dict[str, int]:
-    """Return what conditions that name the state of resources would admit besides, were all Alive and not drained."""
+    """Return the further resources of conditions that name states, were all resources Alive and not drained."""
     rows, found = _rows(platform), {}
     if all(row["state"] == "Alive" and row.get("drain") in _AT_WORK for row in rows):
         return {}

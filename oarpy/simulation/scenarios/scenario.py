@@ -27,9 +27,9 @@ def run_plan(
 ) -> int:
     """Plan each file and write one JSON object per line to ``out``; return the exit status.
 
-    A file that is not a scenario gets one line on ``err`` and the status 2; the others are still planned. With
-    ``timing`` each object tells the seconds of reading, planning and writing, with ``decisions`` all that was decided.
-    ``orders`` are those that queues may name.
+    A file that is no scenario gets one line on ``err`` and the status 2; the others are still planned. With ``timing``
+    each object has the seconds of reading, planning and writing, with ``decisions`` all decisions. ``orders`` are the
+    orders that queues may name.
     """
 
     def read(path: str) -> tuple[Snapshot, float]:
@@ -44,8 +44,8 @@ def run_plan(
 
 
 def _planned(snapshot: Snapshot, orders: Mapping[str, Order], read: float | None, decisions: bool) -> str:
-    """Plan one snapshot and return its line of output; ``read`` is how many seconds reading took, if that is asked."""
-    gc.freeze()  # what was read stays until the end: the collector need not walk through it again and again
+    """Plan one snapshot and return its line of output; ``read`` is the seconds of reading, None without timing."""
+    gc.freeze()  # the values read stay until the end: the collector need not walk through them again and again
     try:
         started = perf_counter()
         decided = decide(snapshot, None, orders)

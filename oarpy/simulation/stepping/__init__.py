@@ -1,7 +1,7 @@
-"""A run event by event: forward, back, with its log, and what is the case after each event.
+"""A run event by event: forward, back, with its log, and the state after each event.
 
-- ``stepped_run``: what a run offers, and a run played to where it is to stop.
-- ``places``: who holds which processors when, and who is planned where; ``chart`` follows a run with it.
+- ``stepped_run``: the interface of a run, and a function that plays a run to its stop.
+- ``places``: the processors of running and planned jobs over time; ``chart`` follows a run with them.
 - ``stepper``: goes to any event of a run, back too, by checkpoints.
 - ``parting``: the first event at which two runs differ.
 - ``trace_run``: a trace under a policy as such a run.

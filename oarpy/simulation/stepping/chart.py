@@ -1,4 +1,4 @@
-"""The Gantt chart of a run so far: what is over, what holds processors now, and what is planned."""
+"""The Gantt chart of a run so far: past bars, present holders of processors, and planned jobs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class Chart:
     """Bars of a run, which is followed event by event.
 
-    ``over`` only grows, and is the same whenever the run comes by again. So copies of a chart have it in common, and
-    ``count`` says how much of it is over for this one.
+    ``over`` only grows, and is the same whenever the run comes by again. So copies of a chart share it, and ``count``
+    is the number of its bars that are over for this chart.
     """
 
     def __init__(self, run: SteppedRun) -> None:
@@ -25,7 +25,7 @@ class Chart:
         self._standing: dict[str, dict[Hashable, Bar]] = {name: {} for name in self._rows}
 
     def __getstate__(self) -> tuple[Any, ...]:
-        """Leave out what copies have in common."""
+        """Leave out the list that copies share."""
         return self.count, self._rows, self._standing
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
@@ -33,7 +33,7 @@ class Chart:
         self.count, self._rows, self._standing = state
 
     def follow(self, run: SteppedRun, now: float) -> None:
-        """Take in what an event has ended and begun."""
+        """Follow an event: end and begin the bars that it changed."""
         for name, keys in run.holders().items():
             standing, rows = self._standing[name], self._rows[name]
             if keys == standing.keys():
@@ -49,15 +49,15 @@ class Chart:
                 standing[key] = Bar(place.job, name, place.start, place.end, place_on(rows, place))
 
     def past(self, since: int = 0) -> Sequence[Bar]:
-        """Return what is over, from a number on."""
+        """Return the past bars, from a number on."""
         return self.over[since : self.count]
 
     def standing(self, cluster: str) -> list[Bar]:
-        """Return what holds processors of a cluster now."""
+        """Return the bars of the present holders of a cluster."""
         return list(self._standing[cluster].values())
 
     def clusters(self, run: SteppedRun, past: bool = True) -> list[dict[str, Any]]:
-        """Return queues and bars of each cluster as objects of JSON, with what is over only if it is asked for."""
+        """Return queues and bars of each cluster as objects of JSON; past bars only if ``past`` is set."""
         found = []
         for cluster in run.clusters_now():
             standing = self.standing(cluster.name)

@@ -1,7 +1,7 @@
 """The first event at which two runs differ, by bisection over digests.
 
-The digest after an event is that of the digest before it, and of what the event was and changed. So digests that have
-parted never meet again, and the first that differ are found by bisection::
+The digest after an event covers the digest before it, the event, and its changes. So digests that have parted never
+meet again, and bisection finds the first that differ::
 
     left   d1  d2  d3  e4  e5
     right  d1  d2  d3  f4  f5      the runs part at event 4

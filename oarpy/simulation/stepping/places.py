@@ -1,6 +1,6 @@
-"""Who holds which processors when. Where processors are only counted, rows are dealt out: the lowest that are free.
+"""The processors that jobs hold over time. If processors are only counted, jobs get the lowest free rows.
 
-A row stays with whoever has it from the begin to the end. What is only planned is dealt rows behind all that runs::
+A job keeps its rows from its begin to its end. Planned jobs get rows behind all running jobs::
 
     3 |       ccc        a and b run and keep their rows; c is planned for when b ends, and gets
     2 | bbbb  ccc        the lowest rows that are free then
@@ -28,7 +28,7 @@ class Place(NamedTuple):
 
 
 class ClusterState(NamedTuple):
-    """A cluster: who waits there, in the order of its queue, and what is planned there."""
+    """A cluster: the waiting jobs in the order of its queue, and the planned places."""
 
     name: str
     procs: int
@@ -47,7 +47,7 @@ class Bar(NamedTuple):
 
 
 class Rows:
-    """The rows of a cluster that nobody holds."""
+    """The free rows of a cluster."""
 
     def __init__(self, free: Iterable[tuple[int, int]]) -> None:
         self._free = list(free)
@@ -121,7 +121,7 @@ def spans_of(bits: int) -> Spans:
 
 
 def planned_bars(rows: Rows, standing: Iterable[Bar], cluster: ClusterState) -> list[Bar]:
-    """Return what is planned on a cluster, on rows that are free then; ``standing`` is what holds rows now."""
+    """Return the planned bars of a cluster, on rows that are free then; ``standing`` are the present bars."""
     rows = rows.copy()
     held = [(bar.end, place, bar.rows) for place, bar in enumerate(standing)]
     heapify(held)

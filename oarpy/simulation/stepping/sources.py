@@ -1,4 +1,4 @@
-"""What is stepped through: a scenario or a trace, and what may be chosen about it."""
+"""The sources of stepped runs: a scenario or a trace, with the choices that it offers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from oarpy.simulation.stepping.stepped_run import SteppedRun
 
 Choices = Mapping[str, str]
-"""Values by the keys of choices; what is not there is as in the file."""
+"""Values by the keys of choices; a missing key means the value of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """What the scenario is called."""
+        """The name of the scenario."""
 
     @property
     def system(self) -> str:
@@ -35,16 +35,16 @@ class Source(Protocol):
 
     @property
     def text(self) -> str | None:
-        """What can be edited, None where nothing can."""
+        """The text that can be edited, None if there is none."""
 
     def choices(self) -> Sequence[Choice]:
-        """Return what may be chosen."""
+        """Return the choices."""
 
     def start(self, choices: Choices) -> SteppedRun:
         """Return the run with some choices, before its first event."""
 
     def jobs(self) -> Sequence[Mapping[str, Any]]:
-        """Return what is known of the jobs beforehand: ``id``, ``submit``, ``estimate``, ``procs`` and more."""
+        """Return the facts known about jobs beforehand: ``id``, ``submit``, ``estimate``, ``procs`` and more."""
 
     def edited(self, text: str) -> Source:
         """Return the same with another text."""

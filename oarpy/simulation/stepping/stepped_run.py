@@ -1,6 +1,6 @@
-"""A run event by event: what happened, whom it changed, and what is the case after it.
+"""A run event by event: the event, the jobs that it changed, and the state after it.
 
-An event is one end, arrival, begin, try or pass, with all that follows from it at once.
+An event is one end, arrival, begin, try or pass, with all its immediate consequences.
 """
 
 from __future__ import annotations
@@ -37,47 +37,50 @@ class SteppedRun(Protocol):
     """A run of a file. It can be pickled between events, and the copy goes on as the run itself does."""
 
     lasting: Mapping[type, Any]
-    """Types of values that copies may have in common; a function tells which of them do not change any more."""
+    """Types of values that copies may share; a function tells which of them do not change any more."""
 
     def events(self, until: float = inf) -> Iterator[Happening]:
-        """Let things happen one by one, up to an instant; asked again, go on after the last event."""
+        """Yield the events one by one, up to an instant; a further call goes on after the last event."""
 
     def watch(self) -> None:
-        """Note where jobs are, so that the next event can be told."""
+        """Note the places of jobs, so that the next event can be described."""
 
     def told(self, happening: Happening) -> Told:
-        """Return what the last event was, if the run was watched before it, or the event before it was told."""
+        """Return the description of the last event, if the run was watched, or the last description made, before it."""
 
     def digested(self, happening: Happening) -> Any:
-        """Return what of the last event, beside whom it changed, tells two runs apart; asked after it was told."""
+        """Return the data of the last event, beside its changed jobs, that tells runs apart.
+
+        Call this after :meth:`told`.
+        """
 
     def why(self, happening: Happening) -> Rule:
         """Return the rule by which the last event changed something."""
 
     def state(self) -> Mapping[str, Any]:
-        """Return what is the case after the last event, with the jobs first."""
+        """Return the state after the last event, with the jobs first."""
 
     def outcome(self) -> Mapping[str, Any]:
-        """Return what became of everything after the last event of all."""
+        """Return the outcome of everything after the very last event."""
 
     def holders(self) -> Mapping[str, Set[Any]]:
-        """Return, by cluster, keys of what holds processors now."""
+        """Return, by cluster, keys of the present holders of processors."""
 
     def held(self, cluster: str, key: Any) -> Place:
-        """Return what holds processors, by its key."""
+        """Return the place of a holder of processors, by its key."""
 
     def clusters_now(self) -> Sequence[ClusterState]:
-        """Return who waits on each cluster, and what is planned there."""
+        """Return the waiting jobs and the planned places of each cluster."""
 
     def tables(self) -> Mapping[str, Any]:
-        """Return what the broker keeps between events."""
+        """Return the tables that the broker keeps between events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
     """After how many events, and after which instant, a run stops; None: at its end.
 
-    With ``places`` the state has who holds, and is to hold, which processors.
+    With ``places`` the state has the processors of running and planned jobs.
     """
 
     steps: int | None = None
@@ -86,16 +89,16 @@ class Stop:
 
     @property
     def early(self) -> bool:
-        """Whether the state is asked for, instead of the outcome."""
+        """Whether the state is wanted, instead of the outcome."""
         return self.steps is not None or self.until is not None
 
 
 def play(
     run: SteppedRun, stop: Stop, log: TextIO | None = None, named: Mapping[str, str] = MappingProxyType({})
 ) -> Mapping[str, Any]:
-    """Play a run until it is to stop; return the object to print.
+    """Play a run until its stop; return the object to print.
 
-    Events are lines of ``log``; with several runs in one log, ``named`` says whose they are.
+    Events are lines of ``log``. With several runs in one log, ``named`` identifies the run.
     """
     count, now, last = 0, None, None
     chart = Chart(run) if stop.places else None

@@ -50,7 +50,7 @@ class Stepper:
         self.step = 0
         self.now: float | None = None
         self.event: dict[str, Any] | None = None
-        """The last event, told; None before the first, and where the run was not watched."""
+        """The description of the last event; None before the first, and if the run was not watched."""
         self.ended = False
         """Whether no event follows."""
         self._run = start()
@@ -100,11 +100,11 @@ class Stepper:
         return over and self._tell_last()
 
     def state(self) -> dict[str, Any]:
-        """Return what the run prints when it is stopped here."""
+        """Return the object that the run prints when it is stopped here."""
         return {"now": self.now, "steps": self.step, **self._run.state()}
 
     def view(self, since: int = 0) -> dict[str, Any]:
-        """Return the last event, the broker's tables and the bars; of those that are over, from a number on."""
+        """Return the last event, the broker's tables and the bars; past bars from number ``since`` on."""
         return {
             "event": self.event,
             "broker": self._run.tables(),
@@ -116,7 +116,7 @@ class Stepper:
         }
 
     def _tell_last(self) -> bool:
-        """Take the last event once more if nobody watched it."""
+        """Take the last event once more if the run was not watched."""
         if self.event is None and self.step:
             ended = self.ended
             self.go_to(self.step)
@@ -151,7 +151,7 @@ class Stepper:
         self._playing, self._since = self._run.events(), 0.0
 
     def _keep(self) -> None:
-        """Keep a copy of the run as it is, unless there is one."""
+        """Keep a copy of the present run, unless there is one."""
         self._since = 0.0
         place = bisect_right(self._copies, self.step, key=lambda copy: copy.step)
         if place and self._copies[place - 1].step == self.step:

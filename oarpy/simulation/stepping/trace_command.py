@@ -40,7 +40,7 @@ class SteppedTrace:
 def read_stepped(
     path: Path, machine: Machine, policies: Sequence[str], order: str, live: LiveOrder | None, jobs: int | None
 ) -> SteppedTrace:
-    """Read a trace to be stepped through. Raises :class:`UsageError` for what cannot be meant."""
+    """Read a trace to be stepped through. Raises :class:`UsageError` for invalid choices."""
     check_choices(policies, order if live is None else None, jobs)
     return SteppedTrace(read_swf(path, machine, jobs), machine, order, live)
 
@@ -70,7 +70,7 @@ class TraceSource:
         return stepped.run_of(choices.get("policy", self._policy))
 
     def jobs(self) -> Sequence[Mapping[str, Any]]:
-        """Return what is known of the jobs beforehand."""
+        """Return the facts known about jobs beforehand."""
         return [
             {"id": job.number, "submit": job.submit, "estimate": job.estimate, "procs": job.procs}
             for job in self._stepped.trace.jobs

@@ -19,7 +19,7 @@ from oarpy.simulation.stepping.stepper import always
 from oarpy.simulation.traces.trace import TraceJob
 
 CLUSTER = "machine"
-"""What the machine of a trace is called."""
+"""The name of the machine of a trace."""
 _RULE = Rule("After each event the queue is planned by the policy, in its order.", "simulator.md#orders")
 
 
@@ -40,7 +40,7 @@ class TraceRun(Replay):
         self._before: Mapping[int, float | None] = {}
 
     def events(self, until: float = inf) -> Iterator[Happening]:
-        """Let things happen one by one, up to an instant; asked again, go on after the last event."""
+        """Yield the events one by one, up to an instant; a further call goes on after the last event."""
         left = range(self._come, len(self._jobs))
         return events(self, ((self._jobs[job].submit, ARRIVAL, job) for job in left), until)
 
@@ -65,7 +65,7 @@ class TraceRun(Replay):
         self._before = self._planned()
 
     def told(self, happening: Happening) -> Told:
-        """Return what the last event was."""
+        """Return the description of the last event."""
         _, kind, what = happening
         own = what if kind == ARRIVAL else what[1]
         before, self._before = self._before, self._planned()
@@ -77,7 +77,7 @@ class TraceRun(Replay):
         return Told("arrival" if kind == ARRIVAL else "end", self._jobs[own].number, changed)
 
     def digested(self, happening: Happening) -> Any:
-        """Return when those start that wait, and when the last who ended or arrived did."""
+        """Return the starts of waiting jobs, and the start of the job that ended or arrived last."""
         what = happening[2]
         return self.starts[what if happening[1] == ARRIVAL else what[1]], sorted(self._before.items())
 
@@ -90,7 +90,7 @@ class TraceRun(Replay):
         return {"jobs": [self._entry(number, job) for number, job in enumerate(self._jobs)]}
 
     def outcome(self) -> Mapping[str, Any]:
-        """Return what became of all jobs."""
+        """Return the outcome of all jobs."""
         return self.state()
 
     def _entry(self, number: int, job: TraceJob) -> dict[str, Any]:
@@ -105,17 +105,17 @@ class TraceRun(Replay):
         return {"id": job.number, "state": state, "start": start, "end": end}
 
     def holders(self) -> Mapping[str, Set[int]]:
-        """Return who runs."""
+        """Return the running jobs."""
         return {CLUSTER: self._running.keys()}
 
     def held(self, cluster: str, key: int) -> Place:
-        """Return what a job holds, on named processors where the policy names them."""
+        """Return the place of a job, on named processors if the policy names them."""
         job, start = self._jobs[key], self.starts[key]
         assert start is not None
         return Place(job.number, start, start + job.estimate, self._size(job), self._scheduler.processors(key))
 
     def clusters_now(self) -> list[ClusterState]:
-        """Return who waits, by submission, and where he is planned."""
+        """Return the waiting jobs by submission, each with its planned place."""
         planned = [
             Place(
                 self._jobs[job].number,

@@ -1,7 +1,8 @@
-"""Workloads that were recorded: SWF files, the site's own past, the usage before an instant.
+"""Recorded workloads: SWF files, the site's own past, the usage before an instant.
 
-``trace`` is what a replay takes, ``swf`` reads and writes it; ``past`` has jobs as they were asked for, ``past_usage``
-who used how much lately. May import the machine of ``engines``, ``oarpy.scheduler`` and ``oarpy.model``.
+``trace`` is the input of a replay, ``swf`` reads and writes it. ``past`` has jobs with their original requests,
+``past_usage`` the recent usage of users. May import the machine of ``engines``, ``oarpy.scheduler`` and
+``oarpy.model``.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from oarpy.scheduler.snapshot import HoldingJob, WaitingJob
 class PastJob:
     """A job that ran. Instants are epoch seconds, durations seconds.
 
-    ``runs`` is how long it runs with each of its alternatives, ``ran`` and ``waited`` are what really happened. One
-    that was submitted before the period is replayed, for it was in the way of others, and not ``measured``.
+    ``runs`` is its run time with each of its alternatives. ``ran`` and ``waited`` are the real values. A job that was
+    submitted before the period is replayed, because it was in the way of others, and not ``measured``.
     """
 
     job: WaitingJob
@@ -28,7 +28,7 @@ class PastJob:
 
 @dataclass(frozen=True, slots=True)
 class Occupation:
-    """What was running when the period began: it keeps its resources until ``until``, whatever the policy."""
+    """A job that was running when the period began: it keeps its resources until ``until``, whatever the policy."""
 
     job: HoldingJob
     until: float
@@ -44,14 +44,14 @@ class RefusedJob:
 
 @dataclass(frozen=True, slots=True)
 class LiveJobs:
-    """Who waits and who holds resources (or has a reservation) at an instant of the replay."""
+    """The jobs that wait and that hold resources (or have a reservation) at an instant of the replay."""
 
     waiting: tuple[WaitingJob, ...]
     holding: tuple[HoldingJob, ...]
 
 
 Admission = Callable[[PastJob, float, LiveJobs], PastJob | RefusedJob]
-"""Admission applied anew: given the job, the instant and who is there, the job as it is admitted, or a refusal."""
+"""Admission applied anew: given the job, the instant and the live jobs, return the admitted job, or a refusal."""
 
 
 def admit_as_they_were(job: PastJob, _now: float, _live: LiveJobs) -> PastJob | RefusedJob:

@@ -1,4 +1,4 @@
-"""Who used and asked for how much lately, at an instant of a replay: what orders by fair share look at."""
+"""The recent usage and requests of each user, at an instant of a replay: the input of orders by fair share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oarpy.scheduler.snapshot import HoldingJob, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """What one job used and asked for (resource-seconds), and when it ended."""
+    """The usage and the request of one job (resource-seconds), and its end."""
 
     end: float
     user: str
@@ -23,16 +23,16 @@ class _Ended:
 
     @classmethod
     def of(cls, job: HoldingJob, end: float) -> _Ended:
-        """Return what ``job`` used up to ``end``, and asked for."""
+        """Return the usage of ``job`` up to ``end``, and its request."""
         size = len(job.resources) if job.bits is None else job.bits.bit_count()
         return cls(end, job.user, job.project, size * (end - job.start), size * job.walltime)
 
 
 @dataclass(slots=True)
 class PastUsage:
-    """Sums over the jobs that ended in the last ``window`` seconds of the replay, and what the running ones had so far.
+    """Sums over the jobs that ended in the last ``window`` seconds of the replay, and over the running ones so far.
 
-    Best-effort jobs do not count: what they use is taken from nobody. The replay begins with nothing used.
+    Best-effort jobs do not count: they only use resources that no other job needs. The replay begins with nothing used.
     """
 
     known: Priorities
@@ -52,7 +52,7 @@ class PastUsage:
             self._ended.append(_Ended.of(job, end))
 
     def priorities(self, now: float, holding: Iterable[HoldingJob]) -> Priorities:
-        """Return what is known at ``now``."""
+        """Return the usage at ``now``."""
         if not self.watched_at_all:
             return self.known
         while self._ended and self._ended[0].end < now - self.window:

@@ -1,8 +1,9 @@
 """Reader and writer of the Standard Workload Format (SWF 2), plain or gzip.
 
 A line starting with ``;`` is a comment, every other line is one job of 18 numbers separated by blanks, -1 when unknown.
-The conventions are those of the Parallel Workloads Archive. The size is the number of requested processors, else of
-allocated ones. A record without a size, a run time or an estimate above 0 is a job that never ran: it is left out.
+The conventions are those of the Parallel Workloads Archive. The size is the number of requested processors, or of
+allocated ones if that is unknown. A record without a size, a run time or an estimate above 0 is a job that never ran:
+it is left out.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _job(values: Sequence[float], machine: Machine, where: str) -> TraceJob | None:
-    """Return the job of one record, None when it lacks what a replay needs."""
+    """Return the job of one record, None if it lacks a value that a replay needs."""
     size, run = size_and_run(values)
     estimate, submit = values[_ESTIMATE], values[_SUBMIT]
     if size <= 0 or run <= 0 or estimate <= 0 or submit < 0:

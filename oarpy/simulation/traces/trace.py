@@ -1,4 +1,4 @@
-"""What a simulation replays: jobs with their submission time, real run time, estimate and size."""
+"""The input of a simulation: jobs with their submission time, real run time, estimate and size."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 class TraceJob:
     """One job of a workload. Times and durations are seconds; sizes are processors.
 
-    ``estimate`` is the walltime that the user asked for: the scheduler sees it, and nothing else, until the job ends.
-    ``run`` never exceeds it, for a job is killed at its walltime. ``user`` and ``project`` are empty where the workload
-    does not name them.
+    ``estimate`` is the walltime that the user requested: the scheduler sees only this until the job ends. ``run`` never
+    exceeds it, because a job is killed at its walltime. ``user`` and ``project`` are empty if the workload does not
+    name them.
     """
 
     number: int

@@ -1,6 +1,6 @@
 """The ESP2 benchmark (Effective System Performance, NERSC): 230 jobs of 14 types that measure a batch scheduler.
 
-A. Wong et al., "ESP: a system utilization benchmark" (SC 2000); sizes, counts, times and order are those of ESP 2.2. A
+A. Wong et al., "ESP: a system utilization benchmark" (SC 2000); sizes, counts, times and order come from ESP 2.2. A
 job's size is a fraction of the machine. Two rules turn it into processors. ESP's own is the nearest whole number. On
 machines whose nodes are given whole, that number is rounded up to whole nodes. The two Z jobs take the whole machine.
 

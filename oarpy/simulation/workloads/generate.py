@@ -1,4 +1,4 @@
-"""Workloads made to order, written as SWF: the Lublin-Feitelson model and the ESP2 job mix."""
+"""Generated workloads, written as SWF: the Lublin-Feitelson model and the ESP2 job mix."""
 
 from __future__ import annotations
 
