@@ -19,7 +19,7 @@ from oarpy.store.passes.bag_promises import BagChange, LiveBagRow
 WORTH_TELLING = 60
 """Seconds by which a promise improves at least."""
 _TASKS_A_SECOND = 100
-"""So many tasks are placed anew a second; in passes between, tasks just begin earlier where they are planned."""
+"""The number of tasks that can be placed anew in a second; between such passes, tasks only begin earlier in place."""
 _SAME = 1
 """Seconds by which two instants may differ that mean the same."""
 

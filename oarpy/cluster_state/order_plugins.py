@@ -1,8 +1,8 @@
 """The orders that queues may name: the scheduler's own, and plug-ins of the entry point group ``oarpy.queue_policies``.
 
 A plug-in is a function of a :class:`~oarpy.scheduler.order.queue_orders.Candidate` that returns a tuple of numbers: the
-job with the smallest goes first. One that cannot be loaded, or is no function, stops the queues that name it and no
-others.
+job with the smallest goes first. A plug-in that cannot be loaded, or is no function, stops only the queues that name
+it.
 """
 
 from __future__ import annotations

@@ -167,9 +167,8 @@ class SnapshotReader:
     ) -> Reading:
         """Return the input of a pass at ``now`` (epoch seconds). The caller opened a transaction.
 
-        With ``only_places`` everything that does not matter for placing jobs is left out: walltimes, amended
-        reservations, resting nodes. ``without`` are runs of ids of waiting jobs that are left out, too: then no job has
-        a turn.
+        With ``only_places`` facts that do not matter for places are left out: walltimes, amended reservations, resting
+        nodes. ``without`` are runs of ids of waiting jobs that are left out, too: then no job has a turn.
         """
         self._forget_others(connection)
         self._refresh_platform(connection, now)
@@ -293,7 +292,7 @@ class SnapshotReader:
     def note_begun(self, jobs: Iterable[int], now: int) -> None:
         """Note that a pass at ``now`` started these jobs: they hold from then on, however long their launch takes.
 
-        Otherwise their ends, and all that is planned behind them, would move when they are seen to run.
+        Otherwise their ends, and all places planned behind them, would move once they run.
         """
         self._begun.update(dict.fromkeys(jobs, now))
 
@@ -358,9 +357,9 @@ class SnapshotReader:
         return found, (ASLEEP, *order) if saving else order
 
     def _check_order(self, connection: Connection) -> None:
-        """Raise :class:`UsageError`, at the first reading, for a property of ``resource_order`` that there is not.
+        """Raise :class:`UsageError`, at the first reading, for an unknown property in ``resource_order``.
 
-        One that is dropped later orders nothing: jobs go on.
+        If a property is dropped later, it orders nothing, and jobs go on.
         """
         if self._order_checked:
             return
@@ -636,7 +635,7 @@ def _leaving(row: snapshot_rows.ReservedRow) -> HoldingJob:
 def _holding_job(
     row: StoredHolder, start: int, bits: int, consumes: tuple[Consumption, ...], given_back: int, now: int
 ) -> HoldingJob:
-    """Return a job that holds resources. One that is over its walltime is taken to hold them a little longer."""
+    """Return a job that holds resources. If it is over its walltime, it is expected to hold a little longer."""
     # up, not down: with the parts of a second that a job was suspended, it would else be over before its end
     walltime = math.ceil(row.walltime)
     walltime = max(walltime, now + OVERRUN - start if start + walltime <= now else 0)

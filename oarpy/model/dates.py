@@ -156,7 +156,7 @@ def _days_until(word: str, now: datetime) -> int | None:
 
 
 def _at(date: datetime, days: int, clock: tuple[str | None, ...]) -> datetime:
-    """Return a time of day so many days after ``date``, in the local time zone."""
+    """Return a time of day, ``days`` days after ``date``, in the local time zone."""
     hour, minute, second = _numbers(clock)
     local = date.astimezone().replace(tzinfo=None) + timedelta(days=days)
     return local.replace(hour=hour, minute=minute, second=second, microsecond=0).astimezone()

@@ -185,7 +185,7 @@ class NegotiatedJob:
         return message
 
     def close(self) -> None:
-        """Leave the job. One that is not over is lost by that, unless another launcher attaches."""
+        """Leave the job. If it is not over, it counts as lost, unless another launcher attaches."""
         self._connection.close()
 
     def _require_connection(self) -> None:

@@ -1,8 +1,8 @@
-"""How many hosts of a cluster are busy, as a function of time.
+"""The number of busy hosts of a cluster, as a function of time.
 
 A profile travels as a flat list ``[begin, duration, busy, duration, busy, ...]``. Here it is :class:`BusyHosts`, which
-has the ends of its steps and no begin: the first step reaches back as far as anybody asks. So time that passes never
-changes a profile, and two of them are compared by their tails.
+has the ends of its steps and no begin: the first step reaches back without limit. So the passing of time never changes
+a profile, and two profiles are compared by their tails.
 
     busy  3 |------.
           1 |      '-----.          after the last end everything is free for ever

@@ -76,7 +76,7 @@ class IterativeTime:
     def best(self, free: tuple[int, ...]) -> tuple[list[int], Time]:
         """Return the set of clusters on which it runs shortest with all their free hosts, as indexes, and how long.
 
-        Of equal sets the first in the order of binary counting wins. At least one cluster has free hosts.
+        Among equal sets the first in the order of binary counting wins. At least one cluster has free hosts.
         """
         there = _mask(free)
         masks = {mask & there for mask in self._candidates} - {0}

@@ -56,7 +56,7 @@ class Profile:
         return twin
 
     def earliest(self, request: int, duration: float, lo: float, hi: float = inf) -> float:
-        """Return the earliest start in [lo, hi] from which so many processors are free for ``duration``, or infinity.
+        """Return the earliest start in [lo, hi] with ``request`` processors free for ``duration``, or infinity.
 
         >>> profile = Profile(4, 0, [(10, 3)])
         >>> profile.earliest(2, 5, 0), profile.earliest(2, 5, 0, hi=9)
@@ -81,7 +81,7 @@ class Profile:
         return inf
 
     def fits(self, request: int, start: float, duration: float) -> bool:
-        """Tell whether so many processors are free throughout [start, start + duration)."""
+        """Tell whether ``request`` processors are free throughout [start, start + duration)."""
         return self.free(start, duration) >= request
 
     def free(self, start: float, duration: float = 0) -> int:

@@ -25,10 +25,10 @@ from oarpy.scheduler.windows.window_jobs import WindowJob
 from oarpy.scheduler.windows.window_pass import Arrival, arrival
 
 _FOR_EVER = 1e10
-"""Seconds that something is held which has no end."""
+"""The length in seconds of a hold without an end."""
 
 Held = tuple[int | str, float, float, int]
-"""Who holds how many processors, from when to when."""
+"""A hold: the id of the job, its begin, its end, and the number of processors."""
 
 
 def question_text(snapshot: Snapshot, job: WaitingJob, matchers: Matchers) -> str:

@@ -67,13 +67,13 @@ class NewEntry(_Object, frozen=True):
 
 
 class WindowEntry(NewEntry, frozen=True, kw_only=True):
-    """One that was accepted, and may move."""
+    """An accepted reservation, which may move."""
 
     start: Number
 
 
 class AdmitFile(_Object, frozen=True):
-    """Whether a reservation is accepted."""
+    """The question whether a reservation is accepted."""
 
     ask: Literal["admit"]
     procs: Count
@@ -154,7 +154,7 @@ class MetajobEntry(_Object, frozen=True):
 
 
 class CompressFile(_Object, frozen=True):
-    """Who comes forward when a job ended early on a cluster of several."""
+    """The question which jobs move forward when a job ended early on one of several clusters."""
 
     ask: Literal["compress"]
     provider: str
@@ -240,7 +240,7 @@ class TaskEntry(_Object, frozen=True):
 
 
 class AdvanceFile(_Object, frozen=True):
-    """Who comes forward when a job ended early where bags wait."""
+    """The question which tasks move forward when a job ended early and bags wait."""
 
     ask: Literal["advance"]
     procs: Count

@@ -31,7 +31,7 @@ LONGEST = 15.0
 class Memory:
     """Plans pass after pass. ``clock`` returns seconds and never goes back.
 
-    With ``compression`` every pass plans the whole queue: what starts depends on the predictions made before.
+    With ``compression`` every pass plans the whole queue: starts depend on the predictions made before.
     """
 
     def __init__(self, clock: Callable[[], float], *, compression: bool = False) -> None:
@@ -113,7 +113,7 @@ class Memory:
         return made
 
     def _put_off(self, now: float, seconds: float) -> None:
-        """Plan the whole queue only some time after ``now``, at which a pass of so many ``seconds`` was over."""
+        """Put off the next plan of the whole queue after a pass of ``seconds`` that ended at ``now``."""
         self._due, self._puts_off = now + max(PERIOD, SHARE * seconds), True
 
     def lasted(self, seconds: float) -> None:

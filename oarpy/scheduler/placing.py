@@ -20,11 +20,11 @@ class PlacingOutcome(Protocol):
 
     @property
     def dates(self) -> tuple[float, ...]:
-        """Return the instants at which it wants another pass."""
+        """Return the instants at which the step needs another pass."""
 
 
 class PlacingStep(Protocol):
-    """Who places the jobs of a snapshot that wait."""
+    """Places the waiting jobs of a snapshot."""
 
     def place(
         self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None

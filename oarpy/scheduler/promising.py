@@ -44,7 +44,7 @@ class KeptPromises(Protocol):
 
 
 class PromisingStep(Protocol):
-    """Who keeps and makes the promises of a snapshot."""
+    """Keeps and makes the promises of a snapshot."""
 
     @property
     def own(self) -> Collection[int]:

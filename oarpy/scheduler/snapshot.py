@@ -470,7 +470,7 @@ class Snapshot:
         return self.platform.alive
 
     def whose(self, jobs: Iterable[int]) -> list[int]:
-        """Return ids as people know them, ascending and each once: a job in the place of its parts."""
+        """Return ids as users know them, ascending and each once: a part counts as its job."""
         some = set(jobs)
         if any(isinstance(job, PartId) for job in some):
             everybody: tuple[HoldingJob | WaitingJob, ...] = (*self.holding, *self.parts)

@@ -27,7 +27,7 @@ class World(Protocol):
     """A heap of future events, beside the arrivals."""
 
     def over(self) -> bool:
-        """Tell whether nothing more is to happen, though something may be noted."""
+        """Tell whether no event is left, although the agenda may have entries."""
 
     def handle(self, happening: Happening) -> bool:
         """Let something happen; return whether it did, or was outdated."""

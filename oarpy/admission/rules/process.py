@@ -105,12 +105,12 @@ def _outcome(submission: Submission, trace: AdmissionTrace) -> tuple[Submission,
 
 
 def start_rules(memory: int) -> None:
-    """Fork the process of the rules now, with so many MiB, so that the first submission does not wait for it."""
+    """Fork the process of the rules now, with ``memory`` MiB, so that the first submission need not wait for it."""
     _process(memory)
 
 
 class _Pickler(pickle.Pickler):
-    """Gives dates their offset in the place of a zone: where rules run there are no files of zones."""
+    """Pickles dates with their offset in place of a zone: the process of the rules has no files of zones."""
 
     def reducer_override(self, value: object) -> Any:
         """Return how to pickle a date; other values are left to pickle."""

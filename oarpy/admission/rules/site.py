@@ -81,7 +81,7 @@ class Site(Protocol):
     ) -> int:
         """Count the live jobs that satisfy every condition given.
 
-        Of reservations a bag is one, and dates of brokers' parts are none.
+        A bag counts as one reservation. Dates of brokers' parts do not count as reservations.
         """
         ...
 

@@ -117,7 +117,7 @@ class ClusterViews:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """Clusters by the blocks of one level: how many each has, and the resources that quotas count in the largest."""
+    """Clusters by the blocks of one level: the number of blocks, and the quota resources of the largest block."""
 
     counts: HostCounts
     sizes: Mapping[str, int]
@@ -134,7 +134,7 @@ class _Counted:
         )
 
     def quotas(self, names: Sequence[str], room: Sequence[tuple[float, float]]) -> BusyHosts:
-        """Return the profile of quotas that leave so many resources: no more hosts than these have, rounded down."""
+        """Return the profile of quotas that leave ``room`` resources over time, as whole hosts, rounded down."""
         total = sum(self.sizes[name] for name in names)
         weight = max((self.weights[name] for name in names), default=1)
         busy = [0 if left == inf else total - min(total, int(left // weight)) for _, left in room]

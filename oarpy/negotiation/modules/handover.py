@@ -25,7 +25,7 @@ _CREDENTIALS = struct.Struct("iII")
 
 @dataclass(frozen=True, slots=True)
 class Speaking:
-    """Who speaks: a user by the kernel's word, here or on ``node``, and the call that they began with."""
+    """The identity of a speaker: a user known from the kernel, here or on ``node``, and the first call."""
 
     uid: int
     node: str
@@ -77,7 +77,7 @@ def listen(configuration: Configuration) -> socket.socket:
 
 
 def room(connections: int) -> int:
-    """Let so many connections have the files that they need, each with a call; return for how many there is room."""
+    """Raise the limit of open files for ``connections`` connections, each with a call; return how many have room."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * connections + _OWN_FILES
     if soft < wanted:

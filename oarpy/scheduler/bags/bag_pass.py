@@ -364,10 +364,10 @@ class _Room:
         return claims
 
     def _is_kept(self, gantt: Gantt, demand: Demand, slot: Claim, start: float, claims: Iterable[Claim]) -> bool:
-        """Tell whether a task stays in the place that it has, if it cannot begin earlier than at ``start``.
+        """Tell whether a task keeps its place, if it cannot begin earlier than at ``start``.
 
-        Who runs before it may have begun a little late: then the security time behind that is given up. Behind the
-        tasks that were placed at ``claims`` it is not.
+        If the job before it began a little late, the security time behind that job is given up. It is not given up
+        behind the tasks that were placed at ``claims``.
         """
         if slot.start == start:
             return self._search.put_off(gantt, demand, Found(demand.options[0], slot), start) is not None

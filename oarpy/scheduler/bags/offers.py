@@ -26,7 +26,7 @@ Hold = TypeVar("Hold")
 
 
 class BagOffer(NamedTuple):
-    """So many tasks, all of which end by ``end``."""
+    """An offer: ``tasks`` tasks, all of which end by ``end``."""
 
     tasks: int
     end: float

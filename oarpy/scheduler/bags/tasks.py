@@ -1,4 +1,4 @@
-"""Equal tasks, each at the earliest place that is left. Those of one start are a group::
+"""Equal tasks, each at the earliest place that is left. Tasks with the same start are a group::
 
 2 |        CC FF           6 tasks on 3 processors, two of which a job holds first:
 1 |  xxxxx BB EE GG        A; B and C; D; E and F; G
@@ -20,7 +20,7 @@ _FEW_ROUNDS = 1000
 
 
 class TaskGroup(NamedTuple):
-    """So many tasks that start together."""
+    """A number of tasks that start together."""
 
     start: float
     tasks: int

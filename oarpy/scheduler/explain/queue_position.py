@@ -24,7 +24,7 @@ class Ahead:
     resources: int
     resource_hours: float
     nearest: int | None
-    """The one right before."""
+    """The job right before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class Completions:
         self._matchers = matchers or Matchers(snapshot.platform)
         self._waiting = {job.id: job for job in snapshot.waiting}
         self._queues: dict[float, tuple[frozenset[int], QueueInPlan]] = {}
-        """By rank, the last plan of all jobs of that rank or a higher one, and who was left out."""
+        """By rank, the last plan of all jobs of that rank or a higher one, and the jobs left out."""
         limited = snapshot.ration != PassShare() or snapshot.asleep or snapshot.step is not None
         self._planned = snapshot.policy in FORESEEING and not limited
         self._entangled = any(map(needs_others, snapshot.asking))

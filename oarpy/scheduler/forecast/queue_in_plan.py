@@ -1,4 +1,4 @@
-"""A queue that is planned, and where one more job would go behind it."""
+"""A planned queue, and the place of one more job behind it."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _NEVER = JobTimes(inf, inf)
 
 @dataclass(frozen=True, slots=True)
 class _EarliestPlace:
-    """Where a job without quotas, amounts and other jobs that it needs would go.
+    """The place of a job without quotas, amounts and other jobs that it needs.
 
-    More jobs only take away: while it is free, it stays.
+    More jobs only take resources away: while the place is free, it stays the earliest.
     """
 
     job: WaitingJob

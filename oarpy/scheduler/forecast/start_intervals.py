@@ -28,7 +28,7 @@ from math import ceil, log2
 from typing import TypeAlias
 
 LEVEL = 0.9
-"""Part of the starts that an interval is to hold."""
+"""The share of starts that an interval should contain."""
 WINDOW = 4000
 """The number of latest past starts that are learnt from."""
 FEWEST = 50
@@ -57,7 +57,7 @@ class PastStart:
 
 @dataclass(frozen=True, slots=True)
 class StartInterval:
-    """Seconds from the first plan to the earliest and the latest start, learnt from so many past starts."""
+    """Seconds from the first plan to the earliest and the latest start, learnt from ``starts`` past starts."""
 
     earliest: float
     latest: float
@@ -78,7 +78,7 @@ class StartForecast:
         self._shortest: dict[_Cell, tuple[float, float]] = {}
 
     def interval(self, queue: str, planned: float) -> StartInterval | None:
-        """Return when a job of ``queue`` starts that is planned to in ``planned`` seconds; None: too few have."""
+        """Return the interval for a job of ``queue`` with ``planned`` seconds of planned wait; None: too few starts."""
         for cell in _cells(queue, planned):
             if len(self._ratios.get(cell, ())) >= FEWEST:
                 low, high = self._of(cell)
@@ -112,7 +112,7 @@ def _adapted(past: Sequence[PastStart]) -> float:
 
 
 def _shortest(ratios: Sequence[float], part: float) -> tuple[float, float]:
-    """Return the shortest interval with ``part`` of sorted ``ratios`` and of one more that may be anywhere."""
+    """Return the shortest interval that holds ``part`` of sorted ``ratios``, counting one more anywhere."""
     count = min(len(ratios), ceil((len(ratios) + 1) * part))
     width, first = min((ratios[at + count - 1] - ratios[at], at) for at in range(len(ratios) - count + 1))
     return ratios[first], ratios[first] + width

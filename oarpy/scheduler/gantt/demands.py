@@ -58,7 +58,7 @@ class Demand(Struct, frozen=True):
 
     @property
     def bounded(self) -> bool:
-        """True for a job that cannot start as late as one likes."""
+        """True for a job with a latest start or a latest end."""
         return self.start_by < inf or self.end_by < inf
 
     def before(self, option: CompiledAlternative) -> float | None:

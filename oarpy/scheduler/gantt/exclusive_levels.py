@@ -69,7 +69,7 @@ class Blocks:
 
 
 class ExclusiveLevel:
-    """The blocks of one level that are left over time, for each kind of job that asks for it."""
+    """The free blocks of one level over time, for each kind of job that asks for it."""
 
     def __init__(self, origin: float, everything: int) -> None:
         self._origin, self._everything = origin, everything

@@ -66,7 +66,7 @@ class Leaps:
         return step
 
     def _excess(self, start: float, resources: int) -> Excess | None:
-        """Return the quota that so many resources break at ``start``, and until when they go on breaking it."""
+        """Return the quota that ``resources`` break at ``start``, and until when they break it."""
         amount = Amount(resources, resources * self._walltime)
         return self._ledger.excess(self._limits, start, start + self._hold, amount)
 

@@ -216,7 +216,7 @@ class Ledger:
         return worst
 
     def _excess(self, spans: Sequence[Limit], begin: float, end: float, amount: Amount) -> Excess | None:
-        """Return the same for the rules of one level."""
+        """Return the quota of one level that would be broken last in [begin, end), None if none would."""
         place = len(spans) if end == inf else bisect_left(spans, end, key=_beginning)
         while place and (limit := spans[place - 1]).end > begin:
             left, right = max(begin, limit.begin), min(end, limit.end)

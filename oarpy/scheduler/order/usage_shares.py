@@ -64,7 +64,10 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Priorities:
-    """All that the orders ``fairshare`` and ``multifactor`` look at besides the job; so many ``resources`` exist."""
+    """The inputs of the orders ``fairshare`` and ``multifactor`` besides the job.
+
+    ``resources`` is the number of existing resources.
+    """
 
     usage: Usage = field(default_factory=Usage)
     karma: KarmaRules = field(default_factory=KarmaRules)

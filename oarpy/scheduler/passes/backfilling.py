@@ -8,8 +8,8 @@ On four processors, job 4 takes one for longer than job 2, the head, can wait::
     3 3 . 2 2 2 . . . .    3 3 . 2 2 2 .    . . . 2 2 2 . . . .    3 3 . . .
     . . . 2 2 2 . . . .    . . . 2 2 2 .    . . . 2 2 2 . . . .    4 4 4 4 .
 
-A policy is a class here, which :data:`POLICIES` names, and its name in :data:`oarpy.model.setting_values.PolicyName`.
-One that foresees every start is named there in :data:`~oarpy.model.setting_values.FORESEEING` too.
+A policy is a class here, which :data:`POLICIES` names, and its name in :data:`oarpy.model.setting_values.PolicyName`. A
+policy that foresees every start is also named in :data:`~oarpy.model.setting_values.FORESEEING`.
 """
 
 from __future__ import annotations

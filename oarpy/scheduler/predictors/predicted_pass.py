@@ -83,7 +83,7 @@ class PredictedStep:
 
 
 def grown(run: float, elapsed: float, walltime: float) -> float:
-    """Return how long a job will run that was predicted to ``run`` for so many seconds, and has run for ``elapsed``.
+    """Return the run time of a job with a predicted time ``run`` that has run for ``elapsed`` seconds.
 
     >>> grown(600, 500, 7200), grown(600, 600, 7200), grown(600, 700, 7200), grown(600, 700, 800)
     (600, 660, 960, 800)

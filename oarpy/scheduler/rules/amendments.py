@@ -39,7 +39,7 @@ NOTHING_AMENDED = Amended()
 
 
 def amended(snapshot: Snapshot) -> tuple[Snapshot, Amended]:
-    """Answer the reservations that are to take the place of others; return the snapshot in which they hold theirs."""
+    """Answer the reservations that replace others; return the snapshot in which they hold their resources."""
     asked = [job for job in snapshot.waiting if job.id in snapshot.amending and not job.held and not job.fault]
     if not asked:
         return snapshot, NOTHING_AMENDED

@@ -140,7 +140,7 @@ def _changed(snapshot: Snapshot, job: HoldingJob, seconds: float) -> Snapshot:
 
 
 class _More:
-    """One job that is to run longer."""
+    """The change of one job that asks to run longer."""
 
     def __init__(self, snapshot: Snapshot, made: Plan, job: HoldingJob, change: WalltimeChange) -> None:
         self._snapshot, self._made, self._job, self._change = snapshot, made, job, change

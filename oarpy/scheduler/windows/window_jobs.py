@@ -53,9 +53,9 @@ class WindowJob(Generic[Request]):
 def in_order(
     jobs: Iterable[WindowJob[Request]], criterion: str, now: float, draw: Callable[[], float]
 ) -> list[WindowJob[Request]]:
-    """Return the queue. Who is equal under the criterion, or a plug-in, comes by submission, then by id.
+    """Return the queue. Jobs that are equal under the criterion, or a plug-in, come by submission, then by id.
 
-    ``draw`` gives a number at random for each job, in the order of submission, if the criterion is to shuffle.
+    ``draw`` gives a random number for each job, in the order of submission, for the criterion that shuffles.
     """
     queue = sorted(jobs, key=lambda job: (job.submitted, id_order(job.id)))
     match criterion:

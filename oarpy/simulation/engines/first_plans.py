@@ -18,10 +18,10 @@ class FirstPlan:
 
 
 class ForeseeingScheduler(VirtualScheduler, Protocol):
-    """One that knows when a waiting job is to start."""
+    """A scheduler that knows the planned starts of waiting jobs."""
 
     def planned(self, job: int) -> float | None:
-        """Return when a waiting job is to start, None without a prediction."""
+        """Return the planned start of a waiting job, None without a prediction."""
 
     def processors(self, job: int) -> int | None:
         """Return the processors of a job that runs or has a place, None where they are only counted."""

@@ -106,7 +106,7 @@ class FlatConservative:
         """The first place in the queue whose job needs a new place; None: all places stand."""
 
     def planned(self, job: int) -> float | None:
-        """Return when a waiting job is to start."""
+        """Return the planned start of a waiting job."""
         place = self._placed.get(job)
         return None if place is None else place.start
 

@@ -58,7 +58,7 @@ class FullPasses:
         self._placed: dict[int, HoldingJob] = {}
 
     def planned(self, job: int) -> float | None:
-        """Return when a waiting job is to start according to the last pass, None without a prediction."""
+        """Return the planned start of a waiting job by the last pass, None without a prediction."""
         place = self._placed.get(job)
         return None if place is None else place.start
 

@@ -57,7 +57,7 @@ class Rows:
         return type(self)(self._free)
 
     def take(self, count: int) -> Spans:
-        """Take the lowest rows that are free, fewer where there are not so many.
+        """Take the lowest free rows; fewer than ``count`` if not enough are free.
 
         >>> rows = Rows([(0, 2), (4, 9)])
         >>> rows.take(4), rows.take(9)

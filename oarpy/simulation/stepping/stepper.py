@@ -69,7 +69,7 @@ class Stepper:
         return len(self._copies), sum(len(copy.data) for copy in self._copies)
 
     def go_to(self, step: int, seconds: float = inf) -> bool:
-        """Go to an event, or to the last one; return False if that takes longer than so many ``seconds``."""
+        """Go to an event, or to the last one; return False if that takes longer than ``seconds``."""
         began = perf_counter()
         untold = step == self.step and self.event is None and step > 0
         if step < self.step or untold or self._copies[self._place(step - 1)].step > self.step:
@@ -88,7 +88,7 @@ class Stepper:
         return True
 
     def run_until(self, until: float, seconds: float = inf) -> bool:
-        """Go on to the last event up to an instant; return False if that takes longer than so many ``seconds``."""
+        """Go on to the last event up to an instant; return False if that takes longer than ``seconds``."""
         began = perf_counter()
         self._playing = self._run.events(until)
         over = True
