@@ -20,7 +20,7 @@ from oarpy.wire.frames import (
 )
 
 try:
-    # what `socket` is built on; the module itself takes longer to load than all of this
+    # the module under `socket`, which itself takes longer to load than all of this
     from _socket import AF_UNIX, SOCK_STREAM, socket
 except ImportError:
     from socket import AF_UNIX, SOCK_STREAM, socket  # type: ignore[assignment]
@@ -72,7 +72,7 @@ def converse(connection: socket, command: str, arguments: Sequence[str]) -> int:
 
 
 class _Talk:
-    """What the gateway says and asks, in its order."""
+    """The messages and questions of the gateway, in its order."""
 
     def __init__(self, connection: socket, channel: Channel, command: str, arguments: Sequence[str]) -> None:
         self._connection = connection

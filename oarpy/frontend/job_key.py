@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 KEY_FILE = "OAR_JOB_KEY_FILE"
-"""Names the key of a job: of the one that one is in, or is to be entered."""
+"""The variable with the key of a job: the job of this process, or the job to be entered."""
 
 _FAILED, _USAGE = 1, 2
 _OWN_LONG = ["job=", "terminal", "no-input", "json", "help"]
@@ -30,7 +30,7 @@ _PASSED = _CARRIED | {"-l", "-p", "-o", "-t", "-n", "-x", "-a", "-q", "-T"}
 """Options that mean the same to ssh."""
 _JOB = re.compile(r"[A-Za-z0-9_@.:-]+", re.ASCII)
 _HOST = re.compile(r"(?:([A-Za-z0-9_][A-Za-z0-9_.-]*)@)?([A-Za-z0-9_][A-Za-z0-9_.:-]*)", re.ASCII)
-"""What may be written into the line that ssh gives to a shell."""
+"""Text that may be written into the line that ssh gives to a shell."""
 
 
 def ssh_words(arguments: Sequence[str], environment: Mapping[str, str]) -> list[str] | None:

@@ -37,7 +37,7 @@ NAMES = (
     "oarwalltime",
     "oarwindow",
 )
-"""The commands that nodes get: those of users."""
+"""The commands that nodes get: the users' commands."""
 
 _UNREACHABLE = 6
 _INTERRUPTED = 130

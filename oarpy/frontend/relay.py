@@ -55,7 +55,7 @@ def _send(connection: socket) -> bool:
 
 
 class _Heard:
-    """What the server said, written to standard output, and how it ended."""
+    """The server's output, written to standard output, and its end."""
 
     def __init__(self) -> None:
         self._rest = b""

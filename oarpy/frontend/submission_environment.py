@@ -1,4 +1,4 @@
-"""What a job inherits from the process that submits it: its variables, and how open the files are that it makes."""
+"""The environment that a job inherits from its submitter: variables, and the mask for the modes of new files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ UMASK = "OARPY_UMASK"
 
 
 _COERCED = "LC_CTYPE"
-"""What Python sets by itself where the locale is C (PEP 538)."""
+"""The variable that Python sets by itself where the locale is C (PEP 538)."""
 
 
 def submission_environment() -> dict[str, str]:

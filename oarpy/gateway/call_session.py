@@ -39,7 +39,7 @@ _SETTLE = 60.0
 """Seconds for the command on the node to take what it was sent and to leave."""
 
 _FAREWELL = 5.0
-"""The same for one that is refused."""
+"""The same for a refused call."""
 
 
 def speak(configuration: Configuration, knock: Knock, control: socket.socket) -> None:
@@ -180,7 +180,7 @@ def _is_there(connection: Connection, settings: Configuration, node: str, user: 
     places = JobHosts(settings.jobs)
     with connection.transaction():
         there = nodes.types_there(connection, node, user)
-        # what runs on a host of the site may have its resources anywhere
+        # a program on a host of the site may have its resources anywhere
         anywhere = nodes.types_anywhere(connection, user) if node in places.hosts else []
         if node == settings.negotiation.launcher_host and unattended.has_launcher(connection, user):
             return True

@@ -20,7 +20,7 @@ from oarpy.wire.openings import Knock
 log = structlog.get_logger()
 
 TAKEN = b"T"
-"""What the process of a call says when it is connected to the command."""
+"""The message of a call's process when it is connected to the command."""
 
 _LIMIT = 20.0
 """Seconds for a call to be taken."""

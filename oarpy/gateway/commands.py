@@ -25,7 +25,7 @@ _GRID = (
 _PACKAGES = ("oarpy.admission", "oarpy.client", *_GRID, "oarpy.store")
 _LIBRARIES = ("oarpy.transport.ssh", "pglast", "psycopg.types.json", "typer.rich_utils")
 _NOT_USED = frozenset({"oarpy.store.schema", "oarpy.store.past.job_pages"})
-"""What no command of the gateway needs: the tables bring SQLAlchemy and Alembic with them."""
+"""Packages that no command of the gateway needs: the tables bring SQLAlchemy and Alembic with them."""
 
 
 def application(name: str) -> typer.Typer:

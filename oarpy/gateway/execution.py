@@ -138,7 +138,7 @@ class _Frames(io.RawIOBase):
         return self._terminal
 
     def write(self, data: ReadableBuffer, /) -> int:
-        # what is left of a larger write comes again
+        # the rest of a larger write comes again
         payload = bytes(memoryview(data)[:_LARGEST_WRITE])
         if not self.abandoned:
             try:

@@ -18,7 +18,7 @@ CONNECTIONS_PER_USER = 512
 """Requests of one user that may be on their way in or queued."""
 
 BYTES_PER_USER = 64 * 2**20
-"""What these may take together."""
+"""Bytes that these may take together."""
 
 TOO_MANY = "too many commands of yours wait for the gateway (try again later)"
 

@@ -28,7 +28,7 @@ PATIENCE = 10.0
 """Seconds for the caller's process to take a frame, and to send a whole one."""
 
 WAITING, INPUT, WORKING = b"W", b"N", b"R"
-"""What is told of a command: it waits for something that takes long, for standard input, or no more."""
+"""The states of a command for the gateway: it waits for something slow, for standard input, or for nothing."""
 
 
 class RemoteCaller:

@@ -1,6 +1,6 @@
-"""What a user may take of the gateway at one time: each piece is the lock of a place, which no process outlives.
+"""The share of the gateway that a user may take at one time: each piece is the lock of a place, freed with its process.
 
-Workers and sessions are processes that know nothing of each other. Places are the bytes of files of no name, made
+Workers and sessions are processes that know nothing of each other. Places are the bytes of files without names, made
 before these processes are forked.
 """
 
@@ -15,7 +15,7 @@ from oarpy.configuration import GatewaySettings
 from oarpy.model.errors import OarpyError, Unreachable
 
 _EVERYBODY = 0
-"""Whose places are those that all users share."""
+"""The owner of the places that all users share."""
 
 
 class _Places:

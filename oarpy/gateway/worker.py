@@ -30,10 +30,10 @@ from oarpy.wire.openings import LARGEST_PREFACE, Request, Speaker, read_request,
 log = structlog.get_logger()
 
 REQUEST = b"R"
-"""What the gateway says with a request of who connected."""
+"""The gateway's message with a request of the connected user."""
 
 IDLE = b"I"
-"""What a worker tells the gateway when it is ready for a request; of one it tells what a caller does."""
+"""A worker's message that it is ready for a request; during a request its messages are about the caller."""
 
 _READ = 2**20
 

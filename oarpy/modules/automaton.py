@@ -19,7 +19,7 @@ from oarpy.store.database import Connection
 
 
 class Activity(StrEnum):
-    """What the automaton believes of a module."""
+    """The state of a module as the automaton knows it."""
 
     IDLE = "idle"
     RUNNING = "running"
@@ -27,7 +27,7 @@ class Activity(StrEnum):
 
 
 class Stimulus(StrEnum):
-    """What can happen to a module, seen from the automaton."""
+    """The events of a module as the automaton sees them."""
 
     WANTED = "wanted"
     DONE = "done"

@@ -19,7 +19,7 @@ from oarpy.store.platform import nodes
 log = structlog.get_logger()
 
 _SLACK = 30.0
-"""Seconds beyond what a node takes to end a job whose walltime is over."""
+"""Seconds beyond the time that a node takes to end a job whose walltime is over."""
 
 
 class Monitor:

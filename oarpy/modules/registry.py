@@ -90,7 +90,7 @@ OPTIONAL: dict[str, Callable[[Configuration], Module]] = {
     "energy": _energy,
     **{name: _of_slice(name) for name in slices.MODULES},
 }
-"""Modules that run only where the configuration enables them: ``energy``, and with a gateway those of slices."""
+"""Modules that run only where the configuration enables them: ``energy``, and with a gateway the modules of slices."""
 
 _ENABLED: dict[str, Callable[[Configuration], bool]] = {
     "energy": lambda configuration: configuration.energy.enabled,
@@ -101,7 +101,7 @@ GRID_MODULES = ("mapper", "claimer", "mover", "watcher")
 """The modules of a broker of several clusters, which ``oarpy.grid.modules`` runs where ``[grid]`` enables them."""
 
 PROGRAMS = {"gateway": "oarpy.gateway"}
-"""What runs beside the modules with a loop of its own, by the name that Python finds it under."""
+"""Programs that run beside the modules with a loop of their own, each with its Python module."""
 
 
 def enabled_modules(configuration: Configuration) -> list[str]:

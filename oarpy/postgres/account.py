@@ -27,7 +27,7 @@ _TESTS = {"execute": '[ -x "$1" ]', "write": 'cd "$1" && [ -w . ]'}
 
 @dataclass(frozen=True, slots=True)
 class ServerAccount:
-    """Whom the server's processes belong to. ``switch`` says whether the caller has to become that user."""
+    """The owner of the server's processes. ``switch`` says whether the caller has to become that user."""
 
     name: str
     uid: int
@@ -112,7 +112,8 @@ def _create() -> pwd.struct_passwd:
     shell = "/usr/sbin/nologin" if Path("/usr/sbin/nologin").exists() else "/bin/false"
     command = [program, "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
     with os.fdopen(os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b") as lock:
-        # useradd looks for the user before it waits for the files: of two at once the second would give another id
+        # useradd looks for the user before it waits for the files: of two calls at once the second would give another
+        # id
         fcntl.flock(lock, fcntl.LOCK_EX)
         if created := _known():
             return created

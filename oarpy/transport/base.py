@@ -1,4 +1,4 @@
-"""What the modules use: a transport connects nodes and sends them commands; answers come to its inbox."""
+"""The interface for modules: a transport connects nodes and sends them commands; answers come to its inbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server must know to reach a node, and how channels behave."""
+"""The address of a node, and the settings of channels."""
 
 from __future__ import annotations
 

@@ -45,9 +45,9 @@ class ProbedGpu(msgspec.Struct, frozen=True):
 
 
 class ProbeReport(msgspec.Struct, frozen=True):
-    """What a machine told. ``clock`` in epoch seconds, ``memory`` in MiB.
+    """A machine's report. ``clock`` in epoch seconds, ``memory`` in MiB.
 
-    ``lack_of_walls`` says why jobs there are kept from no device; empty: they are.
+    ``lack_of_walls`` says why jobs there are kept from no device; empty: they are kept from devices.
     """
 
     clock: float
@@ -112,7 +112,7 @@ def _locally(node: NodeAddress, program: bytes, config: ChannelConfig) -> bytes:
 def _over_ssh(node: NodeAddress, program: bytes, connector: SshConnector) -> bytes:
     stream = connector.open(node, program)
     try:
-        with suppress(OSError):  # what has ended before it was told everything says why
+        with suppress(OSError):  # a process that ended before it had read everything says why
             stream.write(program)
             stream.end_writing()
         said = b""

@@ -73,7 +73,7 @@ class SshConnector:
     def __init__(self, ssh: SshConfig, config: ChannelConfig) -> None:
         self._ssh = ssh
         self._config = config
-        # What goes wrong is said in ChannelLost; paramiko would also log it, with tracebacks.
+        # ChannelLost has every problem; paramiko would also log it, with tracebacks.
         logging.getLogger(_LOG).setLevel(logging.CRITICAL + 1)
         # Key exchange costs both ends a lot of processor time: hundreds at once would all run into their time limits.
         self._handshakes = threading.BoundedSemaphore(ssh.handshakes)

@@ -41,7 +41,7 @@ class StepStarted:
 
 @dataclass(frozen=True, slots=True)
 class StepOutput:
-    """What the step wrote to standard output (``stream`` 1) or standard error (2)."""
+    """Output of the step on standard output (``stream`` 1) or standard error (2)."""
 
     step: int
     stream: int

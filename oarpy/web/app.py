@@ -109,7 +109,7 @@ def status_of(error: OarpyError) -> int:
 def _answer(request: Request, status: int, code: str, message: str, hint: str = "") -> JSONResponse:
     """Return an error in our form, or in that of OAR below its paths."""
     headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "2"}}.get(status)
-    # what a request holds need not be text
+    # the content of a request need not be text
     shown = {name: value.encode("utf-8", "replace").decode() for name, value in (("message", message), ("hint", hint))}
     if f"{oarapi.PREFIX}/" in request.url.path:
         whole = f"{shown['message']} ({shown['hint']})" if hint else shown["message"]

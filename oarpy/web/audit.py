@@ -1,4 +1,4 @@
-"""What is done over the web is written down before it is done, and how it was answered after that."""
+"""Actions over the web are written down before they are done, and the answers to them afterwards."""
 
 from __future__ import annotations
 

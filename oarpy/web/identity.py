@@ -1,4 +1,4 @@
-"""Who sends a request, and the most that they may do: a token, the session of a browser, or the kernel's word."""
+"""The sender of a request, and the most that this user may do, by a token, a browser's session or the kernel's word."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CSRF_HEADER, CSRF_FIELD = "x-csrf-token", "csrf_token"
 """Where an action from a browser carries the word that only our own pages know."""
 
 _OWN_HOSTS = frozenset(("oarpy", "localhost", "127.0.0.1", "::1"))
-"""What a caller known by the kernel may take for the host, besides the machine's name."""
+"""Hosts that a caller known by the kernel may name, besides the machine's name."""
 
 _SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
 
@@ -46,7 +46,7 @@ class Unauthenticated(OarpyError):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whose request it is. ``source`` is token, session, peer, or none; then ``user`` is empty."""
+    """The user of a request. ``source`` is token, session, peer, or none; then ``user`` is empty."""
 
     user: str
     uid: int

@@ -1,4 +1,4 @@
-"""What one request may be, and how many of them one client may send: refused before anything is looked at."""
+"""The limits of one request, and of the number of requests of a client: refused before anything is looked at."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from oarpy.configuration import WebSettings
 from oarpy.web.identity import client_address, secret_of
 
 _CLIENTS = 10_000
-"""Clients that are remembered; the one heard of longest ago is forgotten first."""
+"""Clients that are remembered; the client that was silent longest is forgotten first."""
 
 _BURST = 10.0
 """Seconds' worth of requests that may come at once."""

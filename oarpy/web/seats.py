@@ -112,7 +112,7 @@ INPUT = "-"
 
 
 class WebCaller:
-    """Who sent a request: a user without directory, files or terminal here."""
+    """The sender of a request: a user without directory, files or terminal here."""
 
     environment: Mapping[str, str] = {}
 

@@ -62,7 +62,7 @@ def serve(configuration: Configuration) -> None:
             timeout_keep_alive=15,
         )
     )
-    # what is there now stays: the collector would walk through it for 0.1 s in the middle of an answer
+    # present objects stay: the collector would walk through them for 0.1 s in the middle of an answer
     gc.collect()
     gc.freeze()
     # uvicorn raises the signal that ended it once more, to whoever handled it before

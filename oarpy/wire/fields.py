@@ -100,12 +100,12 @@ def short(value: Any) -> str:
 
 
 def is_token(value: object) -> bool:
-    """Tell whether it is what commands on nodes listen under."""
+    """Tell whether the value may be a token, under which a command on a node listens."""
     return isinstance(value, str) and _TOKEN.fullmatch(value) is not None
 
 
 def token(value: Any) -> str:
-    """What a command on a node listens under."""
+    """Return a token, under which a command on a node listens."""
     if not is_token(value):
         raise ValueError
     return value  # type: ignore[no-any-return]
@@ -134,7 +134,7 @@ def event_or(*words: str) -> Callable[[Any], str]:
 
 
 def optional(check: Callable[[Any], Value]) -> Callable[[Any], Value | None]:
-    """What ``check`` takes, or null."""
+    """Return a check that also takes null, beside the values of ``check``."""
     return lambda value: None if value is None else check(value)
 
 

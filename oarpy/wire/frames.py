@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 VERSION = 1
-"""Of the messages; a request names it, and the gateway refuses another one."""
+"""The version of the messages; a request names it, and the gateway refuses any other."""
 
 MESSAGE, OUTPUT, ERRORS, CONTENT = 1, 2, 3, 4
 
 KNOCK, SPEAKER = 5, 6
-"""What only the server's own processes may begin with, see ``openings``; no other frame is of these kinds."""
+"""First frames of the server's own processes alone, see ``openings``; no other frame is of these kinds."""
 
 LARGEST_REQUEST = 16 * 2**20
 """Bytes: the kernel passes at most 2 MiB of arguments and environment to a program, JSON may need six times that."""

@@ -1,4 +1,4 @@
-"""What server and agent speak about: attempts at jobs, and all that a node needs to know of one."""
+"""The jobs in messages between server and agent: attempts at jobs, and the specification of one for a node."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class _Reading:
-    """What the scanner asks of the decoder that it belongs to."""
+    """The attributes of the decoder that the scanner reads."""
 
     strict = True
     object_hook = None

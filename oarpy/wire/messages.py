@@ -1,7 +1,8 @@
 """The one table of messages between the server and the agents of nodes: a class each, its fields saying what is valid.
 
 A command goes from the server to an agent, a report from an agent to the server. A message travels as an object of its
-fields and its word under ``type``. On the channel to an agent a line is one command, on the way back a list of reports.
+fields and its word under ``type``. On the channel to an agent a line is one command. On the way back it is a list of
+reports.
 """
 
 from __future__ import annotations
@@ -45,16 +46,16 @@ OK, SKIPPED, FAILED, TIMEOUT, LOST = SCRIPT_OUTCOMES = ("ok", "skipped", "failed
 """Words for how a script ended; what kept it from running has a word in capitals."""
 
 CLAIMED = "claimed"
-"""State of a job that an agent knows and did not start yet, as far as anybody can tell."""
+"""State of a job that an agent knows and that, as far as is known, was not started yet."""
 
 UNFIT = "UNFIT"
-"""What a job is refused with whose specification cannot be read or sent."""
+"""The reason to refuse a job whose specification cannot be read or sent."""
 
 APPLICATION_DONE = "application done"
-"""What a job is killed for whose application gives its hosts back: so it ends well, and its user is told of no kill."""
+"""The reason to end a job whose application gives its hosts back: it ends well, without a kill notice to its user."""
 
 _MOST_BYTES = 8 << 20
-"""Of a command about several jobs: what reads more at once hears nothing else meanwhile."""
+"""The most bytes of a command about several jobs: an agent that reads more at once takes no other message meanwhile."""
 
 _encode = json.JSONEncoder(check_circular=False, separators=(",", ":"), default=vars).encode
 
@@ -97,8 +98,8 @@ class JobOrder(Command):
 class Kill(JobOrder, word="kill"):
     """End jobs: TERM, then KILL after ``grace`` seconds (None: as their specification says).
 
-    ``reason`` is told where their users look. Answered by :class:`Ended` in the end; a job never seen is remembered,
-    so that a late start is refused. One that is forgotten is :class:`Refused`.
+    The job's users see ``reason``. Answered by :class:`Ended` in the end. A job that was never seen is remembered, so
+    that a late start is refused. For a forgotten job the answer is :class:`Refused`.
     """
 
     grace: int | None = field(optional(whole()), default=None)

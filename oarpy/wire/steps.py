@@ -1,4 +1,4 @@
-"""What a step begins with: the first message on a channel of its own."""
+"""The first message on a step's channel, which the step has for itself."""
 
 from __future__ import annotations
 

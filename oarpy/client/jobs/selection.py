@@ -1,9 +1,13 @@
 """Jobs as users name them on the command line: ids and selectors, ids of arrays with ``--array``, ``--sql``.
 
-================= ======================================================================= ``12`` the job ``12-20`` the
-jobs from 12 to 20 that there are ``last`` the caller's last submission, an array whole ``@name`` jobs of that name;
-where none is live, ``oarstat`` means the last ``state:S[,S]`` jobs in one of these states ``user:U[,U]`` jobs of one of
-these users ================= =======================================================================
+=================  =======================================================================
+``12``             the job
+``12-20``          the jobs from 12 to 20 that there are
+``last``           the caller's last submission, an array whole
+``@name``          jobs of that name; where none is live, ``oarstat`` means the last
+``state:S[,S]``    jobs in one of these states
+``user:U[,U]``     jobs of one of these users
+=================  =======================================================================
 
 Words of the first four kinds add up, and so do words of any other kind among themselves. Words of different kinds
 narrow each other.

@@ -11,10 +11,10 @@ from oarpy.wire.messages import Knocked
 from oarpy.wire.openings import Knock
 
 _MOST = 128
-"""Knocks passed on in one round. Who is not among them says that nobody came."""
+"""Knocks passed on in one round. A command whose knock is left out says that nobody came."""
 
 _MOST_OF_NODE = 16
-"""Those of one node: one where too many knock takes no place of the others."""
+"""Knocks of one node: a node with too many knocks takes no place of the others."""
 
 
 class CallRequests(Part):

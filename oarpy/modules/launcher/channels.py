@@ -119,7 +119,7 @@ class Channels:
         return node is not None and self._transport(node.address.mode).connected(name)
 
     def is_pending(self, name: str) -> bool:
-        """Tell whether it is not known yet if a node can be reached: its channel was never open, nor lost."""
+        """Tell whether it is still unknown if a node can be reached: its channel was never open, nor lost."""
         node = self._nodes.get(name)
         return node is not None and not node.answered
 

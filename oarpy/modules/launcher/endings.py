@@ -1,4 +1,4 @@
-"""What a node's report of an end means for the job."""
+"""The meaning for a job of a node's report of its end."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ UNABLE = frozenset({"STATE_DIRECTORY", "SUPERVISOR"})
 """Faults of a node, which it can tell the end of: it cannot write its directory, or start a process. Nothing ran."""
 
 NODE_LOST, REQUEUED = "NODE_LOST", "REQUEUED"
-"""Types of the events of a job that a node lost, and of one that waits again because a node could not begin it."""
+"""Types of events: a job was lost with its node, and a job waits again because a node could not begin it."""
 
 _SAID = {
     "INCARNATION": ("START_UNKNOWN", "not known whether it started"),
     "FORGOTTEN": (NODE_LOST, "not started again"),
 }
-"""Event and words for refusals after which a job may have run. Of one that may still run, nobody makes another."""
+"""Event and words for refusals after which a job may have run. A job that may still run is not submitted again."""
 
 LEFT = "CPUSET_CLEAN_ERROR"
 """Type of the event of processes that resist SIGKILL."""

@@ -29,7 +29,7 @@ class NodeLoads(Part):
         """Nodes that have not answered yet; nobody else is heard."""
         self._told: dict[str, Load] = {}
         self._gpus: dict[str, int] = {}
-        """What nodes told of their GPUs that is not written yet."""
+        """Reports of nodes on their GPUs that are not written yet."""
 
     def hears(self) -> Hears:
         """The method for each report that is heard here."""

@@ -1,4 +1,4 @@
-"""What the launcher is made of: parts, which a round asks in the order of a table."""
+"""The parts of the launcher, which a round calls in the order of a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oarpy.store.jobs.execution import Agenda, LiveRow
 from oarpy.wire.messages import Report
 
 Hears = dict[type[Report], Callable[[str, Any], None]]
-"""What a part hears: by kind of report, what takes in the name of a node and its report."""
+"""The handlers of a part: by kind of report, a function of the name of a node and its report."""
 
 
 @dataclass(slots=True)

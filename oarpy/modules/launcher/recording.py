@@ -320,7 +320,7 @@ class Recording(Part):
             if stray:
                 # The database says that these are over: what still runs of them is not wanted.
                 channels.send(node, Kill(tuple(stray), 0))
-            # What is claimed only was not started: its agent may have been killed before. It is sent again.
+            # A job that is only claimed was not started: its agent may have been killed before. It is sent again.
             known = [job.key for job in ready.jobs if job.state != CLAIMED and _is_current(job.key, current)]
             self._sent.known(known, node)
 

@@ -36,7 +36,10 @@ log = structlog.get_logger()
 _PATIENCE = 30.0
 """Seconds for which a node that is connected is waited for."""
 _FARTHEST = 10_000_000
-"""How far a node's word moves job ids at most: one that lies must not use them up. So it is believed once, too."""
+"""The most by which a node's report may move job ids: a lying node must not use them up.
+
+So it is believed once, too.
+"""
 _NAMED = 20
 """Job ids that an event names at most; the others are in the table."""
 

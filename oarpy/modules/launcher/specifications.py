@@ -90,7 +90,7 @@ def _gpus(launch: Launch, mine: list[Mapping[str, object]]) -> tuple[int, ...] |
 
 
 def _amounts(launch: Launch) -> dict[str, str]:
-    """Tell a job what it holds of each consumable on every block: ``OAR_AMOUNT_MEMORY`` in bytes."""
+    """Return the variables with a job's amount of each consumable on every block: ``OAR_AMOUNT_MEMORY`` in bytes."""
     return {f"OAR_AMOUNT_{amount.consumable.upper()}": str(amount.amount) for amount in launch.amounts}
 
 

@@ -136,7 +136,7 @@ class Starting(Part):
         self._environments: dict[Submission, dict[str, str]] = {}
         self._scripts: dict[str, str] = {}
         self._back: set[str] = set()
-        """Nodes whose channels were opened: what was on its way through the last ones may have been lost."""
+        """Nodes whose channels were opened: messages on their way through the last channels may have been lost."""
 
     def hears(self) -> Hears:
         """Hear which channels are open."""

@@ -28,7 +28,7 @@ STRUCK = "START_FAILURES"
 _WINDOW = 60.0
 """Seconds for which a failed start counts."""
 _LEAST_USERS = 2
-"""Users of whom starts must have failed: what one user does suspects no node."""
+"""Users whose starts must have failed: the failures of one user suspect no node."""
 
 _UNKNOWN_USER = "NO_SUCH_USER"
 
@@ -71,7 +71,7 @@ class Strikes:
         """Suspect a node at ``limit`` failed starts; 0: none is."""
         self._limit = limit
         self._of: defaultdict[str, deque[tuple[float, str]]] = defaultdict(deque)
-        """By node, when starts failed, and of whom."""
+        """By node, the instants and users of failed starts."""
 
     def record(
         self, connection: Connection, starts: Sequence[FailedStart], jobs: Mapping[int, LiveRow], now: float
@@ -114,7 +114,7 @@ def _away_from(properties: str, node: str) -> str:
 
 
 def _admits(connection: Connection, properties: str, kinds: Mapping[str, str], nodes: int) -> bool:
-    """Tell whether a condition admits so many nodes that are there."""
+    """Tell whether a condition admits that number of present nodes."""
     try:
         condition = compile_filter(properties, kinds)
     except UsageError:

@@ -51,7 +51,7 @@ class Outcome:
 
 
 class Module(Protocol):
-    """What the loop runs. It keeps no truth: everything it remembers can be rebuilt from the database."""
+    """A module, which the loop runs. It keeps no truth: its memory can be rebuilt from the database."""
 
     @property
     def name(self) -> str: ...
@@ -76,9 +76,9 @@ class Closing(Protocol):
 
 
 def run(module: Module, connection: Connection, now: datetime) -> Outcome:
-    """Run a module once; when the database refuses what it writes, again and without the jobs that are refused.
+    """Run a module once. When the database refuses a write, run it again without the refused jobs.
 
-    Those are tried again after a while, at which the module is to be run at the latest.
+    Refused jobs are tried again after a while, when the module is to run at the latest.
     """
     refusals = refusals_of(connection)
     refusals.begin_run()
@@ -148,7 +148,7 @@ class Loop:
             readable([], min(left, 0.2))
 
     def _is_known(self, connection: Connection) -> bool:
-        """Tell whether this is the database that the module knows; what it remembers of another is wrong."""
+        """Tell whether this is the database that the module knows; its memory of another database is wrong."""
         try:
             number = site.generation(connection).number
         except (psycopg.ProgrammingError, psycopg.errors.ReadOnlySqlTransaction) as error:

@@ -27,7 +27,7 @@ _CREDENTIALS = struct.Struct("iII")
 
 
 class SignsOfLife:
-    """What this process owes to whoever watches it; nothing when nobody does."""
+    """The signs of life that this process owes to its watcher; none without a watcher."""
 
     def __init__(self) -> None:
         """Take over the variables: processes started from here are not watched."""
@@ -93,7 +93,7 @@ class Watch:
                     yield _CREDENTIALS.unpack(content)[0]
 
     def overslept(self, now: float) -> bool:
-        """Tell whether the watcher itself was away for so long that the silence of others says nothing."""
+        """Tell whether the watcher itself was away for so long that the silence of processes means nothing."""
         gap, self._looked = now - self._looked, now
         return gap > self._limit / 2
 

@@ -15,7 +15,7 @@ from oarpy.store.passes.decisions import Prediction
 from oarpy.store.passes.first_predictions import FirstPrediction, note
 
 _MOST_FORGOTTEN = 10_000
-"""Jobs up to which those that do not wait any more are remembered."""
+"""Jobs that do not wait any more are remembered up to this number."""
 
 
 class ToldStarts:

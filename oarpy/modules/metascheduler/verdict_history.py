@@ -19,7 +19,7 @@ from oarpy.store.passes.verdict_history import VerdictRow, last_verdicts, note
 _Rank = tuple[bool, float, tuple[float, ...]]
 _ITS_DATE = Reason(Why.ITS_DATE)
 _MOST_FORGOTTEN = 10_000
-"""Jobs up to which the verdicts of those that do not wait any more are remembered."""
+"""Verdicts of jobs that do not wait any more are remembered up to this number of jobs."""
 
 
 class KeptVerdicts:
@@ -66,7 +66,7 @@ class KeptVerdicts:
 
 
 class _Ranks:
-    """What the jobs of a snapshot are ordered by: best-effort jobs last, then the queue, then its order.
+    """The ranks of a snapshot's jobs: best-effort jobs last, then the queue, then its order.
 
     Ranks that nothing but the job decides are kept from pass to pass.
     """

@@ -16,7 +16,7 @@ def move(connection: Connection, decided: Decisions, security_time: float) -> No
     """Let accepted reservations go where they are now, before anybody gets what they leave."""
     show = decided.kept.snapshot.show_instant
     rows = [_row(one.reservation, _told(one, show)) for one in decided.windows.moves]
-    if decided.promised is not None:  # what a slice promised is as good as before: its user is not told
+    if decided.promised is not None:  # the promise of a slice is as good as before: its user gets no notice
         rows += [_row(one, "") for one in decided.promised.moves]
     window_moves.move(connection, rows, security_time)
 

@@ -1,4 +1,4 @@
-"""What a mail says: templates of Jinja2, each of which a site may replace by a file of its own."""
+"""The texts of mails: templates of Jinja2, each of which a site may replace by a file of its own."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class MailWriter:
     def _rendered(self, kind: str, tag: str, values: Mapping[str, object]) -> tuple[str, str]:
         try:
             return self._blocks([f"{kind}-{tag}.txt", f"{kind}.txt"], values)
-        # what a file of the site does wrong may raise anything
+        # a faulty file of the site may raise any exception
         except Exception as error:
             log.warning("mail template failed", template=getattr(error, "name", None) or kind, reason=str(error)[:300])
             return self._blocks([f"{_SHIPPED}/{kind}.txt"], values)

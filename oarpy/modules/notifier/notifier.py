@@ -46,7 +46,7 @@ _EVENTS = {NoticeWay.MAIL: "USER_MAIL_NOTIFICATION_ERROR", NoticeWay.EXEC: "USER
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What came of telling one notice; no failure: it was told."""
+    """The outcome of sending one notice; without a failure it was sent."""
 
     row: NoticeRow
     way: NoticeWay

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _PUBLIC_KEY = re.compile(r"[a-z0-9@.-]+ [A-Za-z0-9+/=]+", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._-]*", re.ASCII)
-"""What may be a file name, and a word for any shell."""
+"""A name that is fit for a file, and a word for any shell."""
 
 
 def admit(state: StateDir, job: JobKey, user: str, public_key: str, node: str) -> None:

@@ -1,4 +1,4 @@
-"""What the user of a job reads when it is killed: OAR's line with the reason, in its errors and on its terminals."""
+"""The notice for the user of a killed job: OAR's line with the reason, in its errors and on its terminals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server asks for about jobs that are there already: kill, signal, suspend, clean, forget."""
+"""The server's orders about existing jobs: kill, signal, suspend, clean, forget."""
 
 from __future__ import annotations
 

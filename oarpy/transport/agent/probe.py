@@ -1,4 +1,4 @@
-"""What a machine is made of and how it is: one JSON object on standard output, for ``oarpy doctor`` and ``--probe``."""
+"""The parts and the state of a machine: one JSON object on standard output, for ``oarpy doctor`` and ``--probe``."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class Agent:
                 next_tick = now + _TICK
                 self._tick(now)
             if self._bell.listen(self._jobs.follows or self._scripts.awaits or self._launchers.awaits):
-                self._look_around()  # what rang before it was listened to
+                self._look_around()  # changes from before the bell was listened to
             self._outbox.flush()
             wait = 0.0 if self._jobs.has_starts else max(0.0, next_tick - time.monotonic())
             for fd, _events in self._poll.poll(wait):

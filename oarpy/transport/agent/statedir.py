@@ -12,7 +12,7 @@ from oarpy.wire.foreign_paths import foreign_part
 
 FORMAT = 1
 _TRIAL = 16384
-"""Bytes to write before a directory is held for writable: those of a few records."""
+"""Bytes to write before a directory is held for writable: the bytes of a few records."""
 BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 
 

@@ -1,4 +1,4 @@
-"""What can be done from pages: each action is asked about, done by a POST that is written down, and told."""
+"""The actions on pages: each is confirmed, done by a POST that is written down, and reported."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Line = tuple[str, str]
 
 _LONGEST_FIELD = 500_000
 _LISTED = 50
-"""Jobs that are shown of those that would end."""
+"""The ending jobs that are shown."""
 
 _TRIED = 100
 """Past submissions that a changed rule is tried on."""

@@ -1,4 +1,4 @@
-"""What the address of a page asks for, read strictly: one line says which value is wrong."""
+"""The query of a page's address, read strictly: one line says which value is wrong."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from oarpy.web.api import PREFIX
 from oarpy.web.pages.actions import ACTIONS, Action
 
 _LEFT_OUT = frozenset(("csrf_token", "confirmed", "text", "next"))
-"""What forms carry that tells nothing, or fills a page: rules and quotas keep their own versions."""
+"""Form fields without meaning here, or too long for the page: rules and quotas keep their own versions."""
 
 _SOURCES = {"token": "by a token", "session": "in a browser", "peer": "on this machine", "none": ""}
 _VERBS = {

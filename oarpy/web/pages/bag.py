@@ -17,7 +17,7 @@ router = APIRouter()
 
 _WIDTH = 600.0
 _FAILED = "Failed"
-"""What ``bag_state`` counts besides the states of jobs."""
+"""The count of ``bag_state`` besides the states of jobs."""
 
 
 @router.get("/bags/{bag_id:int}")

@@ -30,7 +30,7 @@ router = APIRouter()
 Value = TypeVar("Value")
 
 WORDS = {"d": "drained", "z": "asleep", "a": "absent", "s": "suspected", "x": "dead"}
-"""What is not in use, by letter of its cells."""
+"""The cells that are not in use, by letter."""
 
 _FRESH = 0.4
 """Seconds for which one reading of all cells serves everybody: 200 listeners hear of a change at once."""
@@ -60,7 +60,7 @@ class TroubledNode:
 
 
 class Shared(Generic[Value]):
-    """What was read last; one request reads anew after ``fresh`` seconds, the others wait for it."""
+    """The last value that was read; after ``fresh`` seconds one request reads again, and the others wait for it."""
 
     def __init__(self, fresh: float, read: Callable[[Session], Value]) -> None:
         self._fresh, self._read = fresh, read

@@ -138,7 +138,7 @@ def find(session: Session, job_id: int) -> JobDetails:
 
 
 def may_see(session: Session, found: JobDetails) -> bool:
-    """Tell whether the caller may see what the user typed."""
+    """Tell whether the caller may see the words that the job's user typed."""
     return session.is_admin or found.row.user == session.user
 
 

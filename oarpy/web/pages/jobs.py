@@ -50,17 +50,17 @@ _COLUMNS = (
     ("walltime", "Walltime", "number"),
     ("", "Why", ""),
 )
-"""What each column is sorted by (nothing: it is not), its title, and its class."""
+"""For each column its sort key (empty: none), its title, and its class."""
 
 _TEXTS = frozenset(("state", "user", "name", "queue", "project"))
-"""What is sorted from A to Z first; the rest begins with the largest."""
+"""Columns that are sorted from A to Z first; the others begin with the largest."""
 
 Link = Callable[..., str]
 
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """What the list can be narrowed to, and how many live jobs that leaves, if that is known."""
+    """A narrowed list, and the number of its live jobs, if that is known."""
 
     name: str
     href: str

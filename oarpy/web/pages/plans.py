@@ -1,4 +1,4 @@
-"""What is planned by date: advance reservations, and maintenance windows of nodes."""
+"""Plans by date: advance reservations, and maintenance windows of nodes."""
 
 from __future__ import annotations
 

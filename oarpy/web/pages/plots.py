@@ -9,7 +9,7 @@ from oarpy.client.plot_axes import grouped, scale
 
 LEFT, RIGHT, TOP, BOTTOM = 50.0, 895.0, 10.0, 230.0
 HOURS_RIGHT, HOURS_BOTTOM = 595.0, 170.0
-"""Of plots of hours, which stand beside each other."""
+"""Right and bottom edges of plots of hours, which stand beside each other."""
 
 
 @dataclass(frozen=True, slots=True)

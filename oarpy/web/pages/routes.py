@@ -111,7 +111,7 @@ def _to_log_in(request: Request) -> Response:
     query = f"?{request.url.query}" if request.url.query else ""
     wanted = path + query if request.method == "GET" else "/"
     answer = redirect(request, f"/login?next={quote(wanted)}" if wanted != "/" else "/login")
-    # what it says is no longer valid
+    # the cookie is no longer valid
     answer.delete_cookie(COOKIE, path=base(request) + "/")
     return answer
 

@@ -30,7 +30,7 @@ _EMPTY_SCRIPT = "#!/bin/bash\n\n"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What would come of the form: lines with their titles, or the ``problem`` with it."""
+    """The predicted result of the form: lines with their titles, or the ``problem`` with it."""
 
     lines: tuple[tuple[str, str], ...] = ()
     problem: OarpyError | None = None

@@ -83,7 +83,7 @@ class OpenRun:
         self._shown.move_to_end(stepper.step)
         while len(self._shown) > _OPEN:
             self._shown.popitem(last=False)
-        # what is over after fewer events is the beginning of what is over after more
+        # the bars of ended jobs only grow: after fewer events they are the first ones of those after more
         since = wish.over if before is not None else 0
         return {
             "done": done,

@@ -27,7 +27,7 @@ _REPEAT = 10.0
 
 @dataclass(slots=True)
 class Signalling(Part):
-    """What was sent, by job and by request. Forgetting it only repeats it."""
+    """Kills and signals that were sent, by job and by request. A part that forgets them only repeats them."""
 
     sent: SentStarts
     killed: dict[JobKey, tuple[str, float]] = field(default_factory=dict)

@@ -84,7 +84,7 @@ class _Change:
     going: Sequence[str]
     staying: Sequence[str]
     environment: Mapping[str, str]
-    """What those have who log in; empty where nobody may."""
+    """The variables of users who log in; empty where log-ins are not allowed."""
 
     def order(self, node: str) -> Resize:
         """Return what a node of the job is told."""
@@ -152,7 +152,10 @@ class Resizes(Part):
         return _REPEAT if self._progress else math.inf
 
     def act(self, turn: Round, agenda: Agenda) -> None:
-        """Tell nodes what they do not know; record what all have followed, and what cannot be."""
+        """Send nodes the changes that they do not know.
+
+        Record the resizes that all have followed, and the impossible ones.
+        """
         if not (agenda.resizes or self._progress):
             return
         while self._advance(turn.connection, turn.channels):
@@ -229,7 +232,7 @@ class Resizes(Part):
             if self._prologue and not self._prologue.is_done(change.spec, change.coming, channels):
                 return False
             return self._told(change, change.staying, channels, _PATIENCE)
-        # One that is lost is not waited for: it is cleaned when it is back.
+        # A lost node is not waited for: it is cleaned when it is back.
         reached = [node for node in change.going if channels.is_connected(node) or channels.is_pending(node)]
         stays, goes = (self._told(change, some, channels, _PATIENCE) for some in (change.staying, reached))
         if not (stays and goes):
@@ -237,7 +240,10 @@ class Resizes(Part):
         return not self._epilogue or self._epilogue.is_done(change.spec, change.going, channels)
 
     def _told(self, change: _Change, nodes: Sequence[str], channels: Channels, patience: float = math.inf) -> bool:
-        """Tell nodes what they have not followed; return whether all have, or were waited for long enough (seconds)."""
+        """Repeat the order to nodes that have not followed.
+
+        Return whether all have, or have had ``patience`` seconds.
+        """
         progress, moment = self._progress[change.resize.id], time.monotonic()
         waiting = [node for node in nodes if node not in progress.followed and node not in progress.silent]
         for node in waiting:

@@ -38,7 +38,7 @@ Order = type[Suspend] | type[Resume]
 
 
 class Pauses(Part):
-    """What was said to nodes, when (monotonic seconds), and whether they have answered."""
+    """The orders to nodes, with their instants (monotonic seconds), and the nodes that have answered."""
 
     def __init__(self, settings: Configuration, hosts: JobHosts) -> None:
         self._hosts = hosts
@@ -90,7 +90,7 @@ class Pauses(Part):
             self._tend(turn.connection, turn.channels)
 
     def _tend(self, connection: Connection, channels: Channels) -> None:
-        """Tell nodes what is to be done, and record what they have done, in one transaction."""
+        """Send nodes their orders, and record the orders that they have carried out, in one transaction."""
         rows = suspensions.pauses(connection, self._types)
         here = [row for row in rows if row.state in _HERE]
         self._after_suspend.look({_key(row) for row in here if _wanted(row) is Suspend and _gives(row)})
@@ -112,7 +112,7 @@ class Pauses(Part):
                 suspensions.resume(connection, going)
                 suspensions.stay(connection, back)
                 suspensions.forget(connection)
-        # What was started on a node while the others were told is stopped by telling them once more.
+        # A process that was started on a node while the others got their orders is stopped by another order.
         fresh = {_key(row) for row in away if row.state == JobState.RUNNING}
         live = {_key(row) for row in here} - fresh
         self._said = {place: said for place, said in self._said.items() if place[0] in live}
@@ -126,7 +126,7 @@ class Pauses(Part):
         return end is not None and end.outcome == OK
 
     def _is_done(self, row: PauseRow, channels: Channels) -> bool:
-        """Tell the nodes of a job what they do not know; return whether all have obeyed."""
+        """Send the nodes of a job the orders that they do not know; return whether all have obeyed."""
         key, wanted, moment = _key(row), _wanted(row), time.monotonic()
         done = True
         for node in self._hosts.of(row.types, row.nodes):

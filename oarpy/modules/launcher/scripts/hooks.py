@@ -1,7 +1,7 @@
-"""What the site has run around every job: prologue and epilogue, on the server and on the job's nodes.
+"""The site's programs around every job: prologue and epilogue, on the server and on the job's nodes.
 
-Each script runs once for an attempt at a job, whoever is killed meanwhile: the server keeps a row of each run, and a
-node that is asked again gives the answer that it gave before.
+Each script runs once for an attempt at a job, whichever process is killed meanwhile: the server keeps a row of each
+run, and a node that is asked again gives the same answer as before.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Programs(Generic[Key]):
 
     @property
     def running(self) -> set[Key]:
-        """What was started and has not been collected."""
+        """The programs that were started and have not been collected."""
         return {*self._running, *self._failed}
 
     @property

@@ -1,7 +1,7 @@
 """Carrying the conversation of a command on this node, which listens, to the gateway at the far end of the channel.
 
-What arrives first is the token under which the command listens. What is sent first is the listener's user by the
-kernel's word, or why there is none. After that bytes go both ways as they are.
+The token under which the command listens arrives first. The first answer is the listener's user by the kernel's word,
+or why there is none. After that bytes go both ways as they are.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _copy_in(source: int, connection: socket.socket) -> None:
 def _copy_out(connection: socket.socket, sink: int) -> None:
     while content := connection.recv(_CHUNK):
         _write(sink, content)
-    # what an SSH server gives for input and output may be one socket
+    # an SSH server may give one socket for input and output
     if stat.S_ISSOCK(os.fstat(sink).st_mode):
         with socket.socket(fileno=os.dup(sink)) as both:
             both.shutdown(socket.SHUT_WR)

@@ -37,7 +37,7 @@ class AccountRefusal(Exception):
 
 
 class Account:
-    """What the password and group databases say of one user."""
+    """The entries of one user in the password and group databases."""
 
     __slots__ = ("gid", "groups", "home", "name", "read_at", "shell", "uid")
 

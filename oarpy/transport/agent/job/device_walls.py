@@ -1,4 +1,4 @@
-"""What keeps the processes of a control group from devices, whatever name they open them by and whoever they become.
+"""Walls that keep the processes of a control group from devices, by any name of the device and as any user.
 
 Version 1 of control groups has a list of devices for each group. Version 2 asks a program, made here of a few
 instructions for each device and given to the kernel by ``bpf(2)``; it is in force until its group is removed.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from oarpy.transport.agent.job.devices import Device
 
 _CALL_NUMBERS = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "ppc64le": 361, "s390x": 351, "loongarch64": 280}
-"""Of bpf(2), by machine."""
+"""Number of the call bpf(2), by machine."""
 _LOAD, _ATTACH, _DETACH, _OPEN_BY_ID, _QUERY = 5, 8, 9, 13, 16
 _PROGRAM_TYPE = 15
 _ATTACH_TYPE = 6
@@ -30,7 +30,7 @@ _MOST_PROGRAMS = 64
 NO_WALLS = frozenset({errno.ENOSYS, errno.EINVAL, errno.EPERM})
 """Errors by which a kernel says that it takes no programs from this process. Others, as of memory, may pass."""
 _MADE = "cgroup.clone_children"
-"""What tells that the list of a group has been written: of a hierarchy without cpusets it means nothing else."""
+"""The file that marks the list of a group as written; in a hierarchy without cpusets it has no other meaning."""
 
 # Instructions (opcode, registers, jump, number). The kernel gives the program, in r1, the kind of device and of access
 # (two halves of one number), the major and the minor number; what it returns in r0 is whether the device may be opened.

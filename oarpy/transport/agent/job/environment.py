@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _ACL_VERSION = 2
 _OWNER, _USER, _GROUP, _MASK, _OTHERS, _NOBODY = 1, 2, 4, 16, 32, 0xFFFFFFFF
 _NO_RIGHTS_HERE = frozenset({errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
-"""What file systems without such lists answer."""
+"""Answers of file systems without such lists."""
 
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _NODE_FILE_NAMES = ("OAR_NODEFILE", "OAR_NODE_FILE", "OAR_FILE_NODES", "OAR_RESOURCE_FILE")
@@ -36,7 +36,7 @@ _STARTERS_OF_MPI = {
     "I_MPI_HYDRA_BOOTSTRAP": "ssh",
     "I_MPI_HYDRA_BOOTSTRAP_EXEC": "oarsh",
 }
-"""What has ``mpirun`` of Open MPI, MPICH and Intel MPI reach the other nodes of a job."""
+"""Variables that have ``mpirun`` of Open MPI, MPICH and Intel MPI reach the other nodes of a job."""
 _HOST_FILES_OF_MPI = ("OMPI_MCA_orte_default_hostfile", "HYDRA_HOST_FILE")
 _DIRECTORY_NAMES = ("OAR_WORKDIR", "OAR_O_WORKDIR", "OAR_WORKING_DIRECTORY")
 

@@ -1,6 +1,6 @@
-"""What a job has on a node beside its program: steps, and processes that came there by other ways and carry its mark.
+"""The processes of a job on a node beside its program: steps, and processes that carry its mark and came in other ways.
 
-On a node that is not the first of a job it is all there is of it.
+On a node that is not the first of a job there are no others.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MARGIN = 5.0
 """Seconds beyond the time that a supervisor takes when all is well."""
 _STOPPED = 1 / 6
-"""Of the time for a start, for which a supervisor may be stopped: whoever stopped it may want to look at it."""
+"""The part of the time for a start for which a supervisor may be stopped, so that its debugger can look at it."""
 _AGAIN = 5.0
 """Seconds between two tries to kill a supervisor."""
 

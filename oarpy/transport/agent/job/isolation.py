@@ -1,8 +1,7 @@
-"""What keeps a job to its processors and together: a control group of its own, or the affinity of its processes.
+"""The confinement of a job to its processors: a control group of its own, or the affinity of its processes.
 
-Version 2 of control groups where it is there (also beside version 1), else cpuset, freezer, memory and pids of
-version 1. What the node does not allow is done without: the least is that jobs are found by their parents and by
-their mark.
+Version 2 of control groups where it is there (also beside version 1), else cpuset, freezer, memory and pids of version
+1. Means that the node does not allow are left out. At the least, jobs are found by their parents and by their mark.
 """
 
 from __future__ import annotations
@@ -93,11 +92,11 @@ class Isolation:
         return bool(self._pids_limit and (self._pids or _has(self._unified, _PROCESSES)))
 
     def enter(self, key: str, processors: Sequence[int], memory: int = 0, gpus: Collection[int] | None = None) -> bool:
-        """Put this process into the group of a job, made when it is not there; children then are in it.
+        """Put this process into the group of a job, which is made when it is missing; children then are in it.
 
         The group is confined to ``processors`` only when this machine has all of them. ``memory`` is the most bytes
-        that the job may have in use, 0 for no limit. It may open the devices of ``gpus`` only, None for all. What fails
-        is done without, but for the wall around devices on a node that has such walls: then ``OSError`` is raised.
+        that the job may have in use, 0 for no limit. It may open the devices of ``gpus`` only, None for all. A failing
+        means is left out, except the wall around devices on a node that has such walls: then ``OSError`` is raised.
         Returns whether :meth:`leave` has anything to undo.
         """
         walled = self._wall(key, gpus)
@@ -158,7 +157,7 @@ class Isolation:
             device_walls.try_program()
             os.makedirs(group, exist_ok=True)
             device_walls.refuse(group, ())
-        except OSError as error:  # of permission also where a group above has a program that wants none beside it
+        except OSError as error:  # EPERM also means that a group above has a program that admits none beside it
             if error.errno not in device_walls.NO_WALLS:
                 raise
             return False

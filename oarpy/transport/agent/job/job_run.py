@@ -173,7 +173,7 @@ class JobRun:
             return len(processes.descendants(os.getpid()))
 
     def _measure(self) -> None:
-        """Add what is not known from children: of steps, and what only the group has seen."""
+        """Add the use that children did not report: of steps, and of processes that only the group has seen."""
         if self._has_steps():
             self._usage.read_notes(self._state, self._record.key)
         if self._grouped or self._has_steps():
@@ -278,7 +278,7 @@ class JobRun:
             command = as_submitted(self._spec, script_file(self._state, self._record.key), opened[1])
             plain = None if self._spec.login_shell else plain_command(command, shell, environment)
             if plain is not None:
-                # What cannot be executed after all (a script without its first line, say) is the shell's to deal with.
+                # A file that cannot be executed after all (a script without its first line, say) is left to the shell.
                 try:
                     return start(*plain, {**environment, "_": plain[0]}, actions)
                 except LaunchFailure as failure:
@@ -454,7 +454,7 @@ class JobRun:
         """
         foreign_processes.send(self._steps(), number)
         if self._spec.keep:
-            return  # what keeps an interactive job is none of its programs
+            return  # the process that keeps an interactive job is none of its programs
         tree = processes.descendants(os.getpid())
         if len(tree) > 1 and not processes.catches(self._main, number):
             tree = [pid for pid in tree if pid != self._main]

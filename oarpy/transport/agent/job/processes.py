@@ -23,7 +23,7 @@ _PAUSE = 0.005
 _LOOKS = 20
 """After how many looks at the least a process is said to resist being killed."""
 _SECOND_LOOK = 0.002
-"""Seconds until processes without an environment are looked at again: one that begins a program has none meanwhile."""
+"""Seconds until processes without an environment are looked at again: a beginning program has none for a moment."""
 _FREEZE_PASSES = 20
 
 

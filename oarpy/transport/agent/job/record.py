@@ -36,7 +36,7 @@ ENDED = "ended"
 
 
 class History:
-    """What the lines of a record say."""
+    """The content of a record's lines."""
 
     __slots__ = ("changed", "checkpoint", "ended", "resources", "resumed", "started", "suspended")
 

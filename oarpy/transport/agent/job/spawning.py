@@ -32,14 +32,14 @@ _OWN_WORDS = """
     history if in jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return select set
     shift shopt source suspend test then time times trap true type typeset ulimit umask unalias unset until wait while
 """
-"""What these shells do themselves."""
+"""Built-in commands of these shells."""
 _OWN = frozenset(_OWN_WORDS.split())
 
 _STARTUP = frozenset({"BASH_ENV", "BASHOPTS", "EXECIGNORE", "SHELLOPTS", "SSH2_CLIENT", "SSH_CLIENT"})
 """Variables which make bash read a file first (some builds: when it seems to be started by sshd) or act differently."""
 _FUNCTION = "BASH_FUNC_"
 PROFILE = "$OARPY_NODE/bin/.profile"
-"""What shells of jobs read, as variables name it to them: it has the commands of the node in the search path."""
+"""The file that shells of jobs read first, by a variable: it has the commands of the node in the search path."""
 
 
 def plain_command(command: str, shell: str, environment: dict[str, str]) -> tuple[str, list[str]] | None:
@@ -76,7 +76,7 @@ def _is_program(path: str) -> bool:
 
 
 def _is_hidden(path: str) -> bool:
-    """Tell whether this thread may not see what is there: the program itself may, on a file system of its user's."""
+    """Tell whether this thread may not see a path: the program itself may, on a file system of its user's."""
     try:
         os.stat(path)
     except OSError as error:

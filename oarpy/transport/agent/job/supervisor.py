@@ -161,7 +161,10 @@ class _Service:
         return Record(key, fds[0]), mark, JobSpec(**spec)
 
     def _run(self, record: Record, mark: str, spec: JobSpec) -> int:
-        """Run one job; return how many of its processes could not be killed. One that may not run leaves no record."""
+        """Run one job; return how many of its processes could not be killed.
+
+        A job that may not run leaves no record.
+        """
         key = record.key
 
         def tell(word: str, values: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ _IDLE_SECONDS = 30.0
 _MOST_PROBES = 8
 _ORPHAN_PATIENCE = 5.0
 _MOST_OF_OTHERS = 64
-"""Supervisors that may idle while one is started for a user whom none of them has served."""
+"""Idle supervisors that are kept while one is started for a user whom none of them has served."""
 
 
 class SupervisorPool:

@@ -29,7 +29,8 @@ _FREEZERS = (
 def stop(groups: Iterable[str], find: Find, root: int = 0) -> None:
     """Stop a job: the ``groups`` it has here, and each process outside them.
 
-    Those are the descendants of ``root`` and what ``find`` finds of it besides, looked for until nothing new is found.
+    The processes are the descendants of ``root`` and those that ``find`` returns, looked for until nothing new is
+    found.
     """
     frozen = [group for group in groups if _freeze(group)]
     stopped: set[int] = set()

@@ -24,7 +24,7 @@ DAY = 86400
 _RECALLED_DAYS = 30
 """How long files are there to be recalled from."""
 _MOST = 100_000
-"""Jobs recalled at most, the last ones: their line must not grow without bounds."""
+"""Jobs that are recalled at most, the last ones: their line must not grow without bounds."""
 _encode = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 
 

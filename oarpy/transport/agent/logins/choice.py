@@ -38,7 +38,7 @@ def offer(settings: dict[str, Any], user: str, monitor: int) -> None:
     session = os.pidfd_open(monitor)
     path = _socket(state, monitor)
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)  # of an earlier process of this number
+        os.unlink(path)  # it is left from an earlier process of this number
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     os.chmod(path, 0o600)

@@ -36,7 +36,7 @@ _ERRORS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOCTTY | os.O_NONBLOCK
 
 
 class LauncherRun:
-    """What is to be run: the program of ``spec``, as its user, its errors in the file that this names."""
+    """A run of a launcher: the program of ``spec``, as its user, its errors in the file that this names."""
 
     def __init__(
         self, spec: JobSpec, account: Account, environment: dict[str, str], commands: str, settings: RunSettings

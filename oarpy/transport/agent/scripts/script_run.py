@@ -26,7 +26,7 @@ _TICK = 0.2
 
 
 class ScriptRun:
-    """What is to be run: the site's program with its arguments, environment, and time limit in seconds."""
+    """A run of a script: the site's program with its arguments, environment, and time limit in seconds."""
 
     __slots__ = ("_said", "arguments", "environment", "kind", "program", "timeout")
 
@@ -75,7 +75,7 @@ class ScriptRun:
         while processes.reap_children(statuses) and main not in statuses:
             if time.monotonic() >= deadline:
                 return False
-            # What it says wakes this up, and so does its end, when nothing of it holds the stream any more.
+            # Its output wakes this up, and so does its end, when no process of it holds the stream any more.
             select.select([source], [], [], min(_TICK, max(0.0, deadline - time.monotonic())))
             if not self._listen(source):
                 time.sleep(_TICK / 20)
