@@ -1,4 +1,4 @@
-"""The one place where what goes wrong in a command becomes one line on standard error and an exit status.
+"""The one place where an error of a command becomes one line on standard error and an exit status.
 
 0 done, 1 failed, 2 usage, 3 refused by admission, 4 no such object, 5 not allowed, 6 unreachable, 130 interrupted.
 """
@@ -29,12 +29,12 @@ _LONGEST_LINE = 500
 INTERRUPTED = 130
 
 _ALIKE = 0.7
-"""How like an option that there is to one that there is not is named in the error, from 0 to 1."""
+"""How similar an existing option must be to an unknown one to be named in the error, from 0 to 1."""
 
 _WIDEST_HELP = 80
 
 Parser = TyperCommand | TyperGroup
-"""What parses the arguments of a command."""
+"""The parsers of a command's arguments."""
 
 
 def run(app: typer.Typer, name: str) -> NoReturn:

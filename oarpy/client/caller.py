@@ -1,6 +1,6 @@
-"""Who calls and from where: this very process, or one at the other end of the gateway.
+"""The caller of a command: this very process, or a process at the other end of the gateway.
 
-Whatever depends on the caller (identity, directory, environment, files, terminal) is asked of :func:`current`, so that
+Whatever depends on the caller (identity, directory, environment, files, terminal) comes from :func:`current`, so that
 the same code of a command runs in both.
 """
 
@@ -319,9 +319,9 @@ class ProcessCaller:
 
 
 class KeptReader:
-    """What one thread reads of the platform for commands, one after the other, and remembers.
+    """A reader of the platform for commands, which one thread uses one after the other, with its memory.
 
-    Made when it is first asked for: settings that it cannot use are the affair of the commands that need it.
+    It is made at its first use: only commands that need it fail by settings that it cannot use.
     """
 
     def __init__(self, configuration: Configuration) -> None:

@@ -47,7 +47,7 @@ _CUSTOM, _GZIP = b"PGDMP", b"\x1f\x8b"
 _HEAD = 60
 """Lines of a script before its first table."""
 
-# What the site has of its own in schema public is in the dump too.
+# The site's own tables in schema public are in the dump too.
 _EMPTY = """
 BEGIN;
 SET LOCAL client_min_messages = warning;
@@ -73,7 +73,7 @@ COMMIT;
 
 
 class DumpFacts(msgspec.Struct, frozen=True):
-    """What a dump says of itself; ``analysts`` are roles that belong to the server and not to the database."""
+    """The facts of a dump; ``analysts`` are roles that belong to the server and not to the database."""
 
     revision: str
     postgresql: int
@@ -95,7 +95,7 @@ class Restored:
 
 def dump(configuration: Configuration, target: Path) -> DumpFacts:
     """Write the database as it is now to ``target``, which only its owner may read: whole, or not at all."""
-    from oarpy.store.schema import migrations  # what else runs jobs imports nothing of it
+    from oarpy.store.schema import migrations  # other programs that run jobs import nothing of it
 
     dsn = database_dsn(configuration)
     if (revision := migrations.current(dsn)) is None:

@@ -20,7 +20,7 @@ from oarpy.store.database import Connection, connect, database_dsn, reachable
 from oarpy.store.platform import admission_rules
 
 SIGNATURE = "oarpy db upgrade"
-"""Who a rule version is by when nobody but the installation wrote it."""
+"""The author of a rule version that only the installation wrote."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 """Seconds between two looks for a database that is away."""
@@ -48,7 +48,7 @@ class Upgrade:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """What stopping did: ``stopped`` when the database ran before, ``served`` when modules of a server worked on it."""
+    """The result of a stop: ``stopped`` when the database ran before, ``served`` when a server's modules used it."""
 
     stopped: bool
     served: bool

@@ -24,13 +24,13 @@ _DIGITS = 20
 """A longer number is compared as text."""
 JsonValue: TypeAlias = "str | int | float | bool | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 Document: TypeAlias = "str | int | float | bool | Sequence[object] | Mapping[str, object] | None"
-"""What is shown as JSON: a value, or a TypedDict, which names the keys for readers, the type checker and OpenAPI."""
+"""Data shown as JSON: a value, or a TypedDict, which names the keys for readers, the type checker and OpenAPI."""
 
 Data = TypeVar("Data", covariant=True)
 
 
 class Report(Protocol[Data]):
-    """What a command shows: as text for people, as data for programs. REST answers the same data."""
+    """The output of a command: as text for people, as data for programs. REST answers the same data."""
 
     def text(self) -> str:
         """Return the text, with a line end behind each line."""
@@ -51,7 +51,7 @@ class TwoForms(Generic[Data]):
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the reader's terminal takes: ``columns`` a line, colours, and how cut text ends. A file takes any line."""
+    """The look of the reader's terminal: ``columns`` a line, colours, and how cut text ends. A file takes any line."""
 
     columns: int | None = None
     colours: bool = False

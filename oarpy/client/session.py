@@ -83,7 +83,7 @@ def has_account(user: str) -> bool:
 
 
 def is_administrator(configuration: Configuration, user: str, uid: int) -> bool:
-    """Tell whether a user may act on what is not theirs: root, an admin by the settings, the owner of the database."""
+    """Tell whether a user may act for others: root, an admin by the settings, or the owner of the database."""
     return uid == 0 or user in configuration.submission.admins or _owns_embedded_server(configuration, uid)
 
 

@@ -38,7 +38,7 @@ _HEADINGS = {
     "mean_wait_seconds": "Mean wait",
     "longest_wait_seconds": "Longest wait",
 }
-"""Headings of columns whose names are not words, or have a unit that is not shown."""
+"""Headings of columns whose names are not words, or whose unit does not show."""
 _PARTS = frozenset(("utilisation", "coverage"))
 """Columns that are parts of a whole, 0 to 1."""
 _PLOTS = (
@@ -48,7 +48,7 @@ _PLOTS = (
     ("mean_bounded_slowdown", "Mean bounded slowdown (bound 10 seconds)"),
 )
 _UNITS = {"utilisation": 0.01, "mean_wait_seconds": 3600.0}
-"""What one on the axis of a plot stands for, where that is not one."""
+"""The unit on the axis of a plot, where it is not 1."""
 _LEAST = {"utilisation": 100.0, "jobs": 5.0}
 """How far the axis of a plot goes at least: to the whole, and by whole jobs."""
 
@@ -80,7 +80,7 @@ class DayPlot:
 
 
 def period(text: str) -> tuple[date, date]:
-    """Return the first day, and the day after the last: of a month ``YYYY-MM``, or of another period.
+    """Return the first day, and the day after the last, of a month ``YYYY-MM`` or of another period.
 
     Raises :class:`UsageError`.
     """

@@ -17,7 +17,7 @@ from oarpy.store.jobs import requests
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What a listener wants to hear of: ``jobs`` (none: all), of ``user`` (None: of anybody)."""
+    """The events that a listener wants: of ``jobs`` (none: all), of ``user`` (None: of anybody)."""
 
     jobs: frozenset[int] = frozenset()
     user: str | None = None
@@ -42,7 +42,7 @@ def follow(command: str, since: str | None, wanted: Watched, streams: Streams, *
 
 
 def watch_jobs(find: Callable[[Session], Watched], *, as_json: bool) -> None:
-    """Write each change of the jobs that ``find`` finds, as it comes: of named jobs until all are over."""
+    """Write each change of the jobs that ``find`` returns, as it comes; for named jobs until all are over."""
     wanted = Watched()
     left: set[int] = set()
 

@@ -30,7 +30,7 @@ CHECKS = (*_SERVER_CHECKS, *_DATABASE_CHECKS)
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What was found, and which checks were made."""
+    """The findings, and the checks that were made."""
 
     findings: tuple[Finding, ...]
     checked: tuple[str, ...]
@@ -67,7 +67,7 @@ def examine() -> Diagnosis:
             findings += found
             checked.append(name)
             if name == "schema" and found:
-                break  # what follows asks tables that may not be there
+                break  # the next checks read tables that may not be there
     return Diagnosis(tuple(findings), tuple(dict.fromkeys(checked)))
 
 

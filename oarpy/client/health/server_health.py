@@ -47,7 +47,7 @@ def settings(configuration: Configuration) -> Iterator[Finding]:
 
 
 def _is_unreadable(path: str) -> bool:
-    """Tell whether the server cannot read a file, as far as the caller can know: what is hidden from them may be."""
+    """Tell whether the server cannot read a file, as far as the caller can know; a hidden file may be readable."""
     if os.access(path, os.R_OK):
         return False
     return os.geteuid() == 0 or (not os.path.exists(path) and os.access(os.path.dirname(path), os.X_OK))

@@ -266,7 +266,7 @@ def checked(
 
 
 def _is_search(selection: JobSelection) -> bool:
-    """Tell whether selectors search for the jobs; a condition in SQL means exactly what it says."""
+    """Tell whether selectors search for the jobs; a condition in SQL is taken literally."""
     return selection.searches and selection.condition is None
 
 

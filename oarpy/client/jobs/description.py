@@ -40,7 +40,7 @@ _CAUSES: Mapping[str, str] = {
     "DEADLINE_MISSED": "deadline missed",
     "DEPENDENCY_WINDOW_MISSED": "dependency missed",
 }
-"""Kinds of events that say why a job failed; another one stands for itself."""
+"""Kinds of events that say why a job failed; any other kind stands for itself."""
 
 
 class EventDocument(TypedDict):
@@ -219,9 +219,9 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
 
 
 def as_text(job: JobDetails, *, private: bool) -> str:
-    """Return ``Job_Id: N`` and a ``key = value`` line, indented by four blanks, for each thing known.
+    """Return ``Job_Id: N`` and a ``key = value`` line, indented by four blanks, for each known fact.
 
-    What users wrote comes before ``state``: programs take the last ``state =`` they meet. So they read the right one
+    The user's own words come before ``state``: programs take the last ``state =`` they meet. So they read the right one
     even when a filter of the job says ``state = 'Alive'``.
     """
     row = job.row

@@ -1,4 +1,4 @@
-"""What ``oarstat --why`` prints: sentences, or one JSON object."""
+"""The output of ``oarstat --why``: sentences, or one JSON object."""
 
 from __future__ import annotations
 

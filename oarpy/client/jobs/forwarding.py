@@ -36,7 +36,7 @@ while peer in reads:
         while data:
             data = data[os.write(1, data):]
 """
-"""What a step runs, with the Python of its node: standard input goes to a port, what comes from there to output."""
+"""The program of a step, for the Python of its node: standard input goes to a port, the port's data to output."""
 
 
 def connecting(python: str, target: str, command: str) -> str:

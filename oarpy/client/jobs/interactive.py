@@ -37,7 +37,7 @@ _LEAST_CHANGE, _LEAST_SHARE = 60.0, 0.1
 """How many seconds a prediction changes at least before its user is told anew, and which share of the wait."""
 
 _ENDS = frozenset(f"job {state}" for state in FINAL_STATES)
-"""What is announced when jobs end."""
+"""The announcements of the ends of jobs."""
 
 _OVER = FINAL_STATES | {JobState.TO_ERROR, JobState.FINISHING}
 

@@ -36,7 +36,7 @@ Cell = Callable[[ListedJob, float], str]
 Field: TypeAlias = "tuple[Column, Cell]"
 
 _COLOURS: dict[str, str] = {"R": GREEN, "W": YELLOW, "H": BLUE, "S": MAGENTA, "L": CYAN, "F": CYAN, "E": RED, "T": DIM}
-"""Of the letters of states."""
+"""The colours of the letters of states."""
 
 _ID: Field = (Column("Job id", 9), lambda job, now: str(job.job_id))
 _ARRAY: tuple[Field, ...] = (

@@ -19,7 +19,7 @@ from oarpy.store.jobs.scope import JobScope
 
 
 def may_look_into(session: Session, user: str) -> bool:
-    """Tell whether the caller may see what a job of ``user`` runs, how it was asked for, and its environment."""
+    """Tell whether the caller may see the command, the request and the environment of a job of ``user``."""
     return session.is_admin or user == session.user
 
 

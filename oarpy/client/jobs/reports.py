@@ -1,4 +1,4 @@
-"""What ``oarstat`` shows, as text: which jobs, then how they are rendered."""
+"""The output of ``oarstat``, as text: which jobs, then how they are rendered."""
 
 from __future__ import annotations
 

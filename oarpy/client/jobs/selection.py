@@ -38,7 +38,7 @@ _MOST_SHOWN = 12
 LAST = "last"
 _SELECTOR = re.compile(r"[0-9]|@|state:|user:|last\Z|OAR_JOB_ID=")
 _PRINTED = re.compile(r"\AOAR_(JOB|ARRAY)_ID=")
-"""What stands before an id where ``oarsub`` prints it."""
+"""The text before an id where ``oarsub`` prints it."""
 _RANGE = re.compile(r"([0-9]{1,19})-([0-9]{1,19})", re.ASCII)
 _HINT = "an id, 12-20, last, @name, state:Running or user:ann,bob"
 

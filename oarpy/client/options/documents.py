@@ -1,4 +1,4 @@
-"""What ``-J`` prints in other forms: YAML (``-Y``), XML as XML::Dumper (``-X``), Perl as Data::Dumper (``-D``)."""
+"""The output of ``-J`` in other forms: YAML (``-Y``), XML as XML::Dumper (``-X``), Perl as Data::Dumper (``-D``)."""
 
 from __future__ import annotations
 

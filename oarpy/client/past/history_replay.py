@@ -32,7 +32,7 @@ from oarpy.simulation.traces.past import Admission, admit_as_they_were
 
 @dataclass(frozen=True, slots=True)
 class PolicyChange:
-    """What differs from the cluster as it is now; nothing, by default.
+    """The differences from the present cluster; none, by default.
 
     ``policies`` and ``order`` are names, ``quotas`` a file of rules or ``none``, ``rules`` a folder of admission rules.
     """

@@ -27,7 +27,7 @@ _THOUSAND = 1000
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What restoring found: the month, how many jobs it has, and whether all was there already."""
+    """The result of a restore: the month, its number of jobs, and whether all was there already."""
 
     month: date
     jobs: int

@@ -1,4 +1,4 @@
-"""What ``oarstat`` shows of a period: the Gantt chart and the accounting."""
+"""The output of ``oarstat`` for a period: the Gantt chart and the accounting."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _POLICIES = ("fcfs", "conservative", "easy")
 
 @dataclass(frozen=True, slots=True)
 class RecordedPast:
-    """What the database says of a period: jobs that ran, how many processors each held, and windows, by job."""
+    """The record of a period in the database: jobs that ran, the processors that each held, and windows, by job."""
 
     procs: int
     policy: str

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _OF_TRACES = ("trace", "procs", "nodes", "jobs", "steps", "log")
 _OF_THE_PAST = ("since", "until", "quotas", "rules", "write")
 _OF_REPLAYS = ("order", "quotas", "rules", "output", "plot")
-"""What does not go with writing the past: it is written as it was."""
+"""Options that do not go with writing the past, which is written as it was."""
 
 
 @dataclass(frozen=True, slots=True)

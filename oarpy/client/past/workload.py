@@ -53,7 +53,7 @@ class EndedJob(AskedJob, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class PastWorkload:
-    """What is replayed. ``base`` has everything that stays the same, with every resource up that is not Dead.
+    """The workload of a replay. ``base`` has everything that stays the same, with every resource up that is not Dead.
 
     ``left_out`` counts jobs of the period that ended without having run.
     """

@@ -1,4 +1,4 @@
-"""What ``oarnodes`` shows: resources by node, their states, the jobs on them, the events of nodes."""
+"""The output of ``oarnodes``: resources by node, their states, the jobs on them, the events of nodes."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ _MOST_JOBS = 6
 
 
 class _Stocks:
-    """What there is of consumables, read once."""
+    """The stocks of consumables, read once."""
 
     def __init__(self, session: Session) -> None:
         self._consumables = consumables.consumables(session.connection)
@@ -262,7 +262,7 @@ def _reason(node: NodeDescription) -> str:
 def state(row: ResourceRow, windows: Sequence[WindowRow] = ()) -> str:
     """Return the state; an absent resource that can be woken up is ``Absent (standby)``.
 
-    One that gets no jobs, as it is drained or in maintenance, is marked.
+    A resource that gets no jobs, as it is drained or in maintenance, is marked.
     """
     upto = row.properties.get("available_upto")
     if row.state == "Absent" and isinstance(upto, datetime) and upto.timestamp() >= time.time():

@@ -224,7 +224,7 @@ _GPU_COLUMNS = ("gpu", "gpudevice")
 
 @dataclass(frozen=True, slots=True)
 class ProbedNodes:
-    """What each node told, by name, in the order in which they were named."""
+    """The report of each node, by name, in the order in which the nodes were named."""
 
     reports: Mapping[str, ProbeReport]
 

@@ -19,7 +19,7 @@ from oarpy.store.platform import tokens as store
 from oarpy.store.platform.tokens import NewToken, TokenRow
 
 PREFIX = "oarpy_"
-"""What every secret begins with, so that scanners of leaked secrets know one."""
+"""The beginning of every secret, so that scanners of leaked secrets know it."""
 
 _LONGEST = timedelta(days=366)
 _LONGEST_LABEL = 100
@@ -34,7 +34,7 @@ class Scope(StrEnum):
     ADMIN = "admin"
 
     def allows(self, other: Scope) -> bool:
-        """Tell whether what needs ``other`` may be done."""
+        """Tell whether this scope allows an action that needs ``other``."""
         order = tuple(Scope)
         return order.index(self) >= order.index(other)
 

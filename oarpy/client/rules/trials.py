@@ -24,7 +24,7 @@ from oarpy.store.platform import admission_rules as store
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What came of each case of a rule."""
+    """The result of each case of a rule."""
 
     rule: str
     results: tuple[CaseResult, ...]

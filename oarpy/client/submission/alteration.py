@@ -34,7 +34,7 @@ _WAITING = frozenset({JobState.WAITING, JobState.HOLD})
 _NAMES = {"alternatives": "resources"}
 """How fields are called where that says more."""
 _OF_THE_USER = "notify"
-"""The field whose values are not told to others."""
+"""The field whose values other users do not see."""
 _ONE_MOMENT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 """A plan is of one moment."""
 _UNDONE = "nothing was done"
@@ -61,7 +61,7 @@ def alter(session: Session, selection: JobSelection, options: Options) -> Altere
     Raises :class:`UsageError`, and as :func:`oarpy.client.submission.submission.submit`; then nothing is changed.
     """
     values = _values(options)
-    if "throttle" in values:  # of whole arrays alone
+    if "throttle" in values:  # a throttle is only of whole arrays
         selection = replace(selection, job_ids=(), array_ids=(*selection.array_ids, *selection.job_ids))
     connection = session.connection
     with connection.transaction():

@@ -44,10 +44,10 @@ ELSEWHERE: Final = {
     "--mail-type": "write --notify '[END]mail:ADDRESS'",
     "--wrap": "give the command itself",
 }
-"""What other schedulers call an option, and how it is said here."""
+"""Names of options in other schedulers, and their counterparts here."""
 
 _FIRST = ("interactive", "alternatives", "properties", "queue", "types", "name")
-"""What is used most stands first in the help."""
+"""The most used options, which come first in the help."""
 
 
 def with_options(names: Collection[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:

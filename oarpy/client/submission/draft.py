@@ -43,7 +43,7 @@ _WALLTIME = re.compile(r"[,/]*walltime=\S*")
 
 @dataclass(frozen=True, slots=True)
 class Submitter:
-    """Who calls, from where: the process's own environment and directory, or what a test gives."""
+    """The caller and where it calls from: the process's own environment and directory, or a test's."""
 
     user: str
     groups: tuple[str, ...]
@@ -51,7 +51,7 @@ class Submitter:
     arguments: Sequence[str]
     now: datetime
     names: Names
-    """What the site has."""
+    """The names of the site."""
     job_named: Callable[[str], int] = int
     """The job that ``last`` or ``@NAME`` means."""
     keeps_scripts: bool = False
@@ -150,7 +150,7 @@ def _check_script(options: Options) -> list[str]:
 
 
 def _is_there(path: str) -> bool:
-    """Tell whether the caller has this file; what cannot be looked at may be there."""
+    """Tell whether the caller has this file; a path that cannot be looked at may be there."""
     try:
         current().read_file(path, 0)
     except FileNotFoundError:
@@ -196,7 +196,7 @@ def _check_interactive(options: Options) -> list[str]:
 
 
 _UNTIL_THE_END = "exec sleep infinity"
-"""What runs in a reservation, or an application, without a command: its user connects to it, until its end."""
+"""The command of a reservation, or an application, without one: its user connects to it, until its end."""
 
 
 def _command(options: Options) -> str:

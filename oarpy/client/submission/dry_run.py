@@ -53,7 +53,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What the pass says of one job; ``alternative`` counts from 0."""
+    """A pass's prediction for one job; ``alternative`` counts from 0."""
 
     verdict: Verdict
     reason: Reason
@@ -63,7 +63,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """What was decided on: the cluster of this moment with the new ``job`` waiting."""
+    """The basis of a prediction: the cluster of this moment with the new ``job`` waiting."""
 
     snapshot: Snapshot
     job: WaitingJob
@@ -104,7 +104,10 @@ class PredictedStart:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What would come of a submission; ``refusal`` is the error when it is not admitted, and nothing is predicted."""
+    """The predicted result of a submission.
+
+    ``refusal`` is the error when it is not admitted, and nothing is predicted.
+    """
 
     trace: tuple[str, ...]
     notes: tuple[str, ...]
@@ -120,7 +123,7 @@ class DryRun:
 
 
 def dry_run(session: Session, options: Options, arguments: Sequence[str], environment: Mapping[str, str]) -> DryRun:
-    """Tell what submitting ``options`` would lead to. Raises for what is malformed, as ``submit`` does."""
+    """Predict the result of submitting ``options``. Raises for malformed options, as ``submit`` does."""
     try:
         admitted = admit(session, options, arguments, environment)
     except RefusedByRule as refusal:
@@ -134,7 +137,8 @@ def dry_run(session: Session, options: Options, arguments: Sequence[str], enviro
 def _predict(session: Session, admitted: Admitted) -> PredictedStart:
     """Decide as a pass would that found the new jobs waiting; try each alternative alone by a probe of one job.
 
-    The platform and the jobs are read in one read-only transaction; of an array, only so many members are planned.
+    The platform and the jobs are read in one read-only transaction. Only a limited number of members of an array is
+    planned.
     """
     reader = session.snapshot_reader()
     with session.connection.transaction():

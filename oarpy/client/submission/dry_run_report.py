@@ -1,4 +1,4 @@
-"""What ``oarsub --dry-run`` prints: lines for people, or one JSON object."""
+"""The output of ``oarsub --dry-run``: lines for people, or one JSON object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user typed, before anything is checked, and the files that it names."""
+"""The user's typed options, before anything is checked, and the files that they name."""
 
 from __future__ import annotations
 

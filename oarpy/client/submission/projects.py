@@ -19,7 +19,7 @@ _MOST_NAMED = 10
 
 
 def with_project(session: Session, asked: Submission) -> Submission:
-    """Return a submission that names no project with that of its user: his only one, or the one that he prefers."""
+    """Return a submission that names no project with its user's project: the only one, or the preferred one."""
     if not _is_asked(session) or asked.project != UNNAMED:
         return asked
     mine = projects.members(session.connection, user=asked.user)

@@ -1,4 +1,4 @@
-"""What ``oarsub`` prints. Programs read the lines ``OAR_JOB_ID=...`` and ``OAR_ARRAY_ID=...``, or the JSON object."""
+"""The output of ``oarsub``. Programs read the lines ``OAR_JOB_ID=...`` and ``OAR_ARRAY_ID=...``, or the JSON object."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class SubmittedDocument(TypedDict):
 def text(submitted: Submitted, *, verbose: bool, brief: bool = False) -> str:
     """Return the rules' notes as they are, ``# `` lines for people, and one line for each job.
 
-    ``brief``: of many jobs the first and the last have a line, since a person reads them.
+    ``brief``: if there are many jobs, only the first and the last have a line, since a person reads them.
     """
     lines = remarks(submitted)
     if verbose:

@@ -1,4 +1,4 @@
-"""What admission rules may ask about the cluster, answered from the database and the configuration."""
+"""The answers to admission rules about the cluster, from the database and the configuration."""
 
 from __future__ import annotations
 

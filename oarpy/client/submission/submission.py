@@ -36,9 +36,9 @@ from oarpy.store.platform import admission_rules as rule_store
 
 _RESUBMITTABLE = frozenset({JobState.TERMINATED, JobState.ERROR, JobState.FINISHING})
 _NOT_AGAIN = frozenset({"reservation", "array_size", "array_parameters", "bag", "dependencies"})
-"""What was asked for and is not asked for again."""
+"""Parts of a request that are not repeated in a second submission."""
 NO_SERVER = "no server is running: jobs start when 'oarpy server' does"
-"""What is said while nobody schedules."""
+"""The message while no scheduler runs."""
 
 
 def resubmit_failed(session: Session, array: str) -> Submitted:

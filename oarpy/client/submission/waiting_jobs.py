@@ -64,4 +64,4 @@ def _key(session: Session) -> tuple[str, str, int, str]:
 
 
 WAITING_JOBS = WaitingJobs()
-"""Those of this process."""
+"""The counts of this process."""

@@ -21,7 +21,7 @@ _EVERYBODY = "*"
 
 @dataclass(frozen=True, slots=True)
 class WalltimeQuestion:
-    """What the user wrote: ``amount`` as ``[+-]h:m:s``, and the options; ``timeout`` in seconds, None by default."""
+    """The user's words: ``amount`` as ``[+-]h:m:s``, and the options; ``timeout`` in seconds, None by default."""
 
     amount: str
     force: bool = False

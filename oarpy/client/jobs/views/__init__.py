@@ -1,5 +1,5 @@
 """Views of several jobs together: dependencies, failures of an array, ranks, a bag, the list as it changes.
 
 A *view* is a whole answer of ``oarstat``; lines of single jobs are made by the modules of the folder above. It imports
-what that folder may import.
+the packages that the folder above may import.
 """

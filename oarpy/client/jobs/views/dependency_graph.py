@@ -72,7 +72,7 @@ class DependencyGraph:
         branches = _BRANCHES if unicode else _ASCII_BRANCHES
         lines: list[str] = []
         drawn: set[int] = set()
-        # what is left after the roots waits in a circle, which only changes by hand can make
+        # the jobs left after the roots wait in a circle, which only changes by hand can make
         for place in (
             *(one for one in range(len(self._clusters)) if not self._before[one]),
             *range(len(self._clusters)),

@@ -106,7 +106,7 @@ class _LiveView:
 
     @property
     def look(self) -> Look:
-        """What the terminal takes now."""
+        """Return the present size and abilities of the terminal."""
         return Look(self.size.columns, self._wish.colours, self._wish.ellipsis)
 
     def draw(self, lines: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""What ``oarsub --batch`` prints: a line for each line, in their order."""
+"""The output of ``oarsub --batch``: a line for each line, in their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rules may ask about the cluster while the lines of a batch pass them, one after the other."""
+"""The answers to rules about the cluster while the lines of a batch pass them, one after the other."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Condition:
     reservation: bool | None
 
     def meets(self, submission: Submission) -> bool:
-        """Tell whether jobs count that are submitted and not stored yet."""
+        """Tell whether the jobs of a submission count, which are not stored yet."""
         return (
             self.user in (None, submission.user)
             and self.queue in (None, submission.queue)

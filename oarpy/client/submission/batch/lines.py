@@ -19,7 +19,7 @@ from oarpy.model.submission import OPTIONS
 STANDARD_INPUT = "-"
 
 _LEFT_OUT = frozenset({"interactive", "reservation", "until"})
-"""Options whose jobs are waited for."""
+"""Options of jobs whose command waits for them."""
 
 _NOT_IN_JSON = _LEFT_OUT | {"array_parameters"}
 
@@ -32,7 +32,7 @@ _FIELDS: Final = {
     "--ignore-directives": "ignore_directives",
     **{word: name for name, option in OPTIONS.items() for word in option.words},
 }
-"""What an option fills, by the words for it."""
+"""The field of each option, by the words for it."""
 
 
 def _takes_value(name: str) -> bool:

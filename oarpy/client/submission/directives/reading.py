@@ -13,7 +13,7 @@ from oarpy.model.errors import UsageError
 
 
 class _Dialect(Protocol):
-    """What ``slurm`` and ``pbs`` both have."""
+    """The common interface of ``slurm`` and ``pbs``."""
 
     def words(self, line: str) -> Iterator[tuple[str, str, str]]:
         """Yield each option of a line: as written, its name, its value."""

@@ -284,4 +284,4 @@ _INSTEAD = {
     "clusters": "oargridsub submits to other clusters",
     "cpus-per-gpu": "write -l /nodes=1/gpu=1/core=4",
 }
-"""What to write for some options that are not read."""
+"""The counterparts of some options that are not read."""

@@ -1,4 +1,4 @@
-"""What lines of another scheduler ask for, gathered line by line, and the options of ours that this makes."""
+"""The requests in lines of another scheduler, gathered line by line, and the options of ours that they make."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Indispensable(NotTranslated):
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What there is on this site, asked for when it matters: consumables, properties and types of resources."""
+    """The names of this site, read when they matter: consumables, properties and types of resources."""
 
     consumables: Callable[[], Collection[str]]
     properties: Callable[[], Collection[str]]
