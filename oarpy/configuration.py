@@ -26,12 +26,14 @@ from oarpy.model.job_types import NOT_OFFERED
 from oarpy.model.setting_values import (
     DEVICE_RULES,
     GhostRule,
+    IdleGpus,
     PolicyName,
     PredictionName,
     RankRule,
     ReservationOrder,
     limit_of,
     read_device_rules,
+    read_idle_gpus,
     read_keep_alive,
 )
 from oarpy.model.typed_values import Misfit, from_values
@@ -171,6 +173,7 @@ class Nodes:
     kill_patience: Seconds = 20.0
     start_patience: PositiveSeconds = 60.0
     strikes: NotNegative = 5
+    machine_root: FilePath = "/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +201,8 @@ class JobSettings:
     before_resume: MaybePath = ""
     notify_prefix: tuple[str, ...] = ()
     notify_timeout: Seconds = 60.0
+    measure_gpus: Seconds = 60.0
+    idle_gpu: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,6 +475,7 @@ def load(environ: Mapping[str, str] | None = None) -> Configuration:
     configuration = Configuration(**values, site=site, origins=origins, path=str(path or ""))
     read_keep_alive(configuration.energy.keep_alive)
     read_device_rules(configuration.nodes.device_rules)
+    _check_idle_gpus(configuration.jobs)
     _check_time_zone(configuration.scheduler.time_zone)
     _check_walltime_limits(configuration.walltime)
     _check_fix(configuration.scheduler.reservation_fix)
@@ -516,6 +522,11 @@ def _check_walltime_limits(walltime: Walltime) -> None:
             limit_of(getattr(walltime, key), "", 1)
         except UsageError as error:
             raise UsageError(f"walltime.{key}: {error.message}", hint=error.hint) from None
+
+
+def _check_idle_gpus(jobs: JobSettings) -> None:
+    if read_idle_gpus(jobs.idle_gpu) != IdleGpus() and not jobs.measure_gpus:
+        raise UsageError("jobs.idle_gpu: jobs.measure_gpus is 0, so nobody looks", hint="jobs.measure_gpus = 60")
 
 
 def _check_fix(text: str) -> None:

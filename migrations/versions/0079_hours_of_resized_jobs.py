@@ -117,7 +117,7 @@ COMMENT ON COLUMN oar_report.efficiency.memory_efficiency IS 'memory peak by mem
 
 def upgrade() -> None:
     """Make the views and the function anew."""
-    make(op.get_bind(), "views", "jobs", "efficiency")
+    make(op.get_bind(), "views", "jobs")  # that of efficiency is made by a later revision, with what it needs
     make(op.get_bind(), "functions", "jobs_moved")
 
 

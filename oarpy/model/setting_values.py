@@ -1,11 +1,13 @@
-"""Values of settings that have a grammar of their own: planning policies, nodes to keep awake, walltime limits."""
+"""Values of settings that have a grammar of their own: policies, nodes to keep awake, walltime limits, idle GPUs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal, get_args
 
+from oarpy.model.durations import parse_duration
 from oarpy.model.errors import UsageError
 
 PolicyName = Literal["conservative", "easy", "fcfs", "first_fit"]
@@ -83,3 +85,34 @@ def read_device_rules(texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
             raise UsageError(f"nodes.device_rules: '{text}' is no rule for devices", hint="/dev/PATTERN: own, or: any")
         rules.append((pattern, holder))
     return tuple(rules)
+
+
+@dataclass(frozen=True, slots=True)
+class IdleGpus:
+    """After how many seconds of idle GPUs the user of a job is warned, and the job ended; None: never."""
+
+    warn: int | None = None
+    end: int | None = None
+
+
+def read_idle_gpus(text: str) -> IdleGpus:
+    """Read ``jobs.idle_gpu``; raise :class:`UsageError` for what is not of that form.
+
+    >>> read_idle_gpus("15m: warn, 1h: end"), read_idle_gpus("")
+    (IdleGpus(warn=900, end=3600), IdleGpus(warn=None, end=None))
+    """
+    found: dict[str, int] = {}
+    for step in text.split(",") if text.strip() else ():
+        after, _, deed = (part.strip() for part in step.rpartition(":"))
+        if deed not in ("warn", "end") or deed in found:
+            raise UsageError(
+                f"jobs.idle_gpu: '{step.strip()[:60]}' does not say what to do when", hint="15m: warn, 1h: end"
+            )
+        try:
+            found[deed] = parse_duration(after)
+        except UsageError as error:
+            raise UsageError(f"jobs.idle_gpu: {error.message}", hint=error.hint) from None
+    idle = IdleGpus(found.get("warn"), found.get("end"))
+    if idle.warn is not None and idle.end is not None and idle.warn >= idle.end:
+        raise UsageError(f"jobs.idle_gpu: '{text[:60]}' warns when the job is over", hint="15m: warn, 1h: end")
+    return idle

@@ -93,7 +93,7 @@ def agent_program(node: NodeAddress, config: ChannelConfig, entry: str = "servic
         "pam_service": config.pam_service,
         "pids_limit": config.pids_limit,
         "cgroup_root": config.cgroup_root,
-        "machine_root": config.machine_root,
+        "machine_root": config.machine_root.replace("%h", node.name),
         "device_rules": config.device_rules,
     }
     if entry == "service":

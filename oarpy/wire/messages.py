@@ -241,6 +241,12 @@ class TellGpus(Command, word="gpus"):
     """Ask a node how many graphics processors it has; answered by :class:`Gpus`."""
 
 
+class MeasureGpus(Command, word="gpu use"):
+    """Ask a node how busy GPUs are, by their numbers there; answered by :class:`GpuUse`, unless it measures already."""
+
+    gpus: tuple[int, ...] = field(each(count))
+
+
 class JobReport(Structure):
     """A job the agent knows: ``state`` is claimed (not started yet), running, suspended or ended."""
 
@@ -441,6 +447,25 @@ class Gpus(Report, word="gpus"):
     """Answer to :class:`TellGpus`: the number of graphics processors that compute."""
 
     number: int = field(count)
+
+
+class MeasuredGpu(Structure):
+    """A graphics processor, by its number on the node; None for what its driver does not tell.
+
+    ``busy`` is the percentage of the driver's last period in which it computed. ``memory`` are the bytes in use,
+    ``memory_total`` all that it has.
+    """
+
+    number: int = field(count)
+    busy: int | None = field(optional(whole(0, 100)))
+    memory: int | None = field(optional(bytes_used))
+    memory_total: int | None = field(optional(bytes_used))
+
+
+class GpuUse(Report, word="gpu use"):
+    """Answer to :class:`MeasureGpus`: those of the GPUs of which their drivers told something."""
+
+    gpus: tuple[MeasuredGpu, ...] = field(each(MeasuredGpu.read))
 
 
 class Knocked(Report, word="knock"):

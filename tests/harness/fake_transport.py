@@ -22,11 +22,14 @@ from oarpy.wire.messages import (
     Ended,
     Forget,
     Gpus,
+    GpuUse,
     JobOrder,
     JobReport,
     Kill,
     LauncherEnded,
     Load,
+    MeasuredGpu,
+    MeasureGpus,
     Ping,
     Pong,
     Ready,
@@ -108,6 +111,8 @@ class FakeNode:
     problem: str = ""
     load: Load = field(default_factory=lambda: Load(0.0, 1024, 60))
     gpus: int = 0
+    measured: dict[int, MeasuredGpu] = field(default_factory=dict)
+    """What its drivers tell of its GPUs, by their numbers."""
     welcome: dict[JobKey, tuple[str, bool]] = field(default_factory=dict)
     """Whose user may log in for which job, and whether that is led from here."""
     scripts: list[tuple[str, int]] = field(default_factory=list)
@@ -221,6 +226,8 @@ class FakeTransport:
             return [node.load]
         if isinstance(command, TellGpus):
             return [Gpus(node.gpus)]
+        if isinstance(command, MeasureGpus):
+            return [GpuUse(tuple(node.measured[number] for number in command.gpus if number in node.measured))]
         if isinstance(command, Recall):
             return [Recalled((*node.past.values(), *(_past(key, job) for key, job in node.jobs.items())))]
         if isinstance(command, RunScript):

@@ -3,7 +3,10 @@ SELECT j.job_id, j.array_id, j.job_name, j.user_name, j.project, j.queue_name, j
        held.nodes, held.cores, ran.seconds AS run_seconds, extract(epoch FROM j.walltime)::double precision AS walltime_seconds,
        had.core_seconds, j.cpu_seconds, j.cpu_seconds / nullif(had.core_seconds, 0) AS cpu_efficiency,
        j.memory_peak AS memory_peak_bytes, asked.bytes AS memory_asked_bytes,
-       j.memory_peak / nullif(asked.bytes, 0)::double precision AS memory_efficiency
+       j.memory_peak / nullif(asked.bytes, 0)::double precision AS memory_efficiency,
+       u.gpus, u.seconds AS gpu_seconds, u.busy_seconds AS gpu_busy_seconds,
+       u.busy_seconds / nullif(u.seconds, 0) AS gpu_efficiency,
+       u.memory_peak AS gpu_memory_peak_bytes, u.memory_total AS gpu_memory_bytes
 FROM oar_all.jobs j
 CROSS JOIN LATERAL (
     SELECT count(DISTINCT r.network_address)::integer AS nodes,
@@ -33,9 +36,10 @@ CROSS JOIN LATERAL (
     SELECT max(m.amount)::bigint AS bytes FROM oar_all.assigned_amounts m
     WHERE m.month = j.month AND m.job_id = j.job_id AND m.consumable = 'memory'
 ) asked
+LEFT JOIN oar_all.gpu_uses u ON u.month = j.month AND u.job_id = j.job_id
 WHERE j.cpu_seconds IS NOT NULL AND j.started_at IS NOT NULL AND j.ended_at IS NOT NULL;
 COMMENT ON VIEW oar_report.efficiency IS
-    'finished jobs whose use was measured on their nodes: CPU time against cores, memory against what was asked';
+    'finished jobs whose use was measured on their nodes: CPU time against cores, memory against what was asked, GPUs';
 COMMENT ON COLUMN oar_report.efficiency.job_id IS 'the job''s number';
 COMMENT ON COLUMN oar_report.efficiency.array_id IS 'number of the first job of its array; its own number for a single job';
 COMMENT ON COLUMN oar_report.efficiency.job_name IS 'name given by the user, empty if none';
@@ -58,3 +62,10 @@ COMMENT ON COLUMN oar_report.efficiency.memory_peak_bytes IS
 COMMENT ON COLUMN oar_report.efficiency.memory_asked_bytes IS
     'what it held of the consumable memory on one node, NULL without';
 COMMENT ON COLUMN oar_report.efficiency.memory_efficiency IS 'memory peak by memory asked, NULL without';
+COMMENT ON COLUMN oar_report.efficiency.gpus IS 'GPUs that it had when they were looked at last, NULL when nobody did';
+COMMENT ON COLUMN oar_report.efficiency.gpu_seconds IS
+    'seconds for which its GPUs were looked at, each for itself';
+COMMENT ON COLUMN oar_report.efficiency.gpu_busy_seconds IS 'seconds for which they computed';
+COMMENT ON COLUMN oar_report.efficiency.gpu_efficiency IS 'the one by the other, 1 when every GPU was busy';
+COMMENT ON COLUMN oar_report.efficiency.gpu_memory_peak_bytes IS 'the most memory in use on one of its GPUs';
+COMMENT ON COLUMN oar_report.efficiency.gpu_memory_bytes IS 'memory that such a GPU has';

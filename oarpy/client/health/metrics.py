@@ -42,6 +42,7 @@ def families(connection: Connection, configuration: Configuration) -> Iterator[F
     states = [({"state": state[0]}, state[1]) for state in metrics.node_states(connection)]
     yield _table("oarpy_nodes", "Nodes that have resources in this state.", states)
     yield from _nodes(metrics.nodes(connection))
+    yield from _gpus(metrics.gpus(connection))
     database = metrics.database(connection)
     yield _one("oarpy_database_size_bytes", "Size of the database.", database.size)
     yield _one("oarpy_database_connections", "Connections of clients to the database.", database.connections)
@@ -77,6 +78,13 @@ def _nodes(found: list[metrics.NodeFigures]) -> Iterator[Family]:
     ):
         told = [(figures.name, getattr(figures, column)) for figures in found]
         yield _table(name, meaning, [({"node": node}, value) for node, value in told if value is not None])
+
+
+def _gpus(found: metrics.GpuFigures) -> Iterator[Family]:
+    yield _one("oarpy_gpus_measured", "GPUs of running jobs that were looked at.", found.held)
+    yield _one("oarpy_gpus_busy", "How many of these were busy, those that were in part by that part.", found.busy)
+    yield _one("oarpy_gpu_memory_used_bytes", "Memory in use on these.", found.memory)
+    yield _one("oarpy_gpu_idle_jobs", "Running jobs whose GPUs were all idle.", found.idle_jobs)
 
 
 def _table(name: str, meaning: str, samples: Sequence[tuple[Mapping[str, str], float]]) -> Family:

@@ -8,7 +8,8 @@
 - The room ``running`` sends changes to the nodes of running jobs: kills, signals, walltimes, suspensions, resizes.
 - The room ``scripts`` runs the site's programs around jobs, and launchers of applications.
 - ``restored_database`` asks nodes which jobs ran there when the database was restored.
-- ``loads`` asks nodes how busy they are; ``call_requests`` tells the gateway which commands want to be connected.
+- ``loads`` asks nodes how busy they are, ``gpu_uses`` how busy the GPUs of jobs are.
+- ``call_requests`` tells the gateway which commands want to be connected.
 
 What must hold: a message goes to a node only after it is written, and no node forgets anything before it is recorded. A
 part keeps no truth: a part that forgets only repeats its messages. May import ``oarpy.modules.loop``,

@@ -43,6 +43,7 @@ def channel_config(settings: configuration.Nodes, instance: str) -> ChannelConfi
         ping_period=settings.ping_interval,
         silence_timeout=settings.ping_interval * 3,
         isolation=settings.isolation,
+        machine_root=settings.machine_root,
         device_rules=read_device_rules(settings.device_rules),
         pids_limit=settings.pids_limit,
         pam_service=settings.pam_service,

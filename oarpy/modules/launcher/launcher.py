@@ -23,6 +23,7 @@ from oarpy import slices
 from oarpy.configuration import Configuration
 from oarpy.modules.launcher.call_requests import CallRequests
 from oarpy.modules.launcher.channels import Channels, TransportMaker, make_transport
+from oarpy.modules.launcher.gpu_uses import GpuUses
 from oarpy.modules.launcher.loads import NodeLoads
 from oarpy.modules.launcher.parts import Part, Round
 from oarpy.modules.launcher.recording import Recording
@@ -85,6 +86,7 @@ class Launcher:
             Resizes(configuration.jobs, self._hosts, self._sent),
             *(make(configuration) for make in slices.things(slices.LAUNCHER_PARTS)),
             NodeLoads(),
+            GpuUses(configuration.jobs),
         )
         self._hears: dict[type[Report], list[Callable[[str, Any], None]]] = {}
         for part in self._parts:

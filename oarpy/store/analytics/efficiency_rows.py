@@ -25,6 +25,11 @@ class MeasuredJob:
     cpu_efficiency: float | None
     memory_peak: int | None
     memory_asked: int | None
+    gpus: int | None
+    gpu_efficiency: float | None
+    gpu_memory_peak: int | None
+    gpu_memory: int | None
+    """Of the GPU that had most of its memory in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +44,13 @@ class MeasuredPeriod:
     cpu_seconds: float
     cpu_efficiency: float | None
     memory_efficiency: float | None
+    gpu_seconds: float | None
+    gpu_efficiency: float | None
 
 
 _JOBS = """
     SELECT job_id, user_name, project, cores, run_seconds, cpu_seconds, cpu_efficiency, memory_peak_bytes,
-           memory_asked_bytes
+           memory_asked_bytes, gpus, gpu_efficiency, gpu_memory_peak_bytes, gpu_memory_bytes
     FROM oar_report.efficiency WHERE job_id = ANY(%s) ORDER BY job_id
 """
 # A job that ran long weighs more; memory is compared where it was asked for.
@@ -51,7 +58,8 @@ _PERIODS = """
     SELECT date_trunc(%(step)s, ended_at AT TIME ZONE 'UTC')::date, user_name, project, count(*)::bigint,
            sum(core_seconds), sum(cpu_seconds), sum(cpu_seconds) / nullif(sum(core_seconds), 0),
            sum(memory_efficiency * run_seconds)
-               / nullif(sum(run_seconds) FILTER (WHERE memory_efficiency IS NOT NULL), 0)
+               / nullif(sum(run_seconds) FILTER (WHERE memory_efficiency IS NOT NULL), 0),
+           sum(gpu_seconds), sum(gpu_busy_seconds) / nullif(sum(gpu_seconds), 0)
     FROM oar_report.efficiency
     WHERE ended_at >= now() - %(days)s * interval '1 day'
       AND (%(user)s::text IS NULL OR user_name = %(user)s) AND (%(project)s::text IS NULL OR project = %(project)s)

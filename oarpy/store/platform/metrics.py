@@ -32,6 +32,15 @@ class NodeFigures(NamedTuple):
     gpus: int | None
 
 
+class GpuFigures(NamedTuple):
+    """GPUs of running jobs as seen last: how many, how many of them busy, bytes in use, jobs with idle ones."""
+
+    held: int
+    busy: float
+    memory: int
+    idle_jobs: int
+
+
 class BeatFigures(NamedTuple):
     """When a module reported last (epoch seconds; None: never), and whether a process leads it."""
 
@@ -69,6 +78,11 @@ _NODES = """
     SELECT network_address, channel, load_average, available_memory::bigint * 1048576, uptime,
         extract(epoch FROM load_at)::float8, gpus
     FROM nodes ORDER BY 1
+"""
+_GPUS = """
+    SELECT coalesce(sum(u.gpus), 0)::bigint, coalesce(sum(u.busy), 0)::float8, coalesce(sum(u.memory), 0)::bigint,
+        count(u.idle_since)
+    FROM jobs j JOIN gpu_uses u USING (job_id) WHERE j.state = 'Running'
 """
 _BEATS = "SELECT module, extract(epoch FROM at)::float8 FROM module_runs"
 _DATABASE = """
@@ -115,6 +129,13 @@ def node_states(connection: Connection) -> list[tuple[str, int]]:
 def nodes(connection: Connection) -> list[NodeFigures]:
     """Return the figures of each node."""
     return [NodeFigures(*row) for row in connection.execute(_NODES)]
+
+
+def gpus(connection: Connection) -> GpuFigures:
+    """Return the figures of the GPUs that running jobs have."""
+    row = connection.execute(_GPUS).fetchone()
+    assert row is not None
+    return GpuFigures(*row)
 
 
 def beats(connection: Connection, modules: Sequence[str]) -> list[BeatFigures]:

@@ -171,6 +171,30 @@ run_predictions = table(
     column("made_at", INSTANT, "when", default=CLOCK),
 )
 
+gpu_uses = table(
+    "gpu_uses",
+    "how busy the GPUs of jobs are or were, as their nodes told now and then while the jobs ran",
+    of_job("the job", key=True),
+    column("gpus", Integer, "how many it had at the last look", check="gpus > 0"),
+    column("busy", Double, "how many of them were busy at the last look, those that were in part by that part"),
+    column(
+        "memory",
+        BigInteger,
+        "bytes in use on all of them at the last look; NULL: not told",
+        optional=True,
+        check="memory >= 0",
+    ),
+    column("memory_peak", BigInteger, "the most bytes in use on one of them", optional=True, check="memory_peak >= 0"),
+    column("memory_total", BigInteger, "bytes that this one has", optional=True, check="memory_total >= 0"),
+    column("seconds", Double, "for how long GPUs of the job were looked at, each GPU for itself"),
+    column("busy_seconds", Double, "for how long they were busy"),
+    column("looked_at", INSTANT, "when they were looked at last"),
+    column("idle_since", INSTANT, "since when all of them are idle at each look; NULL: they are not", optional=True),
+    column("warned_at", INSTANT, "when its user was told that", optional=True),
+    rule("gpu_uses_busy", "(busy >= 0) AND (busy <= gpus)"),
+    rule("gpu_uses_seconds", "(busy_seconds >= 0) AND (busy_seconds <= seconds)"),
+)
+
 scheduling_passes = table(
     "scheduling_passes",
     "the last scheduling pass, and what passes compute karma with; one row",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 CUDA, ROCR, UUIDS = "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "OAR_GPU_UUIDS"
 _CUDA_ORDER = "CUDA_DEVICE_ORDER"
-_NVIDIA, _AMD = "0x10de", "0x1002"
+NVIDIA, AMD = "0x10de", "0x1002"
 _DISPLAY_CLASSES = ("0x0300", "0x0302", "0x0380")
 _NVIDIA_MAJOR = 195
 _UUID = re.compile(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
@@ -46,9 +46,9 @@ def gpus(root: str) -> list[Gpu]:
     for address in sorted(os.listdir(base)) if os.path.isdir(base) else []:
         path = os.path.join(base, address)
         kind, vendor = read_line(os.path.join(path, "class")), read_line(os.path.join(path, "vendor"))
-        if vendor in (_NVIDIA, _AMD) and kind[:6] in _DISPLAY_CLASSES:
-            told = _told_by_driver(root, address) if vendor == _NVIDIA else {}
-            uuid = _uuid_of_nvidia(told) if vendor == _NVIDIA else _uuid_of_amd(path)
+        if vendor in (NVIDIA, AMD) and kind[:6] in _DISPLAY_CLASSES:
+            told = _told_by_driver(root, address) if vendor == NVIDIA else {}
+            uuid = _uuid_of_nvidia(told) if vendor == NVIDIA else _uuid_of_amd(path)
             files = {**_drawing_files(path), **_nvidia_file(told)}
             found.append(Gpu(address, vendor, numbers(read_line(os.path.join(path, "local_cpulist"))), uuid, files))
     return found
@@ -63,7 +63,7 @@ def variables(cards: Sequence[Gpu], own: Collection[int], *, walled: bool = Fals
     unknown = [str(number) for number in sorted(own) if number >= len(cards)]
     shown: dict[str, list[str]] = {CUDA: [], ROCR: []}
     uuids = [cards[number].uuid for number in sorted(own) if number < len(cards) and cards[number].uuid]
-    for name, vendor in ((CUDA, _NVIDIA), (ROCR, _AMD)):
+    for name, vendor in ((CUDA, NVIDIA), (ROCR, AMD)):
         kind = [card for card in cards if card.vendor == vendor]
         mine = [cards[number] for number in sorted(own) if number < len(cards) and cards[number].vendor == vendor]
         named = all(card.uuid for card in mine)

@@ -13,6 +13,7 @@ import traceback
 from oarpy.transport.agent import descriptors
 from oarpy.transport.agent.calls import commands
 from oarpy.transport.agent.calls.call_requests import CallListener
+from oarpy.transport.agent.gpu_use import GpuMeter
 from oarpy.transport.agent.gpus import gpus
 from oarpy.transport.agent.job import record
 from oarpy.transport.agent.job.isolation import isolation_of
@@ -39,6 +40,7 @@ from oarpy.wire.messages import (
     JobReport,
     Knocked,
     Load,
+    MeasureGpus,
     Ping,
     Pong,
     Ready,
@@ -96,6 +98,7 @@ class Agent:
             self._state, settings["instance"], self._tombstones, pool, self._outbox, settings["keep_days"]
         )
         self._launchers = Launchers(self._state, settings["instance"], pool, self._outbox, run)
+        self._meter = GpuMeter(self._machine, self._poll, self._outbox, pool.adopt)
         self._orders = Orders(self._state, self._tombstones, self._jobs, self._scripts, self._outbox)
         self._obey: dict[type[Command], Callable[[Any], None]] = {
             **self._orders.obeys(),
@@ -106,6 +109,7 @@ class Agent:
             Check: self._on_check,
             TellLoad: self._on_tell_load,
             TellGpus: self._on_tell_gpus,
+            MeasureGpus: self._on_measure_gpus,
         }
 
     def serve(self) -> None:
@@ -135,6 +139,8 @@ class Agent:
                 elif fd == self._bell.fd:
                     self._bell.clear()
                     self._look_around()
+                elif fd == self._meter.fd:
+                    self._meter.hear()
                 elif fd == self._knocks.fd:
                     for token in self._knocks.hear():
                         self._outbox.say(Knocked(token))
@@ -194,6 +200,9 @@ class Agent:
 
     def _on_tell_gpus(self, _order: TellGpus) -> None:
         self._outbox.say(Gpus(len(gpus(self._machine))))
+
+    def _on_measure_gpus(self, order: MeasureGpus) -> None:
+        self._meter.measure(order.gpus)
 
     def _on_start(self, start: Start) -> None:
         fence = start.incarnation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
@@ -14,13 +15,16 @@ from oarpy.client.platform.tokens import Scope
 from oarpy.client.session import Session
 from oarpy.model.errors import NotAllowed, NotFound, OarpyError
 from oarpy.model.states import FINAL_STATES, JobState
-from oarpy.store.analytics import efficiency_rows
+from oarpy.store.analytics import efficiency_rows, gpu_uses
+from oarpy.store.analytics.efficiency_rows import MeasuredJob
+from oarpy.store.analytics.gpu_uses import GpuUseRow
 from oarpy.store.jobs import details, scope, windows
 from oarpy.store.jobs.details import JobDetails, JobRow
 from oarpy.store.jobs.job_listing import database_time
 from oarpy.store.jobs.scope import JobScope
 from oarpy.store.pages import job_course
 from oarpy.store.pages.job_course import PassedState
+from oarpy.store.past.reading import first_found
 from oarpy.web.identity import Identity, Reader
 from oarpy.web.output_tail import Tail, tail
 from oarpy.web.pages.jobs import exit_words
@@ -63,7 +67,7 @@ def job(request: Request, identity: Reader, job_id: int) -> Response:
         course = job_course.states(session.connection, job_id)
         private = may_see(session, found)
         offers = windows.offers(session.connection, [job_id])
-        used = _used(session, job_id) if found.row.ended is not None else ()
+        used = _used(session, job_id, over=found.row.ended is not None)
     row = found.row
     walltime = description.walltime(found)
     predicted = description.scheduled_start(row)
@@ -155,21 +159,34 @@ def _output(title: str, path: str, user: str) -> ShownOutput:
         return ShownOutput(title, path, problem=error.message)
 
 
-def _used(session: Session, job_id: int) -> list[tuple[str, str]]:
+def _used(session: Session, job_id: int, *, over: bool) -> list[tuple[str, str]]:
     """Return what the job used of what it held, as names and values; nothing where nothing was measured."""
-    found = efficiency_rows.jobs(session.connection, [job_id])
-    if not found:
-        return []
-    job = found[0]
-    lines = []
+    gpus = first_found(session.connection, lambda: gpu_uses.of_job(session.connection, job_id))
+    found = efficiency_rows.jobs(session.connection, [job_id]) if over else []
+    lines = [line for job in found for line in _processors(job)]
+    return lines if gpus is None else [*lines, *_gpus(gpus, over=over)]
+
+
+def _gpus(found: GpuUseRow, *, over: bool) -> Iterator[tuple[str, str]]:
+    """Yield how busy GPUs are or were."""
+    now = "" if over else f"{found.busy:.1f} of {found.gpus} now; "
+    if found.seconds >= 1:
+        part = found.busy_seconds / found.seconds
+        yield ("GPUs busy", f"{now}{duration(found.busy_seconds)} of {duration(found.seconds)} looked at, {part:.0%}")
+    if found.memory_peak is not None:
+        total = f" of {size(found.memory_total)}" if found.memory_total else ""
+        yield ("Most memory on a GPU", size(found.memory_peak) + total)
+
+
+def _processors(job: MeasuredJob) -> Iterator[tuple[str, str]]:
+    """Yield what a job that is over used of its processors and memory."""
     if (held := job.cores * job.run_seconds) >= 1:
         part = "" if job.cpu_efficiency is None else f", {job.cpu_efficiency:.0%}"
-        lines.append(("CPU time", f"{duration(job.cpu_seconds)} of {duration(held)} held{part}"))
+        yield ("CPU time", f"{duration(job.cpu_seconds)} of {duration(held)} held{part}")
     if job.memory_peak is not None:
         asked = job.memory_asked
         part = f" of {size(asked)} asked for, {job.memory_peak / asked:.0%}" if asked else ""
-        lines.append(("Most memory on a node", size(job.memory_peak) + part))
-    return lines
+        yield ("Most memory on a node", size(job.memory_peak) + part)
 
 
 def _actions(row: JobRow, identity: Identity) -> tuple[tuple[str, str, str], ...]:

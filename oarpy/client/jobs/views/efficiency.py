@@ -1,4 +1,4 @@
-"""``oarstat --efficiency``: CPU time against cores and used against requested memory, of ended jobs."""
+"""``oarstat --efficiency``: CPU time against cores, used against requested memory, and GPUs, of ended jobs."""
 
 from __future__ import annotations
 
@@ -16,22 +16,28 @@ DAYS: dict[Step, int] = {"day": 14, "week": 84}
 
 _JOB_COLUMNS = ("Job id", "User", "Project", "Cores", "Run", "CPU", "CPU %", "Memory", "Asked", "Memory %")
 _PERIOD_COLUMNS = ("From", "User", "Project", "Jobs", "Core hours", "CPU hours", "CPU %", "Memory %")
+_JOB_GPUS = ("GPUs", "GPU %", "GPU memory")
+_PERIOD_GPUS = ("GPU hours", "GPU %")
+"""What is shown beside where GPUs of some were looked at."""
 _UNITS = ("", "K", "M", "G", "T")
 
 
 def of_jobs(session: Session, job_ids: Sequence[int], seen: Look) -> Report[Document]:
     """Return a line for each of the jobs that was measured."""
     found = efficiency_rows.jobs(session.connection, job_ids)
+    gpus = _JOB_GPUS if any(one.gpus is not None for one in found) else ()
     return TwoForms(
-        lambda: _table(_JOB_COLUMNS, [_job(one) for one in found], seen), lambda: [asdict(one) for one in found]
+        lambda: _table((*_JOB_COLUMNS, *gpus), [_job(one) for one in found], seen),
+        lambda: [asdict(one) for one in found],
     )
 
 
 def of_periods(session: Session, step: Step, user: str | None, project: str | None, seen: Look) -> Report[Document]:
     """Return a line for each user and project and period, of one user or project if given."""
     found = efficiency_rows.periods(session.connection, step, DAYS[step], user, project)
+    gpus = _PERIOD_GPUS if any(one.gpu_seconds is not None for one in found) else ()
     return TwoForms(
-        lambda: _table(_PERIOD_COLUMNS, [_period(one) for one in found], seen),
+        lambda: _table((*_PERIOD_COLUMNS, *gpus), [_period(one) for one in found], seen),
         lambda: [{**asdict(one), "day": one.day.isoformat()} for one in found],
     )
 
@@ -63,13 +69,29 @@ def _job(job: MeasuredJob) -> tuple[str, ...]:
         size(job.memory_peak),
         size(job.memory_asked),
         _percent(part),
+        "" if job.gpus is None else str(job.gpus),
+        _percent(job.gpu_efficiency),
+        size(job.gpu_memory_peak),
     )
 
 
 def _period(period: MeasuredPeriod) -> tuple[str, ...]:
-    hours = (f"{seconds / 3600:.1f}" for seconds in (period.core_seconds, period.cpu_seconds))
     parts = _percent(period.cpu_efficiency), _percent(period.memory_efficiency)
-    return (period.day.isoformat(), period.user, period.project, str(period.jobs), *hours, *parts)
+    return (
+        period.day.isoformat(),
+        period.user,
+        period.project,
+        str(period.jobs),
+        _hours(period.core_seconds),
+        _hours(period.cpu_seconds),
+        *parts,
+        _hours(period.gpu_seconds),
+        _percent(period.gpu_efficiency),
+    )
+
+
+def _hours(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds / 3600:.1f}"
 
 
 def _percent(part: float | None) -> str:
@@ -77,4 +99,5 @@ def _percent(part: float | None) -> str:
 
 
 def _table(titles: Sequence[str], rows: Sequence[tuple[str, ...]], seen: Look) -> str:
-    return Table(tuple(map(Column, titles)), tuple(rows)).text(seen) if rows else "no job that is over was measured\n"
+    shown = tuple(row[: len(titles)] for row in rows)
+    return Table(tuple(map(Column, titles)), shown).text(seen) if rows else "no job that is over was measured\n"

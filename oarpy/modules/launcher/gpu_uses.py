@@ -1,0 +1,102 @@
+"""How busy the GPUs of running jobs are: nodes are asked now and then; jobs that leave theirs idle are told, or end."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+
+from oarpy.configuration import JobSettings
+from oarpy.model.durations import format_duration
+from oarpy.model.setting_values import IdleGpus, read_idle_gpus
+from oarpy.modules.launcher.parts import Hears, Part, Round
+from oarpy.store.analytics import gpu_uses
+from oarpy.store.analytics.gpu_uses import GpuHolder, LookedAt
+from oarpy.store.jobs.execution import Agenda
+from oarpy.wire.messages import ChannelLost, GpuUse, MeasuredGpu, MeasureGpus
+
+_REACH = 3
+"""How many periods a look stands for at most: after more of them without one, nothing is known of what was between."""
+
+
+class GpuUses(Part):
+    """Asks every ``jobs.measure_gpus`` seconds, of each node for the GPUs that jobs hold there; writes what all told.
+
+    What a node does not tell before the next question counts as not known.
+    """
+
+    def __init__(self, settings: JobSettings) -> None:
+        self._period = settings.measure_gpus
+        self._idle = read_idle_gpus(settings.idle_gpu)
+        self._ask_at = -math.inf
+        self._holders: list[GpuHolder] = []
+        """What was asked about."""
+        self._asked: set[str] = set()
+        """Nodes that have not answered yet; nobody else is heard."""
+        self._told: dict[str, dict[int, MeasuredGpu]] = {}
+
+    def hears(self) -> Hears:
+        """The method for each report that is heard here."""
+        return {GpuUse: self._note, ChannelLost: self._lose}
+
+    def act(self, turn: Round, agenda: Agenda) -> None:
+        """Write down what was told when all have answered, or when it is time to ask again; then ask."""
+        due = self._period > 0 and time.monotonic() >= self._ask_at
+        if self._told and (due or not self._asked):
+            with turn.connection.transaction():
+                gpu_uses.record(turn.connection, self._looks(), self._period * _REACH)
+                _act_on_idle(turn, self._idle)
+            self._told = {}
+        if due:
+            self._ask_at = time.monotonic() + self._period
+            self._ask(turn)
+
+    def wait(self) -> float:
+        """Return when it is to ask again, if there are jobs with GPUs; others are found by rounds that come anyhow."""
+        return max(0.0, self._ask_at - time.monotonic()) if self._holders else math.inf
+
+    def _ask(self, turn: Round) -> None:
+        self._holders = gpu_uses.holders(turn.connection)
+        wanted: defaultdict[str, set[int]] = defaultdict(set)
+        for holder in self._holders:
+            wanted[holder.node] |= holder.numbers
+        orders = {node: MeasureGpus(tuple(sorted(numbers))) for node, numbers in wanted.items()}
+        self._asked = {node for node, order in orders.items() if turn.channels.send(node, order)}
+
+    def _looks(self) -> list[LookedAt]:
+        """Return what was seen of the GPUs of each job of which something was."""
+        by_job: defaultdict[int, list[GpuHolder]] = defaultdict(list)
+        for holder in self._holders:
+            by_job[holder.job].append(holder)
+        looks = []
+        for job, held in by_job.items():
+            seen = [
+                gpu for one in held for number, gpu in self._told.get(one.node, {}).items() if number in one.numbers
+            ]
+            if seen:
+                looks.append(_look(job, sum(len(one.numbers) for one in held), seen))
+        return looks
+
+    def _note(self, node: str, report: GpuUse) -> None:
+        if node in self._asked:
+            self._asked.remove(node)
+            self._told[node] = {gpu.number: gpu for gpu in report.gpus}
+
+    def _lose(self, node: str, _report: ChannelLost) -> None:
+        self._asked.discard(node)
+
+
+def _look(job: int, gpus: int, seen: list[MeasuredGpu]) -> LookedAt:
+    busy = [gpu.busy / 100 for gpu in seen if gpu.busy is not None]
+    used = [(gpu.memory, gpu.memory_total) for gpu in seen if gpu.memory is not None]
+    most, total = max(used, key=lambda one: one[0], default=(None, None))
+    return LookedAt(job, gpus, len(busy), sum(busy), sum(memory for memory, _ in used) if used else None, most, total)
+
+
+def _act_on_idle(turn: Round, idle: IdleGpus) -> None:
+    if idle.warn is not None:
+        more = "" if idle.end is None else f"; after {format_duration(idle.end)} it is ended"
+        text = f"its GPUs are idle for {format_duration(idle.warn)}{more}"
+        gpu_uses.warn(turn.connection, idle.warn, text)
+    if idle.end is not None:
+        gpu_uses.end_idle(turn.connection, idle.end, f"its GPUs were idle for {format_duration(idle.end)}")

@@ -1,0 +1,140 @@
+"""How busy the graphics processors of this machine are: asked of NVML for NVIDIA's, of the kernel for AMD's.
+
+Drivers may hang for as long as a card does. So a process of its own asks, and ends: nothing then keeps the driver in
+use, and the agent goes on whatever becomes of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+
+from oarpy.transport.agent.gpus import AMD, Gpu, gpus, read_line
+from oarpy.transport.agent.job.supervisor import detach
+from oarpy.wire.messages import GpuUse, MeasuredGpu
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+    from select import epoll
+
+    from oarpy.transport.agent.outbox import Outbox
+
+_PATIENCE = 20
+"""Seconds that drivers have for their answers."""
+_LIBRARY = "libnvidia-ml.so.1"
+_LONGEST = 1 << 16
+
+
+class _Rates(ctypes.Structure):
+    """How busy a card and its memory were, in percent of the driver's last period."""
+
+    _fields_ = (("gpu", ctypes.c_uint), ("memory", ctypes.c_uint))
+
+
+class _Memory(ctypes.Structure):
+    """Bytes of a card's memory."""
+
+    _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
+
+
+class GpuMeter:
+    """Has a process measure GPUs, one at a time: while it waits for a driver, nobody else asks."""
+
+    def __init__(self, root: str, poll: epoll, outbox: Outbox, adopt: Callable[[int], None]) -> None:
+        self._root = root
+        self._poll = poll
+        self._outbox = outbox
+        self._adopt = adopt
+        self.fd = -1
+        """Where the answer is read, -1 while nobody measures."""
+        self._answer = b""
+
+    def measure(self, numbers: Iterable[int]) -> None:
+        """Begin to measure GPUs, by their numbers; without effect while others are measured. Raises ``OSError``."""
+        if self.fd >= 0:
+            return
+        answer, told = os.pipe2(os.O_CLOEXEC)
+        try:
+            pid = os.fork()
+        except OSError:
+            os.close(answer)
+            raise
+        else:
+            if pid == 0:
+                _measure(self._root, set(numbers), told)
+        finally:
+            os.close(told)
+        self._adopt(pid)
+        self.fd = answer
+        self._poll.register(answer, select.EPOLLIN)
+
+    def hear(self) -> None:
+        """Take in a part of the answer; tell the server when that was all."""
+        if content := os.read(self.fd, _LONGEST):
+            self._answer += content
+            return
+        self._poll.unregister(self.fd)
+        os.close(self.fd)
+        self.fd = -1
+        found = []
+        with contextlib.suppress(ValueError):  # nothing, or cut: the process did not come to its end
+            found = json.loads(self._answer)
+        self._answer = b""
+        self._outbox.say(GpuUse(tuple(MeasuredGpu(*values) for values in found)))
+
+
+def measured(root: str, numbers: Collection[int]) -> list[MeasuredGpu]:
+    """Return what drivers tell of those of the machine's GPUs that have these numbers; others are left out."""
+    wanted = {number: card for number, card in enumerate(gpus(root)) if number in numbers}
+    of_nvidia = [(number, card) for number, card in wanted.items() if card.vendor != AMD]
+    found = [_of_amd(root, number, card) for number, card in wanted.items() if card.vendor == AMD]
+    with contextlib.suppress(OSError, AttributeError, ImportError):  # no such library, an older one, no ctypes
+        found += _of_nvidia(root, of_nvidia) if of_nvidia else ()
+    return [one for one in found if (one.busy, one.memory) != (None, None)]
+
+
+def _measure(root: str, numbers: set[int], told: int) -> None:
+    """Be the process that measures: write the answer, and end."""
+    try:
+        detach(told)
+        signal.alarm(_PATIENCE)
+        answer = [[vars(one)[name] for name in MeasuredGpu.CHECKS] for one in measured(root, numbers)]
+        os.write(told, json.dumps(answer).encode()[:_LONGEST])
+    finally:
+        os._exit(0)
+
+
+def _of_amd(root: str, number: int, card: Gpu) -> MeasuredGpu:
+    folder = os.path.join(root, "sys/bus/pci/devices", card.address)
+    busy, used, total = (
+        int(text) if text.isdigit() else None
+        for text in (
+            read_line(os.path.join(folder, name))
+            for name in ("gpu_busy_percent", "mem_info_vram_used", "mem_info_vram_total")
+        )
+    )
+    return MeasuredGpu(number, None if busy is None else min(busy, 100), used, total)
+
+
+def _of_nvidia(root: str, cards: list[tuple[int, Gpu]]) -> Iterator[MeasuredGpu]:
+    library = ctypes.CDLL(_LIBRARY if root == "/" else os.path.join(root, "usr/lib", _LIBRARY))
+    if library.nvmlInit_v2() != 0:
+        return
+    for number, card in cards:
+        handle, rates, memory = ctypes.c_void_p(), _Rates(), _Memory()
+        if library.nvmlDeviceGetHandleByPciBusId_v2(card.address.encode(), ctypes.byref(handle)) != 0:
+            continue
+        busy = min(rates.gpu, 100) if _told(library.nvmlDeviceGetUtilizationRates, handle, rates) else None
+        known = _told(library.nvmlDeviceGetMemoryInfo, handle, memory)
+        yield MeasuredGpu(number, busy, memory.used if known else None, memory.total if known else None)
+    library.nvmlShutdown()
+
+
+def _told(question: Callable[..., int], handle: ctypes.c_void_p, answer: ctypes.Structure) -> bool:
+    """Have the driver fill in an answer about a card; False when it does not."""
+    return question(handle, ctypes.byref(answer)) == 0
