@@ -25,9 +25,7 @@ def cluster(connection: Connection) -> SmallCluster:
     made = SmallCluster(connection, with_settings(jobs={"idle_gpu": "15m: warn, 1h: end"}))
     made.add_nodes("n1", "n2")
     connection.execute("ALTER TABLE resources ADD gpu text, ADD gpudevice integer")
-    connection.execute(
-        "INSERT INTO resource_properties VALUES ('gpu', 'text', false), ('gpudevice', 'integer', false)"
-    )
+    connection.execute("INSERT INTO resource_properties VALUES ('gpu', 'text', false), ('gpudevice', 'integer', false)")
     connection.execute("UPDATE resources SET gpu = 'g' || resource_id, gpudevice = resource_id % 2")
     for name in ("n1", "n2"):
         made.node(name).gpus = 2

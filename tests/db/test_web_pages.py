@@ -11,6 +11,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from oarpy.client.platform.tokens import Scope
+from oarpy.store.analytics import gpu_uses
+from oarpy.store.analytics.gpu_uses import LookedAt
 from tests.harness.hand_written import rewrite
 from tests.harness.sample_cluster import add_job, add_nodes
 from tests.harness.web_client import ANN, BOB, ME, Connection, token, web_client, web_settings
@@ -132,6 +134,15 @@ def test_a_job_that_is_over_shows_what_it_used(client: TestClient, connection: C
     shown, other = (get(client, f"/jobs/{job}", token(connection, BOB)) for job in (used, unmeasured))
     assert "<dd>0:15:00 of 1:00:00 held, 25%</dd><dt>Most memory on a node</dt><dd>1.5G</dd>" in shown
     assert "Efficiency" not in other
+
+
+def test_a_job_shows_how_busy_its_gpus_are(client: TestClient, connection: Connection) -> None:
+    job = add_job(connection, "Running", user=ANN, resources=add_nodes(connection, "n1", cores=1))
+    gpu_uses.record(connection, [LookedAt(job, 2, 2, 0.5, 3 << 30, 2 << 30, 8 << 30)], 100.0)
+    connection.execute("UPDATE gpu_uses SET seconds = 120, busy_seconds = 30")
+    shown = get(client, f"/jobs/{job}", token(connection, BOB))
+    assert "<dd>0.5 of 2 now; 0:00:30 of 0:02:00 looked at, 25%</dd>" in shown
+    assert "<dt>Most memory on a GPU</dt><dd>2.0G of 8.0G</dd>" in shown
 
 
 def test_a_job_of_less_than_a_second_on_one_core_says_no_cpu_time(client: TestClient, connection: Connection) -> None:

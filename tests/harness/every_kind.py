@@ -15,6 +15,8 @@ from oarpy.client.jobs.selection import JobSelection
 from oarpy.client.session import Session as UserSession
 from oarpy.model.request import parse_request
 from oarpy.modules.accounting import account, file_away
+from oarpy.store.analytics import gpu_uses
+from oarpy.store.analytics.gpu_uses import LookedAt
 from oarpy.store.jobs import resizes, walltime_changes
 from oarpy.store.passes import run_predictions
 from oarpy.transport.inbox import Inbox
@@ -28,6 +30,8 @@ from tests.harness.virtual_time import SECOND, Clock, Database
 NODES, CORES, LICENCES = ("n1", "n2", "n3", "n4"), 2, 2
 MEMORY = 16
 """What each node has of the consumable ``memory``."""
+LOOK = 60.0
+"""Seconds that a look at GPUs stands for."""
 DAY = 86400
 SETTINGS = with_settings(
     scheduler={"security_time": 0},
@@ -133,6 +137,8 @@ class EveryKind:
         """Starts that refused reservations were offered."""
         self.predicted: dict[int, float] = {}
         """How long jobs were predicted to run, in seconds."""
+        self.looks: dict[int, LookedAt] = {}
+        """What was seen of the GPUs of jobs, which stands for some seconds."""
         self.promised: dict[int, dict[str, Any]] = {}
         """What bags were promised, and what came of it, by the first job of each."""
         ((self.admin,),) = self.sql("SELECT session_user")
@@ -271,6 +277,8 @@ class EveryKind:
         self.begun(fine, 2)
         fine.amounts = {self.cluster.hosts(fine.job)[0]: 4}
         self.wait(600)
+        self.looks[fine.job] = LookedAt(fine.job, 2, 2, 1.5, 3 << 20, 2 << 20, 1 << 30)
+        gpu_uses.record(self.connection, list(self.looks.values()), LOOK)
         self.measured(fine, 900.5, 2)
         failed = self.ran("failed", 300, cores=1, status=256, user="bob")
         self.predicted |= {fine.job: 900.0, failed.job: 200.0}

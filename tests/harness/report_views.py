@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests.harness.every_kind import DAY, MEMORY, NODES, Life
+from tests.harness.every_kind import DAY, LOOK, MEMORY, NODES, Life
 from tests.harness.known_lives import COMPUTING, Row, Told, asked, computing, day, near, node, nodes, ran, still, used
 
 
@@ -184,6 +184,7 @@ def report_efficiency(told: Told) -> list[Row]:
             continue
         (peak_of, seconds), run = (life.used[1], life.used[0]), (ran(life, 0) or 0) - life.still
         memory = max(life.amounts.values(), default=0) or None
+        look = told.world.looks.get(life.job)
         rows.append({
             "job_id": life.job, "array_id": life.array, "job_name": life.given.get("name", ""),
             "user_name": life.user, "project": life.project, "queue_name": life.queue, "state": life.state,
@@ -192,6 +193,10 @@ def report_efficiency(told: Told) -> list[Row]:
             "core_seconds": near(used(life, 0), 5), "cpu_seconds": seconds,
             "cpu_efficiency": near(seconds / used(life, 0), 0.01), "memory_peak_bytes": peak_of,
             "memory_asked_bytes": memory, "memory_efficiency": near(peak_of / memory if memory else None, 0.01),
+            "gpus": look and look.gpus, "gpu_seconds": near(look and look.measured * LOOK),
+            "gpu_busy_seconds": near(look and look.busy * LOOK),
+            "gpu_efficiency": near(look and look.busy / look.measured),
+            "gpu_memory_peak_bytes": look and look.most, "gpu_memory_bytes": look and look.total,
         })  # fmt: skip
     return rows
 
