@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from oarpy.frontend import local_files
 from oarpy.model.states import JobState
 from oarpy.store.jobs import execution, scripts
 from tests.db.test_rules_that_ask import add_rule
@@ -66,6 +67,21 @@ def test_a_script_is_kept_as_it_is(
     shown = oarsub("--script", str(jobs[-1]), command="oarstat")
     assert (shown.status, shown.out) == (0, TEXT)
     assert json.loads(oarsub("-J", "--script", str(jobs[-1]), command="oarstat").out) == {"script": TEXT}
+
+
+def test_a_scanned_script_is_read_once(
+    connection: Connection, oarsub: Submitter, script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What its lines ask for and what runs are of one instant."""
+
+    def read_and_change(path: str, largest: int, **how: bool) -> bytes:
+        found = read_file(path, largest, **how)
+        written(script, "#!/bin/sh\necho another\n")
+        return found
+
+    read_file = local_files.read_file
+    monkeypatch.setattr(local_files, "read_file", read_and_change)
+    assert sent(connection, oarsub.job_id("-S", "./job.sh")) == TEXT
 
 
 def test_a_thousand_jobs_have_one_copy(connection: Connection, oarsub: Submitter, script: Path, tmp_path: Path) -> None:

@@ -70,13 +70,16 @@ def draft(
     _check_no_walltime(options)
     warnings: list[str] = []
     script_lines: tuple[str, ...] = ()
+    data: bytes | None = None
     if options.words[:1] == ("-",) or (options.scan_script and not options.words):
         script = read_input_script()
         options, script_lines, warnings = _scanned(options, script, caller)
         options = replace(options, words=(script.inline_command(options.words[1:]),))
     elif options.scan_script:
         options = in_directory(options)
-        options, script_lines, warnings = _scanned(options, read_script(options.command), caller)
+        script = read_script(options.command)
+        options, script_lines, warnings = _scanned(options, script, caller)
+        data = script.data
     else:
         warnings = _check_script(options)
     if "interactive" in options.flags:
@@ -93,7 +96,7 @@ def draft(
             **_with_ids(options, caller).values(),
             "directory": directory(options),
             **_array(options, limits),
-            "script": kept_script(options) if caller.keeps_scripts else "",
+            "script": kept_script(options, data) if caller.keeps_scripts else "",
         }
     )
     if "bag" in options.texts:

@@ -15,11 +15,12 @@ _PLAIN = re.compile(r"[\w./+@%:,=-]*/[\w./+@%:,=-]+", re.ASCII)
 """A path that means the same to every shell."""
 
 
-def kept_script(options: Options) -> str:
+def kept_script(options: Options, data: bytes | None = None) -> str:
     """Return the text of the script that the command begins with; empty when there is none to be kept.
 
     It is a file of the user: below the present directory or the home. Programs of the site may differ from node to
-    node. With ``-d`` a relative path names a file of another directory.
+    node. With ``-d`` a relative path names a file of another directory. ``data`` is what the script has, where it was
+    read before.
     """
     path = first_word(options.command)
     if not _PLAIN.fullmatch(path):
@@ -27,12 +28,18 @@ def kept_script(options: Options) -> str:
     try:
         if not _is_of_user(path, elsewhere="directory" in options.texts):
             return ""
-        if current().read_file(path, 1, executable=True) != b"#!":
-            return ""
-        text = current().read_file(path, _LARGEST, executable=True).decode()
+        if data is None:
+            data = _read(path)
+        text = data.decode()
     except (OSError, UnicodeDecodeError):
         return ""
-    return "" if len(text.encode()) > _LARGEST or "\0" in text else text
+    return text if data.startswith(b"#!") and len(data) <= _LARGEST and "\0" not in text else ""
+
+
+def _read(path: str) -> bytes:
+    """Return what a script has: of a program that is none, which may be large, its beginning alone."""
+    start = current().read_file(path, 1, executable=True)
+    return current().read_file(path, _LARGEST, executable=True) if start == b"#!" else start
 
 
 def without_foreign_script(submission: Submission, asked: Submission) -> Submission:

@@ -108,19 +108,21 @@ def _is_open(line: str) -> bool:
     return False
 
 
-def read_lines(path: str, *, executable: bool = False) -> tuple[str, ...]:
+def read_lines(path: str) -> tuple[str, ...]:
+    """Return the lines of a file of the caller's. Raises :class:`UsageError` for one that cannot be read."""
+    return script_lines(f"file '{path}'", read_data(path))
+
+
+def read_data(path: str, *, executable: bool = False) -> bytes:
+    """Return what a file of the caller's has. Raises :class:`UsageError`."""
     try:
-        data = current().read_file(path, LARGEST_SCRIPT, executable=executable)
+        return current().read_file(path, LARGEST_SCRIPT, executable=executable)
     except FileNotFoundError:
         raise UsageError(f"file '{path}' does not exist or is no plain file", hint="check its name") from None
     except OSError as error:
         if error.errno == errno.ENOEXEC:
             raise UsageError(f"script '{path}' is not executable", hint="chmod +x it") from None
         raise UsageError(f"file '{path}' cannot be read: {error.strerror}", hint="check its name and rights") from None
-    lines = script_lines(f"file '{path}'", data)
-    if executable and data.partition(b"\n")[0].endswith(b"\r"):
-        raise UsageError(f"{path}, line 1 ends with a carriage return", hint="no such script can run: dos2unix it")
-    return lines
 
 
 def script_lines(what: str, data: bytes) -> tuple[str, ...]:

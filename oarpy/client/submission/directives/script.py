@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from oarpy.client.caller import current
-from oarpy.client.submission.options import LARGEST_SCRIPT, Options, read_lines, script_lines
+from oarpy.client.submission.options import LARGEST_SCRIPT, Options, read_data, script_lines
 from oarpy.model.dependency import with_job
 from oarpy.model.errors import UsageError
 from oarpy.model.submission import FIELDS, OPTIONS
@@ -33,10 +33,11 @@ def in_directory(options: Options) -> Options:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The lines of a file."""
+    """The lines of a file, and all that it has."""
 
     path: str
     lines: tuple[str, ...]
+    data: bytes = b""
 
     def inline_command(self, arguments: Sequence[str]) -> str:
         """Return a command for any shell that runs the script with its interpreter: it is in no file."""
@@ -52,10 +53,13 @@ class Script:
 def read_script(command: str) -> Script:
     """Read the script that ``command`` begins with. Raises :class:`UsageError` for what is none."""
     path = _script_path(command)
-    lines = read_lines(path, executable=True)
+    data = read_data(path, executable=True)
+    lines = script_lines(f"file '{path}'", data)
+    if data.partition(b"\n")[0].endswith(b"\r"):
+        raise UsageError(f"{path}, line 1 ends with a carriage return", hint="no such script can run: dos2unix it")
     if lines == ("",) or "\0" in lines[0]:
         raise UsageError(f"'{path}' is no script", hint="-S reads the #OAR lines of a text")
-    return Script(path, lines)
+    return Script(path, lines, data)
 
 
 def read_input_script() -> Script:
