@@ -558,8 +558,16 @@ def demo(
     negotiate: Annotated[
         bool, typer.Option("--negotiate", help="Applications that choose their hosts, grow and shrink; needs dask.")
     ] = False,
+    gpus: Annotated[bool, typer.Option("--gpus", help="Jobs on GPUs, one of them idle; needs no GPU.")] = False,
 ) -> None:
     """Run jobs of every kind for real on a cluster on this machine, print the transcript, stop cleanly."""
+    if gpus and negotiate:
+        raise UsageError("--gpus and --negotiate are two demos", hint="leave one of them out")
+    if gpus:
+        from oarpy.local_cluster.gpu_demo import run_gpu_demo
+
+        run_gpu_demo(directory.resolve())
+        return
     if negotiate:
         from oarpy.negotiation.local.demo import run_negotiation_demo
 

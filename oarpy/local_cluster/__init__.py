@@ -1,6 +1,7 @@
 """A whole cluster in one folder of this machine, for demos, tests and benchmarks.
 
-``sandbox`` makes, runs and removes such a cluster; ``demo`` is ``oarpy demo``, ``own_cluster`` is ``oarpy try``.
+``sandbox`` makes, runs and removes such a cluster; ``demo`` and ``gpu_demo`` are ``oarpy demo``,
+``own_cluster`` is ``oarpy try``.
 They use the commands of the installation as a user would. May import ``oarpy.postgres``, ``oarpy.store``,
 ``oarpy.transport`` and ``oarpy.model``.
 """
