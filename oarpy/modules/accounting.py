@@ -3,6 +3,7 @@
 USED is the time a job ran, without the time when it was suspended and had given its resources back. ASKED is its
 walltime from the same start. Both are multiplied by the number of its resources of type ``default``, and cut exactly at
 the borders of aligned windows (in UTC). Jobs that never ran, or hold nothing, are marked and add nothing.
+GPU_USED and GPU_ASKED are the same of the GPUs that a job asked for.
 
 Counted jobs that are old are moved to the past, month by month (``history.keep_live``). Archived months are dropped
 when their time is over (``history.retention``). Also removed are changes that the stream of events no longer needs

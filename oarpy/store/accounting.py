@@ -86,11 +86,12 @@ def record_karma(connection: Connection, row: KarmaRow) -> None:
 # another session is counting is left to it. Keys are written in order, so two sessions cannot wait for each other.
 # Resources of a job that were held at the same times, as all of a job mostly are, are counted together. What a job that
 # was suspended had given back, since it first held it, is not USED. What came with an extension counts while held.
+# A job that asked for GPUs has those that its resources belong to, each for as long as it has any of them.
 _ACCOUNT = """
     WITH picked AS MATERIALIZED (
         SELECT job_id, user_name, project, queue_name, started_at, ended_at, walltime, submitted_at,
                (ended_at AT TIME ZONE 'UTC')::date AS day, state = 'Error' OR coalesce(exit_status, 0) <> 0 AS failed,
-               submission_id, cpu_seconds, memory_peak, suspended_time
+               submission_id, moldable_id, cpu_seconds, memory_peak, suspended_time
         FROM jobs WHERE ended_at IS NOT NULL AND NOT accounted
           AND (%(jobs)s::bigint[] IS NULL OR job_id = ANY(%(jobs)s))
         ORDER BY job_id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
@@ -102,18 +103,34 @@ _ACCOUNT = """
         WHERE p.started_at IS NOT NULL AND p.ended_at > p.started_at AND r.type = 'default'
         GROUP BY p.job_id, p.user_name, p.project, p.queue_name, p.started_at, p.ended_at, p.walltime, a.during,
                  came_later
+    ), with_gpus AS MATERIALIZED (
+        SELECT p.* FROM picked p
+        WHERE p.started_at IS NOT NULL AND p.ended_at > p.started_at AND EXISTS (
+            SELECT FROM resource_groups g JOIN resource_descriptions d USING (group_id)
+            WHERE g.moldable_id = p.moldable_id AND d.level = 'gpu')
+    ), held AS (
+        SELECT user_name, project, queue_name, started_at, ended_at, walltime, begin, during, came_later, resources,
+               '' AS kind
+        FROM sized
+        UNION ALL
+        SELECT p.user_name, p.project, p.queue_name, p.started_at, p.ended_at, p.walltime,
+               extract(epoch FROM p.started_at), range_agg(a.during), bool_and(a.extension_id IS NOT NULL), 1, 'GPU_'
+        FROM with_gpus p JOIN assigned_resources a USING (job_id) JOIN resources r USING (resource_id)
+        WHERE r.type = 'default' AND to_jsonb(r) ->> 'gpu' IS NOT NULL
+        GROUP BY p.job_id, p.user_name, p.project, p.queue_name, p.started_at, p.ended_at, p.walltime,
+                 to_jsonb(r) ->> 'gpu'
     ), spans AS (
-        SELECT user_name, project, queue_name, resources, 'USED' AS consumption_type,
+        SELECT user_name, project, queue_name, resources, kind || 'USED' AS consumption_type,
                extract(epoch FROM lower(stretch)) AS begin, extract(epoch FROM upper(stretch)) AS finish
-        FROM sized, unnest(tstzmultirange(tstzrange(started_at, ended_at)) - (tstzmultirange(
+        FROM held, unnest(tstzmultirange(tstzrange(started_at, ended_at)) - (tstzmultirange(
                 tstzrange(CASE WHEN NOT came_later THEN lower(during) END, NULL)) - during)) AS stretch
         UNION ALL
-        SELECT user_name, project, queue_name, resources, 'ASKED', begin, begin + extract(epoch FROM walltime)
-        FROM sized WHERE NOT came_later
+        SELECT user_name, project, queue_name, resources, kind || 'ASKED', begin, begin + extract(epoch FROM walltime)
+        FROM held WHERE NOT came_later
         UNION ALL
-        SELECT user_name, project, queue_name, resources, 'ASKED', extract(epoch FROM lower(stretch)),
+        SELECT user_name, project, queue_name, resources, kind || 'ASKED', extract(epoch FROM lower(stretch)),
                extract(epoch FROM upper(stretch))
-        FROM sized, unnest(tstzmultirange(tstzrange(started_at, started_at
+        FROM held, unnest(tstzmultirange(tstzrange(started_at, started_at
                            + extract(epoch FROM walltime)::float8 * interval '1 second')) * during) AS stretch
         WHERE came_later
     ), shares AS (
@@ -180,6 +197,8 @@ _CONSUMPTION = """
     SELECT user_name, project,
            coalesce(sum(consumption) FILTER (WHERE consumption_type = 'ASKED'), 0)::bigint,
            coalesce(sum(consumption) FILTER (WHERE consumption_type = 'USED'), 0)::bigint,
+           coalesce(sum(consumption) FILTER (WHERE consumption_type = 'GPU_ASKED'), 0)::bigint,
+           coalesce(sum(consumption) FILTER (WHERE consumption_type = 'GPU_USED'), 0)::bigint,
            extract(epoch FROM min(window_start))::bigint, extract(epoch FROM max(window_stop))::bigint
     FROM accounting
     WHERE window_start < %(end)s AND window_stop > %(begin)s AND (%(user)s::text IS NULL OR user_name = %(user)s)
@@ -206,12 +225,17 @@ _DELETE_BEFORE = """
 
 @dataclass(frozen=True, slots=True)
 class ConsumptionRow:
-    """Resource-seconds asked and used by a user in a project, within the windows from ``first`` to ``last`` (epoch)."""
+    """Resource-seconds asked and used by a user in a project, within the windows from ``first`` to ``last`` (epoch).
+
+    Beside them GPU-seconds.
+    """
 
     user: str
     project: str
     asked: int
     used: int
+    gpu_asked: int
+    gpu_used: int
     first: int
     last: int
 

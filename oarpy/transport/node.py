@@ -34,10 +34,11 @@ class ChannelConfig:
     kept for ``keep_days`` days. Processes of a job that live on for ``kill_patience`` after SIGKILL are given up. The
     directory and the files of a job must answer within ``start_patience``. ``isolation`` is the means that keeps jobs
     apart (``auto``, ``cgroup``, ``affinity``, ``none``). ``cgroup_root`` is where control groups are mounted on the
-    nodes, ``machine_root`` where their ``dev``, ``proc`` and ``sys`` are; in it, ``%h`` stands for the name of the node.
-    ``device_rules`` are patterns of device files and the jobs that may open them: ``own``, the holder of their GPU, or ``any``, the holder of any GPU. A job's group
-    holds at most ``pids_limit`` processes and threads; 0: any number. Jobs start with the limits of the PAM service
-    ``pam_service``, if that is not empty. ``log_ins``: the program for log-ins of users is put on nodes.
+    nodes, ``machine_root`` where their ``dev``, ``proc`` and ``sys`` are; ``%h`` in it stands for the node's name.
+    ``device_rules`` are patterns of device files and the jobs that may open them: ``own``, the holder of their GPU, or
+    ``any``, the holder of any GPU. A job's group holds at most ``pids_limit`` processes and threads; 0: any number. Jobs
+    start with the limits of the PAM service ``pam_service``, if that is not empty. ``log_ins``: the program for log-ins
+    of users is put on nodes.
     """
 
     instance: str = "oarpy"

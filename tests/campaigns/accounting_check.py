@@ -13,19 +13,25 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
 import psycopg
 
+from oarpy.client.past.consumption import document
 from oarpy.local_cluster.sandbox import Sandbox
 from oarpy.postgres import embedded_server
+from oarpy.store.accounting import consumption
 from oarpy.store.analytics import recount
 from tests.campaigns.lives_of_jobs import CORES, KINDS, NODES, SECOND, WINDOW, Connection, Record, Site
 from tests.harness import bare_environment
 
 Key = tuple[int, str, str, str, str]
-"""Begin of the window (epoch seconds), user, project, queue, USED or ASKED."""
+"""Begin of the window (epoch seconds), user, project, queue, USED or ASKED, of cores or GPUs."""
+
+ROUNDED = (3 + 20) / 3600 / 2
+"""Hours of billing units: a user's seconds of cores, and of GPUs, are told as whole ones."""
 
 _ROWS = """
     SELECT extract(epoch FROM window_start)::bigint, user_name, project, queue_name, consumption_type, consumption
@@ -34,14 +40,18 @@ _ROWS = """
 
 
 def sums(records: Iterable[Record]) -> dict[Key, Fraction]:
-    """Return what each window should have, in resource-seconds."""
+    """Return what each window should have, in resource-seconds and GPU-seconds."""
     found: defaultdict[Key, Fraction] = defaultdict(Fraction)
     for one in records:
         if one.cores == 0 or one.started == one.ended:
             continue
-        for begin, end in stretches(one):
-            add(found, one, "USED", begin, end)
-        add(found, one, "ASKED", one.started, one.started + one.walltime)
+        for prefix, number in (("", one.cores), ("GPU_", one.gpus)):
+            for begin, end in stretches(one):
+                add(found, one, f"{prefix}USED", begin, end, number)
+            add(found, one, f"{prefix}ASKED", one.started, one.started + one.walltime, number)
+        for moment, cores, gpus in one.left:
+            add(found, one, "USED", moment, one.ended, -cores)
+            add(found, one, "GPU_USED", moment, one.ended, -gpus)
     return {key: value for key, value in found.items() if value}
 
 
@@ -52,14 +62,29 @@ def stretches(one: Record) -> list[tuple[int, int]]:
     return list(zip(left, right, strict=True))
 
 
-def add(found: defaultdict[Key, Fraction], one: Record, kind: str, begin: int, end: int) -> None:
-    """Add a stretch to each window that it meets."""
+def add(found: defaultdict[Key, Fraction], one: Record, kind: str, begin: int, end: int, count: int) -> None:
+    """Add a stretch of so many cores, or GPUs, to each window that it meets."""
     length = WINDOW * SECOND
     for number in range(begin // length, end // length + 1):
         inside = min(end, (number + 1) * length) - max(begin, number * length)
         if inside > 0:
             key = (number * WINDOW, one.user, one.project, one.queue, kind)
-            found[key] += Fraction(inside, SECOND) * one.cores
+            found[key] += Fraction(inside, SECOND) * count
+
+
+def billed_otherwise(connection: Connection, records: Sequence[Record]) -> list[str]:
+    """Return the users and projects for which other billing units are told than jobs make, but for rounding."""
+    expected: defaultdict[tuple[str, str], Fraction] = defaultdict(Fraction)
+    for (_, user, project, _, kind), seconds in sums(records).items():
+        expected[user, project] += seconds * {"USED": 3, "GPU_USED": 20}.get(kind, 0) / 3600
+    everything = datetime(2000, 1, 1, tzinfo=UTC), datetime(2900, 1, 1, tzinfo=UTC)
+    rows = consumption(connection, *everything)
+    real = {(row["user"], row["project"]): row["billed"] for row in document(rows, {"core": 3, "gpu": 20})}
+    return [
+        f"{user} for {project}: {real.get((user, project))} billing units instead of {float(units)}"
+        for (user, project), units in expected.items()
+        if abs(real.get((user, project), 0.0) - units) > ROUNDED
+    ]
 
 
 def stored(connection: Connection) -> dict[Key, Fraction]:
@@ -87,6 +112,7 @@ def check(connection: Connection, jobs: int, seed: int) -> tuple[Counter[str], i
         for key in sorted(real.keys() | expected.keys())
         if real.get(key) != expected.get(key)
     ]
+    wrong += billed_otherwise(connection, site.records)
     wrong += [f"window {window} is above the capacity" for window in above_capacity(real)]
     wrong += [f"oarpy db check --accounting says: {one}" for one in recount.differences(connection, WINDOW)]
     wrong += [f"oarpy db check --accounting says: {one}" for one in recount.day_differences(connection)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import psycopg
 
 from oarpy.modules.accounting import account
-from oarpy.store.jobs import execution, suspensions
+from oarpy.store.jobs import execution, resizes, suspensions
 from oarpy.store.jobs.execution import End
 from oarpy.store.passes import decisions
 from oarpy.store.passes.decisions import StartRow
@@ -29,6 +29,7 @@ SECOND = 1_000_000
 WINDOW = 60
 NODES, CORES, LICENCES, SHARED = 6, 6, 4, 6
 """Nodes, cores of each, licences, and how many cores are for jobs that share them."""
+CORES_OF_GPU = 3
 
 # Functions of this name that come before the server's: the statements and triggers of the schema read this clock.
 _CLOCK = """
@@ -43,7 +44,10 @@ SET search_path = sim, public, pg_catalog;
 
 @dataclass
 class Record:
-    """What a job was and did. ``away``: when others had its resources; ``cores`` is 0 if it never ran."""
+    """What a job was and did. ``away``: when others had its resources; ``cores`` is 0 if it never ran.
+
+    ``gpus`` are those that it had of what it asked for; ``left``: when it gave back how many cores, and GPUs.
+    """
 
     kind: str
     user: str
@@ -54,6 +58,8 @@ class Record:
     started: int
     ended: int
     away: list[tuple[int, int]] = field(default_factory=list)
+    gpus: int = 0
+    left: list[tuple[int, int, int]] = field(default_factory=list)
 
 
 class Site:
@@ -66,9 +72,17 @@ class Site:
         self._cluster = SmallCluster(connection)
         self._cluster.add_nodes(*(f"n{number}" for number in range(NODES)), cores=CORES)
         connection.execute("INSERT INTO resources (type) SELECT 'licence' FROM generate_series(1, %s)", [LICENCES])
+        connection.execute("ALTER TABLE resources ADD gpu text")
+        connection.execute("INSERT INTO resource_properties VALUES ('gpu', 'text', false)")
+        connection.execute("UPDATE resources SET gpu = 'g' || resource_id / %s WHERE type = 'default'", [CORES_OF_GPU])
+        self.gpus: dict[int, int] = {}
+        """How many GPUs jobs have that ask for GPUs."""
+        self._asking: set[tuple[int, int]] = set()
+        """Jobs, and which of their alternatives asks for GPUs."""
         ids = [row[0] for row in connection.execute("SELECT resource_id FROM resources ORDER BY type, 1").fetchall()]
         self.shared, self.free = ids[:SHARED], set(ids[SHARED : NODES * CORES])
         self.licences = set(ids[NODES * CORES :])
+        self._all_licences = frozenset(self.licences)
         connection.execute(_CLOCK)
         self.clock = int((datetime.now(UTC) + timedelta(days=1)).timestamp()) * SECOND
         self._agenda: list[tuple[int, int, Life]] = []
@@ -104,9 +118,13 @@ class Site:
     # What commands and modules do
 
     def submit(self, *requests: str, size: int = 1, **values: Any) -> list[int]:
-        """Submit jobs."""
+        """Submit jobs, which now and then ask for GPUs."""
         assert self.connection is self._cluster.connection
-        return self._cluster.submit_array(size, *requests, **values)
+        asking = {number for number in range(len(requests)) if self.random.random() < 0.5}
+        texts = [f"/gpu=1{text}" if number in asking else text for number, text in enumerate(requests)]
+        jobs = self._cluster.submit_array(size, *texts, **values)
+        self._asking |= {(job, number) for job in jobs for number in asking}
+        return jobs
 
     def start(
         self, job: int, resources: Sequence[int], alternative: int = 0, *, exclusive: bool = True, guest: bool = False
@@ -117,9 +135,18 @@ class Site:
             " USING (submission_id) WHERE job_id = %s AND position = %s",
             [job, alternative],
         ).fetchone() or (0, 0)
+        self.gpus[job] = len(self.gpus_of(resources)) if (job, alternative) in self._asking else 0
         row = StartRow(job, moldable, float(walltime), list(resources), exclusive, guest)
         assert decisions.start(self.connection, [row]) == [job]
         return int(walltime) * SECOND
+
+    def gpus_of(self, resources: Iterable[int]) -> set[int]:
+        """Return the GPUs that cores belong to."""
+        return {core // CORES_OF_GPU for core in set(resources) - self._all_licences}
+
+    def asks_for_gpus(self, job: int) -> bool:
+        """Tell whether a job that started had asked for GPUs."""
+        return self.gpus[job] > 0
 
     def launch(self, job: int) -> None:
         """Have its first node told."""
@@ -190,22 +217,25 @@ def one_run(
     yield site.moment(walltime / SECOND * 1.2) if site.random.random() < 0.95 else 0
     ended = site.ended(job)
     site.free |= set(cores)
-    note(site, kind, values, number, walltime, started, ended)
+    note(site, kind, job, values, number, walltime, started, ended)
 
 
 def note(
     site: Site,
     kind: str,
+    job: int,
     values: dict[str, Any],
     cores: int,
     walltime: int,
     started: int,
     ended: int,
     away: Sequence[tuple[int, int]] = (),
+    left: Sequence[tuple[int, int, int]] = (),
 ) -> None:
     """Write down what a job was."""
     names = (values.get("user", "ann"), values.get("project", "default"), values.get("queue", "default"))
-    site.records.append(Record(kind, *names, cores, walltime, started, ended, list(away)))
+    gpus = site.gpus.get(job, 0)
+    site.records.append(Record(kind, *names, cores, walltime, started, ended, list(away), gpus, list(left)))
 
 
 def moldable(site: Site) -> Life:
@@ -238,7 +268,7 @@ def besteffort(site: Site) -> Life:
     yield site.moment(300)
     ended = yield from site.killed(job)
     site.free |= set(cores)
-    note(site, "besteffort", values, 3, walltime, started, ended)
+    note(site, "besteffort", job, values, 3, walltime, started, ended)
 
 
 def timesharing(site: Site) -> Life:
@@ -248,7 +278,7 @@ def timesharing(site: Site) -> Life:
     walltime = site.start(job, site.shared, exclusive=False)
     started = yield from launched(site, job)
     yield site.moment(350)
-    note(site, "timesharing", values, SHARED, walltime, started, site.ended(job))
+    note(site, "timesharing", job, values, SHARED, walltime, started, site.ended(job))
 
 
 def container(site: Site) -> Life:
@@ -263,11 +293,11 @@ def container(site: Site) -> Life:
         short = site.start(inner, cores[:2], guest=True)
         began = yield from launched(site, inner)
         yield site.moment(120)
-        note(site, "inner", values, 2, short, began, site.ended(inner))
+        note(site, "inner", inner, values, 2, short, began, site.ended(inner))
         yield site.moment(5)
     ended = site.ended(job)
     site.free |= set(cores)
-    note(site, "container", values, 4, walltime, started, ended)
+    note(site, "container", job, values, 4, walltime, started, ended)
 
 
 def suspended(site: Site) -> Life:
@@ -286,7 +316,7 @@ def suspended(site: Site) -> Life:
         yield site.moment(300)
         if site.random.random() < 0.3:
             ended = yield from site.killed(job)
-            note(site, "killed while suspended", values, 2, walltime, started, ended, [*away, (left, ended)])
+            note(site, "killed while suspended", job, values, 2, walltime, started, ended, [*away, (left, ended)])
             return
         site.sql("UPDATE jobs SET state = 'Resuming' WHERE job_id = %s", job)
         while not set(cores) <= site.free:
@@ -299,7 +329,7 @@ def suspended(site: Site) -> Life:
     yield site.moment(100)
     ended = site.ended(job)
     site.free |= set(cores)
-    note(site, "suspended", values, 2, walltime, started, ended, away)
+    note(site, "suspended", job, values, 2, walltime, started, ended, away)
 
 
 def never_ran(site: Site) -> Life:
@@ -315,7 +345,7 @@ def never_ran(site: Site) -> Life:
         execution.give_up(site.connection, [job], "no node")
         site.sql("UPDATE jobs SET state = 'Error', ended_at = greatest(now(), submitted_at) WHERE job_id = %s", job)
         site.free |= set(cores)
-    note(site, "never ran", {"user": "nina"}, 0, 0, site.clock, site.clock)
+    note(site, "never ran", job, {"user": "nina"}, 0, 0, site.clock, site.clock)
 
 
 def longer(site: Site) -> Life:
@@ -331,7 +361,28 @@ def longer(site: Site) -> Life:
     yield site.moment(300)
     ended = site.ended(job)
     site.free |= set(cores)
-    note(site, "walltime changed", values, 3, walltime * SECOND, started, ended)
+    note(site, "walltime changed", job, values, 3, walltime * SECOND, started, ended)
+
+
+def shrunk(site: Site) -> Life:
+    """It gives back two of its cores while it runs, and with them perhaps a GPU."""
+    values: dict[str, Any] = {"user": "shri"}
+    (job,) = site.submit("/core=4,walltime=0:0:400", **values)
+    cores = yield from taken(site, 4)
+    walltime = site.start(job, cores)
+    started = yield from launched(site, job)
+    yield site.moment(150)
+    given = resizes.order(site.connection, job, "release", cores[2:])
+    assert given is not None
+    with site.connection.transaction():
+        resizes.confirm(site.connection, [given])
+    gone = site.clock
+    site.free |= set(cores[2:])
+    gpus = len(site.gpus_of(cores)) - len(site.gpus_of(cores[:2])) if site.asks_for_gpus(job) else 0
+    yield site.moment(150)
+    ended = site.ended(job)
+    site.free |= set(cores[:2])
+    note(site, "shrunk", job, values, 4, walltime, started, ended, left=[(gone, 2, gpus)])
 
 
 def licensed(site: Site) -> Life:
@@ -348,7 +399,7 @@ def licensed(site: Site) -> Life:
     ended = site.ended(job)
     site.free |= set(cores)
     site.licences.add(licence)
-    note(site, "licensed", values, 2, walltime, started, ended)
+    note(site, "licensed", job, values, 2, walltime, started, ended)
 
 
 def moved(site: Site) -> Life:
@@ -378,6 +429,7 @@ KINDS: tuple[Callable[[Site], Life], ...] = (
     suspended,
     never_ran,
     longer,
+    shrunk,
     licensed,
     moved,
     plain,

@@ -88,6 +88,42 @@ def test_hosts_that_come_later_or_go_sooner_count_while_they_were_held(connectio
     assert recount.differences(connection, DAY) == []
 
 
+def test_gpus_count_beside_cores_and_both_are_billed(
+    connection: Connection, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two GPUs of two cores each, for half an hour, once by who asked for GPUs and once by who did not."""
+    cores = add_nodes(connection, "node1", cores=4)
+    connection.execute("ALTER TABLE resources ADD gpu text")
+    connection.execute("INSERT INTO resource_properties VALUES ('gpu', 'text', false)")
+    connection.execute("UPDATE resources SET gpu = 'g' || (resource_id - %s) / 2", [cores[0]])
+    trains, counts = (
+        add_job(connection, "Terminated", user="alice", resources=cores[:3], seconds=1800) for _ in range(2)
+    )
+    rewrite(
+        connection,
+        "UPDATE resource_descriptions SET level = 'gpu' WHERE group_id IN ("
+        " SELECT group_id FROM resource_groups JOIN jobs USING (moldable_id) WHERE job_id = %s)",
+        trains,
+    )
+    assert account(connection, DAY) == 2
+    found = {key[-1]: value for key, value in sums(connection).items()}
+    assert found == {"USED": 2 * 3 * 1800, "ASKED": 2 * 3 * 3600, "GPU_USED": 2 * 1800, "GPU_ASKED": 2 * 3600}
+    assert recount.differences(connection, DAY) == []
+    report = "SELECT asked_gpu_hours, used_gpu_hours, used_hours FROM oar_report.accounting"
+    assert connection.execute(report).fetchall() == [(2.0, 1.0, 3.0)]
+    jobs = "SELECT job_id, gpus, gpu_hours FROM oar_report.jobs ORDER BY 1"
+    assert connection.execute(jobs).fetchall() == [(trains, 2, 1.0), (counts, None, None)]
+    kinds = "SELECT DISTINCT consumption_type FROM oar_compat.accounting ORDER BY 1"
+    assert connection.execute(kinds).fetchall() == [("ASKED",), ("USED",)]
+    monkeypatch.setenv("OARPY_ACCOUNTING_WEIGHTS", "core=1,gpu=20")
+    (row,) = json.loads(shell.done("oarstat", "--accounting", "2026-05-01, 2026-05-02", "-J"))
+    assert (row["gpu_used"], row["gpu_asked"], row["billed"]) == (3600, 7200, 23.0)
+    assert "23.00" in shell.done("oarstat", "--accounting", "2026-05-01, 2026-05-02")
+    assert "Billed consumption: 23.00 hours\n" in shell.done(
+        "oarstat", "--accounting", "2026-05-01, 2026-05-02", "-u", "alice"
+    )
+
+
 def test_what_uses_nothing_is_marked_and_not_summed(connection: Connection) -> None:
     cores = add_nodes(connection, "node1")
     add_job(connection, "Terminated", resources=cores[:1], seconds=0)

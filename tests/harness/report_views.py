@@ -25,7 +25,7 @@ def report_jobs(told: Told) -> list[Row]:
             "nodes": len(nodes(life)), "resources": len(computing(life)), "cores": len(computing(life)),
             "core_hours": near(used(life, told.now) / 3600, 0.005) if life.started else None,
             "asked_core_hours": near(asked(life, told.now) / 3600, 0.005) if life.walltime else None,
-            "suspended_seconds": near(still(life, told.now)),
+            "suspended_seconds": near(still(life, told.now)), "gpus": None, "gpu_hours": None,
         }
         for life in told.lives
     ]  # fmt: skip
@@ -148,6 +148,7 @@ def report_accounting(told: Told) -> list[Row]:
             "asked_seconds": near(found.get((*key, "ASKED"), 0), 20),
             "used_seconds": near(found.get((*key, "USED"), 0), 20),
             "used_hours": near(found.get((*key, "USED"), 0) / 3600, 0.01),
+            "asked_gpu_hours": 0.0, "used_gpu_hours": 0.0,
         }
         for key in {one[:4] for one in found}
         for window, user, project, queue in [key]

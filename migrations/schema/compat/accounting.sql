@@ -2,7 +2,7 @@ CREATE OR REPLACE VIEW oar_compat.accounting AS
 SELECT epoch_seconds(window_start) AS window_start, epoch_seconds(window_stop) AS window_stop,
        user_name AS accounting_user, project AS accounting_project, queue_name, consumption_type,
        round(consumption)::bigint AS consumption
-FROM public.accounting;
+FROM public.accounting WHERE consumption_type IN ('ASKED', 'USED');
 COMMENT ON VIEW oar_compat.accounting IS 'consumption by window, user, project and queue';
 COMMENT ON COLUMN oar_compat.accounting.window_start IS 'begin of the window, epoch seconds';
 COMMENT ON COLUMN oar_compat.accounting.window_stop IS 'its end';

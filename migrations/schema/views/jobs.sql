@@ -11,7 +11,8 @@ SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, 
            AS core_hours,
        ((coalesce(resized.first_cores, held.cores) * extract(epoch FROM j.walltime)
          + coalesce(resized.later_seconds, 0)) / 3600)::double precision AS asked_core_hours,
-       extract(epoch FROM stood.still)::double precision AS suspended_seconds
+       extract(epoch FROM stood.still)::double precision AS suspended_seconds,
+       gpus.number AS gpus, (gpus.seconds / 3600)::double precision AS gpu_hours
 FROM oar_all.jobs j
 CROSS JOIN LATERAL (
     SELECT count(DISTINCT r.network_address)::integer AS nodes, count(*)::integer AS resources,
@@ -34,6 +35,21 @@ LEFT JOIN LATERAL (
     ) had
 ) resized ON j.started_at < coalesce(j.ended_at, now())
     AND EXISTS (SELECT FROM oar_all.resizes z WHERE z.month = j.month AND z.job_id = j.job_id)
+-- A job that asked for GPUs has those that its resources belong to, each for as long as it has any of them.
+LEFT JOIN LATERAL (
+    SELECT count(*)::integer AS number, coalesce(sum(gpu.seconds), 0) AS seconds
+    FROM (
+        SELECT (SELECT sum(extract(epoch FROM upper(part) - lower(part)))
+                FROM unnest(tstzmultirange(tstzrange(j.started_at, coalesce(j.ended_at, now())))
+                            - (tstzmultirange(tstzrange(CASE WHEN bool_or(a.extension_id IS NULL)
+                                   THEN lower(range_agg(a.during)) END, NULL)) - range_agg(a.during))) part) AS seconds
+        FROM oar_all.assigned_resources a JOIN public.resources r USING (resource_id)
+        WHERE a.month = j.month AND a.job_id = j.job_id AND r.type = 'default' AND to_jsonb(r) ->> 'gpu' IS NOT NULL
+        GROUP BY to_jsonb(r) ->> 'gpu'
+    ) gpu
+) gpus ON j.started_at < coalesce(j.ended_at, now()) AND EXISTS (
+    SELECT FROM oar_all.resource_groups g JOIN oar_all.resource_descriptions d USING (month, group_id)
+    WHERE g.month = j.month AND g.moldable_id = j.moldable_id AND d.level = 'gpu')
 CROSS JOIN LATERAL (SELECT j.suspended_time + coalesce(now() - j.suspended_at, interval '0') AS still) stood;
 COMMENT ON VIEW oar_report.jobs IS 'every job, finished or not, with its wait, its run and what it holds or held';
 COMMENT ON COLUMN oar_report.jobs.job_id IS 'the job''s number';
@@ -63,3 +79,5 @@ COMMENT ON COLUMN oar_report.jobs.cores IS 'distinct cores among them; a resourc
 COMMENT ON COLUMN oar_report.jobs.core_hours IS 'hours for which it had each core and ran, without the time for which it was suspended';
 COMMENT ON COLUMN oar_report.jobs.asked_core_hours IS 'cores times hours of walltime; of those that came while it ran, hours for which it had them';
 COMMENT ON COLUMN oar_report.jobs.suspended_seconds IS 'how long it was suspended, in all';
+COMMENT ON COLUMN oar_report.jobs.gpus IS 'GPUs that it has or had, NULL of a job that did not ask for GPUs or did not start';
+COMMENT ON COLUMN oar_report.jobs.gpu_hours IS 'hours for which it had each of them and ran';

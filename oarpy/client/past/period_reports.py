@@ -44,7 +44,8 @@ def gantt(session: Session, period: Period, user: str | None) -> Report[GanttDoc
 def accounting(session: Session, period: Period, user: str | None) -> Report[list[ConsumptionDocument]]:
     """Return the consumption of all users, a line each, or of one in detail."""
     rows = accounting_store.consumption(session.connection, *period, user)
+    weights = session.configuration.accounting.weights
     return TwoForms(
-        lambda: consumption.table(rows) if user is None else consumption.summary(rows, user, *period),
-        lambda: consumption.document(rows),
+        lambda: consumption.table(rows, weights) if user is None else consumption.summary(rows, weights, user, *period),
+        lambda: consumption.document(rows, weights),
     )

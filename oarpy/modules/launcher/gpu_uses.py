@@ -96,7 +96,7 @@ def _look(job: int, gpus: int, seen: list[MeasuredGpu]) -> LookedAt:
 def _act_on_idle(turn: Round, idle: IdleGpus) -> None:
     if idle.warn is not None:
         more = "" if idle.end is None else f"; after {format_duration(idle.end)} it is ended"
-        text = f"its GPUs are idle for {format_duration(idle.warn)}{more}"
+        text = f"its GPUs have been idle for {format_duration(idle.warn)}{more}"
         gpu_uses.warn(turn.connection, idle.warn, text)
     if idle.end is not None:
         gpu_uses.end_idle(turn.connection, idle.end, f"its GPUs were idle for {format_duration(idle.end)}")

@@ -21,19 +21,33 @@ _LENGTHS = """
 # All in one statement, which sees the sums and the jobs of one instant.
 _DIFFERENCES = """
     WITH counted AS (
-        SELECT job_id, user_name, project, queue_name, tstzmultirange(tstzrange(started_at, ended_at)) AS ran,
+        SELECT job_id, user_name, project, queue_name, moldable_id,
+               tstzmultirange(tstzrange(started_at, ended_at)) AS ran,
                tstzmultirange(tstzrange(started_at,
                    started_at + extract(epoch FROM walltime)::float8 * interval '1 second')) AS asked
         FROM jobs WHERE accounted AND started_at < ended_at
+    ), held AS (
+        SELECT c.*, '' AS prefix, a.during, a.extension_id IS NULL AS at_start
+        FROM counted c JOIN assigned_resources a USING (job_id) JOIN resources r USING (resource_id)
+        WHERE r.type = 'default'
+        UNION ALL
+        SELECT c.*, 'GPU_', gpu.during, gpu.at_start
+        FROM counted c CROSS JOIN LATERAL (
+            SELECT range_agg(a.during) AS during, bool_or(a.extension_id IS NULL) AS at_start
+            FROM assigned_resources a JOIN resources r USING (resource_id)
+            WHERE a.job_id = c.job_id AND r.type = 'default' AND to_jsonb(r) ->> 'gpu' IS NOT NULL
+            GROUP BY to_jsonb(r) ->> 'gpu') gpu
+        WHERE c.moldable_id IN (SELECT g.moldable_id FROM resource_groups g JOIN resource_descriptions d
+                                    ON d.group_id = g.group_id AND d.level = 'gpu')
     ), stretches AS (
-        SELECT c.user_name, c.project, c.queue_name, kind.name, kind.during, count(*) AS resources
-        FROM counted c JOIN assigned_resources a USING (job_id) JOIN resources r USING (resource_id),
-             LATERAL (VALUES ('USED', c.ran * CASE WHEN a.extension_id IS NULL
-                                  THEN a.during + tstzmultirange(tstzrange(NULL, lower(a.during))) ELSE a.during END),
-                             ('ASKED', CASE WHEN a.extension_id IS NULL THEN c.asked ELSE c.asked * a.during END))
+        SELECT h.user_name, h.project, h.queue_name, h.prefix || kind.name AS name, kind.during, count(*) AS resources
+        FROM held h,
+             LATERAL (VALUES ('USED', h.ran * CASE WHEN h.at_start
+                                  THEN h.during + tstzmultirange(tstzrange(NULL, lower(h.during))) ELSE h.during END),
+                             ('ASKED', CASE WHEN h.at_start THEN h.asked ELSE h.asked * h.during END))
                  AS kind(name, during)
-        WHERE r.type = 'default' AND NOT isempty(kind.during)
-        GROUP BY c.job_id, c.user_name, c.project, c.queue_name, kind.name, kind.during
+        WHERE NOT isempty(kind.during)
+        GROUP BY h.job_id, h.user_name, h.project, h.queue_name, h.prefix || kind.name, kind.during
     ), windows AS (
         SELECT s.*, tstzrange(to_timestamp(n * %(window)s), to_timestamp((n + 1) * %(window)s)) AS span
         FROM stretches s, generate_series(floor(extract(epoch FROM lower(s.during)) / %(window)s)::bigint,

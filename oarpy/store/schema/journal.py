@@ -79,8 +79,14 @@ accounting = table(
     column("user_name", Text, "the user", key=True),
     column("project", Text, "the project", key=True),
     column("queue_name", Text, "the queue", key=True),
-    column("consumption_type", Text, "ASKED or USED", key=True, check="consumption_type IN ('ASKED', 'USED')"),
-    column("consumption", Numeric, "resource-seconds", check="consumption >= 0"),
+    column(
+        "consumption_type",
+        Text,
+        "ASKED or USED, and the same of GPUs",
+        key=True,
+        check="consumption_type IN ('ASKED', 'USED', 'GPU_ASKED', 'GPU_USED')",
+    ),
+    column("consumption", Numeric, "resource-seconds, or GPU-seconds", check="consumption >= 0"),
     rule("accounting_check", "window_stop > window_start"),
 )
 
