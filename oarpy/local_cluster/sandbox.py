@@ -28,7 +28,7 @@ from oarpy.transport.agent.job.processes import NODE
 
 _END_POLL = 0.01
 
-Settings = Mapping[str, Mapping[str, str | int | float | bool | Sequence[str] | Mapping[str, str]]]
+Settings = Mapping[str, Mapping[str, str | int | float | bool | Sequence[str] | Mapping[str, str | float]]]
 _STOP_TIMEOUT = 30.0
 _LONGEST_SOCKET = 100
 """Bytes of a path. In a folder with a longer one the cluster does without a gateway."""

@@ -36,9 +36,9 @@ class ChannelConfig:
     apart (``auto``, ``cgroup``, ``affinity``, ``none``). ``cgroup_root`` is where control groups are mounted on the
     nodes, ``machine_root`` where their ``dev``, ``proc`` and ``sys`` are; ``%h`` in it stands for the node's name.
     ``device_rules`` are patterns of device files and the jobs that may open them: ``own``, the holder of their GPU, or
-    ``any``, the holder of any GPU. A job's group holds at most ``pids_limit`` processes and threads; 0: any number. Jobs
-    start with the limits of the PAM service ``pam_service``, if that is not empty. ``log_ins``: the program for log-ins
-    of users is put on nodes.
+    ``any``, the holder of any GPU. A job's group holds at most ``pids_limit`` processes and threads; 0: any number.
+    Jobs start with the limits of the PAM service ``pam_service``, if that is not empty. ``log_ins``: the program for
+    log-ins of users is put on nodes.
     """
 
     instance: str = "oarpy"

@@ -194,9 +194,9 @@ def report_efficiency(told: Told) -> list[Row]:
             "core_seconds": near(used(life, 0), 5), "cpu_seconds": seconds,
             "cpu_efficiency": near(seconds / used(life, 0), 0.01), "memory_peak_bytes": peak_of,
             "memory_asked_bytes": memory, "memory_efficiency": near(peak_of / memory if memory else None, 0.01),
-            "gpus": look and look.gpus, "gpu_seconds": near(look and look.measured * LOOK),
-            "gpu_busy_seconds": near(look and look.busy * LOOK),
-            "gpu_efficiency": near(look and look.busy / look.measured),
+            "gpus": look and look.gpus, "gpu_seconds": near(look.measured * LOOK if look else None),
+            "gpu_busy_seconds": near(look.busy * LOOK if look else None),
+            "gpu_efficiency": near(look.busy / look.measured if look else None),
             "gpu_memory_peak_bytes": look and look.most, "gpu_memory_bytes": look and look.total,
         })  # fmt: skip
     return rows
