@@ -26,12 +26,12 @@ from oarpy.scheduler.plan import Plan
 from oarpy.scheduler.snapshot import PassShare, Snapshot, WaitingJob
 
 LEAST = 100
-"""Jobs in tails from which leaving them out saves time."""
+"""The number of jobs in tails from which leaving them out saves time."""
 
 
 @dataclass(slots=True)
 class _Family:
-    """Jobs that are alike: their ids, ascending, as runs too (first and last id of each); ``head`` of them are read."""
+    """Equal jobs: their ids, ascending, also as runs (first and last id of each); ``head`` of them are read."""
 
     ids: list[int]
     runs: list[tuple[int, int]]
@@ -60,14 +60,14 @@ class ArrayTails:
 
     def __init__(self) -> None:
         self._snapshot: Snapshot | None = None
-        """Where families are still to be looked for."""
+        """The snapshot in which families are still to be searched."""
         self._started: list[int] = []
         """The jobs that have started since."""
         self._families: list[_Family] = []
         self._useless = False
 
     def renew(self, snapshot: Snapshot, *, whole: bool) -> None:
-        """Go by ``snapshot``, which has all jobs, and of which the ``whole`` queue was planned or not."""
+        """Use ``snapshot``, which has all jobs; ``whole`` tells whether the whole queue was planned."""
         self._useless = self._useless and not whole
         self._snapshot, self._families, self._started = None if self._useless else snapshot, [], []
 
@@ -76,7 +76,7 @@ class ArrayTails:
         self._snapshot, self._families, self._useless = None, [], True
 
     def started(self, jobs: Collection[int]) -> None:
-        """Read as many more jobs of each family from now on as have started."""
+        """Read one more job of a family for each of its jobs that started."""
         if self._snapshot is not None:
             self._started += jobs
             return
@@ -127,7 +127,7 @@ def can_be_decided(snapshot: Snapshot) -> bool:
 
 
 def _any_change_places(snapshot: Snapshot) -> bool:
-    """Tell whether the jobs of a user may give each other their places: a tail has some of these."""
+    """Tell whether jobs of a user may swap places, so that a job of a tail could come forward."""
     users = {job.user for job in snapshot.waiting}
     return len({(job.user, job.nice) for job in snapshot.waiting}) > len(users)
 

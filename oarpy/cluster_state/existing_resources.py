@@ -103,7 +103,7 @@ class ExistingResources:
         return self._admitted[condition] & self._capacities.admitted(consumes)
 
     def of_type(self, condition: str, consumes: Sequence[Consumption] = ()) -> int:
-        """Return all the resources of the types that a condition speaks of, whatever else it asks."""
+        """Return all resources of the types that a condition names, whatever else it asks."""
         named = bool(condition) and "type" in check_condition(condition)
         there = self.platform.not_dead if named else self.platform.not_dead & self.platform.default_type
         return there & self._capacities.admitted(consumes)

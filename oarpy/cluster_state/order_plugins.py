@@ -16,7 +16,7 @@ GROUP = "oarpy.queue_policies"
 
 
 class SiteOrders(Mapping[str, Order]):
-    """Orders by name, ``NAME/SECONDS`` too. Installed packages are looked through for names that are not our own."""
+    """Orders by name, ``NAME/SECONDS`` too. Other names are looked up in installed packages."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Order] = dict(ORDERS)
@@ -34,7 +34,7 @@ class SiteOrders(Mapping[str, Order]):
         return len({**ORDERS, **self._plug_ins()})
 
     def _plug_ins(self) -> dict[str, EntryPoint]:
-        """Return the plug-ins; names of the scheduler's own orders are not theirs to take."""
+        """Return the plug-ins; they cannot replace the scheduler's own orders."""
         if self._found is None:
             self._found = {point.name: point for point in entry_points(group=GROUP) if point.name not in ORDERS}
         return self._found

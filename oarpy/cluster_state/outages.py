@@ -14,7 +14,7 @@ from oarpy.store.database import Connection
 from oarpy.store.platform import maintenance
 
 _FAR = 10 * 365 * 86400
-"""Seconds from now beyond which a date is none."""
+"""The number of seconds from now beyond which a date does not count."""
 _MOST_NAMED = 5
 """Nodes of an outage that its reason names."""
 
@@ -41,7 +41,7 @@ def available_until(row: Resource) -> float | None:
 
 
 def ends_of_availability(rows: Sequence[Resource], platform: Platform, now: float) -> Iterator[Outage]:
-    """Yield from when on which resources are not available any more; dates far away are as good as none."""
+    """Yield an outage for each instant at which resources cease to be available; dates far away are left out."""
     found: dict[float, list[Resource]] = {}
     for row in rows:
         until = available_until(row)

@@ -17,7 +17,7 @@ AHEAD = 13 * WEEK
 _STEP = 4 * WEEK
 
 Known = tuple[tuple[QuotaRule, ...], float]
-"""Rules, and the instant until when it is known which are valid."""
+"""The rules, and the instant until which the valid rules are known."""
 
 
 class QuotaRules:

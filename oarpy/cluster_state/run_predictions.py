@@ -1,4 +1,4 @@
-"""Predicted run times as a part of the state of the cluster: where the configuration says so, passes go by them."""
+"""Predicted run times as a part of the state of the cluster: if configured, passes use them."""
 
 from __future__ import annotations
 

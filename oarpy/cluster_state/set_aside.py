@@ -30,7 +30,7 @@ def made_of(
 
 
 def unplaced(row: AskedJob, reason: str) -> WaitingJob:
-    """Return a waiting job of which nothing is looked at but that it waits; ``reason`` is its verdict."""
+    """Return a waiting job without a request; ``reason`` is its verdict."""
     return WaitingJob(row.id, row.user, project=row.project, queue=row.queue, held=row.held, fault=reason)
 
 
@@ -56,7 +56,7 @@ def indecisive(snapshot: Snapshot, decides: Callable[[Snapshot], object]) -> dic
         return reasons[known]
 
     def to_blame(some: list[int], gone: Set[int]) -> dict[int, str]:
-        """Return which of ``some`` have to go, where ``gone`` have gone and it suffices that all of both go."""
+        """Return the jobs of ``some`` that must go, if ``gone`` have gone and it suffices that all of both go."""
         reason = fails(gone)
         if not reason:
             return {}

@@ -119,7 +119,7 @@ class SnapshotReader:
         self._gated = False
         self._parts: tuple[StatePart, ...] = tuple(make(configuration) for make in slices.things(slices.STATE_PARTS))
         self._there: Sequence[bool] = [False] * len(self._parts)
-        """Whether there is anything of each part."""
+        """Whether each part has rows to read."""
         self._ranks: Mapping[int, float] = {}
         self._unasked: frozenset[int] = frozenset()
         self._windows = WindowLine(configuration.scheduler)
@@ -128,7 +128,7 @@ class SnapshotReader:
         self._platform = Platform.build([], [])
         self._kinds: dict[str, str] = {}
         self._exclusive_levels: tuple[str, ...] = ()
-        """Those of the settings that are there, by any of their names."""
+        """The exclusive levels of the settings that exist, by any of their names."""
         self._consumables: tuple[Consumable, ...] = ()
         self._filters: dict[str, int] = {}
         self._errors: dict[str, str] = {}

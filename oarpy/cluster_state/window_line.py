@@ -46,7 +46,7 @@ class WindowLine:
         self._last = snapshot
 
     def _is_other(self, snapshot: Snapshot, found: Mapping[int, ReservationWindow]) -> bool:
-        """Tell whether room came or went other than was expected, or a window was changed by hand."""
+        """Tell whether resources became free or were lost unexpectedly, or a window was changed by hand."""
         for reservation in snapshot.reservations:
             window = found.get(reservation.job.id)
             if (
@@ -60,7 +60,7 @@ class WindowLine:
 
 
 def has_other_room(last: Snapshot, snapshot: Snapshot) -> bool:
-    """Tell whether room came or went other than was expected in the last pass."""
+    """Tell whether resources became free or were lost unexpectedly since the last pass."""
     if last.platform is not snapshot.platform:
         return True
     ends = {job.id: job.end for job in snapshot.holding}

@@ -20,7 +20,7 @@ _END_TIMEOUT = 30.0
 
 @dataclass(slots=True)
 class BesideTranscript:
-    """A program that runs beside the transcript. Its lines are printed as they are waited for."""
+    """A program that runs beside the transcript. Its lines are printed while the transcript waits for them."""
 
     name: str
     process: subprocess.Popen[str]

@@ -84,7 +84,7 @@ class HostWorker:
         self._task = asyncio.ensure_future(self._run())
 
     async def close(self) -> None:
-        """Wait until it has ended; it is ended when it takes long."""
+        """Wait until it has ended; kill it if that takes too long."""
         self.leaves = True
         if self._process is None or self._process.returncode is not None:
             self._task.cancel()
@@ -214,7 +214,7 @@ class NegotiatedCluster(DaskCluster):  # type: ignore[misc]
     # Beginning and end
 
     def __await__(self) -> Any:
-        """Start, where that is not done yet."""
+        """Start, unless that is done already."""
 
         async def started() -> NegotiatedCluster:
             if self.status == Status.created:
@@ -231,7 +231,7 @@ class NegotiatedCluster(DaskCluster):  # type: ignore[misc]
         self._choose(self.job.view)
 
     def _subscribe(self) -> None:
-        """Make the job. In a thread of its own, since answers are waited for."""
+        """Make the job. This runs in a thread of its own, since it waits for answers."""
         self.job = self._new_job(hear=self._pass_on)
         self.job.subscribe(self._arguments, **({} if self._on is None else {"filter": {"clusters": [self._on]}}))
         found = self.job.clusters()["clusters"]
@@ -385,7 +385,7 @@ class NegotiatedCluster(DaskCluster):  # type: ignore[misc]
         return any(state.executing for state in self.scheduler.workers.values() if state.name in names)
 
     async def _lose(self, names: Sequence[str]) -> None:
-        """Forget hosts that the job has no longer, and ask for others if they were taken from it."""
+        """Forget hosts that the job has lost, and ask for others if they were taken from it."""
         await asyncio.gather(*(self.workers[name].close() for name in names if name in self.workers))
         for name in names:
             self.workers.pop(name, None)

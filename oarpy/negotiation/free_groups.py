@@ -51,7 +51,7 @@ class FreeGroups:
         return found
 
     def same(self, other: FreeGroups, instant: Time) -> bool:
-        """Say whether in both the same numbers of hosts are free in the same spans from ``instant`` on."""
+        """Tell whether equally many hosts are free in the same spans of both from ``instant`` on."""
         return self is other or self._since(instant) == other._since(instant)
 
     def free(self, begin: Time, end: Time) -> int:

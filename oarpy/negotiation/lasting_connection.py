@@ -1,4 +1,4 @@
-"""A connection of a launcher that comes again when it is lost, in a thread of its own."""
+"""A connection of a launcher that reconnects when it is lost, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class LastingConnection(threading.Thread):
             self.join(_LEAVING)
 
     def run(self) -> None:
-        """Hear until the job is over, or the connection for good."""
+        """Receive messages until the job is over, or the connection is given up."""
         try:
             while True:
                 self._listen()
@@ -113,7 +113,7 @@ class LastingConnection(threading.Thread):
         return True
 
     def _listen(self) -> None:
-        """Hear all that comes over this connection."""
+        """Receive all messages of this connection."""
         rest, asked = b"", False
         while True:
             data = self._streams.read(_SILENCE)
@@ -136,7 +136,7 @@ class LastingConnection(threading.Thread):
             self._streams.write(line_of(message))
 
     def _take(self, message: Message) -> bool:
-        """Hear a message; return whether the connection goes on."""
+        """Handle a message; return whether the connection goes on."""
         word = message["message"]
         if word == "ping":
             self._write({"message": "pong"})

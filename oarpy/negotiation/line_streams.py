@@ -46,7 +46,7 @@ class LineStreams:
             os.close(sink)
 
     def end(self) -> int:
-        """Let go, and return the exit status of ``oarnegotiate``, 1 where that is not known."""
+        """Close the streams, and return the exit status of ``oarnegotiate``, 1 if it is not known."""
         self.hang_up()
         source, self._source = self._source, -1
         if source >= 0:

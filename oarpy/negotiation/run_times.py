@@ -48,8 +48,8 @@ class AmdahlTime:
 class IterativeTime:
     """On several clusters at once: work / sum(hosts x speed) + iterations x the greatest latency between two of them.
 
-    With more hosts at the same latency it never runs longer. So of all sets of clusters only few can be the best: for
-    each latency, the largest sets in which no two clusters are farther apart than that.
+    With more hosts at the same latency it never runs longer. So only few sets of clusters can be the best: for each
+    latency, the largest sets in which no two clusters are farther apart.
     """
 
     def __init__(

@@ -40,7 +40,7 @@ from oarpy.scheduler.verdicts import Verdict
 from oarpy.scheduler.windows.window_pass import NO_ANSWERS, WindowAnswers, within_windows
 
 REFUSED, GIVEN_UP = "RESERVATION_REFUSED", "RESERVATION_NO_NODE"
-"""Why reservations end in error: the answer was no, or on their date nothing was there."""
+"""The event of a reservation that ends in error: it was refused, or had no resources on its date."""
 NOT_PROMISED = "NOT_PROMISED"
 """The event of a job that ends in error because a slice refused the promise it asked for."""
 
@@ -61,7 +61,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A waiting job that ends in error, by the type of its event; ``offer`` is when a reservation could be had."""
+    """A waiting job that ends in error, by the type of its event; ``offer`` is a date that a reservation could have."""
 
     job: int
     event: str
@@ -185,7 +185,7 @@ def _foreseen(
 
 
 def keep_promises(snapshot: Snapshot) -> Kept:
-    """Enter suspended jobs from the date at which they go on, and reservations on the resources that they can have."""
+    """Enter suspended jobs from the date at which they continue, and reservations on the resources they can have."""
     snapshot, resumptions = resumed(snapshot, {job.id for job in snapshot.holding if job.resuming})
     if not snapshot.reservations and not snapshot.amending:
         return Kept(snapshot, (), resumptions)
@@ -217,7 +217,7 @@ def _reclaimed(snapshot: Snapshot, victims: tuple[int, ...]) -> tuple[tuple[int,
 
 @dataclass(slots=True)
 class _SortedOut:
-    """Placements, sorted by what the pass has to do about them."""
+    """Placements, sorted by the action that follows."""
 
     starts: list[JobStart] = field(default_factory=list)
     accepted: list[Placement] = field(default_factory=list)
@@ -249,7 +249,7 @@ class _SortedOut:
 
 
 def _refused(reason: Reason) -> Reason:
-    """Return why the job of a reservation ends, which was refused for a ``reason``."""
+    """Return the reason for the end of a job whose reservation was refused for ``reason``."""
     because = reason if reason.because is None else reason.because
     return Reason(Why.RESERVATION_REFUSED, because=because, at=None if reason.because is None else reason.at)
 

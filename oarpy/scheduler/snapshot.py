@@ -150,7 +150,7 @@ class WaitingJob(AskedJob, frozen=True):
 
 
 def ways_of(submission: Submission) -> tuple[Alternative, ...]:
-    """Return the alternatives of a submission; a walltime that it does not say is 0."""
+    """Return the alternatives of a submission; a missing walltime is 0."""
     return tuple(
         Alternative(request.groups, request.walltime or 0, request.consumes) for request in submission.alternatives
     )
@@ -240,7 +240,7 @@ class Reservation:
 
     @property
     def end(self) -> float:
-        """When it is over, whenever it begins."""
+        """Its end, even if it begins late."""
         return self.start + self.walltime
 
 
@@ -383,7 +383,7 @@ class Rules:
 
 
 Power = Literal["up", "falling", "asleep", "waking"]
-"""A node that is ``falling`` was decided to sleep, and its command was not run yet: it cannot be woken before."""
+"""The power state of a node. A ``falling`` node will sleep, but its command has not run: it cannot be woken yet."""
 
 
 @dataclass(frozen=True, slots=True)

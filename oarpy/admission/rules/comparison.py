@@ -24,7 +24,7 @@ class RuleOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A submission (by its position in the list) that fares differently."""
+    """A submission (by its position in the list) with another result."""
 
     position: int
     submission: Submission

@@ -57,7 +57,7 @@ def failure(rule: str, line: int | None, reason: str) -> str:
 
 
 def too_long(limits: RuleLimits) -> str:
-    """Say that a rule took too long."""
+    """Return the text for a rule that took too long."""
     return f"it ran longer than {limits.seconds:g} s"
 
 

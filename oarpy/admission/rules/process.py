@@ -141,7 +141,7 @@ class _Question(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Late(Exception):
-    """A rule went on after its time limit."""
+    """A rule exceeded its time limit."""
 
 
 class RuleProcess:
@@ -165,7 +165,7 @@ class RuleProcess:
         self._channel = Channel(self._socket)
 
     def waits(self) -> bool:
-        """Tell whether the process is there and has nothing to say."""
+        """Tell whether the process runs and waits for a task."""
         if self._process < 0:
             return False
         poll = select.poll()
@@ -287,7 +287,7 @@ def _process(memory: int) -> RuleProcess:
 
 
 def _disown() -> None:
-    """Called in each process that is forked from this one: the process of the rules is not its own."""
+    """Give up the process of the rules in each process forked from this one: it belongs to its parent."""
     global _kept, _one_at_a_time
     if _kept is not None:
         _kept.forget()
@@ -319,7 +319,10 @@ _KINDS: Mapping[str, tuple[type, Callable[[Any], object], Callable[[Any], object
     "seconds": (timedelta, timedelta.total_seconds, lambda seconds: timedelta(seconds=seconds)),
     "number": (Decimal, str, Decimal),
 }
-"""Values that JSON has not, and a rule may have from an answer: how each is written, and read; an instant is a day."""
+"""The kinds of values without a JSON form that a rule may get in an answer: how to write and read each.
+
+Instants come before days, because ``datetime`` is a kind of ``date``.
+"""
 
 
 def _written(value: object) -> object:
@@ -377,7 +380,7 @@ def _fail(name: str, text: str) -> NoReturn:
 
 
 def _serve(connection: socket.socket, position: mmap.mmap, memory: int, parent: int) -> NoReturn:
-    """Be the process of the rules: carry out one task after the other until the connection is closed."""
+    """Run as the process of the rules: carry out one task after the other until the connection is closed."""
     with suppress(BaseException):
         confine(connection.fileno(), memory, parent)
         channel = Channel(connection)

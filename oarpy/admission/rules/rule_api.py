@@ -197,7 +197,7 @@ class RuleApi:
 
 
 def _joined(condition: str, addition: str) -> str:
-    """AND two filters; refuse a user's filter that is only just short and shallow enough by itself."""
+    """AND two filters; refuse a user's filter that would become too long or too deep by this."""
     joined = filters.join_conditions(condition, addition)
     try:
         filters.check_condition(joined)

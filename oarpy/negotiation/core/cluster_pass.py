@@ -109,7 +109,7 @@ def _negotiate(
 
 
 class _Ghosts:
-    """Hosts that are kept back: as the rules count them, and as sets of resources."""
+    """Hosts that are kept back, in the form for the rules and as sets of resources."""
 
     def __init__(self, snapshot: Snapshot, asked: Line, rules: NegotiationRules) -> None:
         self._now, self._rules, self._clusters = snapshot.now, rules, asked.clusters
@@ -147,7 +147,7 @@ class _Ghosts:
         return self._bits[ghost.of.id]
 
     def take(self, ghost: Ghost, bits: int, spare: int = 0) -> None:
-        """Let a ghost keep ``bits`` no more, but as many other hosts of its clusters as are whole in ``spare``."""
+        """Take ``bits`` from a ghost; it keeps as many other hosts of its clusters as are whole in ``spare``."""
         before, left = ghost.hosts, self._bits[ghost.of.id] & ~bits
         if left == self._bits[ghost.of.id]:
             return
@@ -172,7 +172,7 @@ class _Ghosts:
 
 
 def _application(job: NegotiatingJob) -> Application:
-    """Return an application as the rules know it."""
+    """Return an application in the form for the rules."""
     return Application(
         job.id,
         job.clusters,

@@ -32,7 +32,7 @@ class Ghost:
     viewers: dict[int, int] = field(default_factory=dict)
 
     def over(self, rules: NegotiationRules, now: Time) -> bool:
-        """Say whether a pass at ``now`` ends it."""
+        """Tell whether a pass at ``now`` ends it."""
         return now >= self.latest_end or (rules.ghosts == "needed" and not self.viewers)
 
 

@@ -24,7 +24,7 @@ from oarpy.negotiation.profiles import BusyHosts
 from oarpy.scheduler.resources.bit_sets import positions
 
 FAR = 32_503_680_000
-"""Epoch seconds of the year 3000: until then a host is busy that is never given back."""
+"""Epoch seconds of the year 3000: the end of hosts that are never given back."""
 
 Slots = tuple[Sequence[float], Sequence[int]]
 """The begins of periods, and the free resources in each; the last period never ends."""

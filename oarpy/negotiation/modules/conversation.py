@@ -59,7 +59,7 @@ class Conversation:
 
     @property
     def reads(self) -> bool:
-        """Whether more lines are wanted. They wait while one is carried out, up to a certain amount."""
+        """Whether more lines are to be read. They wait while one is carried out, up to a certain amount."""
         return not (self.at_end or self.closing or sum(map(len, self.lines)) > _MOST_WAITING)
 
     @property
@@ -153,6 +153,6 @@ class Conversation:
             self.say({"message": "ping"}, now)
 
     def refuse(self, of: str | None, code: int, reason: str, now: float, tag: object = None) -> None:
-        """Say why something is refused."""
+        """Send a refusal with its reason."""
         named = tag if isinstance(tag, str | int) else None
         self.say(refused(of, code, " ".join(reason.split())[:500], named), now)

@@ -54,7 +54,7 @@ class GatewayCall:
             self._fail()
 
     def close(self) -> None:
-        """Leave; a command that runs is not ended by that."""
+        """Close the connection; a running command goes on."""
         self.socket.close()
 
     def answer(self) -> dict[str, object]:

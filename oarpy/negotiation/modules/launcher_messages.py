@@ -73,7 +73,7 @@ def view(row: ApplicationRow, since: int | None) -> Message:
 
 
 def has_news(message: Message) -> bool:
-    """Tell whether a view says anything but its number."""
+    """Tell whether a view has more than its number."""
     return any(message.get(word) for word in ("changes", "cinfo", "icinfo", "exact"))
 
 

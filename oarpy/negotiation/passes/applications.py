@@ -32,7 +32,7 @@ from oarpy.store import notifications
 from oarpy.store.database import Connection
 
 _SOONEST = 0.05
-"""Seconds until applications are dealt with again when that is overdue."""
+"""Seconds until the next pass for applications when it is overdue."""
 
 
 class Applications(StatePart):

@@ -27,7 +27,7 @@ from oarpy.store.jobs.extensions import ExtensionRow
 from oarpy.store.jobs.resizes import ResizableJob
 
 ANY = ""
-"""In place of a cluster: hosts of any."""
+"""The word in place of a cluster that stands for hosts of any cluster."""
 STARTED = (JobState.TO_LAUNCH, JobState.LAUNCHING, JobState.RUNNING, JobState.SUSPENDED, JobState.RESUMING)
 _PATIENCE = 5.0
 _LOOK = 0.1
@@ -172,7 +172,7 @@ def _end_of(session: Session, row: ExtensionRow) -> str:
 
 
 def released(session: Session, job_id: int, number: int | None, names: Sequence[str]) -> ResizeAnswer:
-    """Wait a little until hosts are given back; return how that stands."""
+    """Wait a little until hosts are given back; return the state of the resize."""
     for _ in _looks():
         if number is None or not resizes.is_open(session.connection, number):
             break

@@ -70,5 +70,5 @@ class Journal:
 
 
 def in_seconds(seconds: Fraction) -> int | float:
-    """Return seconds as JSON has them: integers where they are some."""
+    """Return seconds as a JSON number, an integer if they are whole."""
     return seconds.numerator if seconds.denominator == 1 else float(round(seconds, _DECIMALS))

@@ -21,7 +21,7 @@ from oarpy.negotiation.simulation.workload import Participant, ScriptedRequest, 
 _WRONG_MOMENT = 1
 
 Listener = Callable[[Time, int, Event | Mapping[str, Any]], None]
-"""Hears of everything: the instant, the application, and an event of the server or the fields of a message."""
+"""The listener: it is called with the instant, the application, and an event or the fields of a message."""
 
 
 class _Turn(IntEnum):

@@ -60,13 +60,13 @@ class CountedServer:
             self._note(now)
 
     def end(self, application: Application, now: Time) -> list[Event]:
-        """Take note that an application is over."""
+        """Note that an application is over."""
         application.end()
         self._note(now)
         return [StateMove(application.id, application.state)]
 
     def next_pass(self) -> Time | None:
-        """Return when the next pass is due, None when nothing asks for one."""
+        """Return when the next pass is due, None if none is needed."""
         events = [instant for instant in (self._noted, self._planned) if instant is not None]
         if not events:
             return None

@@ -49,5 +49,5 @@ class Workload:
 
 
 def whole(time: Time) -> Time:
-    """Return the same time, as an integer where it is one: integers are quick."""
+    """Return the same time, as an integer if it is whole: integers are fast."""
     return time.numerator if isinstance(time, Fraction) and time.denominator == 1 else time

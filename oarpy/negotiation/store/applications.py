@@ -259,7 +259,7 @@ def note_all_lost(connection: Connection) -> None:
 
 
 def send_finish(connection: Connection, jobs: Sequence[int], reason: str) -> None:
-    """Note that these applications end, and why, unless that is known."""
+    """Store that these applications end, and the reason if none is known yet."""
     connection.execute(_SEND_FINISH, [reason, list(jobs)])
 
 
@@ -345,5 +345,5 @@ def finish(connection: Connection, jobs: Sequence[int]) -> None:
 
 
 def finished(connection: Connection, jobs: Sequence[int]) -> None:
-    """Let applications be over of which nothing is kept back any more."""
+    """End the applications of which no hosts are kept back any more."""
     connection.execute(_FINISHED, [list(jobs)])

@@ -45,12 +45,12 @@ class JobGrowth:
 
 
 def look_at_once(connection: Connection) -> None:
-    """Let all that the transaction reads be as of its first look; call it before."""
+    """Make all reads of the transaction see one instant; call this before the first read."""
     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 
 
 def growth(connection: Connection, jobs: Sequence[int]) -> Mapping[int, JobGrowth]:
-    """Return how those of these jobs have grown and shrunk that ever asked to."""
+    """Return how these jobs have grown and shrunk, without jobs that never asked to."""
     found: dict[int, JobGrowth] = {}
     for job, number, kind, extension, hosts in connection.execute(_DONE, [list(jobs)]).fetchall():
         found.setdefault(job, JobGrowth()).resizes.append(DoneResize(number, kind, extension, hosts))

@@ -1,4 +1,4 @@
-"""Which value in the row of an application cannot be read: SQL by hand may have written anything that is JSON."""
+"""Unreadable values in the row of an application: SQL by hand may have written any JSON."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ Request = TypeVar("Request")
 Hold = TypeVar("Hold")
 BagName = int | str
 Completions = Mapping[Any, float]
-"""When bags are done, by their names (seconds)."""
+"""The ends of bags, by their names (seconds)."""
 
 
 @dataclass(slots=True)

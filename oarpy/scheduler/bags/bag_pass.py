@@ -39,7 +39,7 @@ from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Reservation, Snapsho
 from oarpy.scheduler.verdicts import Verdict
 
 _LEVEL = "bags"
-"""The level of the quota that is the share of promises: no rule of the site has it."""
+"""The level of the quota that limits the share of promised tasks; no rule of the site has this level."""
 _AT_ONCE = frozenset({Verdict.STARTS, Verdict.RESERVED})
 
 
@@ -48,9 +48,8 @@ class Bag:
     """A bag that is not over; instants on the axis of the snapshot.
 
     ``tasks`` are its jobs that are not over, ``ended`` is the latest end of the others. Without a ``promise`` it waits
-    for its answer; the promise is that of an end with the security time behind it, so that a task may be launched and
-    ended in some time. Jobs that run failed tasks of a promised bag again are ``repeated`` until they have
-    places.
+    for its answer. The promised instant includes the security time after the end, for launching and ending tasks. Jobs
+    that run failed tasks of a promised bag again are ``repeated`` until they have places.
     """
 
     id: int
@@ -277,7 +276,7 @@ class _Room:
         return moves
 
     def come_forward(self, tasks: Sequence[Reservation]) -> list[Reservation]:
-        """Return the tasks of a bag that go elsewhere; from now on they are held there."""
+        """Return the tasks of a bag that get other places, and hold these places from now on."""
         option = self._option(tasks[0].job)
         pairs = self._slots(tasks, option)
         tasks, slots = [task for task, _ in pairs], [slot for _, slot in pairs]
@@ -293,7 +292,7 @@ class _Room:
         return moves
 
     def _slots(self, tasks: Iterable[Reservation], option: CompiledAlternative) -> list[tuple[Reservation, Claim]]:
-        """Return the tasks by their starts, each with the place that it has."""
+        """Return the tasks by their starts, each with its present place."""
         bits_of = self._snapshot.platform.bits_of
         return [
             (task, Claim(task.start, option.walltime, bits_of(task.resources), option.consumes, option.levels))
@@ -343,7 +342,7 @@ class _Room:
     ) -> list[Claim]:
         """Enter equal tasks into ``gantt``, one after the other, and return their places; none if one has none.
 
-        They get the ``slots`` of the bag, sorted by their starts, where these begin as early as any place.
+        A task gets one of the bag's present ``slots``, sorted by their starts, if it begins as early as any place.
         """
         limits, roles, left = gantt.limits(tasks[0], roles_of(tasks[0])), roles_of(tasks[0]), deque(slots)
         ready, claims = self._snapshot.now, list[Claim]()
@@ -404,7 +403,7 @@ def _is_stopped(task: WaitingJob) -> bool:
 
 
 def _why_refused(bag: Bag, tasks: int, end: float | None) -> Reason:
-    """Return why tasks of a bag get no places, which would be done at ``end``."""
+    """Return why the tasks of a bag get no places; the bag would be done at ``end``."""
     if end is None:
         return Reason(Why.BAG_WITHOUT_PLACE, count=tasks)
     return Reason(Why.BAG_TOO_LATE, at=end, end_by=bag.deadline)
@@ -413,7 +412,7 @@ def _why_refused(bag: Bag, tasks: int, end: float | None) -> Reason:
 def _changed(
     tasks: Sequence[Reservation], slots: Sequence[Claim], claims: Sequence[Claim]
 ) -> list[tuple[Reservation, Claim]]:
-    """Return the tasks that go elsewhere, with their places: as few as can be, since all are equal."""
+    """Return the tasks that get other places, with these: as few as possible, since all tasks are equal."""
     places = Counter((claim.start, claim.bits) for claim in claims)
     going = []
     for task, slot in zip(tasks, slots, strict=True):

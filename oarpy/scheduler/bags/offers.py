@@ -50,7 +50,7 @@ class DeadlineJob:
 
 
 Plan = Mapping[JobId, Sequence[TaskGroup]]
-"""Where the tasks of each job are planned."""
+"""The planned places of the tasks of each job."""
 
 
 class DeadlinePlans(Generic[Hold]):
@@ -80,7 +80,7 @@ class DeadlinePlans(Generic[Hold]):
         return None if planned is None else {job.id: groups for job, groups in zip(queue, planned, strict=True)}
 
     def beside(self, tasks: Tasks, sizes: Sequence[int]) -> list[list[TaskGroup]]:
-        """Return where tasks are placed beside the base plan, for rising numbers of them."""
+        """Return the places of tasks beside the base plan, for rising numbers of tasks."""
         holds: list[Hold] = []
         for job, planned in zip(self._queue, self._base_groups(), strict=True):
             holds += hold_planned(self._timeline, planned, job.tasks)
@@ -158,7 +158,7 @@ class DeadlinePlans(Generic[Hold]):
 
 
 def offers_beside(timeline: Processors[Hold], tasks: Tasks, shares: Iterable[int], now: float) -> list[BagOffer]:
-    """Return offers for shares (%) of a bag without a deadline; the timeline has all that runs and is planned."""
+    """Return offers for shares (%) of a bag without a deadline; the timeline holds running and planned jobs."""
     sizes = sizes_of(tasks.count, shares)
     found = DeadlinePlans(timeline, (), now).beside(tasks, sizes)
     return worth_telling(
@@ -167,7 +167,7 @@ def offers_beside(timeline: Processors[Hold], tasks: Tasks, shares: Iterable[int
 
 
 def sizes_of(tasks: int, shares: Iterable[int]) -> list[int]:
-    """Return how many tasks shares (%) of a bag are, rounded up, rising, each number once."""
+    """Return the numbers of tasks in shares (%) of a bag, rounded up, rising, each number once."""
     return sorted({-(-tasks * share // 100) for share in shares})
 
 

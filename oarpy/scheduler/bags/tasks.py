@@ -16,7 +16,7 @@ from oarpy.profiles.timeline import Processors
 Hold = TypeVar("Hold")
 
 _FEW_ROUNDS = 1000
-"""Rounds of tasks that are looked at one by one; more of them are counted."""
+"""The number of rounds of tasks that are looked at one by one; further rounds are counted."""
 
 
 class TaskGroup(NamedTuple):
@@ -40,8 +40,8 @@ def place(
 ) -> tuple[list[TaskGroup], list[Hold]]:
     """Place tasks one after the other from ``lo`` on, each at its earliest place; return their groups and holds.
 
-    When all that others hold is over, tasks follow each other on the same processors in rounds. Unless each group is
-    to be ``listed``, very many rounds are one hold, and only the groups of the first rounds and the last are returned.
+    Once all other holds are over, tasks follow each other on the same processors in rounds. Unless each group is to be
+    ``listed``, very many rounds are one hold, and only the groups of the first rounds and the last are returned.
     """
     procs, time = tasks.procs, tasks.time
     alone = max(timeline.ends(lo), default=lo)

@@ -51,7 +51,7 @@ class _Holding:
 
     @property
     def number(self) -> int:
-        """The job, that of which it is a part."""
+        """The id of the job, or of the job that it is a part of."""
         return self.job.id if self.job.part is None else self.job.part.of
 
 
@@ -79,7 +79,7 @@ def holders(probe: Probe, claim: Claim | None) -> tuple[Holder, ...]:
 
 
 def quota_use(probe: Probe) -> QuotaUse | None:
-    """Return how far the quota of the job is used up."""
+    """Return the use of the job's quota."""
     limit = probe.limit
     if limit is None:
         return None
@@ -114,5 +114,5 @@ def _everybody(probe: Probe) -> Iterator[_Holding]:
 
 
 def _is_seen(job: Job, probe: Probe) -> bool:
-    """Tell whether ``job`` exists to the probed one: best-effort jobs do not for the others."""
+    """Tell whether the probed job sees ``job``: only best-effort jobs see best-effort jobs."""
     return probe.job.besteffort or not job.besteffort

@@ -112,7 +112,7 @@ class Counterfactuals:
 
     @property
     def resources(self) -> int:
-        """How many resources are predicted."""
+        """The number of predicted resources."""
         return self.bits.bit_count()
 
 
@@ -228,7 +228,7 @@ def _rank(probe: Probe) -> Rank | None:
 
 
 def _fewer(trials: _Trials, job: WaitingJob, written: WrittenFilters) -> Fewer | None:
-    """Search for the largest count of the outermost level that can be reduced with which the job starts now."""
+    """Search for the largest count with which the job starts now, at the outermost level that can be reduced."""
     for depth, level in enumerate(job.alternatives[0].groups[0].levels):
         if level.count > 1:
 
@@ -313,7 +313,7 @@ def _unfiltered(trials: _Trials, job: WaitingJob, start: float | None, written: 
 
 
 def _shortages(probe: Probe, job: WaitingJob, verdict: Verdict, written: WrittenFilters) -> Iterator[Shortage]:
-    """Find, for each group that an empty platform cannot serve, the largest count of each level that it could."""
+    """Find, for each group that an empty platform cannot serve, the largest possible count of each level."""
     alive_only = verdict is Verdict.RESOURCES_DOWN
     for rank, group in enumerate(job.alternatives[0].groups):
         alone = _alone(job, group)
@@ -370,7 +370,7 @@ def _conditions(job: WaitingJob) -> Iterator[str]:
 
 
 def _is_of_a_type(probe: Probe, text: str) -> bool:
-    """Tell whether a filter asks for resources of another type, such as licences: without it, cores would be none."""
+    """Tell whether a filter asks for another type, such as licences; cores would not replace these resources."""
     bits = probe.snapshot.filters.get(text, 0)
     return bits != 0 and bits & probe.snapshot.platform.default_type == 0
 

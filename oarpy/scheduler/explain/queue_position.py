@@ -1,4 +1,4 @@
-"""Where a waiting job stands in its queue, and the numbers that put it there."""
+"""The place of a waiting job in its queue, and the numbers that put it there."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class QueuePosition:
 
 
 def standing(snapshot: Snapshot, job_id: int, orders: Mapping[str, Order] = ORDERS) -> QueuePosition | None:
-    """Return how job ``job_id`` stands, None when it does not wait or its queue does not exist."""
+    """Return the queue position of job ``job_id``; None if it does not wait or its queue does not exist."""
     job = next((one for one in snapshot.waiting if one.id == job_id), None)
     queues = _planned_with(snapshot, job) if job is not None else ()
     if job is None or not queues:

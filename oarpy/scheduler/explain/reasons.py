@@ -1,4 +1,4 @@
-"""Verdicts: why a job that was looked at does not start now."""
+"""Verdicts: the reasons why a job does not start now."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Explainer:
         self._search, self._options, self._snapshot = search, options, snapshot
         self._now = snapshot.now
         self.bound: dict[int, Limit] = {}
-        """The quotas that were named, by job."""
+        """The quotas that reasons named, by job."""
         self._beside: dict[tuple[object, ...], bool] = {}
 
     def waiting(self, demand: Demand, ready: float, answer: Answer, gantt: Gantt) -> Explanation:
@@ -68,7 +68,7 @@ class Explainer:
         return Verdict.RESOURCES_BUSY, self._then(self._held_by(demand, answer), answer)
 
     def _short_stocks(self, demand: Demand, gantt: Gantt) -> tuple[ShortAmount, ...]:
-        """Say which consumables keep the job from starting now, if nothing else does; ``gantt`` is the current one."""
+        """Name the consumables that alone keep the job from starting now; ``gantt`` is the current one."""
         for option in demand.options:
             if not option.consumes:
                 continue
@@ -79,7 +79,7 @@ class Explainer:
         return ()
 
     def _until(self, reason: Reason, answer: Answer) -> Reason:
-        """Say until when resources keep the job waiting, and which quota does from then on, if one does."""
+        """Return until when resources keep the job waiting, and the quota that does so from then on, if any."""
         freed = _freed(answer)
         return reason if freed is None else self._then(structs.replace(reason, until=freed), answer)
 
@@ -192,7 +192,7 @@ class Explainer:
     def refused(
         self, demand: Demand, ready: float, answer: Answer, gantt: Gantt
     ) -> tuple[Verdict, Reason, float | None]:
-        """Explain a reservation that is refused, and say when it could be had (None: never, or not looked for)."""
+        """Explain a refused reservation, and return a date that it could have (None: never, or not searched)."""
         date = demand.job.reservation or 0
         if (end := date + demand.options[0].walltime) <= self._now:
             return Verdict.RESERVATION, Reason(Why.REFUSED, because=Reason(Why.END_PAST, at=end)), None
@@ -213,7 +213,7 @@ class Explainer:
         return Verdict.RESERVATION, Reason(Why.REFUSED, because=reason, at=date_offered), date_offered
 
     def impossible(self, demand: Demand, gantt: Gantt) -> Explanation | None:
-        """Say why no time would do, None when an empty platform could serve the job."""
+        """Explain a job that no time would suit; None if an empty platform could serve it."""
         if too_much := self._oversized(demand):
             return too_much
         if self._is_closed(demand):
@@ -289,7 +289,7 @@ class Explainer:
         )
 
     def _security(self, demand: Demand, answer: Answer) -> float:
-        """Return the security time behind other jobs that the job waits for, where it waits for their ends."""
+        """Return the security time behind other jobs, if the job waits for their ends."""
         freed, security = _freed(answer), self._snapshot.security_time
         others = demand.roles.inside is not None or any(outage.end == freed for outage in self._snapshot.outages)
         return 0 if freed is None or others else security

@@ -69,7 +69,7 @@ class Completions:
     def _found(
         self, asked: Sequence[int | WaitingJob], gone: frozenset[int], joined: Sequence[WaitingJob], resumed: int = 0
     ) -> dict[int, float]:
-        """Return ends by number."""
+        """Return the ends of jobs by their numbers."""
         joining = [one for one in asked if isinstance(one, WaitingJob)]
         numbers = [one for one in asked if isinstance(one, int)]
         waiting = [number for number in numbers if number in self._waiting and number not in gone]

@@ -14,7 +14,7 @@ from math import ceil
 from oarpy.model.request import Consumption, Group, ResourceRequest
 
 FEWEST_JOBS = 10
-"""Past jobs from which on they are believed to say something about the next one."""
+"""The number of past jobs from which they predict the next one."""
 MARGIN = 1.25
 """The least ratio of a proposed value to the measured one."""
 _FAR_BELOW = 2
@@ -62,7 +62,7 @@ def _with_fewer_cores(groups: tuple[Group, ...], walltime: int, use: PastUse) ->
 
 
 def asked_cores(groups: tuple[Group, ...]) -> int | None:
-    """Return the cores of a request on one node, None where it is not plain how to ask for fewer."""
+    """Return the cores of a request on one node, None if a smaller request is not obvious."""
     if len(groups) != 1:
         return None
     *outer, last = groups[0].levels

@@ -21,7 +21,7 @@ from oarpy.scheduler.snapshot import HoldingJob, Queue, Snapshot, WaitingJob
 
 
 class JobTimes(NamedTuple):
-    """When a job runs, on the snapshot's axis; infinity where it never does."""
+    """The start and the end of a job, on the snapshot's axis; infinity if it never runs."""
 
     start: float
     end: float
@@ -61,13 +61,13 @@ class QueueInPlan:
         self._planner = Planner(self._snapshot, orders, matchers)
         self._plain = not any(map(needs_others, self._snapshot.asking))
         self._looked_at: list[WaitingJob] = []
-        """In the order of their turns."""
+        """The planned jobs in the order of their turns."""
         self._look_at_all(before)
         self._lasting = snapshot.policy == "conservative" and not any(job.besteffort for job in snapshot.holding)
         self._places: dict[int, _EarliestPlace] = {}
 
     def _look_at_all(self, before: QueueInPlan | None) -> None:
-        """Plan every job. As long as jobs have their turns as in an older plan, they keep their places of there."""
+        """Plan every job. While the turns are those of an older plan, jobs keep the places of that plan."""
         same = before._decided() if before is not None and self._plain else []
         for place, turn in enumerate(self._planner.turns()):
             if place < len(same) and turn.job is same[place][0]:
@@ -137,7 +137,7 @@ class QueueInPlan:
         }
 
     def _found(self, job: WaitingJob) -> Found | None:
-        """Return where a job would go behind all others."""
+        """Return the place of a job behind all others."""
         known = self._places.get(job.id)
         if known is not None and known.job is job:
             return known.found
@@ -169,7 +169,7 @@ class QueueInPlan:
         }
 
     def _times_among_all(self, job: WaitingJob) -> JobTimes:
-        """Return when a job runs that others let pass."""
+        """Return the start and the end of a job that is planned together with all others."""
         snapshot = replace(self._snapshot, waiting=(*self._snapshot.waiting, job))
         placed = plan(snapshot, self._orders, self._matchers).by_job()[job.id]
         return _NEVER if placed.start is None or placed.end is None else JobTimes(placed.start, placed.end)
@@ -178,7 +178,7 @@ class QueueInPlan:
         return next(iter(self._planner.turns_in_order([job])))
 
     def _come_last(self, jobs: Sequence[WaitingJob]) -> bool:
-        """Tell whether each of these jobs, were it there, would be the last one of the pass."""
+        """Tell whether each of these jobs would be the last one of the pass."""
         if not jobs:
             return True
         if self._planner.broken or not all(map(self._is_ordinary, jobs)):

@@ -102,7 +102,7 @@ def _cells(queue: str, planned: float) -> Iterator[_Cell]:
 
 
 def _adapted(past: Sequence[PastStart]) -> float:
-    """Return which part to leave out, so that :data:`LEVEL` of the intervals hold as things go at present."""
+    """Return the share of ratios to leave out so that :data:`LEVEL` of the intervals hold at present."""
     missed = 1 - LEVEL
     for start in past:
         if start.held is not None:

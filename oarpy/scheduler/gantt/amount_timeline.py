@@ -24,9 +24,9 @@ from oarpy.scheduler.resources.consumables import Capacities, Store
 Amounts = NDArray[np.int64]
 Places = NDArray[np.int32]
 _ROOM = 64
-"""Periods for which there is room at first."""
+"""The number of periods with room at first."""
 _MOST_NAMED = 3
-"""Blocks named in an explanation."""
+"""The most blocks named in an explanation."""
 
 
 class Stocks:
@@ -99,7 +99,7 @@ class Stocks:
         return self.capacities.parts(bits, consumes)
 
     def excess(self, instant: float, bits: int, consumes: Iterable[Consumption]) -> dict[tuple[str, str], int]:
-        """Return, by consumable and block of ``bits``, how much more is taken at ``instant`` than there is."""
+        """Return, by consumable and block of ``bits``, the amount taken at ``instant`` beyond the capacity."""
         return {
             (consumption.name, store.name): -left
             for consumption in consumes
@@ -164,7 +164,7 @@ class StockView:
 
     @property
     def begins(self) -> Sequence[float]:
-        """The instants from which others may have enough."""
+        """The instants at which the resources may change."""
         return self.stocks.begins
 
     def common(self, begin: float, end: float) -> int:
@@ -172,5 +172,5 @@ class StockView:
         return self.stocks.enough(begin, end, self.consumes)
 
     def after(self, instant: float) -> float | None:
-        """Return the first instant after ``instant`` at which it may be others."""
+        """Return the first instant after ``instant`` at which the resources may change."""
         return self.stocks.after(instant)

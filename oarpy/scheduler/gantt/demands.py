@@ -119,7 +119,7 @@ class CompiledRequests:
         return self._options(job, self._platform.reservable, self._on_reservable)
 
     def existing(self, job: WaitingJob) -> tuple[CompiledAlternative, ...]:
-        """Return all alternatives, on all that is not Dead, were it not drained."""
+        """Return all alternatives, on all resources that are not Dead, as if none were drained."""
         if not self._returning:
             return self.reservable(job)
         everything = Masks(self._platform, self._all_returned(job), self._masks.errors)

@@ -23,7 +23,7 @@ from oarpy.scheduler.resources.platform import Platform
 
 
 class Blocks:
-    """The blocks of the exclusive levels of a platform, by the properties that these are."""
+    """The blocks of the exclusive levels of a platform, by the property of each level."""
 
     def __init__(self, platform: Platform, levels: Iterable[str]) -> None:
         self._aliases = platform.aliases

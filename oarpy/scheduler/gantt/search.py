@@ -50,7 +50,8 @@ class Leaps:
     def after(self, start: float) -> float:
         """Return when to look again after a quota was broken at ``start``, infinity if there is no need to.
 
-        Not before the least amount would break none; from then on whenever more may be free, or another rule applies.
+        That is the first instant at which the least amount breaks no quota. From then on it is each instant at which
+        more may be free, or another rule applies.
         """
         if self._counted and (excess := self._excess(start, self._matcher.least)):
             return excess.until
@@ -260,7 +261,7 @@ class Search:
         start: float,
         latest: float | None,
     ) -> Claim | None:
-        """Return the first placement on one line, beginning where smaller requests say it may be."""
+        """Return the first placement on one line, from its known lower bound on."""
         line = views[0]
         hold, bounds = self.hold(option), gantt.bounds_of(line)
         bound = bounds.earliest(option.matcher, hold, option.consumes)

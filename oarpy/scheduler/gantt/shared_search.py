@@ -55,7 +55,7 @@ def first_fit(
 
 
 class _Joint:
-    """One search; :func:`first_fit` has its words."""
+    """One search, with the arguments of :func:`first_fit`."""
 
     def __init__(
         self,

@@ -133,7 +133,7 @@ class Timeline:
             rank, low = rank + 1, 0
 
     def _recount(self, chunk: _Chunk, low: int, high: int, offset: int) -> None:
-        """Count slots again from which more was taken than was there."""
+        """Count the free resources of slots again, after resources were taken that some did not have."""
         free = chunk.settle()
         for index in range(low, high):
             self._counts[offset + index] = free[index].bit_count()

@@ -39,7 +39,7 @@ _NO_MATTER_OF_PLACES = ("rules", "reservations", "walltime_requests", "asleep", 
 _RULES = tuple(
     field.name for field in fields(Snapshot) if field.name not in (*_COMPARED_ELSEWHERE, *_NO_MATTER_OF_PLACES)
 )
-"""All else that a snapshot has, whatever that will be."""
+"""All other fields of a snapshot, also future ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ def _left(jobs: list[WaitingJob], gone: set[int]) -> list[WaitingJob]:
 
 
 def is_steady(snapshot: Snapshot) -> bool:
-    """Tell whether nothing but a predicted start makes a difference as time goes by."""
+    """Tell whether time changes no placement until the next predicted start."""
     limited = snapshot.quotas or snapshot.consumables or snapshot.outages
     return not limited and all(map(is_plain, snapshot.waiting)) and all(map(is_plain, snapshot.holding))
 

@@ -21,7 +21,7 @@ from oarpy.scheduler.verdicts import Verdict
 
 
 class ContinuedPass:
-    """Conservative backfilling that can be continued: :meth:`run`, and then :meth:`go_on` as often as one likes."""
+    """Conservative backfilling that can be continued: :meth:`run`, then :meth:`go_on` any number of times."""
 
     def __init__(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers) -> None:
         self.planner = Planner(snapshot, orders, matchers)

@@ -65,7 +65,7 @@ class UntilEnd:
         return answer if answer.found else None
 
     def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
-        """Find the same resources if they are for then already, else the earliest place from then on."""
+        """Find the same resources if they begin at ``start`` already, else the earliest place from then on."""
         same = self._search.put_off(self._schedule.gantt, demand, found, start) if start == found.claim.start else None
         return same or self.find(demand, start)
 

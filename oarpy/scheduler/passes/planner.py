@@ -113,7 +113,7 @@ class Planner:
 
     @property
     def any_parked(self) -> bool:
-        """True when a job was looked at only after one behind it, which it needs."""
+        """True if a job was looked at only after a later job that it needs."""
         return self._turns.any_parked
 
     def turns(self) -> Iterator[Turn]:
@@ -291,7 +291,7 @@ class Planner:
         return Inquiry(demand, ready, *self.place(self._policy_of(turn), demand, ready))
 
     def _policy_of(self, turn: Turn) -> PlanningPolicy:
-        """Return how a job is placed: extensions of running jobs in a way of their own."""
+        """Return the policy that places a job; extensions of running jobs have their own."""
         return turn.policy if turn.job.part is None else UntilEnd(self._schedule, self.search)
 
     def place(self, policy: PlanningPolicy, demand: Demand, ready: float) -> tuple[Answer, float]:
@@ -425,14 +425,14 @@ class Planner:
             self._turns.wake(name)
 
     def set_aside_the_parked(self) -> None:
-        """Settle the jobs that are still parked: they wait, through others or at once, for themselves."""
+        """Settle the jobs that are still parked: they wait for themselves, directly or through others."""
         for needed, job in self._turns.parked():
             reason = Reason(Why.CIRCLE, needed) if isinstance(needed, str) else Reason(Why.CIRCLE, jobs=(needed,))
             self.decisions[job.id] = Decision(Verdict.DEPENDENCY, reason)
 
 
 def _why_held(job: WaitingJob) -> Reason:
-    """Say why a job is not planned at all."""
+    """Return why a job is not planned at all."""
     if job.stopped:
         return Reason(Why.QUEUE_STOPPED, job.queue)
     return Reason(Why.NO_LAUNCHER) if job.unasked else HELD

@@ -98,7 +98,7 @@ class Probe:
         return self._planner.explainer.bound.get(self.job.id)
 
     def trial(self, job: WaitingJob) -> Found | None:
-        """Return where ``job``, which differs from the probed one in its request alone, would go."""
+        """Return the place of ``job``, which differs from the probed job only in its request."""
         for moment in self._moments:
             demand = structs.replace(moment.inquiry.demand, job=job, options=self._planner.options.alive(job))
             if found := self._planner.place(moment.policy, demand, moment.inquiry.ready)[0].found:
@@ -146,14 +146,14 @@ class Probe:
         return None
 
     def _stand(self, turn: Turn) -> None:
-        """Settle the job without entering it, or park it, and remember how things stood."""
+        """Settle the job without entering it, or park it, and remember the policy and the inquiry."""
         inquiry = self._planner.look_at(turn, enter=False)
         if inquiry is not None and turn.job.reservation is None:
             settled = turn.job.id in self._planner.decisions
             self._moments.append(_Moment(turn.policy if settled else turn.policy.twin(), inquiry))
 
     def _assign(self, turn: Turn, claim: Claim) -> bool:
-        """Give a job the place that is foreseen for it; return False if it has to be looked at for that."""
+        """Give a job its foreseen place; return False if it must be looked at for that."""
         planner, job = self._planner, turn.job
         if turn.refusal or job.reservation is not None or planner.at_once(job):
             return False

@@ -40,7 +40,7 @@ def starts_suffice(snapshot: Snapshot) -> bool:
 
 
 def _looks_at_others(job: WaitingJob) -> bool:
-    """Tell whether where a job goes depends on placements that this pass may leave out."""
+    """Tell whether the place of a job depends on placements that this pass may leave out."""
     if job.reservation is not None:
         return bool(job.depends_on) or roles_of(job).inside is not None
     return any(one.earliest is not None or one.latest is not None for one in job.depends_on)

@@ -53,7 +53,7 @@ class Turn(NamedTuple):
 
 
 _Refusable = tuple[WaitingJob, Explanation | None]
-"""A job, and why it is not to be placed at all."""
+"""A job, and the reason not to place it at all, if any."""
 
 
 class PassLimits:
@@ -88,7 +88,7 @@ class PassLimits:
         return inf, 0
 
     def refusal(self, job: WaitingJob) -> Explanation | None:
-        """Count ``job``, or say why it is not looked at in this pass."""
+        """Count ``job``, or return why this pass does not look at it."""
         if job.id in self._turn:
             return None
         most, most_of_a_user = self._ration.jobs, self._ration.jobs_per_user
@@ -115,7 +115,7 @@ class Turns:
         self.broken: dict[str, str] = {}
         """The queues whose order failed, with the error."""
         self.any_parked = False
-        """True when a job was looked at only after one behind it, which it needs."""
+        """True if a job was looked at only after a later job that it needs."""
 
     def of(self, stage: Stage, policy: PlanningPolicy) -> Iterator[Turn]:
         """Yield the turns of a stage: new reservations first, then the rest in the order of the first queue."""

@@ -33,7 +33,7 @@ from oarpy.scheduler.verdicts import Verdict
 
 _MINUTE, _HOUR = 60, 3600
 GROWTH = (_MINUTE, 5 * _MINUTE, 15 * _MINUTE, 30 * _MINUTE, _HOUR, 2 * _HOUR, 5 * _HOUR, 10 * _HOUR)
-"""By how many seconds a prediction that was outlived grows, each time it is."""
+"""The seconds by which a prediction grows each time a job outlives it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class PredictedStep:
         return replace(made, placements=placements), ByPredictions()
 
     def _shortened(self, job: HoldingJob, snapshot: Snapshot) -> HoldingJob:
-        """Return a job that runs with the walltime that it is thought to need."""
+        """Return a running job with its predicted run time as its walltime."""
         run = self.runs.get(job.id)
         if run is None or job.start > snapshot.now or job.resumes is not None or roles_of(job) != PLAIN:
             return job

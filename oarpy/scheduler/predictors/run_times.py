@@ -12,7 +12,7 @@ from dataclasses import dataclass
 _LAST = 30
 """The number of latest runs that are looked at."""
 _FEWEST = 3
-"""Runs from which something can be learnt."""
+"""The number of runs needed for a prediction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ Predictor = Callable[[JobToPredict, Sequence[PastRun]], float]
 
 
 def predicted_run(predictor: Predictor, job: JobToPredict, history: Sequence[PastRun], now: float) -> float:
-    """Return how many seconds a job will run, as is known at an instant."""
+    """Return the predicted seconds of a job's run, as known at an instant."""
     known = sorted((run for run in history if run.user == job.user and run.end <= now), key=lambda run: -run.end)
     return min(predictor(job, known), job.walltime)
 

@@ -33,7 +33,7 @@ class Consumable:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """One block: its resources, its value, and how much there is."""
+    """One block: its resources, its value, and its capacity."""
 
     name: str
     bits: int
@@ -162,7 +162,7 @@ class Capacities:
         return next((consumption.name for consumption in consumes if consumption.name not in self.stores), None)
 
     def too_much(self, consumes: Iterable[Consumption], wanted: int) -> str | None:
-        """Say which amount none of ``wanted`` can ever give, None when each is somewhere."""
+        """Return why no resource of ``wanted`` can ever give an amount, None if every amount is available somewhere."""
         for consumption in consumes:
             if not wanted & self.admitted([consumption]):
                 largest = max(

@@ -34,7 +34,7 @@ _MOST_PERMUTED = 5
 """The most groups of one request whose orders are all tried: 120 orders."""
 
 _MOST_CHOICES, _CHOICES_OF_AN_ORDER = 256, 32
-"""Choices of blocks that are tried for groups in each other's way: in all, and in one order of the groups."""
+"""The most choices of blocks tried for competing groups: in all, and in one order of the groups."""
 
 
 class Layout:

@@ -21,7 +21,7 @@ from oarpy.scheduler.snapshot import HoldingJob, Reservation, Snapshot, WaitingJ
 OVERRUN = 5
 """Seconds for which a job that should be over is still expected to hold its resources."""
 _PUNCTUAL = 2
-"""Seconds by which a start may be late without that being worth a word."""
+"""Seconds by which a start may be late without a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def whole_again(snapshot: Snapshot) -> tuple[Snapshot, tuple[Reservation, ...]]:
 
 
 def is_broken(reservation: Reservation, snapshot: Snapshot) -> bool:
-    """Tell whether a reservation that is not over lacks resources, and minds that."""
+    """Tell whether a reservation that is not over has lost resources that it needs."""
     job = reservation.job
     if job.held or read_types(job.types).permissive or reservation.end <= snapshot.now:
         return False
@@ -223,7 +223,7 @@ class _Dates:
         due.starts.append(JobStart(number, reservation.alternative, self._rest(reservation), bits))
 
     def _rest(self, reservation: Reservation) -> float:
-        """Return for how many seconds it runs: a late start shortens the walltime, the end date is kept."""
+        """Return the remaining seconds of a reservation: a late start shortens the walltime, the end date stays."""
         late = self._now - reservation.start
         if late < _PUNCTUAL:
             return reservation.walltime

@@ -14,7 +14,7 @@ Request = TypeVar("Request")
 Criterion = Literal["shuffle", "fifo", "bjf", "lff", "edf"]
 """At random; by submission; the largest first; the least slack first; the earliest deadline first."""
 OWN_ORDER: Criterion = "edf"
-"""The order where none is named, or a plug-in fails."""
+"""The order if none is named, or if a plug-in fails."""
 Window = tuple[float, float]
 """The first and the last start that a job may have."""
 
@@ -39,7 +39,7 @@ class WindowJob(Generic[Request]):
         return max(self.ready, now), self.deadline - self.time
 
     def slack(self, now: float) -> float:
-        """Return how many seconds its start may still be put off."""
+        """Return the seconds by which its start may still be put off."""
         return self.deadline - max(self.ready, now) - self.time
 
     def fixed_at(self, start: float) -> WindowJob[Request]:

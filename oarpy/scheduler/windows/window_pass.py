@@ -41,7 +41,7 @@ from oarpy.scheduler.windows.window_jobs import OWN_ORDER, Criterion, WindowJob,
 
 _NONE_DATED: Mapping[int, tuple[WaitingJob, Claim]] = {}
 _WHATEVER_SIZE = frozenset(get_args(Criterion)) - {"bjf"}
-"""Orders that do not look at sizes, which are dear to count."""
+"""Orders that do not use sizes, which take long to count."""
 _ADMITTED = frozenset({Verdict.RESERVED, Verdict.STARTS, Verdict.HELD})
 
 
@@ -135,7 +135,7 @@ def arrival(snapshot: Snapshot, job: WaitingJob, matchers: Matchers | None = Non
 
 @dataclass(slots=True)
 class _Movable:
-    """An accepted reservation that may move, and where it is by now."""
+    """An accepted reservation that may move, and its present place."""
 
     reservation: Reservation
     window: ReservationWindow
@@ -216,7 +216,7 @@ class _WindowPass:
         return Arrival(new, movable, self._seen_by(job), self._terms(window))
 
     def _keep(self, dated: WaitingJob, claim: Claim, dates: dict[int, tuple[WaitingJob, Claim]]) -> None:
-        """Let a new reservation hold its place, or have it until others need that, if it may move."""
+        """Let a new reservation hold its place; if it may move, only until others need the place."""
         soon = claim.start - self._now <= self._windows.notice
         if dated.id in self._strict or soon or not self._is_loose(dated, claim.start):
             dates[dated.id] = dated, claim
@@ -268,7 +268,7 @@ class _WindowPass:
     def _is_asked(self, job: WaitingJob) -> bool:
         """Tell whether a new reservation is decided about here.
 
-        The planner refuses it, or sees others placed that it depends on, where it is not.
+        Otherwise the planner refuses it, or places it after the jobs that it depends on.
         """
         if job.held or job.fault or not job.alternatives:
             return False
@@ -276,7 +276,7 @@ class _WindowPass:
         return not readiness.refusal and (not readiness.waits_for or job.id in self._windows.of)
 
     def _fault(self, job: WaitingJob) -> str:
-        """Say why nothing in the window of a new reservation can be looked at, "" if it can."""
+        """Return why no start in the window of a new reservation can be tried, "" if some can."""
         window, show = self._windows.of.get(job.id), self._snapshot.show_instant
         if window is None:
             return ""
@@ -432,7 +432,7 @@ class _WindowPass:
         self._leaving.discard(number)
 
     def _hold_again(self, new: Asked, found: Admission, dates: Mapping[int, tuple[WaitingJob, Claim]]) -> NamedTimeline:
-        """Return a timeline on which all have the starts that were found."""
+        """Return a timeline on which all reservations have the starts that were found."""
         timeline = self._timeline(new.job, dates)
         for number, start in found.starts.items():
             one = new if number == new.job.id else self._movable[int(number)].asked
@@ -457,7 +457,7 @@ class _WindowPass:
         return dated if job.id in self._windows.of else job, timeline.claims[job.id]
 
     def _move(self, movable: _Movable) -> WindowMove | None:
-        """Return where a reservation goes, None if it stays."""
+        """Return the move of a reservation, None if it stays."""
         old, slot = movable.reservation, movable.slot
         resources = tuple(self._snapshot.platform.ids_of(slot.bits))
         if slot.start == old.start and set(resources) == set(old.resources):
@@ -469,7 +469,7 @@ class _WindowPass:
 
 
 def _strict(job: WaitingJob, now: float) -> ReservationWindow:
-    """Return the window of a reservation that has none: its date, or now if that is past, and nothing else."""
+    """Return the window of a reservation without one: exactly its date, or now if that is past."""
     assert job.reservation is not None
     start, walltime = max(job.reservation, now), job.alternatives[0].walltime
     return ReservationWindow(start + walltime if job.reservation + walltime > now else now, start)

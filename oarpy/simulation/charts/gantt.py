@@ -1,4 +1,4 @@
-"""Gantt chart of a replay, above how much is in use and how many wait, as SVG or PNG by the name of the file.
+"""A Gantt chart of a replay, above curves of use and waiting jobs, as SVG or PNG by the name of the file.
 
 Up to :data:`MOST_BOXES` jobs each job is a box, coloured by how long it waited. With more, boxes would be thinner than
 a pixel. Then the chart shows how full each band of processors is in each column of time.

@@ -1,4 +1,4 @@
-"""Which rows of a chart the jobs of a replay take, and how many processors are in use when."""
+"""The rows of a chart that the jobs of a replay take, and the number of processors in use over time."""
 
 from __future__ import annotations
 

@@ -108,9 +108,9 @@ class CountingFcfs:
 
 
 class CountingEasy(CountingFcfs):
-    """EASY backfilling: whoever does not delay the head of the queue starts.
+    """EASY backfilling: a job that does not delay the head of the queue starts.
 
-    Between two completions the head's reservation stands still. Whoever did not fit still does not, because free
+    Between two completions the head's reservation stands still. A job that did not fit still does not, because free
     processors only shrink and time only passes. So a pass after an arrival looks at the new job alone.
     """
 

@@ -84,7 +84,7 @@ class HistoryReplay:
         }
         self._reserved: dict[int, Reservation] = {}
         self._leaving: dict[int, float] = {}
-        """When jobs are gone that give way."""
+        """The ends of jobs that give way."""
         self._ends = [(occupation.until, occupation.job.id) for occupation in occupations]
         heapq.heapify(self._ends)
         self._wake: float | None = None
@@ -153,7 +153,10 @@ class HistoryReplay:
         return (*self._holding.values(), *(job for job in promises if job is not None))
 
     def _pass(self, now: float) -> bool:
-        """Decide and do it. Return whether another pass is due at once: jobs left, or reservations were accepted."""
+        """Decide, and carry out the decisions. Return whether another pass is due at once.
+
+        It is if jobs left, or reservations were accepted.
+        """
         snapshot = replace(
             self._base,
             now=now,
@@ -235,7 +238,7 @@ class HistoryReplay:
         self.outcome.runs[job.id] = Run(now, end, resources)
 
     def _cancel(self, number: int, now: float) -> bool:
-        """Have a best-effort job go. Return whether it is gone at once, having no checkpoint to write."""
+        """Cancel a best-effort job. Return whether it is gone at once, without a checkpoint to write."""
         if number in self._reserved:
             self._refuse(number, "it gave way before it began")
             return True

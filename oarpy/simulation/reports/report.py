@@ -1,4 +1,4 @@
-"""How a replay is shown: JSON for programs, a table for people, CSV for one row a job."""
+"""The report on a replay: JSON for programs, a table for users, CSV for one row a job."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ def _bits(owner: str, key: str, ids: tuple[int, ...], platform: Platform) -> int
 
 
 def _known(owner: str, key: str, ids: tuple[int, ...], platform: Platform) -> tuple[int, ...]:
-    """Return ``ids``, all of resources that there are."""
+    """Return ``ids`` after checking that all of these resources exist."""
     for number in ids:
         if number not in platform.position:
             raise _wrong(owner, key, f"there is no resource {number}")
@@ -276,7 +276,7 @@ def _quota(entry: QuotaEntry, place: int) -> QuotaRule:
 
 
 def _span(ends: tuple[float, float | None]) -> tuple[float, float]:
-    """Return when a rule is valid, for ever where there is no end."""
+    """Return the span of a rule; without an end it is valid for ever."""
     begin, end = ends
     return _exact(begin), inf if end is None else _exact(end)
 
@@ -478,7 +478,7 @@ def _rows(platform: Platform) -> list[dict[str, object]]:
 
 
 def _texts(job: WaitingJob) -> list[tuple[str, str]]:
-    """Return the filters of a job, each with where it stands for errors."""
+    """Return the filters of a job, each with its place for errors."""
     texts = [("key 'properties'", job.properties)]
     for rank, alternative in enumerate(job.alternatives):
         texts += [(f"request {rank + 1}: key 'resources'", group.filter) for group in alternative.groups]

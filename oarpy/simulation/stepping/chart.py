@@ -29,7 +29,7 @@ class Chart:
         return self.count, self._rows, self._standing
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        """Take a copy, which is given ``over`` by whoever makes it."""
+        """Restore a copy; its maker sets ``over``."""
         self.count, self._rows, self._standing = state
 
     def follow(self, run: SteppedRun, now: float) -> None:

@@ -31,7 +31,7 @@ class Digests:
         run.watch()
 
     def play(self, until: float) -> bool:
-        """Play until the processor's clock says so; return whether the run is over."""
+        """Play until the processor's clock reaches a limit; return whether the run is over."""
         while not self.ended and perf_counter() < until:
             happening = next(self._playing, None)
             if happening is None:
@@ -56,7 +56,7 @@ class Parting:
         return min(len(self._left.found), len(self._right.found)) - 1
 
     def seek(self, seconds: float) -> bool:
-        """Look for it, for so long at most; return whether the answer is known."""
+        """Search for a limited time; return whether the answer is known."""
         if self._parted(self.compared):
             return True
         now = perf_counter()
