@@ -48,7 +48,7 @@ def read_settings(
     dedicated: bool,
     users: str | None = None,
 ) -> ClusterSettings:
-    """Return what was typed; raise :class:`UsageError` for what no cluster can have."""
+    """Return the typed settings; raise :class:`UsageError` for settings that no cluster can have."""
     if not _NAME.fullmatch(name):
         hint = "letters, digits and '_', at most 64: known clients read nothing else"
         raise UsageError(f"'{short(name)}' is no name of a cluster", hint=hint)

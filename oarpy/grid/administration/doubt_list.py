@@ -1,4 +1,4 @@
-"""Doubts: transactions that are decided, and of which a cluster has not said that it knows."""
+"""Doubts: decided transactions whose outcome a cluster has not confirmed."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Amend:
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """Local jobs of a cluster end until ``procs`` more processors are idle, for what is held there."""
+    """Local jobs of a cluster end until ``procs`` more processors are idle, for the part that is held there."""
 
     cluster: str
     request: PartRequest
@@ -143,7 +143,7 @@ def prepare(
 ) -> Conversation[Prepared]:
     """Have all acts prepared; ``transaction`` is its name on clusters.
 
-    First come clusters where nobody is evicted, so that nobody has to go for a job that finds no room elsewhere.
+    Clusters without evictions come first, so that no job is evicted for a job that finds no room elsewhere.
     """
     phase = _FirstPhase(transaction, terms, chance)
     evictions = [act for act in acts if isinstance(act, Evict)]
@@ -165,7 +165,7 @@ def prepare(
 
 
 class _FirstPhase:
-    """Asks clusters. What was refused is asked for anew; what got no answer is the same call once more."""
+    """Asks clusters. A refused part is asked for again; a call without an answer is repeated as it was."""
 
     def __init__(self, transaction: str, terms: Terms, chance: Random) -> None:
         self._transaction = transaction
@@ -186,7 +186,7 @@ class _FirstPhase:
         return found
 
     def _tried(self, missing: Sequence[_Part], found: Prepared) -> Conversation[Prepared]:
-        """Have the acts of one cluster prepared beside what is found, in as many rounds as there are."""
+        """Have the acts of one cluster prepared beside the parts that are found, in at most ``rounds`` rounds."""
         for number in range(self._terms.rounds):
             pause = self._chance.uniform(*_BACK_OFF) if number else 0.0
             found = found.beside((yield from self.asked(missing, pause)))
@@ -208,7 +208,7 @@ class _FirstPhase:
         return found
 
     def _heard(self, cluster: str, names: Sequence[str], answer: object) -> Prepared:
-        """Return what an answer about parts comes to."""
+        """Return the result of an answer about parts."""
         if isinstance(answer, OarpyError):
             self._refused.update(names if isinstance(answer, CallRefused) else ())
             return Prepared(failures=[(cluster, answer)])

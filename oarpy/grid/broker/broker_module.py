@@ -15,7 +15,7 @@ from oarpy.store.grid.clusters import GridClusterRow
 
 
 class BrokerModule(ABC):
-    """A module that asks clusters. What it remembers is forgotten with the database session that it was read in."""
+    """A module that asks clusters. Its memory goes with the database session that it was read in."""
 
     name: str
     period = 10.0
@@ -26,7 +26,7 @@ class BrokerModule(ABC):
         self._known: Connection | None = None
 
     def files(self) -> Sequence[int]:
-        """Return where answers of clusters arrive, and where clusters are heard again."""
+        """Return descriptors that are readable when an answer of a cluster arrives, or a cluster answers again."""
         return [*self._conversations.files(), *self._connections.files()]
 
     def close(self) -> None:
@@ -34,7 +34,7 @@ class BrokerModule(ABC):
         self._connections.close()
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
-        """One round: answers, work, outcomes; again until nobody has an answer at once."""
+        """Run one round: answers, work, outcomes; then again until no answer is there at once."""
         try:
             if connection is not self._known:
                 self._conversations.clear()
@@ -50,8 +50,8 @@ class BrokerModule(ABC):
 
     @abstractmethod
     def _begin_anew(self, connection: Connection) -> None:
-        """Forget what was under way in another session of the database."""
+        """Forget the work under way in another session of the database."""
 
     @abstractmethod
     def _round(self, connection: Connection, rows: Sequence[GridClusterRow]) -> Outcome:
-        """Do what there is to do; ``rows`` are the clusters."""
+        """Do the work that is due; ``rows`` are the clusters."""

@@ -37,7 +37,7 @@ log = structlog.get_logger()
 
 
 class Claimer(BrokerModule):
-    """The module. What it remembers are calls under way; they are made again when it is killed.
+    """The module. Its memory has the calls under way, which are made again when it is killed.
 
     ``tolerance`` says how far clocks of clusters may be off, in seconds.
     """
@@ -76,7 +76,7 @@ class Claimer(BrokerModule):
         return Outcome(word, wake_at=min(dates, default=None), pending=awaited is not None)
 
     def _tend(self, connection: Connection) -> float:
-        """Do what is due for all jobs; return when there is more to do (epoch seconds), or infinity."""
+        """Do the due steps of all jobs; return the time of the next step (epoch seconds), or infinity."""
         now, wake_at = self._clock(), inf
         for file in live_files(connection, MODULE):
             with _one_job(connection, file.job.id):
@@ -86,13 +86,13 @@ class Claimer(BrokerModule):
         return min(wake_at, self._transactions.spread(connection))
 
     def _kind(self, file: GridJobFile) -> CoallocatedJobs | NamedJobs | Metajobs:
-        """Return what is done for jobs of its kind."""
+        """Return the object that makes the steps of jobs of its kind."""
         if file.job.kind == "coallocated":
             return self._coallocated
         return self._named if file.job.kind == "named" else self._metajobs
 
     def _hear(self, connection: Connection, name: Hashable, result: object) -> None:
-        """Take in what came out of a conversation."""
+        """Take in the result of a conversation."""
         match name, result:
             case ("room", _), RoomsFound():
                 self._rooms_found(connection, result)
@@ -133,7 +133,7 @@ class Claimer(BrokerModule):
 
 @contextmanager
 def _one_job(connection: Connection, job: int | None) -> Iterator[None]:
-    """A transaction about one job: if the database refuses what is written for it, the others go on."""
+    """Open a transaction about one job: if the database refuses its writes, the other jobs go on."""
     try:
         with connection.transaction():
             yield

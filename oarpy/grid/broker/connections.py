@@ -1,4 +1,4 @@
-"""Connections to clusters: a thread a cluster, so that a silent one costs the others nothing.
+"""Connections to clusters: a thread for each cluster, so that a silent cluster costs the others nothing.
 
 ::
 
@@ -38,7 +38,7 @@ def clusters_of(broker: str) -> Opening:
 
 
 def cluster_of(broker: str, row: GridClusterRow) -> Cluster:
-    """Return what asks a cluster of the table; the broker's jobs there carry its name."""
+    """Return the object that asks a cluster of the table; the broker's jobs there carry its name."""
     if row.kind == "oarpy":
         return OarpyCluster(row.name, row.door)
     if row.kind == "slurm":
@@ -47,7 +47,7 @@ def cluster_of(broker: str, row: GridClusterRow) -> Cluster:
 
 
 def _opened_by(row: GridClusterRow) -> tuple[object, ...]:
-    """Return what a cluster is opened by."""
+    """Return the settings by which a cluster is opened."""
     return row.kind, row.door, row.users
 
 
@@ -146,7 +146,7 @@ class ClusterConnection:
         self._pause = min(self._pause * 2, _LONGEST_PAUSE) if self._pause else _FIRST_PAUSE
 
     def _ask_again(self) -> None:
-        """Ask a silent cluster what it is. Whatever goes wrong, it is asked again: it counts as silent until then."""
+        """Ask a silent cluster for its description. Whatever goes wrong, it counts as silent and is asked again."""
         try:
             checked(self.row.name, self._open().ask(Describe()))
         except ClusterSilent as error:
@@ -194,11 +194,11 @@ class ClusterConnections:
         return {name: one.reason for name, one in self._connections.items() if one.silent}
 
     def files(self) -> Sequence[int]:
-        """Return what is readable when a silent cluster answers again, until :meth:`quiet`."""
+        """Return a descriptor that is readable when a silent cluster answers again, until :meth:`quiet`."""
         return (self._bell.fileno(),)
 
     def quiet(self) -> None:
-        """Take note that clusters were heard again."""
+        """Take note that silent clusters have answered."""
         self._bell.quiet()
 
     def close(self) -> None:

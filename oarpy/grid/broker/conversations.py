@@ -20,9 +20,9 @@ from oarpy.transport.wakeup import WakeupBell
 
 @dataclass(frozen=True, slots=True)
 class ClusterCall:
-    """A call, or what makes several one after the other.
+    """A call, or a function that makes several calls in turn.
 
-    If that takes the cluster more than ``seconds``, it counts as silent until it has answered.
+    If the cluster needs more than ``seconds``, it counts as silent until it has answered.
     """
 
     cluster: str
@@ -30,15 +30,16 @@ class ClusterCall:
     seconds: float = 10.0
 
     def made_of(self, cluster: Cluster) -> object:
-        """Ask the cluster, and return what it answers."""
+        """Ask the cluster, and return its answer."""
         return cluster.ask(self.asked) if isinstance(self.asked, Call) else self.asked(cluster)
 
 
 @dataclass(frozen=True, slots=True)
 class CallBatch:
-    """Calls that go out at once, after ``pause`` seconds; what has no answer after ``patience`` seconds is silent.
+    """Calls that go out at once, after ``pause`` seconds.
 
-    While a call stands in line behind others of ours that its cluster answers, its patience does not run.
+    A call without an answer after ``patience`` seconds is silent. While a call waits behind other calls of ours to its
+    cluster, its patience does not run.
     """
 
     calls: Sequence[ClusterCall]
@@ -60,7 +61,7 @@ class CallInLine(Future[object]):
         self._began: float | None = None
 
     def begin(self) -> bool:
-        """Note that the call is made now; False if nobody waits for it any more."""
+        """Note that the call is made now; return False if its answer is not awaited any more."""
         self._began = time.monotonic()
         return self.set_running_or_notify_cancel()
 
@@ -72,7 +73,7 @@ class CallInLine(Future[object]):
 
 
 Submit = Callable[[ClusterCall], "Future[object]"]
-"""Has a call made, by whoever talks to that cluster; does not wait for it."""
+"""Has the thread of a cluster make a call; does not wait for it."""
 
 
 @dataclass(slots=True)
@@ -94,7 +95,7 @@ class Conversations(Generic[Result]):
     _bell: WakeupBell = field(default_factory=WakeupBell)
 
     def files(self) -> Sequence[int]:
-        """Return what is readable when an answer has come."""
+        """Return a descriptor that is readable when an answer has come."""
         return (self._bell.fileno(),)
 
     def __contains__(self, name: Hashable) -> bool:
@@ -105,7 +106,7 @@ class Conversations(Generic[Result]):
         self._under_way[name] = _UnderWay(generator, CallBatch(()), self.clock())
 
     def drop(self, name: Hashable) -> None:
-        """Forget a conversation: what it is answered is of no interest any more."""
+        """Forget a conversation: its answers do not matter any more."""
         if one := self._under_way.pop(name, None):
             one.generator.close()
 

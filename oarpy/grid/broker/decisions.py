@@ -54,13 +54,13 @@ class DrivenCore:
         return actions
 
     def taken(self) -> TakenDecision:
-        """Return what was noted, and begin anew from the present state."""
+        """Return the noted decision, and begin another from the present state."""
         noted, self._noted = self._noted, TakenDecision(as_json(self.state))
         return noted
 
 
 def taken_again(state: Any, events: Sequence[Any]) -> list[Any]:
-    """Take a stored decision again; return the actions, as they are stored. Raises what a wrong record leads to."""
+    """Take a stored decision again; return the actions, as they are stored. Raises the errors of a wrong record."""
     before: BrokerState = of_json(state)
     found = (step(before, of_json(event["event"]), event["now"]) for event in events)
     return [as_noted([as_json(action) for action in actions]) for actions in found]
@@ -105,7 +105,7 @@ def of_json(value: Any) -> Any:
 
 
 def _state_as_json(state: BrokerState) -> Any:
-    """Return what a state consists of. Random numbers go on where they were, if any are drawn."""
+    """Return the parts of a state. Random numbers go on where they were, if any are drawn."""
     names = [one.name for one in fields(state) if one.init]
     written = {"is": "BrokerState", **{name: as_json(getattr(state, name)) for name in names}}
     if state.reallocation.mapping == "random":

@@ -249,7 +249,7 @@ class Mapper(BrokerModule):
         return {row.name: answer for row, answer in zip(alike.clusters, answers, strict=True)}
 
     def _choose(self, connection: Connection, alike: AlikeJobs, answers: EctsByCluster) -> None:
-        """Let the core choose, job by job, from what clusters answered."""
+        """Let the core choose, job by job, from the answers of clusters."""
         self._memory.mapping = None
         jobs = [job.id for job in alike.jobs]
         self._memory.busy -= set(jobs)
@@ -280,7 +280,7 @@ class Mapper(BrokerModule):
     def _taken(
         self, connection: Connection, alike: AlikeJobs, told: Mapping[str, Sequence[float]]
     ) -> dict[str, list[GridJobRow]]:
-        """Return the jobs that go to each cluster; the decision is stored with what it was taken from."""
+        """Return the jobs that go to each cluster; the decision is stored with its inputs."""
         rows = {row.name: row for row in alike.clusters if row.name in told}
         known = tuple(
             GridCluster(row.name, row.procs or alike.component.procs, row.speed, "evict" in row.abilities)
@@ -321,7 +321,7 @@ class Mapper(BrokerModule):
                 self._memory.preparing[number] = bunch
 
     def _hear(self, connection: Connection, name: Hashable, result: object) -> int:
-        """Take in what came out of a conversation; return how many jobs have their cluster now."""
+        """Take in the result of a conversation; return how many jobs have their cluster now."""
         match name, result:
             case ("ects",), dict():
                 if self._memory.mapping is not None:
@@ -334,7 +334,7 @@ class Mapper(BrokerModule):
         return 0
 
     def _prepared(self, connection: Connection, number: int, result: Prepared) -> int:
-        """Decide: all parts of a bunch are prepared, or it is given up and its jobs are mapped anew."""
+        """Decide: all parts of a bunch are prepared, or it is given up and its jobs are mapped again."""
         bunch = self._memory.preparing.pop(number)
         jobs = [job.id for job in bunch.jobs]
         self._memory.busy -= set(jobs)
@@ -355,7 +355,7 @@ class Mapper(BrokerModule):
         return 0
 
     def _try_halves(self, bunch: _Bunch) -> None:
-        """Ask anew for each half of a bunch that was refused as a whole: one job may be what was refused."""
+        """Ask again for each half of a bunch that was refused as a whole: a single job may be the cause."""
         middle = len(bunch.jobs) // 2
         halves = [replace(bunch, jobs=some) for some in (bunch.jobs[middle:], bunch.jobs[:middle])]
         self._memory.waiting[bunch.cluster.name].extendleft(halves)
@@ -374,7 +374,7 @@ class Mapper(BrokerModule):
 
 
 def request_of(job: GridJobRow, component: GridComponentRow, cluster: GridClusterRow) -> PartRequest:
-    """Return what a job asks a cluster for, with its walltime there."""
+    """Return a job's request to a cluster, with its walltime there."""
     return PartRequest(
         job.user,
         component.resources,
@@ -411,7 +411,7 @@ def _parts_of(bunch: _Bunch, transaction: str) -> list[Place]:
 
 
 def _asked(job: GridJobRow, component: GridComponentRow) -> tuple[object, ...]:
-    """Return all that clusters are told of a job before it has its part."""
+    """Return all that clusters learn of a job before it has its part."""
     return (
         job.user,
         job.walltime,
@@ -426,5 +426,5 @@ def _asked(job: GridJobRow, component: GridComponentRow) -> tuple[object, ...]:
 
 
 def _turn(row: GridClusterRow) -> tuple[float, str]:
-    """Return by what the turn of a cluster comes, whichever others can be had."""
+    """Return the key of a cluster's turn, whichever other clusters are available."""
     return row.place, row.name

@@ -17,7 +17,7 @@ from oarpy.store.grid.clusters import GridClusterRow
 _PLANNING = 60.0
 """Seconds that a cluster has to plan its queue."""
 _CONNECTING = 20.0
-"""Seconds that it has to open its door and say what it is."""
+"""Seconds that a cluster has to open its door and answer with its description."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def plan_pass(
 ) -> Conversation[PlannedPass]:
     """Plan a pass over ``parts``, in order of submission. Clusters that do not answer are left out with their jobs.
 
-    Algorithm 2 looks at clusters alone on which nobody else submits: elsewhere others could, while jobs are withdrawn.
+    Algorithm 2 looks only at dedicated clusters: elsewhere others could submit while jobs are withdrawn.
     """
     if rules.algorithm == 2:
         rows = [row for row in rows if row.dedicated and row.active]
@@ -81,7 +81,7 @@ def _reasons(lost: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _described(rows: Sequence[GridClusterRow]) -> Conversation[Mapping[str, ClusterDescription]]:
-    """Ask clusters what they are. Raises :class:`ClusterLost`."""
+    """Ask clusters for their descriptions. Raises :class:`ClusterLost`."""
     calls = [ClusterCall(row.name, Describe(), _CONNECTING) for row in rows]
     answers = yield CallBatch(calls, _CONNECTING)
     found = {}

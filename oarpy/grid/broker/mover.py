@@ -45,7 +45,7 @@ _TERMS = Terms(lambda: 120.0)
 
 @dataclass(slots=True)
 class _PassUnderWay:
-    """A pass: what is left to do, and the moves that are begun and not decided, by transaction."""
+    """A pass: the remaining moves, and the moves that are begun and not decided, by transaction."""
 
     number: int
     ready: bool = False
@@ -56,7 +56,7 @@ class _PassUnderWay:
 
 
 class Mover(BrokerModule):
-    """The module. A pass that was under way when it was killed is not gone on with: the next one sees what is left.
+    """The module. A pass that was under way when it was killed does not go on: the next pass sees the remaining jobs.
 
     ``period`` are the seconds between passes.
     """
@@ -87,7 +87,7 @@ class Mover(BrokerModule):
         return Outcome(word, wake_at=min(dates, default=None), pending=self._pass is not None)
 
     def _begin_anew(self, connection: Connection) -> None:
-        """Forget what was under way, and note what came of it."""
+        """Forget the pass under way, and note its outcome."""
         self._pass = None
         self._transactions.recover(connection)
         with connection.transaction():
@@ -149,7 +149,7 @@ class Mover(BrokerModule):
         return next_pass(first, last, self._between)
 
     def _planned(self, connection: Connection, under_way: _PassUnderWay, planned: PlannedPass) -> None:
-        """Take the moves of a pass, and store what they were decided from; they go on if that cannot be stored."""
+        """Take the moves of a pass, and store its decision; the moves go on if it cannot be stored."""
         under_way.left = list(planned.moves)
         under_way.remarks += planned.lost
         under_way.ready = True
@@ -175,7 +175,7 @@ class Mover(BrokerModule):
     # Moves
 
     def _begin_moves(self, connection: Connection, under_way: _PassUnderWay) -> None:
-        """Begin the moves between clusters of which no earlier move is undecided."""
+        """Begin the moves between clusters that have no undecided move."""
         rows = self._drop_lost(connection, under_way)
         busy = {name for move in under_way.begun.values() for name in (move.part.cluster, move.target)}
         for move in list(under_way.left):
@@ -223,7 +223,7 @@ class Mover(BrokerModule):
         under_way.begun[transaction] = move
 
     def _hear(self, connection: Connection, name: Hashable, result: object) -> None:
-        """Take in what came out of a conversation."""
+        """Take in the result of a conversation."""
         under_way = self._pass
         match name, result:
             case ("pass", _), PlannedPass() if under_way is not None:
@@ -273,7 +273,7 @@ class Mover(BrokerModule):
             under_way.remarks.append(f"job {move.part.job} stayed: {objection}")
 
     def _known_by(self, connection: Connection, name: Hashable, result: str) -> None:
-        """Note that a cluster knows how a transaction ended, and what it means if it refused to carry it out."""
+        """Note that a cluster knows how a transaction ended, and the consequence if it refused to carry it out."""
         known = self._transactions.heard(connection, name, result)
         known.map_anew(connection)
         if known.stayed:

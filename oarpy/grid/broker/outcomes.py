@@ -1,4 +1,4 @@
-"""The second phase: every cluster of a transaction is told how it ended, until it has confirmed."""
+"""The second phase: every cluster of a transaction gets its outcome, until it has confirmed it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oarpy.model.errors import OarpyError
 Verb = Literal["commit", "abort"]
 
 _RETRY = 1.0
-"""Seconds after which a silent cluster is told again."""
+"""Seconds after which the outcome is sent again to a silent cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class TransactionEnd:
 
 
 Doubt = Callable[[str, int], None]
-"""Hears why a cluster does not answer, and how often it was asked since it was last heard of."""
+"""Gets the reason why a cluster does not answer, and the number of calls since its last answer."""
 
 
 def tell(end: TransactionEnd, doubt: Doubt | None = None) -> Conversation[str]:

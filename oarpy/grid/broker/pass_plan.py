@@ -53,7 +53,7 @@ class PlannedMove:
 
     @property
     def stays(self) -> bool:
-        """True when it joins the queue anew in which it waits."""
+        """True when it joins again the queue in which it waits."""
         return self.part.cluster == self.target
 
 
@@ -74,7 +74,7 @@ class _Queue:
 
 
 class ClusterLost(Exception):
-    """A cluster does not say what a pass needs to know; ``reason`` says why."""
+    """A cluster does not give the facts that a pass needs; ``reason`` says why."""
 
     def __init__(self, cluster: str, reason: str) -> None:
         super().__init__(f"cluster '{cluster}': {reason}")
@@ -172,7 +172,7 @@ class PassPlanner:
         return EctsTold(tuple(asked.clusters), tuple(jobs[place] for place in new), ects, asked.question)
 
     def _estimate(self, cluster: str, jobs: Iterable[int]) -> _Estimate:
-        """Return the question for jobs; by the first one a cluster is asked for others besides, behind them."""
+        """Return the question for jobs; the first question to a cluster has further jobs, behind these."""
         queue, there = self._queues[cluster], self._clusters[cluster]
         gone = frozenset(queue.gone)
         asked = dict.fromkeys(jobs)
@@ -210,7 +210,7 @@ class _Estimate:
 
 
 def request_there(part: MovablePart, cluster: GridCluster) -> PartRequest:
-    """Return what a part asks for on a cluster of another speed."""
+    """Return the request of a part on a cluster of another speed."""
     if cluster.speed == 1:
         return part.request
     return structs.replace(part.request, walltime=part.request.walltime / cluster.speed)
@@ -243,6 +243,6 @@ def _mapped(part: MovablePart) -> MappedJob:
 
 
 def _number(job: JobId) -> int:
-    """Return the number of a grid job: the core is told nothing else here."""
+    """Return the number of a grid job: the core gets nothing else here."""
     assert isinstance(job, int)
     return job

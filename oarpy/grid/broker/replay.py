@@ -1,4 +1,4 @@
-"""``oarpy grid replay``: stored decisions of the broker are taken again, and what comes out differently is told."""
+"""``oarpy grid replay``: takes stored decisions of the broker again, and reports the differences."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from oarpy.grid.broker.decisions import as_noted, taken_again
 from oarpy.store.grid.decisions import GridDecisionRow
 
 _SHOWN = 2000
-"""Letters of each side that are told."""
+"""Letters of each side that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class DifferingDecision:
-    """A decision that came out differently: at an event, what was stored and what came out."""
+    """A decision that came out differently: at an event, the stored actions and the new ones."""
 
     id: int
     module: str
@@ -45,7 +45,7 @@ def differing(rows: Iterable[GridDecisionRow]) -> Iterator[DifferingDecision | U
             continue
         try:
             found = taken_again(row.state, row.events)
-        except Exception as error:  # whatever a record makes of it is to be told, and the others looked at
+        except Exception as error:  # whatever error a record causes is to be reported, and the other records looked at
             yield DifferingDecision(row.id, row.module, 0, row.actions, f"{type(error).__name__}: {error}")
             continue
         yield next(

@@ -73,7 +73,7 @@ class Confirmed:
     dropped: Sequence[int] = ()
 
     def map_anew(self, connection: Connection) -> None:
-        """Let mapped jobs whose parts were dropped be mapped anew."""
+        """Let mapped jobs whose parts were dropped be mapped again."""
         waiting = [job.id for job in broker_jobs.read(connection, self.dropped) if job.state is GridJobState.MAPPED]
         broker_jobs.move(connection, waiting, GridJobState.SUBMITTED, self.refusal[:1000])
 
@@ -165,9 +165,9 @@ class Transactions:
         return again
 
     def _verb(self, row: GridTransactionRow) -> tuple[Verb, float]:
-        """Return what clusters are told, and until when.
+        """Return the outcome for clusters, and until when it holds.
 
-        A claim that could begin late only is aborted. A cluster that knew better refuses that: its part has begun.
+        A claim that could only begin late is aborted. A cluster whose part has begun refuses the abort.
         """
         if not row.committed:
             return "abort", inf
@@ -196,7 +196,7 @@ class Transactions:
         self._doubts.append((number, cluster, reason, asked))
 
     def heard(self, connection: Connection, name: Hashable, result: object) -> Confirmed:
-        """Take in that a cluster has confirmed how a transaction ended; ``result`` says why it refused to be told.
+        """Note that a cluster has confirmed how a transaction ended; ``result`` says why it refused the outcome.
 
         Call it within a database transaction.
         """
@@ -230,7 +230,7 @@ def _row(act: Act) -> NewGridPart:
 
 
 def note_prepared(connection: Connection, number: int, prepared: Prepared) -> None:
-    """Store what clusters have prepared."""
+    """Store the prepared parts of clusters."""
     transactions.note_prepared(connection, number, {name: one.job for name, one in prepared.parts.items()})
     if hosts := {name: one.hosts for name, one in prepared.parts.items() if one.hosts}:
         broker_parts.note_hosts(connection, hosts)

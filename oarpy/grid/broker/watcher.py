@@ -1,7 +1,7 @@
-"""The watcher: what happened to parts on clusters, and what that makes of jobs; it has clusters end parts.
+"""The watcher: takes in the events of parts on clusters, with their effect on jobs, and has clusters end parts.
 
-Each cluster with parts is asked again and again for what happened since the last event that was taken in. A cluster
-that does not answer changes nothing: what runs there goes on.
+Each cluster with parts is asked again and again for the events since the last one that was taken in. A cluster that
+does not answer changes nothing: its parts go on.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ MODULE = "watcher"
 _DESCRIBE_PERIOD = 30.0
 _FORGET_PERIOD = 3600.0
 _CANCEL_PERIOD = 30.0
-"""Seconds after which a cluster is told again to end a part that goes on."""
+"""Seconds after which a cluster is asked again to end a part that goes on."""
 _TOGETHER = 100
 """Events that are taken in by one transaction."""
 _LIVE = (GridPartState.COMMITTING, GridPartState.WAITING, GridPartState.FREEZING, GridPartState.FROZEN)
@@ -63,7 +63,7 @@ _LIVE = (GridPartState.COMMITTING, GridPartState.WAITING, GridPartState.FREEZING
 
 @dataclass(frozen=True, slots=True)
 class _NewEvents:
-    """Events of a cluster that are to be taken in; ``anew``: it has lost some, and these are all that it has."""
+    """Events of a cluster to be taken in; ``anew``: the cluster has lost some, and these are all that it has."""
 
     events: list[ClusterEvent]
     anew: bool = False
@@ -117,7 +117,7 @@ class Watcher(BrokerModule):
         return True
 
     def _ask(self, connection: Connection, rows: dict[str, GridClusterRow]) -> None:
-        """Ask clusters for their events and what they are, and have parts ended, as far as that is due."""
+        """Ask clusters for their events and descriptions, and have parts ended, as far as that is due."""
         for part in broker_parts.to_end(connection):
             if self._is_due(("cancel", part.name), _CANCEL_PERIOD):
                 self._conversations.begin(("cancel", part.name), _cancel(part))
@@ -163,7 +163,7 @@ class Watcher(BrokerModule):
         return len(events)
 
     def _end_unknown(self, connection: Connection, name: str) -> int:
-        """End a part that its cluster does not know, as after a restore there: nothing will be heard of it."""
+        """End a part that its cluster does not know, as after a restore there: no event of it will come."""
         with connection.transaction():
             for part in broker_parts.lock(connection, [name]):
                 (job,) = broker_jobs.read(connection, [part.job])
@@ -211,7 +211,7 @@ def _change_parts(connection: Connection, cluster: str, events: Sequence[PartEve
 
 
 def change_part(connection: Connection, part: GridPartRow, job: GridJobRow, event: PartEvent) -> None:
-    """Make of a part, and of its job, what an event says. Called within a transaction, the part locked."""
+    """Apply an event to a part and its job. Call it within a transaction, with the part locked."""
     if isinstance(event, PartIdle):
         if job.kind == "metajob" and part.state in _LIVE:
             metajobs.note_idle(connection, [job.id], part.cluster)
@@ -248,7 +248,7 @@ def change_part(connection: Connection, part: GridPartRow, job: GridJobRow, even
 
 
 def _change_job(connection: Connection, job: GridJobRow, part: GridPartRow, event: PartEvent) -> None:
-    """Make of a mapped job what happened to its one part."""
+    """Apply an event of a mapped job's one part to the job."""
     started = event.at if part.started is None else part.started
     match event:
         case PartStarted():

@@ -152,5 +152,5 @@ def _event(line: msgspec.Raw) -> ClusterEvent:
 
 
 def encode(value: object) -> bytes:
-    """Return the JSON of a call, an answer or a reply; what is infinite is null."""
+    """Return the JSON of a call, an answer or a reply; infinity becomes null."""
     return _ENCODER.encode(value)

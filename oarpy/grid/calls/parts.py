@@ -107,7 +107,10 @@ class ClusterAbilities:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """``procs`` processors in all, so many times as fast as speed 1; ``clock`` is the cluster's time of the answer."""
+    """``procs`` processors in all, ``speed`` times as fast as speed 1.
+
+    ``clock`` is the cluster's time of the answer.
+    """
 
     procs: int
     speed: float

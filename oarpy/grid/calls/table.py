@@ -53,7 +53,7 @@ MOST_PARTS = 1000
 
 
 class ClusterSilent(OarpyError):
-    """A cluster does not answer: whether it did what it was asked is not known."""
+    """A cluster does not answer: whether it carried out the call is unknown."""
 
     code = "cluster_silent"
     exit_status = 6
@@ -175,7 +175,7 @@ class Prepare(Change[PreparedPart], frozen=True, tag="prepare"):
 
 
 class PrepareAll(Change[Sequence[PreparedPart | CallRefused]], frozen=True, tag="prepare_all"):
-    """Make many queued parts, each for a transaction; what is refused refuses itself alone.
+    """Make many queued parts, each for a transaction; a refused part does not concern the others.
 
     Answers are in the order of the parts.
     """
@@ -210,7 +210,7 @@ class Commit(Change[None], frozen=True, tag="commit"):
 
 
 class Abort(Change[None], frozen=True, tag="abort"):
-    """Undo what was prepared; frozen parts go on in their old rank. What is prepared for it later is refused."""
+    """Undo the prepared acts; frozen parts go on in their old rank. Later acts of the transaction are refused."""
 
     transaction: Name
 
@@ -236,7 +236,8 @@ class Cancel(Change[bool], frozen=True, tag="cancel"):
 class Evict(Change[Sequence[str]], frozen=True, tag="evict"):
     """End local jobs in the order of :class:`Evictable` until ``procs`` more processors are idle for a transaction.
 
-    The answer has the cluster's ids of the jobs that have to go; if all of them do not suffice, none, and nobody goes.
+    The answer has the cluster's ids of the jobs that have to go. If all of them do not suffice, it is empty and no job
+    goes.
     """
 
     ability = "evict"
@@ -285,9 +286,9 @@ def unable(cluster: str, call: Call[Any]) -> CallRefused:
 
 
 def prepare_each(cluster: Cluster, call: PrepareAll) -> list[PreparedPart | CallRefused]:
-    """Answer ``prepare_all`` by a call for each part, with a key made from that of all.
+    """Answer ``prepare_all`` by a call for each part, each key made from the key of all.
 
-    A cluster that falls silent meanwhile may have made the first ones.
+    A cluster that falls silent meanwhile may have made the first parts.
     """
     return [_prepared_or_refused(cluster, f"{call.key}:{part.part.name}", part, call.ttl) for part in call.parts]
 

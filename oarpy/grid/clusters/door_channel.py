@@ -40,7 +40,7 @@ class _Ended(Exception):
 
 
 class DoorChannel:
-    """A connection that is made when it is first needed, and made anew after it broke."""
+    """A connection that is made when it is first needed, and again after it broke."""
 
     def __init__(self, cluster: str, words: Sequence[str]) -> None:
         self._cluster = cluster
@@ -82,7 +82,7 @@ class DoorChannel:
             self._drop()
 
     def break_off(self, reason: str) -> ClusterSilent:
-        """End a connection that says what it should not; return the error to be raised."""
+        """End a connection with a wrong answer; return the error to be raised."""
         self.close()
         return self._silent(reason)
 

@@ -57,7 +57,7 @@ class OarpyCluster:
         return self._name
 
     def ask(self, call: Call[Answer]) -> Answer:
-        """Return what the cluster answers, in the form in which every cluster does."""
+        """Return the cluster's answer, in the form that is common to all clusters."""
         answer: Answer = self._answer(call)
         return answer
 

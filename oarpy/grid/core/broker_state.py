@@ -25,7 +25,10 @@ AlgorithmNumber = Literal[0, 1, 2]
 
 @dataclass(frozen=True, slots=True)
 class GridCluster:
-    """``procs`` equal processors, so many times as fast as speed 1; ``evict``: its owner lets local jobs be evicted."""
+    """``procs`` equal processors, ``speed`` times as fast as speed 1.
+
+    ``evict``: its owner lets local jobs be evicted.
+    """
 
     name: str
     procs: int
@@ -58,8 +61,8 @@ class CoAllocatedJob:
 class DeadlineRules:
     """When room is looked for: ``lp`` and ``tries`` are Lp and Mp of RPP, ``wait`` is X of Wait-X, in seconds.
 
-    ``evict_at`` says which try is the last one, which alone may evict: that at the deadline, or that at PTMp.
-    ``lead`` is how long before the deadline no try is made any more: what follows takes time on real clusters.
+    ``evict_at`` says which try is the last, which alone may evict: the try at the deadline, or at PTMp. ``lead`` is the
+    time before the deadline in which no try is made any more: the next steps take time on real clusters.
     """
 
     lp: float = 0.7
@@ -73,7 +76,7 @@ class DeadlineRules:
 class ReallocationRules:
     """How mapped jobs get their clusters, and how passes move them. ``threshold`` and ``age_limit`` are in seconds.
 
-    Algorithm 0 moves nobody, 1 moves job by job, 2 withdraws all before it puts them anew.
+    Algorithm 0 moves no job, 1 moves job by job, 2 withdraws all before it places them again.
     """
 
     mapping: MappingRule = "mct"
@@ -116,8 +119,8 @@ def without(numbers: NDArray[Any], place: int) -> NDArray[Any]:
 class PassInProgress:
     """A reallocation pass over ``parts``, in order of submission, of which the first ``looked_at`` are dealt with now.
 
-    In that order are their ``jobs``, ``procs``, places of the clusters where they wait (``here``), and their ``ects``,
-    which have a row for each cluster.
+    ``jobs``, ``procs``, ``here`` (the places of the clusters where they wait) and ``ects`` are in the same order.
+    ``ects`` has a row for each cluster.
     """
 
     parts: list[WaitingPart]

@@ -28,16 +28,16 @@ class Action:
 
 
 Take = Callable[[BrokerState, Any, float], list[Action]]
-"""Takes an event at an instant: changes the state and returns what is to be done."""
+"""Takes an event at an instant: changes the state and returns the actions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class System:
     """A part of the broker that decides about jobs of its own: a row of the table in ``step``.
 
-    ``takes`` has by route what an event makes it do. ``asks`` are its actions. ``memory`` makes what it remembers, by
-    its name in the state's ``memory``. ``values`` are further classes of which its exchanges and its memory consist:
-    records of decisions are read by them.
+    ``takes`` has by route the effect of an event. ``asks`` are its actions. ``memory`` makes its memory, which is kept
+    by its name in the state's ``memory``. ``values`` are further classes in its exchanges and its memory, by which
+    records of decisions are read.
     """
 
     name: str

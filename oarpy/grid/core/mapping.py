@@ -9,12 +9,12 @@ from oarpy.grid.core.exchanges import Action, AskEcts, EctsTold, JobArrived, Joi
 
 
 def map_job(state: BrokerState, arrived: JobArrived, now: float) -> list[Action]:
-    """Give a job its cluster, or ask for what that depends on."""
+    """Give a job its cluster, or ask for the numbers on which that depends."""
     job = arrived.job
     if state.reallocation.mapping == "mct":
         return [AskEcts((job.id,), state.names, "mapping")]
     fitting = [place for place, cluster in enumerate(state.clusters) if cluster.procs >= job.procs]
-    fitting = fitting or [*range(len(state.clusters))]  # they say themselves what they can run
+    fitting = fitting or [*range(len(state.clusters))]  # clusters say themselves which jobs they can run
     if state.reallocation.mapping == "random":
         place = fitting[floor(len(fitting) * state.chance.random())]
     else:

@@ -43,9 +43,10 @@ class SlotsTold(Event):
 
 @dataclass(frozen=True, slots=True)
 class EndedEarly(Event):
-    """A job ended early on the cluster ``where``, and what is free then: what ``job``, at ``place``, has is free, too.
+    """A job ended early on the cluster ``where``.
 
-    It may start at ``ready`` at the earliest, and moves only if it ends ``threshold`` seconds earlier.
+    ``free`` has the processors that are free then, ``job``'s own included. The job has ``place`` now. It may start at
+    ``ready`` at the earliest, and moves only if it ends ``threshold`` seconds earlier.
     """
 
     where: str
@@ -81,7 +82,7 @@ class RefuseJob(Action):
 
 
 def place(state: BrokerState, told: SlotsTold, now: float) -> list[Action]:
-    """Give a job its earliest place on clusters that told what is free there."""
+    """Give a job its earliest place on the clusters that answered with their free processors."""
     job, clusters = told.job, [one for one in state.clusters if one.name in told.free]
     if not clusters:
         return [RefuseJob(job.id)]
@@ -107,7 +108,7 @@ def bring_forward(state: BrokerState, told: EndedEarly, now: float) -> list[Acti
 
 
 def _provider(cluster: GridCluster, steps: Steps) -> CoProvider[CountedHold]:
-    """Return a cluster with what is free on it; what it told last holds for ever."""
+    """Return a cluster with its free processors; its last step holds for ever."""
     profile = Profile(steps[-1][1], steps[0][0])
     for (begin, free), (end, _) in pairwise(steps):
         if free != profile.procs:

@@ -137,7 +137,7 @@ def _followers(heuristic: HeuristicName, parts: Sequence[WaitingPart], noted: Se
 def _put_anew(state: BrokerState, withdrawn: WithdrawnJobs) -> list[Action]:
     """Algorithm 2: let the chosen job join the queue where it ends first, ties where it was."""
     ects, kinds = withdrawn.ects, withdrawn.looked_at
-    best = np.minimum.reduce(ects)  # ects.min(axis=0), but for some calls on the way
+    best = np.minimum.reduce(ects)  # ects.min(axis=0), without some calls on the way
     score = SCORES[state.reallocation.heuristic]
     chosen = withdrawn.first_of(score(withdrawn.procs, ects, withdrawn.current, best, best))
     new, ends = float(best[chosen]), ects[:, chosen].tolist()

@@ -25,7 +25,7 @@ SYSTEMS = (mapping.SYSTEM, reallocation.SYSTEM, deadlines.SYSTEM, metajobs.SYSTE
 
 
 def step(state: BrokerState, event: Event, now: float) -> list[Action]:
-    """Take an event at ``now`` (seconds): change the state, and return what is to be done, in this order.
+    """Take an event at ``now`` (seconds): change the state, and return the actions, in order.
 
     The same state and the same event always give the same actions.
     """
@@ -33,7 +33,7 @@ def step(state: BrokerState, event: Event, now: float) -> list[Action]:
 
 
 def exchanged() -> Mapping[str, type]:
-    """Return by name the classes of which exchanges, and what systems remember, consist."""
+    """Return by name the classes in exchanges and in the memory of systems."""
     return _exchanged(SYSTEMS)
 
 
@@ -43,7 +43,7 @@ def _routes(systems: tuple[System, ...]) -> Mapping[object, Take]:
 
 
 def _remembering(system: System, take: Take) -> Take:
-    """Return ``take`` for a state that may not have what the system remembers."""
+    """Return ``take`` for a state that may lack the memory of the system."""
     if (memory := system.memory) is None:
         return take
 

@@ -53,7 +53,7 @@ def find_room(
 
 
 def _never_fit(job: CoAllocatedJob, idle: Mapping[str, int], evictable: Mapping[str, Sequence[LocalJob]]) -> bool:
-    """Tell whether there are too many components, whoever is evicted: there may be more of them than can be counted."""
+    """Tell whether there are too many components, whichever jobs are evicted; the number may be too large to count."""
     room = (procs + sum(one.procs for one in evictable.get(name, ())) for name, procs in idle.items())
     return sum(procs // job.procs for procs in room) < job.components
 

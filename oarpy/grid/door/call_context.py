@@ -11,7 +11,7 @@ from oarpy.store.database import Connection
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """A broker's presence at the door. ``reader`` is what the session remembers of the platform."""
+    """A broker's presence at the door. ``reader`` is the session's memory of the platform."""
 
     broker: str
     connection: Connection

@@ -25,7 +25,7 @@ def record(row: GrantRow) -> JsonValue:
 
 
 def sentence(row: GrantRow) -> str:
-    """Return what a grant says."""
+    """Return a grant as a sentence."""
     return f"broker '{row.broker}' acts for its user '{row.broker_user}' as '{row.local_user}'"
 
 

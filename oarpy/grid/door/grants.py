@@ -38,7 +38,7 @@ def acting(context: CallContext, broker_user: str) -> Iterator[tuple[GrantRow, S
 
 
 def check(grant: GrantRow, needs: KnownNeeds, submission: Submission) -> None:
-    """Raise :class:`NotAllowed` for what goes beyond a grant; ``submission`` is what the rules made of a request."""
+    """Raise :class:`NotAllowed` for a submission beyond a grant; ``submission`` is the request after the rules."""
     whose = f"the grant for '{grant.broker_user}' of broker '{grant.broker}'"
     hint = "oargridctl grants shows it"
     if grant.queues and submission.queue not in grant.queues:
@@ -85,9 +85,9 @@ def grant(
     most_resources: int | None = None,
     longest_walltime: int | None = None,
 ) -> GrantRow:
-    """Let a broker act for its user as ``local_user``, by default whoever calls; return the grant.
+    """Let a broker act for its user as ``local_user``, by default the caller; return the grant.
 
-    Raises :class:`NotAllowed` for somebody else's, :class:`NotFound` for an unknown broker, user or queue.
+    Raises :class:`NotAllowed` for another user's account, :class:`NotFound` for an unknown broker, user or queue.
     """
     local_user = session.user if local_user is None else local_user
     session.require_owner(local_user, f"account '{local_user[:64]}'")

@@ -36,7 +36,7 @@ def lines_of(streams: Streams, longest: int, patience: float = inf) -> Iterator[
 
 
 def _has_input(streams: Streams, patience: float) -> bool:
-    """Wait for input; False when there was none for so many seconds."""
+    """Wait for input; return False when there was none for ``patience`` seconds."""
     poll = select.poll()
     poll.register(streams.fileno(), select.POLLIN)
     return bool(poll.poll(None if patience == inf else patience * 1000))

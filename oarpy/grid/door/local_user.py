@@ -20,9 +20,9 @@ from oarpy.store.database import Connection
 
 @contextmanager
 def session_of(context: CallContext, local_user: str) -> Iterator[Session]:
-    """Give the session that a command of this user would have, but for files, terminal and an admin's rights.
+    """Yield the session that a command of this user would have, without files, terminal and an admin's rights.
 
-    Its connection is that of the context. Raises :class:`NotAllowed` for a user without an account here.
+    Its connection is the context's. Raises :class:`NotAllowed` for a user without an account here.
     """
     with acting_for(LocalUser(context, local_user)), open_session("oargriddoor") as session:
         yield session
@@ -77,7 +77,7 @@ class LocalUser:
         raise EditorFailed("a broker has no editor", "send the text")
 
     def waiting(self) -> AbstractContextManager[None]:
-        """Nobody else is held up by it."""
+        """Return a context that does nothing: the wait holds up no other caller."""
         return nullcontext()
 
     def attached(self) -> AbstractContextManager[Streams]:

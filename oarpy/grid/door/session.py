@@ -85,7 +85,7 @@ _SETTLES: dict[type[Call[Any]], Callable[[CallContext, Any, Any], Any]] = {
 def enter(caller: Caller, broker: str) -> int:
     """Be the session of ``broker`` until it leaves, or has entered a part; return the exit status.
 
-    Raises :class:`NotAllowed` for whoever is not its account.
+    Raises :class:`NotAllowed` for a caller who is not its account.
     """
     configuration = caller.configuration()
     require_account(configuration, broker, caller)
@@ -107,7 +107,7 @@ def require_account(configuration: Configuration, broker: str, caller: Caller) -
     """Raise :class:`NotAllowed` unless the kernel says, here, that the caller is the account of ``broker``."""
     account = configuration.door.brokers.get(broker)
     user = user_name(caller.uid)
-    # on the word of a node nobody is a broker: its root could be any of its users
+    # no caller named by a node is a broker: root of the node could be any of its users
     if account is None or account != user or not caller.administers:
         raise NotAllowed(
             f"'{user}' is not the account of a broker '{broker[:64]}'", hint="door.brokers names the accounts"
@@ -161,8 +161,8 @@ class DoorSession:
     def run_entry(self, line: bytes, streams: Streams) -> int:
         """Run a program inside a part, and return its exit status; the session is over with it.
 
-        No connection to the database is kept meanwhile. Raises what ends the program once it runs: standard output is
-        the program's then.
+        No connection to the database is kept meanwhile. Once the program runs, errors that end it are raised: standard
+        output belongs to the program then.
         """
         begun = False
 
@@ -184,7 +184,7 @@ class DoorSession:
             return error.exit_status
 
     def _answer(self, call: AnyCall) -> bytes:
-        """Return the answer as JSON; a connection found broken is made anew once, for the key has a call done once."""
+        """Return the answer as JSON. A broken connection is made again once, as the key has a call done once."""
         try:
             with reachable():
                 return _answered(self.open(), call)
@@ -195,7 +195,7 @@ class DoorSession:
             return _answered(self.open(), call)
 
     def _unexpected(self, call: AnyCall, error: Exception) -> OarpyError:
-        """Log what is nobody's answer; return what the broker is told of it."""
+        """Log an unexpected error; return the error for the broker."""
         log.error("call of a broker failed", broker=self._broker, call=type(call).__name__, exc_info=error)
         self._kept.drop()
         if isinstance(error, psycopg.Error):
@@ -221,7 +221,7 @@ def _answered(context: CallContext, call: AnyCall) -> bytes:
 
 
 def _once(context: CallContext, call: AnyCall, act: Callable[[CallContext, Any], Any]) -> bytes:
-    """Carry a call out, or return what was answered when it was."""
+    """Carry a call out, or return the answer of its first execution."""
     line = encode(call)
     what = f"{call.name} {hashlib.sha256(line).hexdigest()[:32]}"
     kept = door_calls.find(context.connection, context.broker, call.key)

@@ -55,7 +55,7 @@ def way_of_user(session: Session, number: int, host: str, command: str, *, with_
 def let_pass(caller: Caller, cluster: str) -> int:
     """Answer the entry of a cluster at the door of the broker, and carry its streams; return the exit status.
 
-    Raises :class:`NotAllowed` for whoever is not the cluster's account.
+    Raises :class:`NotAllowed` for a caller who is not the cluster's account.
     """
     configuration = caller.configuration()
     _require_account(configuration, cluster, caller)

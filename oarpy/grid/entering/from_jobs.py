@@ -63,4 +63,4 @@ def way_from_job(
 
 
 def _nothing() -> None:
-    """Nobody waits for a sign that it began."""
+    """Do nothing: no caller waits for a sign of the begin."""

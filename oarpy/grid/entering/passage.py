@@ -23,7 +23,7 @@ _PATIENCE = 60.0
 def pass_through(words: Sequence[str], entry: EnterPart, streams: Streams, began: Callable[[], None]) -> int:
     """Have a program started behind a door, and carry its streams to its end; return its exit status.
 
-    ``began`` is called when it was let in. Raises what the other side refuses it with, and :class:`Unreachable`.
+    ``began`` is called when it was let in. Raises the refusal of the other side, and :class:`Unreachable`.
     """
     pipe = subprocess.PIPE
     try:
@@ -59,7 +59,7 @@ def _knock(process: subprocess.Popen[bytes], entry: EnterPart) -> None:
 
 
 def _line(process: subprocess.Popen[bytes]) -> bytes:
-    """Read one line, and not a letter more: what comes behind it is the program's."""
+    """Read one line, and not a letter more: the rest belongs to the program."""
     assert process.stdout is not None
     line, until, poll = bytearray(), time.monotonic() + _PATIENCE, select.poll()
     poll.register(process.stdout, select.POLLIN)
@@ -80,7 +80,7 @@ def _reason(process: subprocess.Popen[bytes]) -> str:
 
 
 class _Relay:
-    """Streams of a caller and of a process: input is read on when the process has taken what came before."""
+    """Streams of a caller and of a process: more input is read when the process has taken the input before."""
 
     def __init__(self, process: subprocess.Popen[bytes], streams: Streams, *, with_input: bool) -> None:
         assert process.stdin is not None
@@ -120,7 +120,7 @@ class _Relay:
                 self._at_end = not piece
 
     def _send(self) -> None:
-        """Write what the process takes now, and close its input at the end."""
+        """Write as much as the process takes now, and close its input at the end."""
         if self._pending:
             try:
                 del self._pending[: os.write(self._input.fileno(), self._pending[:_READ])]

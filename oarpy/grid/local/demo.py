@@ -20,7 +20,7 @@ from oarpy.model.errors import OarpyError
 
 _CORES = {"north": 4, "south": 4, "west": 2}
 _ACCOUNTS = (("games", "news", "mail"), ("nobody", "daemon", "uucp"))
-"""Users of every Unix: one for the broker, and one for whoever submits."""
+"""Users of every Unix: one for the broker, and one for the submitter."""
 _TIMEOUT = 60.0
 _DEADLINE = 25
 """Seconds until components begin."""
@@ -44,7 +44,7 @@ def run_grid_demo() -> None:
 
 
 class GridDemo:
-    """The steps, each a method; what is printed is what commands of a user print."""
+    """The steps, each a method; the output is the output of a user's commands."""
 
     def __init__(self, grid: LocalGrid) -> None:
         self._grid = grid
@@ -185,7 +185,7 @@ class GridDemo:
         return job
 
     def _summed(self, job: int, moved: str) -> None:
-        """Wait until the program has ended, and see where its job was moved, and what came out."""
+        """Wait until the program has ended, and check where its job was moved, and its result."""
         self._wait("the job is over", lambda: self._state(job) in ("Terminated", "Error"))
         self._hold(re.search(moved, self._show("oargridstat", "--moves", str(job))) is not None, "it did not move so")
         self._hold(self._state(job) == "Terminated", f"job {job} is {self._state(job)}")
@@ -236,7 +236,7 @@ class GridDemo:
         return [one["part"]["cluster"] for one in self._job(job)["components"] if one["part"]]
 
     def _show(self, *words: str, on: str = "", status: int = 0) -> str:
-        """Run a command of the user and print it with what it printed. ``status`` is what it has to end with."""
+        """Run a command of the user and print it with its output. ``status`` is the expected exit status."""
         _write(f"{f'({on}) ' if on else ''}$ {shlex.join(words)}\n")
         done = self._grid.run(*words, on=on, check=False)
         _write(done.stdout + done.stderr)

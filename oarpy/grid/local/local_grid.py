@@ -64,7 +64,7 @@ class LocalGrid:
         return [int(line.rpartition("=")[2]) for line in printed.splitlines() if "Grid reservation id = " in line]
 
     def sql(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        """Return what the broker's database answers."""
+        """Return the rows of a statement in the broker's database."""
         with psycopg.connect(self.broker.dsn(), autocommit=True) as connection:
             cursor = connection.execute(statement, values)
             return cursor.fetchall() if cursor.description else []

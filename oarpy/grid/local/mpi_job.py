@@ -1,6 +1,7 @@
-"""A program of MPI over clusters on one machine, of which every rank adds up its share: the sum is the same anywhere.
+"""A program of MPI over clusters on one machine: every rank adds up its share, so the sum is the same anywhere.
 
-Its user must be able to run what starts programs on other hosts: the Python of local nodes may be root's alone.
+Its user must be able to run the program that starts ranks on other hosts: the Python of local nodes may be root's
+alone.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def what_is_missing() -> str:
 
 
 def prepare(home: Path) -> None:
-    """Put the program ``sum.sh`` into a folder where jobs begin, and there what starts programs on other hosts.
+    """Put the program ``sum.sh`` into a folder where jobs begin, with the program that starts ranks on other hosts.
 
     It writes its sum into ``sum.JOB``; without MPI it is one rank.
     """

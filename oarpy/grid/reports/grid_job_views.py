@@ -19,7 +19,7 @@ _NOT_SHOWN = frozenset({GridPartState.ABORTING, GridPartState.GONE, GridPartStat
 
 @dataclass(frozen=True, slots=True)
 class GridJobView:
-    """A job with its components; ``parts`` has, in the same order, what stands for each now, None: nothing."""
+    """A job with its components; ``parts`` has, in the same order, the present part of each, None: no part."""
 
     job: GridJobRow
     components: tuple[GridComponentRow, ...]
@@ -44,7 +44,7 @@ class GridJobView:
 
 
 def views(connection: Connection, jobs: Sequence[GridJobRow]) -> list[GridJobView]:
-    """Return jobs with what belongs to them."""
+    """Return jobs with their components, parts and metajobs."""
     ids = [job.id for job in jobs]
     asked = broker_jobs.components(connection, ids)
     asking = metajobs.of_jobs(connection, [job.id for job in jobs if job.kind == "metajob"])

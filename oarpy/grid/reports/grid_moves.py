@@ -1,4 +1,4 @@
-"""Where waiting jobs were moved, and what that was to gain. A move over several clusters is a shift or a remap."""
+"""The moves of waiting jobs, and their expected gains. A move over several clusters is a shift or a remap."""
 
 from __future__ import annotations
 

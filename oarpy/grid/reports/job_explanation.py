@@ -66,7 +66,7 @@ class GridJobExplanation:
 
 
 def standing(connection: Connection, view: GridJobView, ends: tuple[ExpectedEnd, ...] = ()) -> GridJobExplanation:
-    """Return what explains a job."""
+    """Return the explanation of a job."""
     made = placing_tries.of_jobs(connection, [view.job.id])
     moves = reallocation_passes.moves_of_jobs(connection, [view.job.id])
     shifts = metajobs.shifts_of(connection, [view.job.id])

@@ -1,4 +1,4 @@
-"""``oarpy grid simulate``: read scenarios, run them, print what becomes of their jobs."""
+"""``oarpy grid simulate``: read scenarios, run them, print the courses of their jobs."""
 
 from __future__ import annotations
 

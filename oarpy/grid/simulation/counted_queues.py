@@ -67,7 +67,7 @@ class CountedQueue(ABC):
         self._idle -= procs
 
     def free(self, number: int, now: float) -> None:
-        """Free what a job holds."""
+        """Free the processors of a job."""
         self._idle += self._held.pop(number)[1]
 
     @abstractmethod
@@ -95,7 +95,7 @@ class PlannedQueue(CountedQueue):
 
     @abstractmethod
     def _begin_plan(self, now: float) -> None:
-        """Begin a plan with what is held."""
+        """Begin a plan with the held processors."""
 
     @abstractmethod
     def _place(self, job: QueuedJob, now: float) -> float:
@@ -125,7 +125,7 @@ class PlannedQueue(CountedQueue):
         self._fall()
 
     def free(self, number: int, now: float) -> None:
-        """Free what a job holds; before its predicted end, others may move up."""
+        """Free the processors of a job; before its predicted end, others may move up."""
         if self._held[number][0] > now:
             self._fall()
         super().free(number, now)
@@ -152,12 +152,12 @@ class PlannedQueue(CountedQueue):
         return [job.walltime + (starts[job.number] if job.number in starts else next(behind)) for job in jobs]
 
     def _fall(self) -> None:
-        """Let the plan be made anew when somebody asks for it."""
+        """Let the plan be made again when it is needed next."""
         self._stands = False
         self.due = -inf if self._waiting else inf
 
     def _plan(self, now: float) -> None:
-        """Make the plan anew if it does not stand."""
+        """Make the plan again if it does not stand."""
         if self._stands:
             return
         self._stands = True
@@ -168,7 +168,7 @@ class PlannedQueue(CountedQueue):
 
 
 class FcfsQueue(PlannedQueue):
-    """First come first served: nobody starts before one ahead.
+    """First come first served: no job starts before a job ahead of it.
 
     So from the last planned start on processors only become free, and the earliest start of the next job does not
     depend on how long it takes.
@@ -188,7 +188,7 @@ class FcfsQueue(PlannedQueue):
         self._ends, self._freed = [end for end, _ in held], [procs for _, procs in held]
 
     def _held_on(self, now: float) -> tuple[list[tuple[float, int]], int]:
-        """Return what is held beyond ``now``, the first predicted end first, and how many processors are left."""
+        """Return the holdings beyond ``now``, the first predicted end first, and how many processors are left."""
         ends = sorted(one for one in self._held.values() if one[0] > now)
         return ends, self._procs - sum(procs for _, procs in ends)
 
@@ -293,7 +293,7 @@ class ConservativeQueue(PlannedQueue):
 
 
 class EasyQueue(CountedQueue):
-    """EASY: whoever does not delay the head of the queue may start. There is no plan behind the head."""
+    """EASY: a job that does not delay the head of the queue may start. There is no plan behind the head."""
 
     def __init__(self, procs: int) -> None:
         super().__init__(procs)
@@ -315,7 +315,7 @@ class EasyQueue(CountedQueue):
         self.due = -inf
 
     def free(self, number: int, now: float) -> None:
-        """Free what a job holds."""
+        """Free the processors of a job."""
         super().free(number, now)
         self.due = -inf
 

@@ -1,4 +1,4 @@
-"""Virtual time: what happens on clusters and to jobs, and what the broker's core says to it.
+"""Virtual time: the events of clusters and jobs, and the actions of the broker's core.
 
 Within one instant ends come first, then arrivals, begins of claimed jobs, tries, and the pass. After each event that
 can let a job start, every cluster plans its queue, in the configured order.
@@ -121,9 +121,9 @@ class GridRun:
         self._outside = JobsAsked()
         self._waits: dict[int, str] = {}
         self._parts: dict[int, WaitingPart] = {}
-        """Jobs that waited at a pass, as they were told."""
+        """Jobs that waited at a pass, as the broker got them."""
         self._kinds: dict[tuple[int, float], int] = {}
-        """The first job of each kind, by what it asks for."""
+        """The first job of each kind, by its request."""
         self._running: dict[str, dict[int, None]] = {name: {} for name in self._clusters}
         """Local jobs that run, by cluster, in the order of their starts."""
         self._courses = [JobCourse() for _ in self._jobs]
@@ -137,7 +137,7 @@ class GridRun:
         """How many jobs have arrived."""
 
     def _know(self, scenario: GridScenario) -> None:
-        """Note what follows from a scenario alone."""
+        """Note everything that follows from a scenario alone."""
         self._scenario = scenario
         self._jobs = scenario.jobs
         self._arriving = sorted(range(len(self._jobs)), key=lambda number: self._jobs[number].submit)
@@ -150,14 +150,14 @@ class GridRun:
         return {**self.__dict__, **dict.fromkeys(("_jobs", "_arriving", "_ranks", "_clusters")), "_courses": come}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take what a copy has."""
+        """Restore a copy."""
         self.__dict__.update(state)
         self._know(state["_scenario"])
         come: Mapping[int, JobCourse] = state["_courses"]
         self._courses = [come.get(number) or JobCourse() for number in range(len(self._jobs))]
 
     def run(self, until: float = inf) -> GridOutcome:
-        """Run until every job is over; what would happen after ``until`` does not."""
+        """Run until every job is over; events after ``until`` are left out."""
         for _ in self.events(until):
             pass
         return self.outcome
@@ -402,6 +402,6 @@ def queue_of(engine: EngineName, policy: QueuePolicy, procs: int) -> ClusterQueu
 
 
 def _number(job: int | str) -> int:
-    """Return the place of a job: the broker is told nothing else here."""
+    """Return the place of a job: the broker gets nothing else here."""
     assert isinstance(job, int)
     return job

@@ -10,7 +10,7 @@ from oarpy.grid.simulation.grid_run import GridOutcome, GridRun, JobCourse
 from oarpy.grid.simulation.scenario import GridJob, GridScenario
 
 _EQUAL = 0.000001
-"""Ends that differ by at most so many seconds are the same."""
+"""Ends that differ by at most this many seconds are the same."""
 
 _Pair = tuple[GridJob, JobCourse]
 

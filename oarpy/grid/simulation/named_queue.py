@@ -92,7 +92,7 @@ class NamedQueue:
         self.due = now
 
     def free(self, number: int, now: float) -> None:
-        """Free what a job holds."""
+        """Free the processors of a job."""
         del self._held[number]
         self.due = now
 
@@ -129,7 +129,7 @@ class NamedQueue:
         return decide(self._snapshot(now), matchers=self._matchers).plan.by_job()
 
     def _snapshot(self, now: float) -> Snapshot:
-        """Return what is planned. What should be over holds nothing any more, but under EASY."""
+        """Return the snapshot to plan. A job that should be over holds nothing any more, except under EASY."""
         held = tuple(job for job in self._held.values() if self._easy or job.end > now)
         return replace(self._empty, now=now, holding=held, waiting=tuple(self._waiting.values()))
 
@@ -168,7 +168,7 @@ class PlannedNamedQueue(NamedQueue):
         self._kept = None
 
     def free(self, number: int, now: float) -> None:
-        """Free what a job holds."""
+        """Free the processors of a job."""
         if self._held[number].end > now:
             self._kept = None
         super().free(number, now)

@@ -52,9 +52,9 @@ class JobsOutside:
 
 
 class ClusterQueue(Protocol):
-    """A cluster in virtual time. Jobs are told by numbers; ``now`` never goes back.
+    """A cluster in virtual time. Jobs are named by numbers; ``now`` never goes back.
 
-    Before ``due`` nobody can start, unless something happens to the queue.
+    Before ``due`` no job can start, unless something happens to the queue.
     """
 
     due: float
@@ -82,7 +82,7 @@ class ClusterQueue(Protocol):
         """Hold idle processors for a job that joined no queue, up to its predicted ``end``."""
 
     def free(self, number: int, now: float) -> None:
-        """Free what a job holds."""
+        """Free the processors of a job."""
 
     def plan(self, now: float) -> Sequence[int]:
         """Plan the queue; return the jobs that start now, in the order of the queue. They run from then on."""

@@ -63,7 +63,7 @@ class QueuesRun:
         return rule_of("queues", Kind(happening[1]).name.lower())
 
     def told(self, happening: Happening) -> Told:
-        """Return what the last event was."""
+        """Return the last event."""
         _, kind, what = happening
         jobs = self._scenario.jobs
         own = None if kind == Kind.PASS else what[1] if kind in (Kind.END, Kind.TRY) else what
@@ -107,7 +107,7 @@ class QueuesRun:
         return {name: queue.holders() for name, queue in self._run.queues.items()}
 
     def held(self, cluster: str, key: int) -> Place:
-        """Return what a job holds on a cluster."""
+        """Return the holding of a job on a cluster."""
         found = self._run.queues[cluster].held(key)
         return Place(self._scenario.jobs[key].id, self._now, found.end, found.procs, found.bits)
 
@@ -151,12 +151,12 @@ class QueuesRun:
         return {**found, "state": state, "start": start, "end": last}
 
     def outcome(self) -> Mapping[str, Any]:
-        """Return what became of all jobs."""
+        """Return the courses of all jobs."""
         return outcome_entry(self._scenario, self._run.outcome)
 
 
 def outcome_entry(scenario: GridScenario, outcome: GridOutcome) -> dict[str, Any]:
-    """Return what became of a scenario as an object of JSON."""
+    """Return the courses of a scenario's jobs as an object of JSON."""
     pairs = zip(scenario.jobs, outcome.courses, strict=True)
     return {
         "jobs": [course_entry(job, course, scenario.jobs) for job, course in pairs],
@@ -181,7 +181,7 @@ def moves_entry(scenario: GridScenario, outcome: GridOutcome) -> list[dict[str, 
 
 
 def course_entry(job: GridJob, course: JobCourse, jobs: Sequence[GridJob]) -> dict[str, Any]:
-    """Return what became of a job so far."""
+    """Return the course of a job so far."""
     return {
         "id": job.id,
         "state": course.state,

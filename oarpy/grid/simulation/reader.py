@@ -22,7 +22,7 @@ MOST_COUNTED = 10**15
 
 _LARGEST, _PRECISION = sys.float_info.max, sys.float_info.epsilon
 LONGEST = 1e15
-"""Most seconds of a file, all walltimes together included: what is larger is added without its last seconds."""
+"""Most seconds of a file, all walltimes together included: larger sums would lose their last seconds."""
 _MOST_PASSES = 100_000_000
 """Passes up to the last submission, and for the longest walltime behind it."""
 
@@ -185,7 +185,7 @@ def _check_size(owner: str, entry: GridJobEntry, clusters: Mapping[str, GridClus
 
 
 def _check_times(clusters: Sequence[GridCluster], jobs: Sequence[GridJob], rules: ReallocationEntry) -> None:
-    """Raise :class:`UsageError` for a speed or a period with which times cannot be added up, or nobody sees the end."""
+    """Raise :class:`UsageError` for a speed or a period with which times cannot be added up, or have no end in sight."""
     slowest = min(clusters, key=lambda cluster: cluster.speed)
     if sum(job.walltime for job in jobs) > LONGEST * slowest.speed:
         advice = "give a higher speed, or shorter walltimes"

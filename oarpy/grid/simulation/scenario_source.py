@@ -66,7 +66,7 @@ class ScenarioSource:
         self._jobs = _facts(text)
 
     def choices(self) -> Sequence[Choice]:
-        """Return what may be chosen, with what the file says."""
+        """Return the choices, each with its value in the file."""
         document = json.loads(self.text)
         return [
             Choice(key, label, (*values, *_plugged(key)), _value_of(document, key) or "")
@@ -83,7 +83,7 @@ class ScenarioSource:
         return run_of(json.dumps(document))
 
     def jobs(self) -> Sequence[Mapping[str, Any]]:
-        """Return what is known of the jobs beforehand."""
+        """Return the facts of the jobs that are known beforehand."""
         return self._jobs
 
     def edited(self, text: str) -> ScenarioSource:
@@ -123,7 +123,7 @@ def _text(value: Any) -> str | None:
 
 
 def _facts(text: str) -> list[dict[str, Any]]:
-    """Return what a text that was read says of its jobs."""
+    """Return the facts of the jobs in a text that was read."""
     return [
         {
             "id": job["id"],

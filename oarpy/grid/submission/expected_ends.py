@@ -70,7 +70,7 @@ def _ask(question: EndQuestion) -> ExpectedEnd:
 
 
 def _answer(question: EndQuestion, answer: Future[ExpectedEnd], patience: float) -> ExpectedEnd:
-    """Return what came back, or the error in its place."""
+    """Return the answer of a cluster, or the error in its place."""
     if not answer.done():
         return ExpectedEnd(question.cluster.name, error=f"no answer within {patience:g} s", silent=True)
     error = answer.exception()

@@ -66,7 +66,10 @@ _SPELLED = {
 
 @dataclass(frozen=True, slots=True)
 class GridDraft:
-    """A grid job and how many of it, more than one an array; ``metajob``: what one of that kind asks for besides."""
+    """A grid job and its number of copies, more than one for an array.
+
+    ``metajob``: the further request of a metajob.
+    """
 
     job: NewGridJob
     copies: int = 1
@@ -76,9 +79,9 @@ class GridDraft:
 def draft(
     options: GridOptions, user: str, settings: SubmissionSettings, now: datetime, operation: Operation = "shift"
 ) -> GridDraft:
-    """Return what ``options`` ask for; ``operation`` is that of metajobs that do not say.
+    """Return the request of ``options``; ``operation`` is the default for metajobs.
 
-    Raises :class:`UsageError` for whatever is wrong without asking a cluster.
+    Raises :class:`UsageError` for every error that can be found without asking a cluster.
     """
     for field in fields(options):
         value = getattr(options, field.name)
@@ -207,12 +210,12 @@ def _component(part: NamedPart, types: tuple[str, ...]) -> NewGridComponent:
 
 
 def _unit(request: ResourceRequest) -> str:
-    """Return what a request for a number of one resource asks for, without the number."""
+    """Return the resource of a request for a number of one resource, without the number."""
     return str(request.groups[0]).rpartition("=")[0]
 
 
 def _with_common(job: NewGridJob, options: GridOptions) -> NewGridJob:
-    """Return a job with what jobs of every kind have."""
+    """Return a job with the common options of jobs of every kind."""
     if options.name is not None:
         check_name(options.name)
     if options.project is not None:

@@ -51,7 +51,7 @@ class GridOptions:
 
 
 def read_start(text: str | None, now: datetime) -> float:
-    """Return the date of ``-s`` in epoch seconds; None, now, and what has just passed are as soon as it may be."""
+    """Return the date of ``-s`` in epoch seconds; None, now, and dates just past mean as soon as possible."""
     if text is None:
         return (now + _LEAD).timestamp()
     start = read_date(text, now)

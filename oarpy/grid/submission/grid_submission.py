@@ -1,4 +1,4 @@
-"""``oargridsub`` as a function: what was typed is checked and stored; the broker's modules do the rest."""
+"""``oargridsub`` as a function: the typed options are checked and stored; the broker's modules do the rest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REFUSED = frozenset({GridJobState.ERROR, GridJobState.MISSED})
 
 @dataclass(frozen=True, slots=True)
 class SubmittedGridJobs:
-    """The ids of what was stored; ``waits`` says that clusters have to answer before it is known to be accepted."""
+    """The ids of stored jobs; ``waits`` says that clusters have to answer before the jobs are known to be accepted."""
 
     ids: tuple[int, ...]
     waits: bool = False
@@ -89,7 +89,7 @@ def submit(session: Session, options: GridOptions) -> SubmittedGridJobs:
 
 
 def absent_broker(session: Session) -> str:
-    """Return what to say of jobs for which no broker is there; empty when there is one."""
+    """Return the warning about jobs when no broker runs; empty when one runs."""
     if session.configuration.grid.enabled or is_led(session.connection, "mapper"):
         return ""
     return (
@@ -99,7 +99,7 @@ def absent_broker(session: Session) -> str:
 
 
 def _check_waiting(session: Session, more: int) -> None:
-    """Raise :class:`AdmissionRefused` if so many jobs more of the user than may wait would."""
+    """Raise :class:`AdmissionRefused` if ``more`` jobs of the user would exceed the limit of waiting jobs."""
     limit = session.configuration.grid.waiting_per_user
     if not limit or session.is_admin:
         return

@@ -31,7 +31,7 @@ class NamedPart:
 
 
 def read_parts(text: str) -> tuple[NamedPart, ...]:
-    """Return the parts that a text asks for; raise :class:`UsageError` that names what is wrong.
+    """Return the parts in a text; raise :class:`UsageError` that names what is wrong.
 
     >>> read_parts('a:rdef="/nodes=2",b:rdef=/core=4:prop=mem > 4')[1]
     NamedPart(cluster='b', rdef='/core=4', prop='mem > 4', type='', name='')

@@ -77,7 +77,7 @@ class GridRehearsal:
 def rehearse(
     session: Session, options: GridOptions, opening: GridOpening | None = None
 ) -> GridRehearsal | SpreadRehearsal:
-    """Return what would come of a submission; errors as :func:`read_draft`."""
+    """Return the predicted result of a submission; errors as :func:`read_draft`."""
     drafted, rows = read_draft(session, options)
     if drafted.metajob is not None:
         opening = opening or clusters_of(session.configuration.grid.name)
@@ -116,7 +116,7 @@ def _cells(end: ExpectedEnd) -> tuple[str, ...]:
 def _request(
     job: NewGridJob | GridJobRow, component: NewGridComponent | GridComponentRow, row: GridClusterRow
 ) -> PartRequest:
-    """Return what a component of a job asks of a cluster."""
+    """Return a component's request to a cluster."""
     return PartRequest(
         job.user,
         component.resources,

@@ -1,4 +1,4 @@
-"""``oargridsub --parts any --dry-run``: where a program over clusters would go by what they say now."""
+"""``oargridsub --parts any --dry-run``: where a program over clusters would go by their present answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ALL = 2**62
 
 @dataclass(frozen=True, slots=True)
 class SpreadRehearsal:
-    """A job that was not stored: what each cluster had, or why it was left out, and the place that it would get."""
+    """A job that was not stored: the free slots of each cluster, or why it was left out, and the place of the job."""
 
     drafted: GridDraft
     asked: NewMetajob
@@ -72,7 +72,7 @@ class SpreadRehearsal:
 def rehearse_spread(
     session: Session, drafted: GridDraft, asked: NewMetajob, opening: Opening, most_at_once: int
 ) -> SpreadRehearsal:
-    """Ask clusters what is free, and return where the job would go. Nothing is stored, and nothing held."""
+    """Ask clusters for free slots, and return where the job would go. Nothing is stored, and nothing held."""
     settings, now = session.configuration.grid, time.time()
     rows = [row for row in clusters.every(session.connection) if row.active]
     job, (component,) = drafted.job, drafted.job.components

@@ -29,7 +29,7 @@ def rules_of(job: GridJobRow, general: DeadlineRules, times: ClaimTimes, *, evic
 def state_of(
     job: GridJobRow, components: Sequence[GridComponentRow], clusters: Sequence[GridClusterRow], rules: DeadlineRules
 ) -> BrokerState:
-    """Return what the core has to know of one job; which of its tries is due is for the caller to add."""
+    """Return the state of one job for the core; the caller adds which of its tries is due."""
     known = tuple(
         GridCluster(cluster.name, cluster.procs or 0, cluster.speed, "evict" in cluster.abilities)
         for cluster in clusters
@@ -48,7 +48,7 @@ def planned(number: int, due_at: float, last: bool, rules: DeadlineRules) -> Pla
 
 
 def request_of(job: GridJobRow, component: GridComponentRow, walltime: float) -> PartRequest:
-    """Return what a part for a component asks a cluster for; ``walltime`` in seconds on that cluster."""
+    """Return the request of a part for a component; ``walltime`` in seconds on that cluster."""
     return PartRequest(
         job.user,
         component.resources,
@@ -78,7 +78,7 @@ def part_of(
 
 
 def evictions_of(found: ClaimParts, due: TryDue, request: PartRequest) -> list[Evict]:
-    """Return by cluster how many processors local jobs have to leave for what the core placed there."""
+    """Return by cluster how many processors local jobs have to leave for the components that the core placed there."""
     needs = Counter(found.clusters)
     missing = {name: count * request.procs - due.idle[name] for name, count in needs.items()}
     return [Evict(name, request, procs) for name, procs in missing.items() if procs > 0]

@@ -58,7 +58,7 @@ class CoallocatedJobs:
     # The steps that are due
 
     def tend(self, connection: Connection, file: GridJobFile, now: float) -> float:
-        """Do what is due for a job; return when there is more to do (epoch seconds), or infinity."""
+        """Make the due steps of a job; return the time of the next step (epoch seconds), or infinity."""
         if file.job.delete_asked is not None:
             self._end(connection, file, GridJobState.ERROR, f"deleted by {file.job.delete_by}")
             return inf
@@ -133,7 +133,7 @@ class CoallocatedJobs:
     # The answers of clusters
 
     def room_found(self, connection: Connection, file: GridJobFile, rooms: RoomsFound, now: float) -> None:
-        """Take the decision of a try from what the clusters told."""
+        """Take the decision of a try from the answers of clusters."""
         row = file.last_try
         if file.job.state is not GridJobState.SUBMITTED or row is None or row.done is not None:
             return
@@ -151,7 +151,7 @@ class CoallocatedJobs:
             self._failed(connection, file, action, "no room", f"no room for all components: {words}", found.due)
 
     def held(self, connection: Connection, file: GridJobFile, transaction: int, result: Prepared, now: float) -> None:
-        """Keep what the clusters hold, or give it up."""
+        """Keep the held processors, or give them up."""
         if file.job.state is not GridJobState.CLAIMING or not file.rows or file.rows[0].transaction != transaction:
             return
         if result.failure:
@@ -175,7 +175,7 @@ class CoallocatedJobs:
         known: Sequence[GridClusterRow],
         now: float,
     ) -> None:
-        """Store what is to be claimed, and begin to do so."""
+        """Store the parts to be claimed, and begin to claim them."""
         speeds = {row.name: row.speed for row in known}
         walltime = file.job.walltime / min(speeds[name] for name in found.clusters)
         evictions = evictions_of(found, room.due, request_of(file.job, file.components[0], walltime))
@@ -220,7 +220,7 @@ class CoallocatedJobs:
     def _decide(
         self, connection: Connection, file: GridJobFile, known: Sequence[GridClusterRow], event: Event, now: float
     ) -> Sequence[Action]:
-        """Have the core decide, and keep from what."""
+        """Have the core decide, and store the decision with its inputs."""
         evicting = any("evict" in one.abilities for one in known)
         rules = rules_of(file.job, self.rules, self.times, evicting=evicting)
         state = state_of(file.job, file.components, known, rules)
@@ -250,7 +250,7 @@ def open_to(rows: Sequence[GridClusterRow], file: GridJobFile) -> list[GridClust
 
 
 def end_parts(connection: Connection, engine: Transactions, file: GridJobFile, reason: str) -> None:
-    """Give up what is not decided, and ask for the end of what may have started."""
+    """Give up an undecided transaction, and ask for the end of parts that may have started."""
     if file.transaction is not None:
         engine.give_up(connection, file.transaction.id, reason)
     broker_parts.ask_end(connection, file.names, reason)

@@ -16,7 +16,7 @@ from oarpy.store.grid.clusters import GridClusterRow
 from oarpy.store.grid.metajobs import MetajobRow, NewMetajob
 
 _HORIZON = 366 * 86_400.0
-"""Seconds for which clusters are asked what is free."""
+"""Seconds for which clusters are asked for free processors."""
 PATIENCE = 10.0
 """Seconds that a cluster has for its answer."""
 _NEEDED = {"reserve": "it reserves nothing", "foresee": "it does not say when processors are free"}
@@ -47,7 +47,7 @@ def objection(row: GridClusterRow, user: str, tolerance: float) -> str:
 
 
 def parallel_request(walltime: float, asked: MetajobRow | NewMetajob) -> ParallelRequest:
-    """Return what a job asks for as the core knows it."""
+    """Return the request of a job as the core knows it."""
     end_by = inf if asked.end_by is None else asked.end_by
     return ParallelRequest(asked.procs, walltime, asked.overhead, asked.at_most or {}, end_by)
 
@@ -77,7 +77,10 @@ def look_for_slots(
     tolerance: float,
     now: float,
 ) -> Conversation[object]:
-    """Ask clusters what is free for parts of a job, all at the same time; its ``own`` parts there count as free."""
+    """Ask clusters for free processors for parts of a job, all at the same time.
+
+    Its ``own`` parts there count as free.
+    """
     left_out = {row.name: reason for row in rows if (reason := objection(row, job.user, tolerance))}
     slowest = min((row.speed for row in rows if row.name not in left_out), default=1)
     length = parallel_request(job.walltime, asked).spread(slowest)

@@ -66,9 +66,9 @@ _PREPARED_IN = 10.0
 _FAR = 60.0
 """Seconds before its date from which on clusters are asked to reserve one after the other."""
 _REFUSALS, _PLACINGS = 3, 2
-"""How often a job is placed anew when a cluster refuses, and how often when its parts did not come together."""
+"""How often a job is placed again when a cluster refuses, and how often when its parts did not come together."""
 _PAUSE = (0.2, 1.0)
-"""Seconds, by chance between these, after which clusters are asked anew."""
+"""Seconds, random between these, after which clusters are asked again."""
 _AGAIN = 10.0
 """Seconds after which clusters that did not answer are asked again."""
 _HOSTS_ONLY = "exec sleep infinity"
@@ -124,7 +124,7 @@ class Metajobs:
     """The last job that was looked at for an earlier place, and the cluster where processors became idle."""
 
     def forget(self, connection: Connection) -> None:
-        """Begin anew: what was being prepared is given up by :meth:`tend`, and jobs that may move are looked at."""
+        """Begin again: :meth:`tend` gives up acts that were being prepared, and jobs that may move are looked at."""
         self._places.clear()
         self._next_look.clear()
         self._hinted.clear()
@@ -134,7 +134,7 @@ class Metajobs:
     # The steps that are due
 
     def tend(self, connection: Connection, file: GridJobFile, now: float) -> float:
-        """Do what is due for a job; return when there is more to do (epoch seconds), or infinity."""
+        """Make the due steps of a job; return the time of the next step (epoch seconds), or infinity."""
         job = file.job
         if job.delete_asked is not None:
             self._end(connection, file, f"deleted by {job.delete_by}")
@@ -176,7 +176,7 @@ class Metajobs:
         return file.deadline > now + self.rules.lead + _PREPARED_IN
 
     def _submitted(self, connection: Connection, file: GridJobFile, now: float) -> float:
-        """Have it placed, when clusters have ended what it had before."""
+        """Have the job placed, when clusters have ended its former parts."""
         if file.is_in(GridTransactionState.PREPARING) or ("slots", file.job.id) in self.conversations:
             return inf
         if not self._are_lost(connection, file, _going(file), now):
@@ -313,7 +313,7 @@ class Metajobs:
         broker_jobs.move(connection, [file.job.id], GridJobState.ERROR, reason)
 
     def _let_go(self, connection: Connection, file: GridJobFile, reason: str) -> None:
-        """Give up what is being done for it, and all that it has on clusters."""
+        """Give up the work under way for the job, and all that it has on clusters."""
         self.conversations.drop(("slots", file.job.id))
         self.conversations.drop(("begin", file.job.id))
         if file.transaction is not None:
@@ -323,13 +323,13 @@ class Metajobs:
     # Where it goes
 
     def _look(self, connection: Connection, file: GridJobFile, now: float) -> Conversation[object]:
-        """Have clusters told what is free there for its parts."""
+        """Ask clusters for free processors for the job's parts."""
         asked = metajobs.of_job(connection, file.job.id)
         rows = usable(connection)
         return look_for_slots(rows, file.job, file.components[0], asked, {}, self.tolerance, now)
 
     def slots_found(self, connection: Connection, file: GridJobFile, found: SlotsFound, now: float) -> None:
-        """Place a job by what clusters told, or move it."""
+        """Place a job by the answers of clusters, or move it."""
         if file.job.state is GridJobState.MAPPED:
             self._moved_by(connection, file, found, now)
             return
@@ -460,7 +460,10 @@ class Metajobs:
     def _amend(
         self, connection: Connection, file: GridJobFile, asked: MetajobRow, place: CommonPlace, shift: NewShift
     ) -> None:
-        """Begin to give its parts their new places: what goes elsewhere keeps its old one until that is decided."""
+        """Begin to give its parts their new places.
+
+        A part that goes elsewhere keeps its old place until the decision.
+        """
         metajobs.make_room(connection, file.job.id, len(place.parts))
         old = {row.cluster: row.name for row in _present(file)}
 
@@ -516,7 +519,7 @@ def _may_have_begun(connection: Connection, file: GridJobFile) -> bool:
 
 
 def _has_run(rows: Sequence[GridPartRow]) -> bool:
-    """Tell whether all parts had started, and the program ended well: that was heard after they were given up."""
+    """Tell whether all parts had started, and the program ended well, by answers that came after they were given up."""
     return bool(rows) and all(row.started is not None for row in rows) and rows[0].exit_status == 0
 
 
@@ -526,7 +529,7 @@ def _going(file: GridJobFile) -> list[GridPartRow]:
 
 
 def _shift(connection: Connection, job: int, transaction: int) -> ShiftRow:
-    """Return what a transaction tries with a job."""
+    """Return the shift that a transaction tries with a job."""
     return next(one for one in metajobs.shifts_of(connection, [job]) if one.transaction == transaction)
 
 
@@ -542,7 +545,7 @@ def parallel_job(
 
 
 def decide(connection: Connection, known: Sequence[GridClusterRow], event: Event, now: float) -> Sequence[Action]:
-    """Have the core decide, and keep from what."""
+    """Have the core decide, and store the decision with its inputs."""
     core = DrivenCore(BrokerState(tuple(GridCluster(row.name, row.procs or 0, row.speed) for row in known)))
     actions = core.tell(event, now)
     taken = core.taken()
@@ -576,7 +579,7 @@ def parts_of(
 
 
 def _shared_names(parts: Iterable[PreparedPart]) -> str:
-    """Return what its user is told of hosts that have one name on several clusters; nothing when none have."""
+    """Return the message for the user about hosts that have one name on several clusters; empty without such hosts."""
     clusters_of = Counter(host for part in parts for host in set(part.hosts))
     shared = ", ".join(sorted(host for host, number in clusters_of.items() if number > 1))
     return f"oargridsh and mpirun cannot tell hosts apart that several clusters have: {shared}"[:1000] if shared else ""

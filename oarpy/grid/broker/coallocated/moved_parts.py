@@ -48,7 +48,7 @@ class MovedParts:
 
     @property
     def kept(self) -> list[GridPartRow]:
-        """Old parts that clusters let go on, as far as nobody has asked for their end."""
+        """Old parts that clusters let go on, as far as their end has not been requested."""
         return [row for row in self.old if row.end_asked is None and row.state not in _GONE and not _never_was(row)]
 
 

@@ -38,7 +38,7 @@ class NamedJobs:
     tolerance: float
 
     def tend(self, connection: Connection, file: GridJobFile, now: float) -> float:
-        """Do what is due for a job; return when there is more to do (epoch seconds), or infinity."""
+        """Make the due steps of a job; return the time of the next step (epoch seconds), or infinity."""
         job = file.job
         if job.delete_asked is not None:
             self._refuse(connection, file, f"deleted by {job.delete_by}")

@@ -39,7 +39,7 @@ class RoomsFound:
         return RoomFound(try_due(job, answers), silent)
 
     def taken(self, found: ClaimParts) -> None:
-        """Let the jobs that ask for the same see only what is left."""
+        """Let the jobs with the same request see only the room that is left."""
         asked, gone = self.jobs[int(found.job)], set(map(str, found.evicted))
         answers = self.told[asked]
         for name, count in Counter(found.clusters).items():

@@ -1,6 +1,6 @@
 """A cluster that runs Slurm as it is.
 
-- ``cluster`` answers calls by commands, which ``scripts`` writes. ``jobs`` reads what Slurm prints.
+- ``cluster`` answers calls by commands, which ``scripts`` writes. ``jobs`` reads the output of Slurm.
 - ``marks`` are comments of jobs: all that a broker keeps there.
 """
 

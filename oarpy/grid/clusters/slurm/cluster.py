@@ -107,7 +107,7 @@ class SlurmCluster:
     # questions
 
     def _describe(self, call: Describe) -> ClusterDescription:
-        """Return what the cluster is: it knows no reservations for users, and its owner's jobs give way to nobody.
+        """Return the cluster's description: no reservations for users, and no evictions of its owner's jobs.
 
         Slurm has no word for its speed.
         """
@@ -132,7 +132,7 @@ class SlurmCluster:
     # estimates
 
     def _estimate(self, call: Estimate) -> list[float]:
-        """Return what Slurm expects; without some jobs, or behind others, what counting its queue says."""
+        """Return Slurm's estimates; without some jobs, or behind others, the estimates of counting its queue."""
         return self._counted(call) if call.without or call.joined else self._expected_ends(call.requests)
 
     def _expected_ends(self, requests: Sequence[PartRequest | str]) -> list[float]:
@@ -150,7 +150,7 @@ class SlurmCluster:
         return [next(answers) if end is None else end for end in known]
 
     def _estimate_in_turn(self, call: EstimateInTurn) -> list[float]:
-        """Return what Slurm expects of the first, and of the others as much later as counting its queue says."""
+        """Return Slurm's estimate for the first job. The others come as much later as counting its queue says."""
         request = call.request
         (first,) = self._expected_ends([request])
         plan, listed = self._plan(())
@@ -178,7 +178,7 @@ class SlurmCluster:
         return [starts[tuple(options)] + walltime for options, walltime in asked]
 
     def _start(self, said: str) -> float:
-        """Read what ``sbatch --test-only`` says."""
+        """Read the output of ``sbatch --test-only``."""
         if start := search(r" to start at (\d+)", said):
             return int(start[1])
         if any(word in said for word in _TOO_LARGE):
@@ -288,7 +288,7 @@ class SlurmCluster:
         return PreparedPart(str(job.id))
 
     def _commit(self, call: Commit) -> None:
-        """Release held jobs, let claims begin at their date, and delete what was frozen."""
+        """Release held jobs, let claims begin at their date, and delete frozen jobs."""
         listed, transaction = self._listed(), call.transaction
         jobs = self._jobs_of(listed, transaction)
         standings = [_standing(job, mark, transaction, listed.now) for job, mark in jobs]
@@ -343,7 +343,10 @@ class SlurmCluster:
         return known
 
     def _events(self, call: Events) -> list[PartEvent]:
-        """Return what Slurm still knows of the broker's jobs, some seconds late; end what a lost guard left."""
+        """Return the events that Slurm still knows of the broker's jobs, some seconds late.
+
+        End jobs that a lost guard left.
+        """
         listed = self._listed()
         left = [job for job in listed.jobs if job.mark and not job.over and _overdue(job, listed.now)]
         if left:
@@ -410,7 +413,7 @@ def _waits(job: SlurmJob, now: float) -> bool:
 def _standing(
     job: SlurmJob, mark: PartMark, transaction: str, now: float
 ) -> Literal["open", "committed", "aborted", "gone"]:
-    """Return what one job says of a transaction that made or froze it; a cancelled one says nothing."""
+    """Return the state of a transaction by one job that it made or froze; a cancelled job is ``gone``."""
     made = mark.made == transaction
     if mark.state in ("cancelled", "stopped"):
         return "gone"

@@ -1,4 +1,4 @@
-"""Jobs of Slurm as ``squeue`` prints them, and what they mean to a broker."""
+"""Jobs of Slurm as ``squeue`` prints them, and their meaning for a broker."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class SlurmJob:
 
 
 def read_jobs(text: str) -> list[SlurmJob]:
-    """Read what ``squeue`` prints. A record ends with ``|.``: texts of Slurm, or of others, may have several lines."""
+    """Read the output of ``squeue``. A record ends with ``|.``, because its texts may have several lines."""
     jobs = []
     for line in re.split(r"\|\.(?:\n|$)", text):
         if line.count("|") < len(_FIELDS) - 1:
@@ -90,7 +90,7 @@ def _instant(text: str) -> float:
 
 
 def _duration(text: str) -> float:
-    """Read ``[DAYS-[HOURS:]]MINUTES:SECONDS``; what is no limit is infinite."""
+    """Read ``[DAYS-[HOURS:]]MINUTES:SECONDS``; a text that is no limit is infinite."""
     days, _, clock = text.rpartition("-")
     parts = clock.split(":")
     if not all(part.isdigit() for part in parts):
@@ -121,7 +121,7 @@ def _counted(job: SlurmJob, length: float) -> MachineJob:
 
 
 _ENDLESS = 3650 * 86400.0
-"""Seconds: what is counted for a job without a limit."""
+"""Seconds that count for a job without a limit."""
 
 
 def part_events(jobs: Iterable[SlurmJob], now: float, after: int) -> list[PartEvent]:

@@ -48,7 +48,7 @@ class PartMark:
 
     @classmethod
     def read(cls, comment: str) -> PartMark | None:
-        """Return what a comment says, None if it is of somebody else."""
+        """Return the mark in a comment, None for any other comment."""
         word, *texts = comment.split(":")
         if word != _WORD or len(texts) != len(fields(cls)):
             return None

@@ -37,7 +37,7 @@ class SlurmHost:
         self._seconds = seconds
 
     def run(self, script: str) -> str:
-        """Return what a script prints. Raise :class:`ClusterSilent` if it is not known whether it was carried out."""
+        """Return the output of a script. Raise :class:`ClusterSilent` if it is unknown whether it was carried out."""
         try:
             done = subprocess.run(
                 self._words,
@@ -77,7 +77,7 @@ def listing(options: str = "--me --states=all") -> str:
 
 
 def estimates(options: Sequence[Sequence[str]]) -> str:
-    """Print for each request what ``sbatch --test-only`` says, on a line that begins with ``=``."""
+    """Print for each request the output of ``sbatch --test-only``, on a line that begins with ``=``."""
     asked = (f"echo = $({join(['sbatch', '--test-only', *option, '--wrap=:'])} 2>&1)" for option in options)
     return "\n".join((*asked, ""))
 
@@ -125,7 +125,7 @@ def let_begin(job: int, mark: PartMark, hosts: Sequence[str]) -> str:
 
 
 def _until_begin(job: int, mark: PartMark, hosts: Sequence[str]) -> str:
-    """Return what a step does before its program: it forgets that it is a step, and waits."""
+    """Return the commands of a step before its program: it forgets that it is a step, and waits."""
     listed = quote("".join(f"{host}\n" for host in hosts))
     return (
         "for name in $(env | sed -n 's/^\\(SLURM_[A-Z_]*\\)=.*/\\1/p'); do\n"

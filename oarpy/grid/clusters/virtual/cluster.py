@@ -217,7 +217,7 @@ class SimulatedCluster:
             return {job.name: job.state for job in self._machine.jobs.values()}
 
     def next_change(self) -> float:
-        """Return when something happens here next if nobody does anything; infinity if nothing does."""
+        """Return the time of the next event here if nobody acts; infinity if there is none."""
         with self._lock:
             self._advance()
             return min(self._machine.instants(), default=inf) - self.clock_off
@@ -276,7 +276,7 @@ class SimulatedCluster:
         return [EvictableJob(str(job.number), job.procs) for job in self._victims()]
 
     def _begin(self, call: Begin) -> PreparedPart:
-        """Let a part run that holds its processors until it is told; what it lost by that is no walltime any more."""
+        """Let a part that holds its processors run; the time that it waited is taken from its walltime."""
         job, now = self._parts.get(call.part), self._machine.now
         if job is None or not job.may_begin:
             raise CallRefused(f"part {call.part!r} is not to begin on cluster {self.name!r}, or is over")
@@ -471,7 +471,7 @@ class SimulatedCluster:
             raise CallRefused(f"the date of part {part.name!r} is past")
 
     def _commit(self, call: Commit) -> None:
-        """Let go what was prepared; delete what was withdrawn."""
+        """Let prepared parts go; delete withdrawn ones."""
         name, transaction = call.transaction, self._transactions.get(call.transaction)
         if transaction is None or transaction.state == "aborted":
             raise CallRefused(f"transaction {name!r} holds nothing on cluster {self.name!r}: it was aborted, or lapsed")
@@ -495,7 +495,7 @@ class SimulatedCluster:
         self._machine.changed()
 
     def _abort(self, call: Abort) -> None:
-        """Undo what was prepared, and refuse what is prepared for it later."""
+        """Undo prepared parts, and refuse later ones of the transaction."""
         transaction = self._transactions.setdefault(call.transaction, _Transaction())
         if transaction.state == "committed":
             raise CallRefused(f"transaction {call.transaction!r} is committed on cluster {self.name!r}")

@@ -38,7 +38,7 @@ class MachineJob:
     may_begin: bool = False
     lapses_at: float = inf
     patience: float | None = None
-    """It begins when it is told, or ends so many seconds after its date; None: it begins at its date."""
+    """It begins when the broker says so, or ends that many seconds after its date; None: it begins at its date."""
     started: float = 0
     status: int = 0
     processors: tuple[int, ...] = ()
@@ -52,7 +52,7 @@ class MachineJob:
 
     @property
     def told_by(self) -> float:
-        """Until when it has to be told that it begins; infinity if it need not be."""
+        """The time by which the broker has to begin it; infinity if it need not."""
         if not self.may_begin or self.begin is None or self.patience is None:
             return inf
         return self.begin + self.patience
@@ -91,7 +91,7 @@ class MachineJob:
 
 
 class QueuePlan:
-    """When each of the waiting jobs starts, if all take their whole walltime and nobody else comes."""
+    """The start of each waiting job, if all take their whole walltime and no other job comes."""
 
     def __init__(
         self, procs: int, policy: MachinePolicy, held: Iterable[MachineJob], waiting: Iterable[MachineJob], now: float
@@ -145,12 +145,12 @@ class CountedMachine:
         self._plan = None
 
     def take_processors(self, job: MachineJob) -> None:
-        """Give a job the processors of the lowest numbers that nobody has."""
+        """Give a job the free processors of the lowest numbers."""
         taken = {number for other in self.jobs.values() for number in other.processors}
         job.processors = tuple(number for number in range(self.procs) if number not in taken)[: job.procs]
 
     def idle(self, start: float, end: float, without: MachineJob | None = None) -> int:
-        """Return how many processors nobody, but for one job, holds at any instant from ``start`` to ``end``."""
+        """Return how many processors no job, except ``without``, holds at any instant from ``start`` to ``end``."""
         holds = [hold for job in self.jobs.values() if job is not without for hold in job.holds()]
         instants = {start, *(begin for begin, _, _ in holds if start < begin < end)}
         return self.procs - max(sum(n for begin, until, n in holds if begin <= at < until) for at in instants)
@@ -201,7 +201,7 @@ class CountedMachine:
         self.now = max(self.now, now)
 
     def _settle(self) -> None:
-        """Do what is due at this instant, until nothing is."""
+        """Do all that is due at this instant."""
         while due := next(self._due(), None):
             due()
 

@@ -26,7 +26,7 @@ _HOUR = 3600
 
 @dataclass(frozen=True, slots=True)
 class ClusterOffer:
-    """So many tasks that a cluster would end by an instant."""
+    """The number of tasks that a cluster would end by an instant."""
 
     provider: str
     tasks: int

@@ -4,7 +4,7 @@
 - ``early_end``: a job ended early on a cluster, so others and metajobs come forward.
 
 After chapter 4 of M. A. S. Netto, "Adaptive Co-Allocation of Distributed Resources for Parallel Applications" (2009).
-Pure; asks ``oarpy.profiles`` what is free.
+Pure; ``oarpy.profiles`` has the free processors.
 """
 
 from __future__ import annotations

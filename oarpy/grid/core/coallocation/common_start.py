@@ -19,7 +19,7 @@ Parts = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class CoProvider(Generic[Hold]):
-    """A cluster, and what is free on it."""
+    """A cluster, and its free processors."""
 
     name: str
     speed: float
@@ -30,7 +30,7 @@ class CoProvider(Generic[Hold]):
 class ParallelRequest:
     """Processors for ``time`` seconds at speed 1; on several clusters the ``overhead``, a share of it, comes on top.
 
-    ``at_most`` limits what single clusters give, ``end_by`` the end.
+    ``at_most`` limits the parts of single clusters, ``end_by`` the end.
     """
 
     procs: int

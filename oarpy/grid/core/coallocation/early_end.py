@@ -1,8 +1,8 @@
 """A job ended early on a cluster. First jobs of its own users come forward, then metajobs that have a part there.
 
-*Shift*: a metajob keeps its parts and starts earlier on all its clusters. *Remap*: it is placed anew, beside all else.
-Either is done only if the metajob ends earlier. When one has moved, jobs of users come forward once more, on the
-cluster and on all others that metajobs have left or joined.
+*Shift*: a metajob keeps its parts and starts earlier on all its clusters. *Remap*: it is placed again, beside all other
+jobs. Either is done only if the metajob ends earlier. When a metajob has moved, jobs of users come forward once more,
+on the cluster and on all others that metajobs have left or joined.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Operation = Literal["rigid", "shift", "remap"]
 
 @dataclass(slots=True)
 class Metajob(Generic[Hold]):
-    """A parallel job that waits for its start; ``first`` is the cluster that is asked first when it is placed anew."""
+    """A parallel job that waits for its start; ``first`` is the cluster that is asked first when it is placed again."""
 
     id: JobId
     request: ParallelRequest
@@ -49,7 +49,7 @@ class PlannedClusters(Generic[Hold]):
     metajobs: Sequence[Metajob[Hold]]
 
     def timeline(self, name: str) -> Processors[Hold]:
-        """Return what is free on a cluster."""
+        """Return the free processors of a cluster over time."""
         return next(provider.timeline for provider in self.providers if provider.name == name)
 
     def hold(self, place: CommonPlace) -> dict[str, Hold]:

@@ -19,7 +19,7 @@ from oarpy.store.grid.door_parts import DoorPartRow
 
 
 def estimate(context: CallContext, call: Estimate) -> list[float]:
-    """Answer ``estimate``. What this cluster refuses never ends; asked about alone, it says why if it could run."""
+    """Answer ``estimate``. A request that this cluster refuses never ends; a single request gets the reason instead."""
     planned = planned_queues.queues(context, call.age)
     names = {one for one in call.requests if isinstance(one, str)}
     parts = door_parts.named(context.connection, context.broker, [*names, *call.without])

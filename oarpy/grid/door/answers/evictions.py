@@ -21,7 +21,10 @@ def evictable(context: CallContext, call: Evictable) -> list[EvictableJob]:
 
 
 def evict(context: CallContext, call: Evict) -> list[str]:
-    """Answer ``evict``. What they free is for the next part of the transaction: nobody waits for it before that."""
+    """Answer ``evict``. The freed processors are for the next part of the transaction.
+
+    Only that part waits for them.
+    """
     state = door_parts.transaction_state(context.connection, context.broker, call.transaction, begin=True)
     if state != "Prepared":
         raise CallRefused(f"transaction '{call.transaction}' is {str(state).lower()}", hint="nobody was evicted")

@@ -1,4 +1,4 @@
-"""How many processors nobody has, as steps over time: beside what runs, is reserved, or has its place in a plan."""
+"""The number of free processors, as steps over time: without running, reserved and planned jobs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Held(NamedTuple):
 
 
 def slots(context: CallContext, call: Slots) -> list[FreeSlot]:
-    """Answer ``slots``: none for what the cluster refuses. Best-effort jobs hold nothing: they give way to a part."""
+    """Answer ``slots``; empty for a request that the cluster refuses. Best-effort jobs hold nothing: they give way."""
     request = call.request
     planned = planned_queues.queues(context, 0)
     try:
@@ -71,7 +71,7 @@ def _taken(held: Iterable[_Held], begin: float, end: float) -> Iterator[tuple[fl
 
 
 def _held(context: CallContext, snapshot: Snapshot, own: set[int]) -> Iterator[_Held]:
-    """Yield what is held by others than the jobs ``own``, in whole seconds, with the security time on both sides."""
+    """Yield the holdings of jobs other than ``own``, in whole seconds, with the security time on both sides."""
     margin, platform = snapshot.security_time, snapshot.platform
     for job in snapshot.holding:
         if not job.besteffort and job.id not in own:

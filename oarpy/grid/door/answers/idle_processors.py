@@ -1,4 +1,4 @@
-"""How many processors nobody has, from now on for as long as a request says."""
+"""The number of idle processors, from now on for as long as a request says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many queued parts of a broker, made by a few statements; what is wrong with one does not concern the others."""
+"""Many queued parts of a broker, made by a few statements; an error of one part does not concern the others."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def waiting(context: CallContext, call: Waiting) -> list[KnownPart]:
 
 
 def events(context: CallContext, call: Events) -> list[PartEvent]:
-    """Answer ``events``; what became idle since it was told last is one."""
+    """Answer ``events``. Processors that became idle since the last answer are an event, too."""
     store.note_idle(context.connection, context.broker, context.configuration.grid.hint_interval)
     return [_event(row) for row in store.events(context.connection, context.broker, call.after)]
 

@@ -54,11 +54,11 @@ from oarpy.store.refusals import first_line, is_refusal
 REFUSALS = (AdmissionRefused, NotAllowed, NotFound, UsageError)
 """The errors that refuse a request; any other error means that the request could not be looked at."""
 _NOTHING = "true"
-"""The program of what is only estimated."""
+"""The program of requests that are only estimated."""
 
 
 def ask(context: CallContext, request: PartRequest) -> Admitted:
-    """Return what would be submitted for a request. Raises as ``oarsub``, and for what no grant allows."""
+    """Return the admitted submission for a request. Raises as ``oarsub``, and for a request beyond the grant."""
     with grants.acting(context, request.user) as (grant, session):
         admitted = admit(session, _options(request, _NOTHING), _typed(request, _NOTHING), {})
         grants.check(grant, KnownNeeds(session), admitted.submission)
@@ -136,7 +136,7 @@ def _admitted_each(
 
 
 def _drafts(session: Session, asked: Sequence[_Asked]) -> list[tuple[Submission, list[str]] | OarpyError]:
-    """Return what each asks for before the rules, and warnings; it is worked out once a kind."""
+    """Return the submission of each request before the rules, and warnings; it is worked out once for each kind."""
     caller, limits = submitter(session, {}, ()), session.configuration.submission
     known: dict[Hashable, tuple[Submission, list[str]] | OarpyError] = {}
     found: list[tuple[Submission, list[str]] | OarpyError] = []
@@ -304,7 +304,7 @@ def _options(
     texts: Mapping[str, str] | None = None,
     flags: frozenset[str] = frozenset(),
 ) -> Options:
-    """Return the options of ``oarsub``; what is empty was not given."""
+    """Return the options of ``oarsub``; an empty field counts as not given."""
     resources = f"{request.resources.rstrip(',') or '/core=1'},walltime={format_duration(walltime_of(request))}"
     given = {"queue": request.queue, "project": request.project, "properties": request.properties, **(texts or {})}
     lists: dict[str, tuple[str, ...]] = {"alternatives": (resources,)}

@@ -74,9 +74,9 @@ def _make(context: CallContext, call: Prepare | Amend, instead_of: int | None = 
 
 
 def settled(context: CallContext, call: Prepare | Amend, prepared: PreparedPart) -> PreparedPart:
-    """Wait, after the transaction of :func:`prepare`, until what holds resources has them; return its hosts.
+    """Wait, after the transaction of :func:`prepare`, until a part that holds resources has them; return its hosts.
 
-    Raises :class:`CallRefused` when it could not be had: then nothing of it is left.
+    Raises :class:`CallRefused` when it cannot have them: then nothing of it is left.
     """
     part = call.part
     if part.kind not in ("claim", "reserved"):
@@ -201,7 +201,7 @@ def _known(context: CallContext, name: str) -> DoorPartRow:
 
 
 def _await(context: CallContext, part: str, holds: Callable[[DoorPartRow], bool], seconds: float) -> bool:
-    """Return when something holds of a part; False if it does not within so many seconds."""
+    """Return True once a condition holds for a part; False if it does not within ``seconds``."""
     connection, until = context.connection, time.monotonic() + seconds
     connection.execute("LISTEN oarpy_events")
     try:

@@ -1,6 +1,6 @@
-"""The queues of the cluster as a pass would plan them, which answers to brokers come from.
+"""The queues of the cluster as a pass would plan them, the source of answers to brokers.
 
-A session keeps what it read for as long as a broker says that an answer may be old.
+A session keeps its snapshot for as long as a broker accepts old answers.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _MEMORIES: WeakKeyDictionary[KeptReader, _Memory] = WeakKeyDictionary()
 
 
 def admitted(context: CallContext, request: PartRequest) -> Admitted:
-    """Return what would be submitted for a request, as the rules said lately. Raises as ``oarsub``."""
+    """Return the admitted submission for a request, as the rules decided lately. Raises as ``oarsub``."""
     known = _memory(context).admitted
     found = known.get(request)
     if found is None or found[0] < time.monotonic() - _ADMITTED_FOR:
@@ -131,7 +131,7 @@ def in_order(context: CallContext, planned: PlannedQueues, requests: Sequence[Pa
 
 
 def equal_jobs(context: CallContext, planned: PlannedQueues, request: PartRequest, count: int) -> list[WaitingJob]:
-    """Return so many equal jobs, in the order in which they join. Raises as ``oarsub``."""
+    """Return ``count`` equal jobs, in the order in which they join. Raises as ``oarsub``."""
     first = _new_job(context, planned, request, 0)
     planned.next_number += count
     return [structs.replace(first, id=first.id + rank) for rank in range(count)]

@@ -81,7 +81,7 @@ class BagsWorld(PromisedWorld[EstimatingClusterEntry, BagsJobEntry]):
             first += count
 
     def _place(self, number: int, name: str, first: int, count: int, now: float) -> float:
-        """Place so many tasks, and return the last end."""
+        """Place ``count`` tasks, and return the last end."""
         job, profile, time = self.jobs[number], self._profiles[name], self._time(number, name)
         groups, holds = place(profile, Tasks(count, job.size, time), now, listed=True)
         for hold in holds:
@@ -160,7 +160,7 @@ class BagsWorld(PromisedWorld[EstimatingClusterEntry, BagsJobEntry]):
         }
 
     def entry(self, number: int, planned: Sequence[PlannedPlace]) -> dict[str, Any]:
-        """Return what became of a job."""
+        """Return the course of a job."""
         spans = [*self.spans(number), *((place.start, place.end) for place in planned)]
         starts, ends = [start for start, _ in spans], [end for _, end in spans]
         return {
@@ -175,7 +175,7 @@ class BagsWorld(PromisedWorld[EstimatingClusterEntry, BagsJobEntry]):
         }
 
     def metrics(self) -> dict[str, Any]:
-        """Return responses, slowdowns, and what became of bags on several clusters."""
+        """Return responses, slowdowns, and the figures of bags on several clusters."""
         every = range(len(self.jobs))
         bags = [number for number in every if self.jobs[number].cluster is UNSET]
         single = [number for number in bags if len(self._counts[number]) == 1]

@@ -130,7 +130,7 @@ class FlexcoWorld(PromisedWorld[ClusterEntry, FlexcoJobEntry]):
         return {"first": self.names[self._turn % len(self.names)], "metajobs": waiting}
 
     def entry(self, number: int, _planned: Sequence[PlannedPlace]) -> dict[str, Any]:
-        """Return what became of a job."""
+        """Return the course of a job."""
         course, place, promised = self.courses[number], self._places.get(number), self._promised.get(number)
         end = None if place is None else place.end
         if course.state == "Terminated":
@@ -148,7 +148,7 @@ class FlexcoWorld(PromisedWorld[ClusterEntry, FlexcoJobEntry]):
         }
 
     def metrics(self) -> dict[str, Any]:
-        """Return responses, and what became of metajobs."""
+        """Return responses, and the figures of metajobs."""
         responses = [self.last_end(number) - job.submit for number, job in enumerate(self.jobs)]
         metajobs = [number for number, job in enumerate(self.jobs) if job.cluster is UNSET]
         multi = [number for number in metajobs if len(self._promised[number].parts) > 1]

@@ -18,7 +18,7 @@ from oarpy.scheduler.bags.tasks import TaskGroup, Tasks, hold_planned, last_end
 
 
 class OffersWorld(PromisedWorld[ClusterEntry, OffersJobEntry]):
-    """Clusters promise what they can; a local job gets its promise by the same search as a bag."""
+    """Clusters make offers; a local job gets its promise by the same search as a bag."""
 
     def __init__(self, scenario: PromisedScenario[ClusterEntry, OffersJobEntry]) -> None:
         super().__init__(scenario)
@@ -43,7 +43,7 @@ class OffersWorld(PromisedWorld[ClusterEntry, OffersJobEntry]):
             self._compose(number, now)
 
     def _compose(self, number: int, now: float) -> None:
-        """Share a bag out by what clusters offer."""
+        """Share a bag out by the offers of clusters."""
         job = self.jobs[number]
         offers: list[ClusterOffer] = []
         for name, cluster in self.clusters.items():
@@ -128,7 +128,7 @@ class OffersWorld(PromisedWorld[ClusterEntry, OffersJobEntry]):
         return True
 
     def ended_early(self, run: Run, now: float) -> None:
-        """Plan the cluster by deadlines, if nobody is late then."""
+        """Plan the cluster by deadlines, if no job is late then."""
         (name,) = run.held
         self._apply(name, self._plans(name, now).base(), None)
 
@@ -182,7 +182,7 @@ class OffersWorld(PromisedWorld[ClusterEntry, OffersJobEntry]):
         }
 
     def entry(self, number: int, planned: Sequence[PlannedPlace]) -> dict[str, Any]:
-        """Return what became of a job."""
+        """Return the course of a job."""
         spans = [*self.spans(number), *((place.start, place.end) for place in planned)]
         return {
             "id": self.jobs[number].id,

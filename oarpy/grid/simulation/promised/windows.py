@@ -74,7 +74,7 @@ class WindowsWorld(PromisedWorld[ClusterEntry, WindowJobEntry]):
             yield PlannedPlace(number, start, start + self._time(number), self.jobs[number].size)
 
     def entry(self, number: int, _planned: Sequence[PlannedPlace]) -> dict[str, Any]:
-        """Return what became of a job."""
+        """Return the course of a job."""
         start = self._starts.get(number)
         runs = self.courses[number].runs
         end = None if start is None else runs[0].planned_end if runs else start + self._time(number)

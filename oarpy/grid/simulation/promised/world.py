@@ -109,7 +109,7 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
         return {**self.__dict__, "jobs": None, "clusters": None, "courses": come}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take what a copy has."""
+        """Restore a copy."""
         self.__dict__.update(state)
         self.jobs = self.scenario.jobs
         self.clusters = {cluster.name: cluster for cluster in self.scenario.clusters}
@@ -154,23 +154,23 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
 
     @abstractmethod
     def begin(self, number: int, cluster: str, now: float) -> bool:
-        """Begin what of a job is planned for now on a cluster; return whether anything is."""
+        """Begin the parts of a job that are planned for now on a cluster; return whether there are any."""
 
     @abstractmethod
     def ended_early(self, run: Run, now: float) -> None:
-        """Plan anew after something ended before its planned end."""
+        """Plan again after a run ended before its planned end."""
 
     @abstractmethod
     def planned(self, cluster: str) -> Iterable[PlannedPlace]:
-        """Yield where what waits is planned on a cluster."""
+        """Yield the planned places of waiting work on a cluster."""
 
     @abstractmethod
     def entry(self, number: int, planned: Sequence[PlannedPlace]) -> dict[str, Any]:
-        """Return what became of a job so far as an object of JSON; ``planned`` is what of it waits."""
+        """Return the course of a job so far as an object of JSON; ``planned`` has the places of its waiting parts."""
 
     @abstractmethod
     def metrics(self) -> dict[str, Any]:
-        """Return what a whole run is judged by."""
+        """Return the figures of a whole run."""
 
     def note_begin(self, number: int, cluster: str, start: float) -> None:
         """Note that something of a job is planned to begin."""
@@ -203,7 +203,7 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
         return rule_of(self.scenario.system, self.last[0], early=early)
 
     def told(self, happening: Happening) -> Told:
-        """Return what the last event was."""
+        """Return the last event."""
         event, own = self.last
         others = [self.jobs[number].id for number in sorted(self.changed) if number != own]
         return Told(event, self.jobs[own].id, others)
@@ -217,11 +217,11 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
         return {"jobs": [self.entry(number, planned.get(number, ())) for number in range(len(self.jobs))]}
 
     def holders(self) -> Mapping[str, Set[Run]]:
-        """Return what runs on each cluster."""
+        """Return the runs on each cluster."""
         return {name: runs.keys() for name, runs in self.running.items()}
 
     def held(self, cluster: str, key: Run) -> Place:
-        """Return what a run holds on a cluster."""
+        """Return the holding of a run on a cluster."""
         return Place(self.jobs[key.job].id, key.start, key.planned_end, key.held[cluster])
 
     def clusters_now(self) -> list[ClusterState]:
@@ -235,11 +235,11 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
         return found
 
     def tables(self) -> dict[str, Any]:
-        """Return what the broker keeps: nothing but what jobs are promised, if the system has no more."""
+        """Return the tables of the broker: empty, if the system has nothing beside the promises of jobs."""
         return {}
 
     def outcome(self) -> dict[str, Any]:
-        """Return what became of all jobs, and what the run is judged by."""
+        """Return the courses of all jobs, and the figures of the run."""
         return {**self.state(), "metrics": self.metrics()}
 
     def finish(self, number: int, state: str) -> None:
@@ -258,7 +258,7 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
             self.ended_early(run, now)
 
     def held_until(self, cluster: str, now: float) -> list[tuple[float, int]]:
-        """Return until when what runs on a cluster holds how many processors."""
+        """Return the holdings of runs on a cluster: (planned end, processors)."""
         return [(run.planned_end, run.held[cluster]) for run in self.running[cluster] if run.planned_end > now]
 
     def moved(self, number: int, count_it: bool = True) -> None:
@@ -268,7 +268,7 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
             self.courses[number].moves += 1
 
     def spans(self, number: int) -> list[tuple[float, float]]:
-        """Return from when to when what of a job has begun runs: as planned as long as it runs."""
+        """Return the starts and ends of a job's begun parts: planned ends while they run."""
         return [
             (run.start, run.planned_end if run in self.running[next(iter(run.held))] else run.end)
             for run in self.courses[number].runs
