@@ -72,21 +72,21 @@ def accounted(connection: Connection) -> list[UsageRow]:
 
 
 def held(connection: Connection) -> list[UsageRow]:
-    """Return what jobs that hold resources asked for, and used so far, best-effort left out."""
+    """Return the request and the use so far of jobs that hold resources, without best-effort jobs."""
     return [UsageRow(*row) for row in connection.execute(_HELD)]
 
 
 def record_karma(connection: Connection, row: KarmaRow) -> None:
-    """Record what passes compute karma with, for them and for the view, unless it is there."""
+    """Record the inputs of karma, for passes and for the view, unless they are there."""
     values = row.window, row.project, row.user, row.asked, row.other_users, row.other_projects
     connection.execute(_KARMA, [*values, Jsonb(dict(row.user_targets)), Jsonb(dict(row.project_targets))])
 
 
 # One statement: the sums and the marks of the jobs they come from are written together or not at all. A job that
 # another session is counting is left to it. Keys are written in order, so two sessions cannot wait for each other.
-# Resources of a job that were held at the same times, as all of a job mostly are, are counted together. What a job that
-# was suspended had given back, since it first held it, is not USED. What came with an extension counts while held.
-# A job that asked for GPUs has those that its resources belong to, each for as long as it has any of them.
+# Resources of a job that were held at the same times, as all of a job mostly are, are counted together. Times in which
+# a suspended job had given its resources back are not USED. Resources of an extension count while held. A job that
+# asked for GPUs has the GPUs that its resources belong to, each for as long as it has any resource of it.
 _ACCOUNT = """
     WITH picked AS MATERIALIZED (
         SELECT job_id, user_name, project, queue_name, started_at, ended_at, walltime, submitted_at,
@@ -188,7 +188,7 @@ _ACCOUNT = """
     SELECT count(*) FROM marked
 """
 
-# Triggers let nobody else change the sums.
+# Triggers let no other session change the sums.
 _COUNTING = "SELECT set_config('oarpy.counting', 'on', true)"
 _UNACCOUNTED = "SELECT job_id FROM jobs WHERE ended_at IS NOT NULL AND NOT accounted ORDER BY job_id LIMIT %s"
 

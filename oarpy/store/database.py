@@ -36,7 +36,7 @@ class PlainListDumper(ListDumper):
             return ("{" + ",".join(map(repr, obj)) + "}").encode()
         if kinds == {str} and self._tx.encoding == _UTF8:
             every = "".join(obj)
-            if "\0" not in every:  # else psycopg says what is wrong
+            if "\0" not in every:  # otherwise psycopg reports the error
                 escaped = '"' in every or "\\" in every
                 texts = [text.replace("\\", "\\\\").replace('"', '\\"') for text in obj] if escaped else obj
                 return ('{"' + '","'.join(texts) + '"}').encode()
@@ -69,8 +69,8 @@ _NO_RESOURCES = "53"
 def connect(dsn: str, name: str, *, timeout: int = 5) -> Connection:
     """Open a connection in autocommit mode, known to the server as ``oarpy <name>``.
 
-    ``dsn`` may name several hosts; what it says of keepalives wins. Raises :class:`Unreachable` when the server does
-    not answer within ``timeout`` seconds, and :class:`UsageError` for a database that does not know its characters.
+    ``dsn`` may name several hosts; its own keepalive settings win. Raises :class:`Unreachable` when the server does not
+    answer within ``timeout`` seconds, and :class:`UsageError` for a database that does not know its characters.
     """
     try:
         full = make_conninfo(
@@ -162,10 +162,10 @@ def _answers(path: str) -> bool:
 
 
 class KeptConnection:
-    """At most one connection for requests, one after the other; :meth:`clean` undoes what one did to its session.
+    """At most one connection for requests, one after the other.
 
-    The database shows it as ``oarpy <name>``. A statement, and a pause inside a transaction, may take ``time_limit``
-    seconds.
+    :meth:`clean` undoes a request's changes of its session. The database shows it as ``oarpy <name>``. A statement, and
+    a pause inside a transaction, may take ``time_limit`` seconds.
     """
 
     def __init__(self, configuration: Configuration, name: str, time_limit: float) -> None:

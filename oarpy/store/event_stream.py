@@ -39,8 +39,8 @@ class CursorGone(OarpyError):
 class Cursor:
     """A point of the stream of one generation of the database.
 
-    ``seen`` is the snapshot up to which all was told. With ``upto``, so were the changes between both snapshots up to
-    the ``index``-th part (from 1) of the change ``number``.
+    The listener has every change up to the snapshot ``seen``. With ``upto``, it also has the changes between both
+    snapshots up to the ``index``-th part (from 1) of the change ``number``.
     """
 
     generation: int
@@ -240,7 +240,7 @@ def _events(connection: Connection, wanted: Sequence[int]) -> dict[int, LoggedEv
 def _found(
     connection: Connection, wanted: Collection[int], find: Callable[[Sequence[int]], dict[int, Found]]
 ) -> dict[int, Found]:
-    """Look among what is live, and for what is missing there in the past."""
+    """Look among live jobs, and for the missing ones in the past."""
     found = find(list(wanted)) if wanted else {}
     if missing := [one for one in wanted if one not in found]:
         with with_past(connection):

@@ -1,6 +1,6 @@
 """The log of events, of jobs and of nodes.
 
-Statements that change rows log by themselves what they changed; what is known beforehand goes through :func:`log`.
+Statements that change rows log their changes by themselves; events that are known beforehand go through :func:`log`.
 """
 
 from __future__ import annotations

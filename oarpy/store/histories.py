@@ -14,5 +14,5 @@ def sign(connection: Connection, author: str) -> None:
 
 
 def rewrite(connection: Connection) -> None:
-    """Let the owner of the tables change what happened, until the end of the transaction."""
+    """Let the owner of the tables change the histories, until the end of the transaction."""
     connection.execute(_REWRITE)

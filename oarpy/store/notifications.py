@@ -34,7 +34,7 @@ class Ear:
         return self._connection.fileno()
 
     def listen(self) -> None:
-        """Take in what has arrived. Raises ``psycopg.OperationalError`` when the server is gone."""
+        """Take in the notifications that have arrived. Raises ``psycopg.OperationalError`` when the server is gone."""
         channel = self._connection.pgconn
         channel.consume_input()
         while notice := channel.notifies():
@@ -63,7 +63,7 @@ _REPORT = """
 
 
 def report(connection: Connection, module: str, outcome: str, pid: int, host: str) -> None:
-    """Tell the automaton, and whoever looks, that ``module`` ran."""
+    """Report to the automaton, and to readers of the table, that ``module`` ran."""
     connection.execute(
         _REPORT,
         {
@@ -99,7 +99,7 @@ _RENEW = "UPDATE leads SET lock = %s WHERE module = %s"
 
 
 def leader(connection: Connection, module: str) -> int | None:
-    """Return the process of PostgreSQL of the session that leads ``module``, None when nobody does.
+    """Return the process of PostgreSQL of the session that leads ``module``, None without a leader.
 
     Modules of older versions lead by a lock that is the same everywhere.
     """
@@ -122,11 +122,11 @@ def strangers(connection: Connection) -> list[tuple[str, int]]:
 
 
 def try_lead(connection: Connection, module: str) -> bool:
-    """Take the cluster-wide lock of ``module`` if nobody has it; it goes with the connection.
+    """Take the cluster-wide lock of ``module`` if it is free; it goes with the connection.
 
-    Its number is in a table that the server alone changes. PostgreSQL shows everybody the numbers of locks that are
-    held, so another role may take it when its holder is gone. Then it gets another number. Whoever takes it, or changes
-    the number, holds the row meanwhile: two never lead.
+    Its number is in a table that the server alone changes. PostgreSQL shows everybody the numbers of held locks, so
+    another role may take the lock when its holder is gone. Then the lock gets another number. A session that takes it,
+    or changes the number, holds the row meanwhile: two never lead.
     """
     if (found := leader(connection, module)) is not None:
         return found == connection.info.backend_pid

@@ -46,5 +46,5 @@ def _is_copy(statement: str) -> bool:
     try:
         words = [token.name for token in parser.scan(statement) if token.name not in _SKIPPED]
     except (parser.ParseError, ValueError):
-        return False  # the server says what is wrong with it
+        return False  # the server reports what is wrong with it
     return words[:1] == ["COPY"]

@@ -36,7 +36,7 @@ _REMEMBERED = 300.0
 """Seconds after which a refusal no longer lengthens the next delay."""
 _RESOURCE = re.compile(r"^Key \(resource_id, .*?\)=\((\d+),", re.DOTALL)
 
-# Told once, however often it is tried. The job may be gone.
+# One event, however often the write is tried. The job may be gone.
 _TELL = """
     INSERT INTO event_logs (type, job_id, description)
     SELECT 'SET_ASIDE', j.job_id, %(reason)s FROM jobs j
@@ -108,7 +108,7 @@ _KNOWN: WeakKeyDictionary[Connection, Refusals] = WeakKeyDictionary()
 
 
 def refusals_of(connection: Connection) -> Refusals:
-    """Return what was refused over a connection."""
+    """Return the refusals over a connection."""
     found = _KNOWN.get(connection)
     if found is None:
         found = _KNOWN[connection] = Refusals()
@@ -183,12 +183,12 @@ def _parts(connection: Connection, items: Sequence[Any], write: Callable[[Sequen
 
 
 def first_line(error: psycopg.Error) -> str:
-    """Return what an error says in one line."""
+    """Return the message of an error in one line."""
     return ((error.diag.message_primary or str(error)).strip().splitlines() or [type(error).__name__])[0][:300]
 
 
 def _line(error: psycopg.Error) -> str:
-    """Return what an error says in one line, with the rows in conflict where it names them."""
+    """Return the message of an error in one line, with the rows in conflict where it names them."""
     text = first_line(error)
     detail = " ".join((error.diag.message_detail or "").split())
     return f"{text} ({detail})"[:500] if detail.startswith("Key") else text

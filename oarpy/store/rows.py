@@ -21,9 +21,9 @@ def read(
     *,
     binary: bool = True,
 ) -> list[Kind]:
-    """Return what ``statement`` selects, each row made by ``kind`` of its columns by name; an array is a tuple.
+    """Return the rows of ``statement``, each made by ``kind`` of its columns by name; an array is a tuple.
 
-    Raises TypeError when the statement selects what no field is called, or not what a field without default needs.
+    Raises TypeError when the statement selects a column without a field, or lacks a field without default.
     """
     with connection.cursor(row_factory=_by_name(kind)) as cursor:
         return cursor.execute(statement, values, binary=binary).fetchall()

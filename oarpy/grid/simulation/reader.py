@@ -185,7 +185,7 @@ def _check_size(owner: str, entry: GridJobEntry, clusters: Mapping[str, GridClus
 
 
 def _check_times(clusters: Sequence[GridCluster], jobs: Sequence[GridJob], rules: ReallocationEntry) -> None:
-    """Raise :class:`UsageError` for a speed or a period with which times cannot be added up, or have no end in sight."""
+    """Raise :class:`UsageError` for a speed or a period with which times cannot be added up, or never end."""
     slowest = min(clusters, key=lambda cluster: cluster.speed)
     if sum(job.walltime for job in jobs) > LONGEST * slowest.speed:
         advice = "give a higher speed, or shorter walltimes"

@@ -14,7 +14,7 @@ Step: TypeAlias = Literal["day", "week"]
 
 @dataclass(frozen=True, slots=True)
 class MeasuredJob:
-    """One job: seconds and bytes; None for what was not asked, or not measured."""
+    """One job: seconds and bytes; None for amounts that were not requested, or not measured."""
 
     job_id: int
     user: str
@@ -75,6 +75,6 @@ def jobs(connection: Connection, job_ids: Sequence[int]) -> list[MeasuredJob]:
 def periods(
     connection: Connection, step: Step, days: int, user: str | None, project: str | None
 ) -> list[MeasuredPeriod]:
-    """Return what users had measured in the last ``days`` days, of one user or project if given."""
+    """Return the measured use of users in the last ``days`` days, of one user or project if given."""
     values = {"step": step, "days": days, "user": user, "project": project}
     return [MeasuredPeriod(*row) for row in connection.execute(_PERIODS, values)]

@@ -43,7 +43,7 @@ def one_view(connection: Connection) -> None:
 
 
 def contents(connection: Connection) -> dict[tuple[str, date], str]:
-    """Return what each data set has of each month, as a text that changes when that does."""
+    """Return for each data set and month a text that changes when its content does."""
     found = {}
     for month, jobs, sums, dropped in connection.execute(_CONTENTS):
         found["accounting", month] = sums

@@ -8,12 +8,12 @@ from typing import TypeAlias
 from oarpy.store.database import Connection
 
 Use: TypeAlias = "tuple[int, float, float | None, int | None]"
-"""How many jobs, and the most they used: seconds, cores busy on average and bytes; None for what nobody measured."""
+"""The number of jobs, and the most they used: seconds, cores busy on average and bytes; None for unmeasured amounts."""
 DAYS = 30
 """How many days past jobs of a kind are looked at, and kept."""
 
 
-# One look by the primary key. A job that failed says what was needed at least, and no more.
+# One look by the primary key. A job that failed shows the least that was needed, and no more.
 _USE = """
     SELECT sum(jobs)::bigint, max(run_seconds), max(busy_cores), max(memory_peak)
     FROM job_kinds WHERE kind = %(kind)s AND day > current_date - %(days)s
@@ -21,7 +21,7 @@ _USE = """
        AND coalesce(max(considered_at), '-infinity') < now() - %(pause)s * interval '1 second'
 """
 
-# Whoever finds the row locked leaves it: somebody else considers the kind, or counts a job of it.
+# A session that finds the row locked leaves it: another session considers the kind, or counts a job of it.
 _CONSIDER = """
     UPDATE job_kinds SET considered_at = now()
     WHERE (kind, day) IN (
@@ -32,7 +32,7 @@ _PRUNE = "DELETE FROM job_kinds WHERE day < %s::date"
 
 
 def use(connection: Connection, kind: int, fewest: int, pause: float) -> Use | None:
-    """Return what jobs of a kind used, if ``fewest`` succeeded and none considered it in the last ``pause`` seconds."""
+    """Return the use of a kind, if ``fewest`` jobs succeeded and none considered it in the last ``pause`` seconds."""
     found = connection.execute(_USE, {"kind": kind, "days": DAYS, "fewest": fewest, "pause": pause})
     row: Use | None = found.fetchone()
     return row
@@ -44,5 +44,5 @@ def consider(connection: Connection, kind: int) -> bool:
 
 
 def prune(connection: Connection, horizon: datetime) -> int:
-    """Remove what ended on days before ``horizon``; return how many rows went."""
+    """Remove the use of days before ``horizon``; return the number of removed rows."""
     return connection.execute(_PRUNE, [horizon]).rowcount

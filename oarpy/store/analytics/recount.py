@@ -68,8 +68,8 @@ _DIFFERENCES = """
     ORDER BY 1, 2, 3, 4, 5
 """
 
-# The module adds what it counts to the sums of a day, here each job is looked at by itself. Sums of seconds are
-# doubles, which depend on the order in which they were added.
+# The module adds each job to the sums of a day as it counts it; here each job is looked at by itself. Sums of seconds
+# are doubles, which depend on the order in which they were added.
 _DAYS = """
     WITH counted AS (
         SELECT (j.ended_at AT TIME ZONE 'UTC')::date AS day, j.user_name, j.project, j.queue_name,

@@ -1,4 +1,4 @@
-"""Grid jobs with their components: how they come in, what becomes of them, and what is read of them."""
+"""Grid jobs with their components: how they come in, how they change, and how they are read."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def insert(connection: Connection, job: NewGridJob, copies: int = 1) -> list[int
         "notify": job.notify,
         "copies": copies,
     }
-    # whoever sees a job sees its components
+    # a reader that sees a job sees its components
     with connection.transaction():
         ids = [row[0] for row in connection.execute(_INSERT, values)]
         if copies > 1:
@@ -233,7 +233,7 @@ def in_states(
     after: int = 0,
     other_than: Collection[int] = (),
 ) -> list[GridJobRow]:
-    """Return the jobs of these kinds in these states, by id: so many ``after`` a number, ``other_than`` some."""
+    """Return at most ``limit`` jobs of these kinds and states, by id: ``after`` a number, without ``other_than``."""
     return _rows(
         connection, _IN_STATES, [[state.value for state in states], list(kinds), after, list(other_than), limit]
     )

@@ -175,7 +175,7 @@ def move(
     hosts: Sequence[str] = (),
     cluster_job: str = "",
 ) -> None:
-    """Bring a part to a state, with what its cluster told. A move that is not allowed is an error."""
+    """Bring a part to a state, with the facts from its cluster. A forbidden move is an error."""
     values = {
         "name": name,
         "state": state.value,

@@ -1,4 +1,4 @@
-"""Figures of a cluster that its brokers are told."""
+"""Figures of a cluster for its brokers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clusters that a broker uses, and what it last heard of them."""
+"""The clusters that a broker uses, with their last answers."""
 
 from __future__ import annotations
 

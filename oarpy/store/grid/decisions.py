@@ -33,7 +33,7 @@ class GridDecisionRow:
 
 
 MOST_BYTES = 8_000_000
-"""A decision with more is stored without what it was decided from."""
+"""A decision with more bytes is stored without its inputs."""
 PACKED_BYTES = 64_000
 """Events of more bytes, as JSON, are packed."""
 _READ_BYTES = 100_000_000
@@ -76,7 +76,7 @@ def add(
 
 
 def every(connection: Connection, after: int = 0, batch: int = 100) -> Iterator[GridDecisionRow]:
-    """Yield the decisions after a number, in order; so many are read at a time."""
+    """Yield the decisions after a number, in order; ``batch`` of them are read at a time."""
     while rows := connection.execute(_SOME, [after, batch]).fetchall():
         for number, module, at, state, events, actions in rows:
             yield GridDecisionRow(number, module, at, state, _unpacked(events), actions)

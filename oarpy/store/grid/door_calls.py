@@ -19,14 +19,14 @@ _PRUNE_TRANSACTIONS = """
 
 
 class KeptCall(NamedTuple):
-    """A call that was carried out: what it was, and its answer as JSON."""
+    """A call that was carried out: its name with a digest, and its answer as JSON."""
 
     call: str
     answer: bytes
 
 
 def find(connection: Connection, broker: str, key: str) -> KeptCall | None:
-    """Return what was answered under this key; until the transaction ends nobody else answers under it."""
+    """Return the answer under this key; until the transaction ends, no other session answers under it."""
     connection.execute(_LOCK, (broker, key))
     row = connection.execute(_FIND, (broker, key)).fetchone()
     return None if row is None else KeptCall(row[0], json.dumps(row[1]).encode())

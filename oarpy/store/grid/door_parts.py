@@ -135,7 +135,7 @@ _ABORT_ALL = """
 _ABORT_FIRST = """
     INSERT INTO door_transactions (broker, transaction, state) VALUES (%s, %s, 'Aborted') ON CONFLICT DO NOTHING
 """
-# Whoever commits at this moment has the row, and goes on.
+# A session that commits at this moment has the row, and goes on.
 _LAPSED = """
     SELECT t.broker, t.transaction FROM door_transactions t
     WHERE EXISTS (SELECT FROM door_parts p
@@ -208,7 +208,7 @@ def transaction_states(connection: Connection, broker: str, transactions: Iterab
 
 
 def part(connection: Connection, broker: str, name: str) -> DoorPartRow | None:
-    """Return a part, which nobody else changes until the end of the caller's transaction."""
+    """Return a part, which no other session changes until the end of the caller's transaction."""
     row = connection.execute(_PART, [broker, name]).fetchone()
     return None if row is None else DoorPartRow(*row)
 
@@ -220,7 +220,7 @@ def named(connection: Connection, broker: str, names: Sequence[str]) -> dict[str
 
 
 def undecided(connection: Connection, broker: str, transaction: str) -> list[DoorPartRow]:
-    """Return the parts of a transaction that are prepared or frozen; nobody else changes them meanwhile."""
+    """Return the parts of a transaction that are prepared or frozen; no other session changes them meanwhile."""
     return [DoorPartRow(*row) for row in connection.execute(_OF_TRANSACTION, [broker, transaction])]
 
 

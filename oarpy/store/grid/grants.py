@@ -43,7 +43,7 @@ class GrantRow(NamedTuple):
 
 
 def find(connection: Connection, broker: str, user: str, *, lock: bool = False) -> GrantRow | None:
-    """Return what a broker may do for its user; with ``lock`` nobody else changes it in this transaction."""
+    """Return the grant of a broker for its user; with ``lock`` no other session changes it in this transaction."""
     if lock:
         connection.execute(_LOCK, (broker, user))
     row = connection.execute(_FIND, (broker, user)).fetchone()

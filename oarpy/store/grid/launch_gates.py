@@ -1,7 +1,7 @@
 """Gates of launches: jobs that hold their resources, and are not launched before a date.
 
-A gate that lapses is opened by its broker at an instant that nobody knows before. Its job ends when that was due: what
-it lost by waiting is no walltime any more.
+A gate that lapses is opened by its broker at an instant that is not known before. The end of its job does not move: the
+wait is taken from its walltime.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parallel jobs over clusters: what they ask for, their place, and where they were moved after early ends."""
+"""Parallel jobs over clusters: their requests, their places, and their moves after early ends."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class NewMetajob:
 
 @dataclass(frozen=True, slots=True)
 class MetajobRow:
-    """A job and its place; instants in epoch seconds. ``told`` has by cluster what it had, or why it was left out.
+    """A job and its place; instants in epoch seconds. ``told`` has by cluster its free slots, or why it was left out.
 
-    ``begun`` is when its program was told to begin there.
+    ``begun`` is when its cluster got the call to begin its program.
     """
 
     job: int
@@ -67,7 +67,7 @@ class NewShift:
 
 @dataclass(frozen=True, slots=True)
 class ShiftRow(NewShift):
-    """A move, as it was tried ``at`` an instant, and what came of it."""
+    """A move, as it was tried ``at`` an instant, and its outcome."""
 
     id: int
     at: float
@@ -135,18 +135,18 @@ _SHIFTS = """
 
 
 def add(connection: Connection, job: int, asked: NewMetajob) -> None:
-    """Store what a job asks for."""
+    """Store the request of a job."""
     values = [job, asked.unit, asked.procs, asked.operation, asked.overhead, Jsonb(dict(asked.at_most or {}))]
     connection.execute(_ADD, [*values, asked.end_by])
 
 
 def of_jobs(connection: Connection, jobs: Sequence[int]) -> dict[int, MetajobRow]:
-    """Return what these jobs ask for, and their places, as far as they are of this kind."""
+    """Return the requests and places of the metajobs among these jobs."""
     return {row[0]: MetajobRow(*row) for row in connection.execute(_OF_JOBS, [list(jobs)]).fetchall()}
 
 
 def of_job(connection: Connection, job: int) -> MetajobRow:
-    """Return what a job of this kind asks for, and its place."""
+    """Return the request and the place of a metajob."""
     return of_jobs(connection, [job])[job]
 
 
@@ -157,7 +157,7 @@ def count_before(connection: Connection, job: int) -> int:
 
 
 def note_look(connection: Connection, job: int, first: str, told: Mapping[str, str]) -> None:
-    """Note which cluster was asked first for a job, and what each of them had."""
+    """Note which cluster was asked first for a job, and the answers of all."""
     connection.execute(_LOOKED, [first, Jsonb(dict(told)), job])
 
 
@@ -167,7 +167,7 @@ def note_refusal(connection: Connection, job: int) -> None:
 
 
 def make_room(connection: Connection, job: int, parts: int) -> None:
-    """See to it that a job has a component for each of so many parts."""
+    """Give a job a component for each of ``parts`` parts."""
     connection.execute(_ROOM, [parts - 1, job])
 
 
@@ -180,12 +180,12 @@ def note_place(connection: Connection, job: int, start: float, end: float, *, mo
 
 
 def note_begun(connection: Connection, job: int) -> None:
-    """Note that the program of a job is told to begin: from here on it may have."""
+    """Note that the program of a job gets the call to begin: from here on it may have begun."""
     connection.execute(_BEGUN, [job])
 
 
 def note_parts(connection: Connection, row: MetajobRow, procs: Sequence[int]) -> None:
-    """Let the components of a job be its parts, of so many processors each."""
+    """Make the components of a job its parts, of ``procs`` processors each."""
     resources = [f"{row.unit}={count}" for count in procs]
     connection.execute(_COMPONENTS, {"job": row.job, "resources": resources, "procs": list(procs)})
     connection.execute(_COUNT, [len(procs), row.job])
@@ -209,7 +209,7 @@ def begin_shift(connection: Connection, shift: NewShift, transaction: int) -> No
 
 
 def settle_shift(connection: Connection, transaction: int, outcome: str, message: str = "") -> None:
-    """Note what came of a move, unless that is known already."""
+    """Note the outcome of a move, unless it is known already."""
     connection.execute(_SETTLE_SHIFT, [outcome, message[:1000], transaction])
 
 

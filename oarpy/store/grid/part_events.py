@@ -11,7 +11,7 @@ from datetime import datetime
 from oarpy.store.database import Connection
 
 _MOST = 5_000
-"""Events that are told at once."""
+"""Events that are sent at once."""
 
 # A later caller sees all numbers that an earlier caller gives, and waits for the first of them.
 _TAKE = "SELECT FROM door_events WHERE broker = %s AND number IS NULL ORDER BY event_id FOR UPDATE"
@@ -27,8 +27,8 @@ _EVENTS = """
     FROM door_events WHERE broker = %s AND number > %s ORDER BY number LIMIT %s
 """
 
-# A part that waits for its date is told that a job ended early, after the pass that gave its place to others, if some
-# of it idles now; rarely.
+# A waiting part with a date gets the event that a job ended early, if some of its processors idle now: after the pass
+# that gave the place to others, and rarely.
 _IDLE = """
     INSERT INTO door_events (broker, part, kind, job_id)
     SELECT p.broker, p.part, 'idle', p.job_id
@@ -86,5 +86,5 @@ def note_idle(connection: Connection, broker: str, interval: float) -> None:
 
 
 def prune(connection: Connection, before: datetime) -> None:
-    """Forget events that were told and happened before; the last one stays, as numbers go on from it."""
+    """Forget events that were sent and happened before; the last one stays, as numbers go on from it."""
     connection.execute(_PRUNE, [before])

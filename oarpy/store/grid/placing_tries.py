@@ -1,4 +1,4 @@
-"""Tries: when room is looked for before a deadline, and what was found."""
+"""Tries: searches for room before a deadline, and their results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from oarpy.store.database import Connection
 
 @dataclass(frozen=True, slots=True)
 class GridTryRow:
-    """A try of a job; times in epoch seconds. ``idle`` are the idle processors by cluster, as they told."""
+    """A try of a job; times in epoch seconds. ``idle`` has the idle processors by cluster, from their answers."""
 
     job: int
     number: int
@@ -69,7 +69,7 @@ def last_of_jobs(connection: Connection, jobs: Sequence[int]) -> dict[int, GridT
 def settle(
     connection: Connection, job: int, number: int, outcome: str, idle: Mapping[str, int], message: str = ""
 ) -> None:
-    """Note what a try came to: ``claimed``, ``no room`` or ``refused``."""
+    """Note the outcome of a try: ``claimed``, ``no room`` or ``refused``."""
     connection.execute(_SETTLE, [outcome, Jsonb(dict(idle)), message, job, number])
 
 

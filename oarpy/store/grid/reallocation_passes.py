@@ -99,7 +99,7 @@ def unfinished(connection: Connection) -> list[GridPassRow]:
 
 
 def latest(connection: Connection, count: int) -> list[GridPassRow]:
-    """Return so many passes, the latest first."""
+    """Return ``count`` passes, the latest first."""
     return [GridPassRow(*row) for row in connection.execute(_LAST, [count]).fetchall()]
 
 
@@ -152,12 +152,12 @@ def add_move(
 
 
 def settle_move(connection: Connection, move: int, outcome: str, message: str = "") -> None:
-    """Note what a move came to: ``moved`` or ``given up``."""
+    """Note the outcome of a move: ``moved`` or ``given up``."""
     connection.execute(_SETTLE, [outcome, message, move])
 
 
 def settle_moves_of(connection: Connection, transaction: int, outcome: str, message: str = "") -> None:
-    """Note what the moves of a transaction came to."""
+    """Note the outcome of the moves of a transaction."""
     connection.execute(_SETTLE_OF, [outcome, message, transaction])
 
 
@@ -172,5 +172,5 @@ def moves_of_pass(connection: Connection, number: int) -> list[GridMoveRow]:
 
 
 def open_moves(connection: Connection) -> list[GridMoveRow]:
-    """Return the moves of which is not known what they came to."""
+    """Return the moves whose outcome is not known."""
     return [GridMoveRow(*row) for row in connection.execute(_OPEN).fetchall()]

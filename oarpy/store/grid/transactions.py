@@ -130,7 +130,7 @@ _KNOWN_PARTS = """
     UPDATE grid_parts SET state = CASE state WHEN 'Committing' THEN 'Waiting' ELSE 'Gone' END
     WHERE transaction = %s AND cluster = %s AND state IN ('Committing', 'Deleting', 'Aborting')
 """
-# A cluster that dropped what it had prepared has nothing of it any more.
+# A cluster that dropped its prepared parts has nothing of them any more.
 _LOST_PARTS = """
     UPDATE grid_parts SET state = CASE state WHEN 'Committing' THEN 'Ended' ELSE 'Gone' END, message = %s,
         ended_at = clock_timestamp()
@@ -283,12 +283,12 @@ def keep_old(connection: Connection, transaction: int, cluster: str, reason: str
 
 
 def note_unknown(connection: Connection, transaction: int, cluster: str, reason: str, asked: int = 1) -> None:
-    """Note that a cluster was told ``asked`` times how a transaction ended and did not answer."""
+    """Note that a cluster got an outcome ``asked`` times and did not answer."""
     connection.execute(_UNKNOWN, [asked, reason[:1000], transaction, cluster])
 
 
 def doubts(connection: Connection) -> list[GridDoubt]:
-    """Return the clusters of which is not known that they know how a transaction ended."""
+    """Return the clusters that have not confirmed the outcome of a transaction."""
     return [GridDoubt(*row) for row in connection.execute(_DOUBTS).fetchall()]
 
 

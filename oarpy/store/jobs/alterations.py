@@ -19,13 +19,13 @@ from oarpy.store.jobs import submissions
 from oarpy.store.rows import read
 
 ALTERED = "ALTER_JOB"
-"""Type of the events that tell what was changed; time travel reads them."""
+"""Type of the events that describe changes; time travel reads them."""
 
 _FIXED = frozenset({"user", "interactive", "reservation"})
 _COLUMNS = {field.column: name for name, field in FIELDS.items() if field.column and name not in _FIXED}
 """The columns of jobs that may change, with their fields of the submission."""
 
-# In order of id, as every other writer locks them. A submission that is locked is left by nobody else meanwhile.
+# In order of id, as every other writer locks them. No other session leaves a locked submission meanwhile.
 _LOCK = "SELECT FROM submissions WHERE submission_id = ANY(%s) ORDER BY submission_id FOR NO KEY UPDATE"
 _ROWS = f"""
     SELECT j.job_id AS job, j.submission_id AS submission, s.request AS record, j.message,
@@ -82,7 +82,7 @@ class AskedRow:
 
 
 def asked(connection: Connection, jobs: Sequence[int]) -> list[AskedRow]:
-    """Return what these jobs ask for, in order of id."""
+    """Return the requests of these jobs, in order of id."""
     return read(connection, _ROWS, AskedRow, [list(jobs)])
 
 
@@ -92,7 +92,7 @@ def lock(connection: Connection, rows: Sequence[AskedRow]) -> None:
 
 
 def store(connection: Connection, jobs: Sequence[int], submission: int, new: submissions.NewSubmission) -> None:
-    """Let these jobs, which wait and are of one ``submission``, ask for what is ``new``."""
+    """Give these waiting jobs of one ``submission`` the request of ``new``."""
     row = connection.execute(_SHARED, [submission, list(jobs)]).fetchone()
     assert row is not None
     if row[0]:
@@ -111,10 +111,10 @@ def store(connection: Connection, jobs: Sequence[int], submission: int, new: sub
 
 
 def throttle(connection: Connection, jobs: Sequence[int], at_once: int) -> None:
-    """Let so many members of the arrays of these jobs run at once."""
+    """Let ``at_once`` members of the arrays of these jobs run at once."""
     connection.execute(_THROTTLE, {"jobs": list(jobs), "throttle": at_once})
 
 
 def log(connection: Connection, reasons: Mapping[int, Reason]) -> None:
-    """Log what was changed of each job."""
+    """Log the changes of each job."""
     log_reasons(connection, ALTERED, reasons)

@@ -37,7 +37,7 @@ _CHANGES = """
            extract(epoch FROM expected)::float8 AS expected, cause
     FROM bag_changes WHERE bag_id = %s ORDER BY change_id
 """
-# A task that was run again has several jobs: the last one says how it stands. What repeats it by hand is none of them.
+# A task that was run again has several jobs: the last one has its state. A job that repeats it by hand is no task.
 _STATES = """
     SELECT state, exit_status IS DISTINCT FROM 0 AND state = 'Terminated' AS failed, count(*) AS tasks
     FROM (SELECT DISTINCT ON (array_index) state, exit_status
@@ -80,7 +80,7 @@ class BagOfTask(BagRow):
 
 @dataclass(frozen=True, slots=True)
 class BagChangeRow:
-    """A change of what is promised or expected of a bag, and its cause."""
+    """A change of the promise or the expected end of a bag, and its cause."""
 
     at: float
     kind: str
@@ -123,7 +123,7 @@ def of_tasks(connection: Connection, jobs: Sequence[int]) -> dict[int, BagRow]:
 
 
 def changes(connection: Connection, number: int) -> list[BagChangeRow]:
-    """Return what became of the promise of a bag, the oldest first."""
+    """Return the changes of the promise of a bag, the oldest first."""
     return read(connection, _CHANGES, BagChangeRow, [number])
 
 

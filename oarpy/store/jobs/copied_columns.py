@@ -19,4 +19,4 @@ COPIED = ", ".join(COPIED_COLUMNS)
 COPIES = ", ".join(_OTHERWISE.get(column, f"jobs.{column}") for column in COPIED_COLUMNS)
 """Their values, of the row ``jobs``."""
 COPIES_OF_TASKS = ", ".join(_OF_TASKS.get(column, f"jobs.{column}") for column in COPIED_COLUMNS)
-"""The same, but what repeats a task of a bag is one, too."""
+"""The same, but a copy of a task of a bag is a task, too."""

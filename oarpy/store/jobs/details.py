@@ -72,7 +72,7 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True)
 class JobDetails:
-    """A job with what hangs on it."""
+    """A job with the rows that hang on it."""
 
     row: JobRow
     requests: tuple[ResourceRequest, ...]

@@ -110,7 +110,7 @@ class Agenda:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a job's program ended: raw wait status (None if unknown), instants in epoch seconds, what it becomes."""
+    """How a job's program ended: raw wait status (None if unknown), instants in epoch seconds, and its final state."""
 
     job: int
     final_state: str
@@ -124,9 +124,9 @@ class End:
     """Its use of its first node: seconds of CPU, the most bytes of memory; None when it was not measured."""
 
 
-# Claim what is to be launched: from here on the launcher answers for it. The incarnation of the first node is kept: a
-# node that lost its memory in between refuses to start the job a second time. Attempts that a database may have made
-# before it was restored are not made again. A job that held its resources until its gate opened has its walltime now.
+# Claim jobs to launch: from here on the launcher answers for them. The incarnation of the first node is kept: a node
+# that lost its memory in between refuses to start the job a second time. Attempts that a database may have made before
+# it was restored are not made again. A job that held its resources until its gate opened has its walltime now.
 _SHUT = "EXISTS (SELECT FROM launch_gates g WHERE g.job_id = j.job_id AND (g.opens_at > now()) IS NOT FALSE)"
 _CLAIM = f"""
     UPDATE jobs j SET state = 'Launching', incarnation = c.incarnation,
@@ -289,7 +289,7 @@ _CLOSE = """
     RETURNING j.job_id
 """
 
-# The canceller: what waits ends at once; what is on its way to a node is decided, for the launcher to carry out. Each
+# The canceller: waiting jobs end at once; jobs on their way to a node are decided, for the launcher to carry out. Each
 # statement is about all jobs, or about some of them when the database refused one. Jobs and requests are looked up by
 # arrays: nearly all requests are done, so PostgreSQL expects no others, and would compare each job with each request.
 _CANCELLABLE = """
@@ -318,8 +318,8 @@ _BURY = """
     WHERE state = 'toError' AND (%(jobs)s::bigint[] IS NULL OR job_id = ANY(%(jobs)s))
     RETURNING job_id
 """
-# A best-effort job that can write a checkpoint is signalled once and left the time it asked for. Whoever asks for its
-# end by himself does not wait for that.
+# A best-effort job that can write a checkpoint is signalled once and left the time it asked for. A user's own request
+# for its end does not wait for that.
 _CHECKPOINT_FIRST = """
     WITH postponed AS (
         UPDATE kill_requests k SET not_before = %(now)s + j.checkpoint
@@ -405,7 +405,7 @@ def claim(connection: Connection, jobs: Sequence[tuple[int, str]]) -> list[int]:
 
 
 def launches(connection: Connection, jobs: Sequence[int], state: str = "Launching") -> list[Launch]:
-    """Return what starting these jobs takes; jobs that are not in ``state`` (any more) are left out."""
+    """Return the facts for the start of these jobs; jobs that are not in ``state`` (any more) are left out."""
     if not jobs:
         return []
     return [one for one in read(connection, _LAUNCHES, _launch, [list(jobs)]) if one.state == state]
@@ -447,7 +447,7 @@ def _live(connection: Connection, query: LiteralString, *values: object) -> list
 
 
 def agenda(connection: Connection) -> Agenda:
-    """Return what there is to be done."""
+    """Return the work that is to be done."""
     row = connection.execute(_AGENDA, [list(NOOP)]).fetchone()
     assert row is not None
     return Agenda(*row)

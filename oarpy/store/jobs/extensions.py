@@ -69,7 +69,7 @@ _ESTIMATE = """
     WHERE e.extension_id = s.extension_id AND e.state = 'Waiting'
 """
 
-# Whoever ends a job waits for the pass that gives it something, or is seen by it.
+# A session that ends a job waits for the pass that gives it hosts, or is seen by the pass.
 _LOCK_GROWING = """
     SELECT FROM jobs WHERE job_id IN (SELECT e.job_id FROM extensions e WHERE e.extension_id = ANY(%s))
     ORDER BY job_id FOR NO KEY UPDATE
@@ -158,7 +158,7 @@ class LiveExtension:
 class RevocableHost:
     """A host of a revocable extension: its resources (ids), since when the job has it, when it will be taken.
 
-    Instants are epoch seconds. ``leaving``: its nodes were told already that it goes.
+    Instants are epoch seconds. ``leaving``: its nodes know already that it goes.
     """
 
     extension: int
@@ -170,7 +170,7 @@ class RevocableHost:
 
 
 def live(connection: Connection) -> list[LiveExtension]:
-    """Return the extensions that wait, are granted, or of which something is held."""
+    """Return the extensions that wait, are granted, or still hold resources."""
     found = []
     for row in connection.execute(_LIVE).fetchall():
         level, state, user, project, queue, name, types, properties, names, amounts = row[8:]
@@ -210,7 +210,7 @@ def lock(connection: Connection, job: int) -> bool:
 
 
 def ask(connection: Connection, job: int, kind: str, tag: str | int | None, hosts: Mapping[str, int]) -> int | None:
-    """Ask for hosts in place of what is pending of that kind; return the number, None when nothing is asked for."""
+    """Ask for hosts in place of the pending request of that kind; return its number, None when ``hosts`` is empty."""
     connection.execute(_WITHDRAW, [job, kind])
     if not hosts:
         return None

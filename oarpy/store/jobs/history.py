@@ -14,7 +14,7 @@ from oarpy.store.rows import read
 
 Kind = TypeVar("Kind")
 
-# Whoever was in the system at some moment of the period: an index range on the end, for the period's begin.
+# Every job that was in the system at some moment of the period: an index range on the end, for the period's begin.
 _ENDED = sql.SQL("""
     SELECT j.job_id AS id, j.submission_id AS submission, extract(epoch FROM j.submitted_at)::float8 AS submitted,
            extract(epoch FROM j.started_at)::float8 AS started, extract(epoch FROM j.ended_at)::float8 AS ended,

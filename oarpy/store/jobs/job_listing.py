@@ -21,8 +21,8 @@ from oarpy.store.jobs.scope import JobScope
 class ListedJob:
     """A job in brief. Times are epoch seconds; ``predicted`` and ``reason`` come from the last scheduling pass.
 
-    ``exit_status`` is that of ``wait``. Between ``earliest`` and ``latest`` the job was told to start, if it was.
-    ``walltime`` is in seconds, None before the job has its place.
+    ``exit_status`` is as from ``wait``. ``earliest`` and ``latest`` are the first predicted interval of the start, if
+    there was one. ``walltime`` is in seconds, None before the job has its place.
     """
 
     job_id: int
@@ -112,7 +112,7 @@ class ArrayProgress:
     failed: int
 
 
-# The last copy of a member that was submitted again is what counts.
+# Of a member that was submitted again, the last copy counts.
 _ARRAYS = """
     WITH members AS (
         SELECT DISTINCT ON (array_id, array_index) array_id, array_index, state, exit_status
@@ -152,7 +152,7 @@ class JobDependency:
     outcome: str
 
 
-# From the jobs asked for in both directions; what has ended leads no further.
+# From the given jobs in both directions; ended jobs lead no further.
 _DEPENDENCIES = """
     WITH RECURSIVE reached AS (
         SELECT j.job_id, true AS leads_on FROM jobs j WHERE {where}
@@ -172,7 +172,7 @@ _DEPENDENCIES = """
 
 
 def dependencies(connection: Connection, scope: JobScope) -> list[JobDependency]:
-    """Return what the jobs of ``scope`` wait for, what waits for them, and so on."""
+    """Return the dependencies of the jobs of ``scope``, in both directions, and of the jobs found, and so on."""
     where, values = scope.where()
     return [JobDependency(*row) for row in connection.execute(SQL(_DEPENDENCIES).format(where=where), values)]
 

@@ -18,8 +18,8 @@ OPEN_REQUEST: LiteralString = """
 """
 """The open requests about job ``j``, to be joined: looked up, however few of them PostgreSQL expects."""
 
-# One request a job: asking again while the first is under way changes nothing. The exception is a request of a module:
-# whoever deletes the job does not wait for its checkpoint, and does not want it submitted again.
+# One request for each job: asking again while the first is under way changes nothing. The exception is a request of a
+# module: a user who deletes the job does not wait for its checkpoint, and does not want it submitted again.
 _ASK = """
     INSERT INTO kill_requests AS k (job_id, requested_by, reason)
     SELECT id, %s, %s FROM unnest(%s::bigint[]) AS id

@@ -23,7 +23,7 @@ class RememberedJob(NamedTuple):
 
 
 class BegunJob(NamedTuple):
-    """A job that waits although a node has begun it, its types, and what is known of that."""
+    """A job that waits although a node has begun it, its types, and a text about that."""
 
     job: int
     types: tuple[str, ...]

@@ -30,7 +30,7 @@ class NoticeRow:
 
     @property
     def subject(self) -> str:
-        """Return what it is about: ``job 12`` or ``grid job 4``, empty when it is for the admin."""
+        """Return its subject: ``job 12`` or ``grid job 4``, empty when it is for the admin."""
         if self.grid_job is not None:
             return f"grid job {self.grid_job}"
         return "" if self.job is None else f"job {self.job}"
@@ -67,7 +67,7 @@ _POSTPONE = """
 def due(
     connection: Connection, busy: Collection[NoticeRow], busy_users: Collection[str], limit: int
 ) -> list[NoticeRow]:
-    """Return what can be told now, but nothing of the jobs of ``busy`` and of these users."""
+    """Return the notices that can be sent now, without notices of the jobs of ``busy`` and of these users."""
     values = {
         "busy": [row.id for row in busy],
         "busy_jobs": [row.job for row in busy if row.job is not None],
@@ -85,13 +85,13 @@ def next_due(connection: Connection) -> float | None:
 
 
 def remove(connection: Connection, notices: Sequence[int]) -> None:
-    """Forget notices: they were told, or nobody wants them."""
+    """Forget notices that were sent, or that no user wants."""
     if notices:
         connection.execute(_REMOVE, [list(notices)])
 
 
 def give_up(connection: Connection, failures: Sequence[tuple[int, str, str]]) -> None:
-    """Forget notices that cannot be told; (notice, type of the event, reason) each."""
+    """Forget notices that cannot be sent; (notice, type of the event, reason) each."""
     if failures:
         notices, types, reasons = (list(column) for column in zip(*failures, strict=True))
         connection.execute(_GIVE_UP, {"notices": notices, "types": types, "reasons": reasons})

@@ -42,10 +42,10 @@ _FOUND = """
     FROM jobs j WHERE {where} ORDER BY j.job_id
 """
 
-# Waiting to Hold, Suspended to Resuming, or back; what has moved on meanwhile stays.
+# Waiting to Hold, Suspended to Resuming, or back; a job that has moved on meanwhile stays.
 _MOVE = "UPDATE jobs SET state = %s WHERE job_id = ANY(%s) AND state = %s"
 
-# The type and the queue go together. Running jobs are no news to the scheduler unless it is told.
+# The type and the queue go together. The scheduler notices a change of running jobs only by a notification.
 _TOGGLE_BESTEFFORT = """
     UPDATE jobs
     SET types = CASE WHEN types @> '{besteffort}' THEN array_remove(types, 'besteffort')

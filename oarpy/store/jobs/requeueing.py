@@ -75,7 +75,7 @@ class FailedRow:
 
 
 def failed(connection: Connection, jobs: Sequence[int]) -> list[FailedRow]:
-    """Return what has to be known of jobs that could not be started."""
+    """Return the facts about jobs that could not be started."""
     return [FailedRow(*row) for row in connection.execute(_FAILED, [list(jobs)])]
 
 

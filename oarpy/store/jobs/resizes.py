@@ -73,7 +73,7 @@ _EMPTIED = """
 """
 
 
-# The extension is over with what it got; one like it keeps its rank, unless a newer one has taken its place.
+# The extension is over with the hosts that it got; a copy of it keeps its rank, unless a newer one has taken its place.
 _TAKE_BACK = """
     WITH taken AS (
         UPDATE resizes SET kind = 'take'
@@ -94,7 +94,7 @@ _TAKE_BACK = """
 class ResizeRow:
     """An order to the nodes of a job: ``resources`` (ids) come, or go.
 
-    ``over``: the job is. ``away``: some of what comes is not Alive (any more).
+    ``over``: the job is over. ``away``: some of the coming resources are not Alive (any more).
     """
 
     id: int

@@ -1,4 +1,4 @@
-"""Automatic resubmission of idempotent jobs: a copy that waits anew, a bounded number of times.
+"""Automatic resubmission of idempotent jobs: a copy that waits again, a bounded number of times.
 
 A task of a bag that fails is copied for any reason. Its copy is a task of the bag, for which the bag has its promise.
 """
@@ -15,9 +15,9 @@ from oarpy.store.refusals import set_wise
 _REPEATED_TASKS = 3
 """How often a task of a bag that fails is run again."""
 
-# The chain of copies is counted, so nothing goes round for ever, not even where a row says that a job repeats itself.
+# The chain of copies is counted, so no chain goes on for ever, not even where a row says that a job repeats itself.
 # Ends that a job asked for or agreed to (exit code 99, best effort) are counted apart from losses, which may be its own
-# fault. A copy made by hand begins anew.
+# fault. A copy made by hand begins a new chain.
 _RESUBMIT = f"""
     WITH RECURSIVE chain AS (
         SELECT j.job_id AS last, j.job_id, j.state, j.resubmit_of FROM jobs j WHERE j.job_id = ANY(%(jobs)s)

@@ -20,7 +20,8 @@ class ScriptOutcome:
     event: str = ""
 
 
-# Written before the script is started: whoever finds a row without an outcome, and did not start it, knows it cut off.
+# Written before the script is started: a process that finds a row without an outcome, and did not start it, knows that
+# it was cut off.
 _BEGIN = """
     INSERT INTO server_scripts (job_id, attempt, kind)
     SELECT s.job_id, s.attempt, %s FROM unnest(%s::bigint[], %s::int[]) AS s(job_id, attempt)
@@ -71,6 +72,6 @@ def end(connection: Connection, outcomes: Sequence[ScriptOutcome]) -> None:
 
 
 def forget(connection: Connection, jobs: Sequence[int]) -> None:
-    """Drop what is kept of jobs that are over."""
+    """Drop the runs of jobs that are over."""
     if jobs:
         connection.execute(_FORGET, [list(jobs)])

@@ -85,8 +85,8 @@ _COUNT_WAITING = """
 
 _EXISTING = "SELECT job_id FROM jobs WHERE job_id = ANY(%s)"
 
-# Each of these statements stores what it is about for any number of submissions. Ids that are drawn in one statement
-# ascend in the order of the submissions: so what comes back in the order of ids belongs to them in their order.
+# Each of these statements stores its rows for any number of submissions. Ids that are drawn in one statement ascend in
+# the order of the submissions: so rows that come back in the order of ids belong to them in their order.
 _INSERT_SUBMISSIONS = """
     INSERT INTO submissions (initial_request, environment, request, submitted_from, admitted_filters, kind, script)
     SELECT initial_request, (%(environments)s::jsonb[])[(%(places)s::int[])[ordinality]], request, submitted_from,
@@ -185,7 +185,7 @@ _COPY_JOB = f"""
     RETURNING job_id
 """  # noqa: S608
 
-# Whoever still waits for the old job waits for its copy from now on.
+# Dependants of the old job wait for its copy from now on.
 _REPOINT_DEPENDANTS = """
     UPDATE job_dependencies d SET required_job_id = %(new)s
     FROM jobs j
@@ -290,7 +290,7 @@ def resource_types(connection: Connection) -> set[str]:
 
 
 def live_job(connection: Connection, job_id: int) -> LiveJobRow | None:
-    """Return a job that is not over, None when there is none of that id."""
+    """Return a job that is not over, None when no live job has that id."""
     row = connection.execute(_LIVE_JOB, [job_id]).fetchone()
     return None if row is None else _live_job(row)
 
@@ -426,7 +426,7 @@ def _drawn(connection: Connection, statement: str, parameters: Mapping[str, obje
 
 
 def insert_requests(connection: Connection, asked: Sequence[tuple[int, Sequence[ResourceRequest]]]) -> None:
-    """Write what each of these submissions, by its id, asks for."""
+    """Write the requests of these submissions, by id."""
     alternatives = [(number, place, request) for number, requests in asked for place, request in enumerate(requests)]
     # for many rows, the plan of a statement that was prepared for one row would compare each with each
     connection.execute(_INSERT_REQUESTS, _request_parameters(alternatives), prepare=None if len(asked) == 1 else False)
@@ -548,7 +548,7 @@ def _submission_parameters(new: Sequence[NewSubmission]) -> dict[str, object]:
 
 
 def recorded(asked: Submission) -> dict[str, object]:
-    """Return what is kept of a submission to run rules again on it."""
+    """Return the part of a submission that is kept to run rules again on it."""
     return {name: value for name, value in asked.to_record().items() if FIELDS[name].recorded}
 
 

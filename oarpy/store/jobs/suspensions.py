@@ -57,7 +57,7 @@ _SUSPEND = """
     INSERT INTO event_logs (type, job_id, description)
     SELECT 'JOB_SUSPENDED', job_id, 'its processes are stopped on all its nodes' FROM stopped
 """
-# After the move: only of a job that is Suspended others may have what it held.
+# After the move: only while a job is Suspended may others have its resources.
 _FREE = """
     UPDATE assigned_resources a SET suspended = true, during = held_until(a.during, statement_timestamp())
     FROM resources r, jobs j

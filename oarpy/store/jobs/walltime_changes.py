@@ -1,4 +1,4 @@
-"""Changes of walltimes: what users ask for, what the meta-scheduler grants, which nodes have been told."""
+"""Changes of walltimes: requests of users, grants of the meta-scheduler, and the nodes that know them."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ _ASK = """
             requested_by = excluded.requested_by, give_up_at = excluded.give_up_at
 """
 
-# A job that ended meanwhile gets nothing. What was granted is no longer pending. Nothing of a reduction stays pending:
-# a job that has run for longer than it is to run ends now.
+# A job that ended meanwhile gets nothing. Granted time is no longer pending. Nothing of a reduction stays pending: a
+# job that has run for longer than its new walltime ends now.
 _GRANT = """
     WITH longer AS (
         UPDATE jobs j
@@ -185,7 +185,7 @@ def grant(connection: Connection, granted: Sequence[tuple[int, int]]) -> list[in
 
 @set_wise
 def drop(connection: Connection, jobs: Sequence[int], reason: str) -> None:
-    """Forget what is pending for jobs."""
+    """Forget the pending changes of jobs."""
     if jobs:
         connection.execute(_DROP, [list(jobs), reason])
 
@@ -200,14 +200,14 @@ def untold(connection: Connection) -> list[UntoldRow]:
 
 @set_wise
 def told(connection: Connection, answers: Sequence[tuple[int, int, int]]) -> None:
-    """Note that the nodes of (job, attempt) enforce a walltime of so many seconds; changed since, it is told again."""
+    """Note that the nodes of (job, attempt) enforce a walltime of that many seconds; a later change is sent again."""
     if answers:
         jobs, attempts, seconds = ([answer[place] for answer in answers] for place in range(3))
         connection.execute(_TOLD, [jobs, attempts, seconds])
 
 
 def tell_no_more(connection: Connection) -> None:
-    """Note that no node is to be told of jobs that are over."""
+    """Note that nodes need no more messages about ended jobs."""
     connection.execute(_TELL_NO_MORE)
 
 

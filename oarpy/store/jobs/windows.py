@@ -92,7 +92,7 @@ def fix(connection: Connection, jobs: Sequence[int]) -> None:
 
 
 def offers(connection: Connection, jobs: Sequence[int]) -> list[OfferRow]:
-    """Return what these refused reservations were offered, the nearest first."""
+    """Return the offers to these refused reservations, the nearest first."""
     return [OfferRow(*row) for row in connection.execute(_OFFERS, [list(jobs)])]
 
 
@@ -109,9 +109,9 @@ _TAKEN = "UPDATE reservation_offers SET accepted_job = %s WHERE offer_id = %s"
 
 @dataclass(frozen=True, slots=True)
 class OfferedPlace:
-    """An offer, and the question that it answers: what ``user`` asked for, before the rules.
+    """An offer, and the question that it answers: the request of ``user``, before the rules.
 
-    ``is_valid`` says that its time is not over, ``accepted_job`` which job came of it. The job ``stands`` if it was
+    ``is_valid`` says that its time is not over, ``accepted_job`` which job was made of it. The job ``stands`` if it was
     refused another window, and is an accepted reservation as before.
     """
 
@@ -130,7 +130,7 @@ class OfferedPlace:
 
 
 def claim_offer(connection: Connection, number: int) -> OfferedPlace | None:
-    """Return an offer, which nobody else can take until the transaction ends; None if there is none."""
+    """Return an offer, which no other session can take until the transaction ends; None for an unknown number."""
     row = connection.execute(_CLAIM, [number]).fetchone()
     return None if row is None else OfferedPlace(*row)
 

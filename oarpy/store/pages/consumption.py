@@ -1,4 +1,4 @@
-"""Consumption by day and by user, project or queue: what plots of accounting show."""
+"""Consumption by day and by user, project or queue: the data of plots of accounting."""
 
 from __future__ import annotations
 

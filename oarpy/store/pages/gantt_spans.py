@@ -99,7 +99,7 @@ class WindowSpan(NamedTuple):
 class Axis:
     """The cells in the order of the hierarchy: ids by place, and the values of each level by place.
 
-    ``past`` keeps the places of jobs that are over, which stay what they are.
+    ``past`` keeps the places of ended jobs, which never change.
     """
 
     resource_ids: NDArray[np.int64]
@@ -124,7 +124,7 @@ def _ranks(values: Sequence[object]) -> list[int]:
 
 
 def spans(connection: Connection, begin: datetime, end: datetime, cells: Axis, limit: int) -> tuple[Span, ...]:
-    """Return what meets the period, the latest ``limit`` of it, the latest start first."""
+    """Return the spans that meet the period, the latest ``limit`` of them, the latest start first."""
     period = {"begin": begin, "end": end, "limit": limit}
     with with_past(connection) if has_past_since(connection, begin) else nullcontext():
         rows = connection.execute(_BARS, period, binary=True).fetchall()

@@ -1,4 +1,4 @@
-"""How large the jobs of a page are: what they hold or held, what the last pass plans for them, or what they ask for."""
+"""The sizes of the jobs of a page: from the resources that they hold or held, the last plan, or their requests."""
 
 from __future__ import annotations
 

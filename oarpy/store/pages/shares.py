@@ -42,7 +42,7 @@ class Share:
 
 
 def queue_loads(connection: Connection) -> dict[str, QueueLoad]:
-    """Return what is in each queue that is not empty."""
+    """Return the load of each queue that is not empty."""
     return {row[0]: QueueLoad(*row[1:]) for row in connection.execute(_QUEUES).fetchall()}
 
 

@@ -56,9 +56,9 @@ def hours(connection: Connection, begin: datetime, number: int) -> Hours:
 
 
 def _means(spans: NDArray[np.float64], marks: NDArray[np.float64]) -> tuple[float, ...]:
-    """Return the mean between marks of the sum of what spans ``(begin, end, value)`` add while they last.
+    """Return the mean between marks of the sum of the values that spans ``(begin, end, value)`` add while they last.
 
-    The sum is a staircase; what is below it up to a mark grows by each begin before it, and less by each end.
+    The sum is a staircase. The area below it up to a mark grows by each begin before it, and less by each end.
     """
     below = _grown(spans[:, 0], spans[:, 2], marks) - _grown(spans[:, 1], spans[:, 2], marks)
     return tuple((np.diff(below) / np.diff(marks)).round(3).tolist())

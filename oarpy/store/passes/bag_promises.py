@@ -105,5 +105,5 @@ def change(connection: Connection, changes: Sequence[BagChange]) -> None:
 
 
 def end(connection: Connection) -> None:
-    """Let the bags be over of which no task is left."""
+    """End the bags that have no task left."""
     connection.execute(_END)

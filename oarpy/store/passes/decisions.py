@@ -214,7 +214,7 @@ def start(connection: Connection, starts: Sequence[StartRow]) -> list[int]:
 
 @set_wise
 def accept(connection: Connection, reservations: Sequence[AcceptedRow], security_time: float) -> None:
-    """Accept reservations: each goes to toAckReservation and back to Waiting, Scheduled, with what it will hold."""
+    """Accept reservations: each goes to toAckReservation and back to Waiting, Scheduled, with its future resources."""
     if not reservations:
         return
     connection.execute(_RESERVE_MOVE, [[reservation.job for reservation in reservations]])
@@ -294,7 +294,7 @@ def kill(connection: Connection, jobs: Sequence[int]) -> None:
 
 @set_wise_of_all
 def predict(connection: Connection, predictions: Sequence[Prediction]) -> None:
-    """Store verdicts and predictions, replacing what was there for these jobs; a new ``never`` leaves an event."""
+    """Store verdicts and predictions, replacing the old ones of these jobs; a new ``never`` leaves an event."""
     withheld = refusals_of(connection).withheld()
     if aside := [
         prediction for prediction in predictions if prediction.verdict == "never" and prediction.job not in withheld

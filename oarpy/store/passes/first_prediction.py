@@ -27,7 +27,7 @@ class ToldStart:
 
     @classmethod
     def of(cls, columns: Sequence[float | None]) -> ToldStart | None:
-        """Return what the :data:`TOLD_COLUMNS` say, None when the job was told nothing."""
+        """Return the prediction in the :data:`TOLD_COLUMNS`, None when the job had none."""
         made, planned, earliest, latest, starts = columns
         if made is None or planned is None:
             return None

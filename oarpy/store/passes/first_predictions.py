@@ -25,7 +25,7 @@ class FirstPrediction:
 class StartThatCame:
     """A start that had been predicted: seconds from the first prediction, planned and real.
 
-    ``held`` says whether it fell into the interval that was told, None when there was none.
+    ``held`` says whether it fell into the predicted interval, None when there was none.
     """
 
     queue: str
@@ -34,7 +34,7 @@ class StartThatCame:
     held: bool | None
 
 
-# The first one stays, whoever plans the job again.
+# The first prediction stays, whichever pass plans the job again.
 _NOTE = """
     INSERT INTO first_predictions (job_id, made_at, planned_start, earliest_start, latest_start, learnt_from)
     SELECT p.job_id, to_timestamp(p.made), to_timestamp(p.planned), to_timestamp(p.earliest), to_timestamp(p.latest),

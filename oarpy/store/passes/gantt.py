@@ -64,7 +64,7 @@ _BARS = """
 
 
 def bars(connection: Connection, begin: datetime, end: datetime, user: str | None = None) -> tuple[GanttBar, ...]:
-    """Return what meets the period, of one user or of all, by start and job."""
+    """Return the bars that meet the period, of one user or of all, by start and job."""
     with with_past(connection) if has_past_since(connection, begin) else nullcontext():
         rows = connection.execute(_BARS, {"begin": begin, "end": end, "user": user}).fetchall()
     return tuple(

@@ -62,11 +62,11 @@ def asked(connection: Connection, job_id: int) -> tuple[Mapping[str, Any], Seque
 
 @dataclass(frozen=True, slots=True)
 class LastAnswer:
-    """Instants are epoch seconds, ``walltime`` seconds, longer by the time for which the job was suspended.
+    """The last answer about a job. Instants are epoch seconds, ``walltime`` seconds, longer by the time of suspensions.
 
-    ``reserved`` is the date of an accepted reservation. ``verdict``, ``reason`` and ``predicted`` are what the last
-    pass, at ``passed``, stored (empty when it did not). ``exit_status`` is as waitpid(2) has it, None before the end.
-    ``told`` is what the job was told of its start.
+    ``reserved`` is the date of an accepted reservation. ``verdict``, ``reason`` and ``predicted`` are from the last
+    pass, at ``passed`` (empty when it stored none). ``exit_status`` is as waitpid(2) has it, None before the end.
+    ``told`` is the first prediction of the job's start.
     """
 
     job: int

@@ -77,7 +77,7 @@ _THROTTLES = """
 
 
 def throttles(connection: Connection) -> list[tuple[int, int]]:
-    """Return the live arrays of which but so many members run at once, each with that number."""
+    """Return the live arrays with a limit on members that run at once, each with its limit."""
     return connection.execute(_THROTTLES).fetchall()
 
 
@@ -87,7 +87,7 @@ def sets(connection: Connection) -> list[str]:
 
 
 def calendar(connection: Connection, zone: tzinfo | None) -> QuotaCalendar:
-    """Return when each set is valid; times of the day are those of ``zone``."""
+    """Return when each set is valid; times of the day are in ``zone``."""
     otherwise = [name for name, chosen in connection.execute(_SETS) if chosen]
     return QuotaCalendar(
         weekly=tuple(WeeklyPeriod(*row) for row in connection.execute(_PERIODS)),

@@ -131,7 +131,7 @@ _RESERVED = """
 """
 
 # Rows that keep others from resources though no pass reads them: their jobs do not hold, or do not wait, or the rows
-# are not what their jobs say. Looked for when a start was refused.
+# differ from their jobs. Looked for when a start was refused.
 _STRAYS = """
     SELECT s.job_id AS id, j.user_name AS user, j.project, j.queue_name AS queue, s.begins AS start,
            coalesce(nullif(s.ends, 0), %(stay)s) AS walltime, array_agg(s.resource_id) AS resources
@@ -326,9 +326,9 @@ def queues(connection: Connection) -> list[QueueRow]:
 
 
 def waiting_versions(connection: Connection, without: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
-    """Return the jobs that wait or are held, ascending, with what changes whenever their row does.
+    """Return the jobs that wait or are held, ascending, each with a number that changes whenever its row does.
 
-    ``without`` are runs of ids that are left out, ascending, each with its first and last one.
+    ``without`` are runs of ids that are left out, ascending, each with its first and last id.
     """
     if not without:
         return connection.execute(_WAITING_VERSIONS, binary=True).fetchall()
@@ -379,7 +379,7 @@ def strays(
 
 
 def reserved(connection: Connection) -> list[ReservedRow]:
-    """Return what the accepted reservations will hold."""
+    """Return the future resources of accepted reservations."""
     return [
         ReservedRow(job, start, walltime, moldable, tuple(resources))
         for job, start, walltime, moldable, resources in connection.execute(_RESERVED, binary=True).fetchall()
@@ -404,7 +404,7 @@ def requests(connection: Connection, submissions: Iterable[int]) -> list[GroupRo
 
 
 def dependencies(connection: Connection, jobs: Iterable[int]) -> list[DependencyRow]:
-    """Return what these jobs wait for."""
+    """Return the dependencies of these jobs."""
     return [
         DependencyRow(job, stored_dependency(required, outcome, *shifts), ended, (began, over))
         for job, required, outcome, ended, *shifts, began, over in connection.execute(

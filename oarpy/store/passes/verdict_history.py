@@ -12,10 +12,11 @@ from oarpy.store.database import Connection
 
 @dataclass(frozen=True, slots=True)
 class VerdictRow:
-    """A verdict on a job that a pass wrote at ``at`` (epoch seconds), and what the job was ordered by then.
+    """A verdict on a job that a pass wrote at ``at`` (epoch seconds), and the job's place in its order then.
 
-    ``start`` is the start foreseen then. ``key`` is what ``order`` sorts by, least first, empty when it is not known.
-    ``passed`` are the jobs before it in the order that still waited when it was started, as an ``int8multirange``.
+    ``start`` is the start predicted then. ``key`` is the sort key of ``order``, least first, empty when it is not
+    known. ``passed`` are the jobs before it in the order that still waited when it was started, as an
+    ``int8multirange``.
     """
 
     job: int
@@ -102,7 +103,7 @@ def was_passed(connection: Connection, start: VerdictRow, job: int) -> bool:
 
 
 def prune(connection: Connection, horizon: datetime) -> int:
-    """Remove what was found before ``horizon``; return how many rows went."""
+    """Remove verdicts from before ``horizon``; return the number of removed rows."""
     return connection.execute(_PRUNE, [horizon]).rowcount
 
 

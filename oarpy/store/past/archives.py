@@ -93,7 +93,7 @@ def required_columns(connection: Connection, table: FiledTable) -> frozenset[str
 
 
 def content(connection: Connection, table: FiledTable, month: date, columns: Mapping[str, str]) -> TableContent:
-    """Return what a table has of a month, of these columns. The digest does not depend on the order of rows."""
+    """Return the content of a table for a month, in these columns. The digest does not depend on the order of rows."""
     statement = SQL("""
         SELECT count(*), coalesce(sum(hashtextextended(r::text, 0)::numeric), 0)::text
         FROM (SELECT {} FROM {} WHERE month = {}) AS r

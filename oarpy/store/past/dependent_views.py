@@ -134,10 +134,10 @@ _GONE = "SELECT name FROM unnest(%s::text[]) AS name WHERE to_regclass(format('p
 
 
 class DependentViews:
-    """Remembers what it put away, the newest text of each view."""
+    """Remembers the views that it put away, the newest text of each."""
 
     def __init__(self, connection: Connection, only: str | None = None) -> None:
-        """``only`` names a view in SQL, which alone is put away, with what reads it."""
+        """Remember the connection; ``only`` names a view in SQL, which alone is put away, with its readers."""
         self._connection = connection
         self._only = only
         self._stored: dict[tuple[str, str], StoredView] = {}
@@ -225,7 +225,7 @@ class DependentViews:
                 self._connection.execute(SQL("COMMENT ON {} IS {}").format(what, Literal(comment)))
 
     def _forget_rights(self, view: StoredView) -> None:
-        """Take back what a new view allows by itself: its owner everything, others what the defaults say."""
+        """Revoke the rights that a new view has by default: its owner's, and other roles' by default privileges."""
         roles = self._connection.execute(_ROLES, [view.identifier().as_string(self._connection)]).fetchall()
         for (role,) in roles:
             statement = SQL("REVOKE ALL ON {} FROM {}").format(view.identifier(), _named(role))
@@ -272,7 +272,7 @@ def _permitted(view: StoredView) -> Iterator[None]:
 
 @contextmanager
 def _as_it_was(view: StoredView) -> Iterator[None]:
-    """Name a view that does not fit what it reads any more, or with which something that hung on it would be lost."""
+    """Turn an error into one that names a view that does not fit its tables any more, or would lose a dependant."""
     try:
         yield
     except psycopg.ProgrammingError as error:

@@ -148,7 +148,7 @@ def _source() -> FromClause:
 
 
 def _value(connection: Connection, column: ColumnElement[Any], job_id: int) -> Any:
-    """Return what a job has in the column that jobs are sorted by."""
+    """Return the value of a job in the column that jobs are sorted by."""
     text, values = _compiled(select(column).select_from(_source()).where(jobs.c.job_id == job_id))
     row = connection.execute(SQL(text), values).fetchone()
     if row is None:

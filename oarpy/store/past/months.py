@@ -1,4 +1,4 @@
-"""The months of the past: what is there, room for more, and the end of one."""
+"""The months of the past: their list, room for more, and the end of one."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _CLOSED = "SELECT month FROM past_months WHERE dropped_at IS NOT NULL"
 _IS_PARTITION = "SELECT to_regclass(%s) IS NOT NULL"
 # A role that may only read cannot take this lock, as it could an advisory lock; readers go on.
 _LOCK = "LOCK TABLE past_months IN SHARE ROW EXCLUSIVE MODE"
-# For what is written by statements of its own: rows go to partitions by the table, which asks its own trigger.
+# For statements that name this relation: rows that reach a partition through its table meet the table's own trigger.
 _PROTECT = """
     CREATE OR REPLACE TRIGGER history_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON {}
     FOR EACH STATEMENT EXECUTE FUNCTION public.history_stays()
@@ -74,7 +74,7 @@ _NOT_BLOCKED = "SET LOCAL lock_timeout = '10s'"
 
 
 def lock(connection: Connection) -> None:
-    """Wait for whoever else changes the past; nobody else does until the end of the transaction."""
+    """Wait for other changes of the past; no other session changes it until the end of the transaction."""
     connection.execute(_LOCK)
 
 
@@ -100,7 +100,7 @@ def note_returned(connection: Connection, month: date, jobs: int) -> None:
 
 
 def note_restored(connection: Connection, month: date, jobs: Sequence[int], archive: str, at: datetime) -> None:
-    """Note that a month is what its archive has."""
+    """Note that a month has the content of its archive."""
     span = {"first": min(jobs), "last": max(jobs)}
     rewrite(connection)
     connection.execute(_RESTORED, {"month": month, "jobs": len(jobs), "archive": archive, "at": at, **span})
@@ -123,7 +123,7 @@ def protect(connection: Connection, relation: Identifier) -> None:
 
 
 def make_partition(connection: Connection, table: FiledTable, month: date) -> None:
-    """Make room for the rows of a month, unless there is some. Whoever reads the past is not disturbed."""
+    """Make room for the rows of a month, unless there is some. Readers of the past are not disturbed."""
     name = partition(table, month)
     row = connection.execute(_IS_PARTITION, [name.as_string(connection)]).fetchone()
     if row == (True,):

@@ -61,14 +61,14 @@ class DueSubmission:
 
 
 def due(connection: Connection, horizon: datetime, limit: int) -> tuple[DueSubmission, ...]:
-    """Return up to ``limit`` submissions of which every job ended before ``horizon``, the first months first."""
+    """Return up to ``limit`` submissions whose jobs all ended before ``horizon``, the first months first."""
     closed = months.dropped(connection)
     found = connection.execute(_DUE, {"horizon": horizon, "limit": limit})
     return tuple(DueSubmission(submission, _open_month(month, closed)) for submission, month in found)
 
 
 def batches(submissions: Iterable[DueSubmission]) -> Iterator[tuple[date, list[int]]]:
-    """Yield what may be moved together: submissions of one month, at most :data:`BATCH`."""
+    """Yield submissions that may be moved together: of one month, at most :data:`BATCH`."""
     for month, some in groupby(submissions, key=lambda submission: submission.month):
         numbers = [one.submission for one in some]
         for begin in range(0, len(numbers), BATCH):
@@ -112,7 +112,7 @@ def recall(connection: Connection, jobs: Sequence[int]) -> None:
 
 
 def _open_month(month: date, closed: frozenset[date]) -> date:
-    """Return the month, or the first after it that was not dropped: what is dropped gets no more rows."""
+    """Return the month, or the first later month that was not dropped: a dropped month gets no more rows."""
     while month in closed:
         month = date(month.year + month.month // 12, month.month % 12 + 1, 1)
     return month

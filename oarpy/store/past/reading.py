@@ -47,7 +47,7 @@ def has_past_since(connection: Connection, moment: datetime) -> bool:
 
 
 def first_found(connection: Connection, find: Callable[[], Found | None]) -> Found | None:
-    """Return what ``find`` finds among live jobs, else what it finds in the past."""
+    """Return the result of ``find`` among live jobs, else its result in the past."""
     found = find()
     if found is None:
         with past_alone(connection):
@@ -57,7 +57,7 @@ def first_found(connection: Connection, find: Callable[[], Found | None]) -> Fou
 
 @contextmanager
 def with_past(connection: Connection) -> Iterator[None]:
-    """Inside, queries read the past too, and cannot write what has one. It is a transaction."""
+    """Let queries inside read the past too; they cannot write tables that have a past. It is a transaction."""
     with _path(connection, "oar_all"):
         yield
 

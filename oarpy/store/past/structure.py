@@ -178,7 +178,7 @@ def _steps(connection: Connection, table: FiledTable) -> Iterator[Composable]:
 
 
 def _filled(shape: ColumnShape) -> Composable:
-    """Return what gives rows that are there already the default of a new column."""
+    """Return the SQL that gives existing rows the default of a new column."""
     if not shape.default:
         return SQL("")
     return SQL(f" DEFAULT {shape.default}{' NOT NULL' if shape.required else ''}")

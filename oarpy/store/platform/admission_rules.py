@@ -88,7 +88,7 @@ def versions(connection: Connection, name: str) -> list[VersionRow]:
 
 
 def add(connection: Connection, name: str, text: str, *, priority: int, enabled: bool, by: str) -> bool:
-    """Add a rule; return False when there is one of that name."""
+    """Add a rule; return False when the name is taken."""
     values = {"name": name, "priority": priority, "enabled": enabled, "text": text}
     with connection.transaction():
         sign(connection, by)
@@ -104,7 +104,7 @@ def change(
     priority: int | None = None,
     enabled: bool | None = None,
 ) -> int | None:
-    """Change what is not None and return the rule's version after it; None when there is no such rule."""
+    """Change the fields that are not None and return the rule's new version; None when there is no such rule."""
     values = {"name": name, "text": text, "priority": priority, "enabled": enabled}
     with connection.transaction():
         sign(connection, by)
@@ -113,7 +113,7 @@ def change(
 
 
 def delete(connection: Connection, name: str, *, by: str) -> bool:
-    """Remove a rule, keeping its versions; return False when there is none of that name."""
+    """Remove a rule, keeping its versions; return False when no rule has that name."""
     with connection.transaction():
         sign(connection, by)
         return connection.execute(_DELETE, [name]).fetchone() is not None

@@ -25,7 +25,7 @@ class ConsumableRow:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How much of a consumable a block has, and how much of that jobs hold."""
+    """The amount of a consumable that a block has, and the amount that jobs hold."""
 
     consumable: str
     block: str
@@ -96,17 +96,17 @@ def consumables(connection: Connection) -> tuple[ConsumableRow, ...]:
 
 
 def capacities(connection: Connection) -> tuple[Capacity, ...]:
-    """Return what every block has, by consumable and block."""
+    """Return the capacities of all blocks, by consumable and block."""
     return tuple(Capacity(*row) for row in connection.execute(_CAPACITIES))
 
 
 def locked(connection: Connection, name: str, blocks: Sequence[str]) -> tuple[Capacity, ...]:
-    """Return what these blocks have of a consumable; nobody takes or gives back before the end of the transaction."""
+    """Return the capacities of these blocks; no other session takes or gives back before the end of the transaction."""
     return tuple(Capacity(*row) for row in connection.execute(_LOCKED, [name, list(blocks)]))
 
 
 def held(connection: Connection) -> dict[int, tuple[Consumption, ...]]:
-    """Return what live jobs hold on each of their blocks, by job; jobs that hold nothing are left out."""
+    """Return the amounts of live jobs on each of their blocks, by job; jobs that hold nothing are left out."""
     found: dict[int, tuple[Consumption, ...]] = {}
     for job, name, amount in connection.execute(_HELD):
         found[job] = (*found.get(job, ()), Consumption(name, amount))
@@ -114,7 +114,7 @@ def held(connection: Connection) -> dict[int, tuple[Consumption, ...]]:
 
 
 def of_jobs(connection: Connection, jobs: Iterable[int]) -> dict[int, tuple[ConsumableHolding, ...]]:
-    """Return what these jobs hold, or held until they ended."""
+    """Return the amounts that these jobs hold, or held until they ended."""
     found: dict[int, list[ConsumableHolding]] = defaultdict(list)
     for job, name, block, amount in connection.execute(_OF_JOBS, [list(jobs)]):
         found[job].append(ConsumableHolding(name, block, amount))
@@ -122,7 +122,10 @@ def of_jobs(connection: Connection, jobs: Iterable[int]) -> dict[int, tuple[Cons
 
 
 def held_by(connection: Connection, jobs: Iterable[int]) -> dict[int, tuple[Consumption, ...]]:
-    """Return what these jobs hold, or held, on each of their blocks; jobs that hold nothing are left out."""
+    """Return the amounts of these jobs on each of their blocks, now or at their end.
+
+    Jobs without amounts are left out.
+    """
     return {
         job: tuple(Consumption(name, amount) for name, amount in {one.consumable: one.amount for one in found}.items())
         for job, found in of_jobs(connection, jobs).items()
@@ -147,12 +150,12 @@ def of_level(connection: Connection, level: str) -> str | None:
 
 
 def add(connection: Connection, new: ConsumableRow) -> None:
-    """Declare a consumable, of which no block has anything yet."""
+    """Declare a consumable; no block has any capacity of it yet."""
     connection.execute(_ADD, [new.name, new.level, new.unit])
 
 
 def delete(connection: Connection, name: str) -> None:
-    """Remove a consumable of which nothing is held, with its capacities."""
+    """Remove a consumable that no job holds, with its capacities."""
     connection.execute(_DELETE, [name])
 
 

@@ -133,16 +133,16 @@ def channels(connection: Connection) -> list[NodeChannel]:
 
 
 def gpus(connection: Connection) -> dict[str, NodeGpus]:
-    """Return what resources say of GPUs, by node; nodes without any are left out."""
+    """Return the GPUs in resources, by node; nodes without any are left out."""
     return {node: NodeGpus(*row) for node, *row in connection.execute(_GPUS)}
 
 
 def shared_gpus(connection: Connection) -> list[tuple[str, list[str]]]:
-    """Return each GPU that is one on several nodes, to whoever holds it alone, and these nodes."""
+    """Return each value of ``gpu`` that stands on several nodes, which a job would hold as one, with these nodes."""
     return list(connection.execute(_SHARED_GPUS))
 
 
 def late_notices(connection: Connection, seconds: float) -> int:
-    """Return how many mails and commands of ``--notify`` should have left so many seconds ago."""
+    """Return how many mails and commands of ``--notify`` should have left ``seconds`` ago."""
     row = connection.execute(_LATE_NOTICES, [seconds]).fetchone()
     return row[0] if row else 0

@@ -44,7 +44,7 @@ _WINDOWS = """
     GROUP BY w.window_id
     ORDER BY lower(w.during), w.window_id
 """
-# By the index of what holds: what is over costs nothing.
+# By the index of valid windows: past windows cost nothing.
 _VALID = "w.cancelled_at IS NULL AND w.during && tstzrange(now(), NULL)"
 _OF_IDS = "w.window_id = ANY(%s)"
 

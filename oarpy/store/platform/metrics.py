@@ -1,4 +1,4 @@
-"""Figures for monitoring: what is now, and counts that the modules keep. No query grows with the history."""
+"""Figures for monitoring: the present state, and counts that the modules keep. No query grows with the history."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PassFigures(NamedTuple):
 
 
 class NodeFigures(NamedTuple):
-    """A node: its channel, and what it told last at ``told_at`` (epoch seconds). Memory in bytes, uptime in seconds."""
+    """A node: its channel, and its last report at ``told_at`` (epoch seconds). Memory in bytes, uptime in seconds."""
 
     name: str
     channel: str

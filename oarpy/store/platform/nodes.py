@@ -1,7 +1,7 @@
-"""Nodes: how they are reached, what is known of their channels, and what that means for their resources and jobs.
+"""Nodes: how they are reached, the state of their channels, and its effect on their resources and jobs.
 
-The launcher notes channels and faults here; the monitor suspects, recovers and ends what was lost by them. ``describe``
-and ``types_there`` are what commands and calls ask.
+The launcher notes channels and faults here. The monitor suspects and recovers nodes, and ends jobs that were lost with
+them. ``describe`` and ``types_there`` answer commands and calls.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from oarpy.store.jobs import kill_requests
 class NodeDescription:
     """A node: how it is reached and the state of its channel (``unknown``, ``connected`` or ``lost``).
 
-    ``away_reason`` is why ``away_by`` took it away, at ``away_since`` in epoch seconds: "" when nobody said why, None
-    when it is there.
-    ``load_average`` (over one minute), ``available_memory`` (in MiB) and ``uptime`` (in seconds) are what the node told
-    at ``load_at``, None before that.
+    ``away_reason`` is why ``away_by`` took it away, at ``away_since`` in epoch seconds: "" without a reason, None when
+    it is there. ``load_average`` (over one minute), ``available_memory`` (in MiB) and ``uptime`` (in seconds) are from
+    the node's report at ``load_at``, None before that.
     """
 
     name: str
@@ -45,7 +44,7 @@ _LISTED_NODES = """
            load_average, available_memory, uptime, extract(epoch FROM load_at)::float8
     FROM nodes WHERE network_address = ANY(%s) ORDER BY network_address
 """
-# Without a reason, what somebody said before stays.
+# Without a reason, the reason before stays.
 _EXPLAIN = """
     UPDATE nodes SET away_reason = coalesce(%(reason)s::text, ''), away_by = %(user)s, away_since = now()
     WHERE network_address = ANY(%(nodes)s)
@@ -59,7 +58,7 @@ def describe(connection: Connection, names: Sequence[str]) -> tuple[NodeDescript
 
 
 def explain_absence(connection: Connection, names: Sequence[str], reason: str | None, user: str) -> None:
-    """Note that ``user`` takes these nodes away, and why (None: nothing is said).
+    """Note that ``user`` takes these nodes away, and why (None: no reason is given).
 
     A trigger clears it when they are back.
     """
@@ -315,7 +314,7 @@ _WITHDRAWN = """
       AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id)
 """
 
-# Whoever looks after these jobs on their nodes does not come on: it is stopped, say. The first condition is cheap.
+# The process that looks after these jobs on their nodes hangs: it is stopped, say. The first condition is cheap.
 _OVERDUE = """
     SELECT j.job_id, 'its walltime is over and its node did not end it'
     FROM jobs j
@@ -377,7 +376,7 @@ def blame(connection: Connection, faults: Sequence[Fault]) -> list[str]:
 
 
 def healed(connection: Connection, names: Sequence[str]) -> list[str]:
-    """Take back nodes that say they are well, if nothing but what they can judge was against them; return them."""
+    """Take back nodes that report that they are well, if only faults of that kind were against them; return them."""
     return [row[0] for row in connection.execute(_HEALED, [list(names)])] if names else []
 
 

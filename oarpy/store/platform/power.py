@@ -105,7 +105,7 @@ _SENT = """
 
 
 def asked(connection: Connection) -> list[PowerRow]:
-    """Return the nodes of which something was asked, the oldest demand first."""
+    """Return the nodes with an order, the oldest order first."""
     return [PowerRow(*row) for row in connection.execute(_ASKED)]
 
 

@@ -29,7 +29,7 @@ _ADD_COLUMN = "ALTER TABLE resources ADD COLUMN {} {}"
 # As the instants of all tables: infinity is none that a pass could compute with.
 _BOUND = "ALTER TABLE resources ADD CHECK ({0} >= '1970-01-01 00:00:00+00' AND {0} < '3000-01-01 00:00:00+00')"
 _ADD_ROW = "INSERT INTO resource_properties (name, kind) VALUES (%s, %s)"
-# An admin may have dropped the column by hand: what is left of the property goes all the same.
+# An admin may have dropped the column by hand: the rest of the property goes all the same.
 _DROP_COLUMN = "ALTER TABLE resources DROP COLUMN IF EXISTS {}"
 _DROP_ROW = "DELETE FROM resource_properties WHERE name = %s"
 _RENAME_COLUMN = "ALTER TABLE resources RENAME COLUMN {} TO {}"
@@ -102,7 +102,10 @@ def rename(connection: Connection, old: str, new: str) -> None:
 
 
 def _show(connection: Connection) -> None:
-    """Make the view for programs that know OAR 2.5 anew. What the site has made of it or on it stays, or is named."""
+    """Make the view for programs that know OAR 2.5 again.
+
+    The site's changes of it and objects on it stay, or are named.
+    """
     views = DependentViews(connection, "oar_compat.resources")
     views.put_away()
     connection.execute(_SHOW)

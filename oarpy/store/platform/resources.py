@@ -222,7 +222,7 @@ def delete(connection: Connection, resource_ids: Sequence[int]) -> None:
     connection.execute(_DELETE_NODES)
 
 
-# Nobody else changes resources until the end of the transaction; reading and starting jobs go on.
+# No other session changes resources until the end of the transaction; reading and starting jobs go on.
 _LOCK = "LOCK TABLE resources IN SHARE ROW EXCLUSIVE MODE"
 _HIGHEST = "SELECT {maxima} FROM resources"
 _KNOWN_NODES = "SELECT network_address FROM nodes WHERE network_address = ANY(%s)"
@@ -249,5 +249,5 @@ def known_nodes(connection: Connection, names: Sequence[str]) -> set[str]:
 
 
 def log_change(connection: Connection, nodes: Sequence[str], description: str) -> None:
-    """Note in the events of the nodes what somebody did to them."""
+    """Note an action of a user in the events of the nodes."""
     log(connection, [NewEvent("NODE_STATE_CHANGED", description, hosts=tuple(nodes))])

@@ -17,7 +17,7 @@ ActionKind = Literal["all", "deeds", "logins"]
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """A token but for its secret. A session has the ``parent`` that its user logged in with."""
+    """A token without its secret. A session has the ``parent`` that its user logged in with."""
 
     token_id: int
     user_name: str
@@ -155,7 +155,7 @@ def revoke(connection: Connection, ids: Sequence[int]) -> None:
 
 
 def begin_action(connection: Connection, new: NewAction) -> int:
-    """Write down what is about to be done; return its number."""
+    """Write down an action before it is done; return its number."""
     values = (new.user_name, new.source, new.token_id, new.address, new.method, new.path, new.detail)
     row = connection.execute(_BEGIN_ACTION, values).fetchone()
     assert row is not None

@@ -1,4 +1,4 @@
-"""The schema of the database, for ``oarpy db`` and tests; what runs jobs imports nothing of this.
+"""The schema of the database, for ``oarpy db`` and tests; programs that run jobs import nothing of this.
 
 - ``columns`` has the words in which tables are described, with their columns, constraints, indexes and comments.
 - ``rules``, ``platform``, ``projects``, ``submissions``, ``jobs``, ``assignments``, ``requests``, ``windows``,

@@ -1,4 +1,4 @@
-"""Bags of tasks: what their users were promised, and every change of it."""
+"""Bags of tasks: the promises to their users, and every change of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How tables are described: a name, what it is for, its columns. ``METADATA`` collects them."""
+"""How tables are described: a name, a meaning, columns. ``METADATA`` collects them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlalchemy.sql.elements import TextClause, conv
 from sqlalchemy.sql.schema import SchemaItem
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
-# PostgreSQL's own names for what has none
+# PostgreSQL's own names for objects without a name
 METADATA = MetaData(
     naming_convention={
         "ck": "%(table_name)s_%(constraint_name)s_check",
@@ -45,7 +45,7 @@ AUTHOR = text("coalesce(nullif(current_setting('oarpy.author', true), ''), SESSI
 LONGEST_REQUEST = 10 * 366 * 86400
 """Seconds that commands let anybody ask for."""
 MANY = 1 << 53
-"""Up to here every whole number is one of JSON and of floats; what is counted for ever begins again there."""
+"""Up to here every whole number is one of JSON and of floats; counters that never end begin again there."""
 
 _EARLIEST, _LATEST = "TIMESTAMPTZ '1970-01-01 00:00:00+00'", "TIMESTAMPTZ '3000-01-01 00:00:00+00'"
 _LONGEST = 1_000_000_000
@@ -68,7 +68,7 @@ _SOUND: dict[type[Any], str] = {
 
 
 def table(name: str, meaning: str, *parts: SchemaItem) -> Table:
-    """Return a table of ``METADATA`` with what it is for."""
+    """Return a table of ``METADATA`` with its meaning."""
     return Table(name, METADATA, *parts, comment=meaning)
 
 

@@ -1,4 +1,4 @@
-"""Jobs, their states, and what they depend on."""
+"""Jobs, their states, and their dependencies."""
 
 from __future__ import annotations
 

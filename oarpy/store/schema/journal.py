@@ -29,8 +29,8 @@ event_logs = table(
     Index("event_logs_job", "job_id", postgresql_where=text("job_id IS NOT NULL")),
 )
 
-# One row says what a statement did to many jobs, nodes or events. Its key is what readers look for: see the guide of
-# events. It refers to nothing, so that jobs may move to the past.
+# One row has the change of many jobs, nodes or events by one statement. Its key is what readers look for: see the guide
+# of events. It refers to nothing, so that jobs may move to the past.
 changes = table(
     "changes",
     "what the stream of events tells, for some time; written by triggers",

@@ -38,11 +38,11 @@ def upgrade(dsn: str) -> tuple[str, ...]:
     with _migrating(dsn) as (connection, config):
         before = revision_of(connection)
         if before is None:
-            # the baseline has what later revisions change already
+            # the baseline has the changes of later revisions already
             command.upgrade(config, baseline())
             command.stamp(config, "head")
         elif before in older():
-            # the schema of this version has it, too; what they did to rows is done
+            # the schema of this version has it, too; the changes of rows are done
             older_databases.bring(connection, config.attributes["views"], _changes_since(before))
             command.stamp(config, "head", purge=True)
             before = None
@@ -54,7 +54,7 @@ def upgrade(dsn: str) -> tuple[str, ...]:
 
 
 def downgrade(dsn: str, revision: str) -> tuple[str, ...]:
-    """Migrate back, destroying what the later revisions added; return the revisions that were undone, the last first.
+    """Migrate back, destroying the additions of later revisions; return the revisions that were undone, the last first.
 
     All of it is one transaction. Raises :class:`OarpyError` for a revision that the database cannot go back to.
     """
@@ -135,7 +135,7 @@ def _migrating(dsn: str) -> Iterator[tuple[Connection, Config]]:
 
 @contextmanager
 def _naming_what_depends() -> Iterator[None]:
-    """Say in one line what of the site depends on something that must go or change, which the server then refuses."""
+    """Name in one line the site's object that keeps the server from dropping or changing another object."""
     try:
         yield
     except (psycopg.Error, DBAPIError) as error:

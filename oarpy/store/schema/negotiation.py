@@ -1,4 +1,4 @@
-"""Applications: jobs that choose their own hosts. What they were shown, what they ask for, what is kept for them.
+"""Applications: jobs that choose their own hosts. Their views, their requests, and the hosts that are kept for them.
 
 Any running job may have extensions, and resizes.
 """

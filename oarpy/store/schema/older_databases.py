@@ -69,7 +69,7 @@ def bring(connection: Connection, views: DependentViews, changes: Iterable[Chang
 
 
 def _wanted(connection: Connection) -> Tables:
-    """Return what the server makes of the description."""
+    """Return the tables that the server makes of the description."""
     driver = driver_of(connection)
     schema = Identifier(_WANTED)
     try:
@@ -122,7 +122,7 @@ def _loosen_column(driver: DriverConnection, table: str, column: ColumnDescripti
 
 
 def _added(column: ColumnDescription) -> Composable:
-    """Return what adds a column; one without a default gets its values from what changes rows."""
+    """Return the SQL that adds a column; a column without a default gets its values from the changes of rows."""
     default = SQL(f" DEFAULT {column.default}{'' if column.nullable else ' NOT NULL'}" if column.default else "")
     return SQL("ADD COLUMN {} {}{}").format(Identifier(column.name), SQL(column.type), default)
 

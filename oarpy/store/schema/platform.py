@@ -1,4 +1,4 @@
-"""The installation, its nodes, its resources and what they divide among jobs."""
+"""The installation, its nodes, its resources and the consumables that jobs share."""
 
 from __future__ import annotations
 
@@ -245,8 +245,8 @@ consumables = table(
     column("unit", Text, "bytes or count: what amounts are", default="count", check="unit IN ('bytes', 'count')"),
 )
 
-# The sum of what is held is kept here, so that a check on one row bounds it at every isolation level. Two sessions that
-# take from one block wait for its row.
+# The sum of the held amounts is kept here, so that a check on one row bounds it at every isolation level. Two sessions
+# that take from one block wait for its row.
 consumable_capacities = table(
     "consumable_capacities",
     "how much of a consumable each block has, and how much of that is held",

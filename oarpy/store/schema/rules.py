@@ -1,4 +1,4 @@
-"""Queues, admission rules, quotas and tokens: what an admin rules."""
+"""Queues, admission rules, quotas and tokens: the rules of an admin."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _TRIGGER = re.compile(r"^CREATE OR REPLACE TRIGGER (\w+)\s.*?\sON (\w+)\s", re.M
 
 
 def names(kind: Kind) -> tuple[str, ...]:
-    """Return what has a file, in alphabetical order."""
+    """Return the names that have a file, in alphabetical order."""
     return tuple(sorted(path.stem for path in (_FOLDER / kind).glob("*.sql")))
 
 
@@ -53,7 +53,7 @@ def make(connection: Connection, kind: Kind, *wanted: str) -> None:
 
 
 def make_all(connection: Connection) -> None:
-    """Create all of them, or replace what is there."""
+    """Create all of them, or replace the existing ones."""
     make(connection, "functions", *names("functions"))
     for kind, (schema, meaning) in _SCHEMAS.items():
         connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {schema}; COMMENT ON SCHEMA {schema} IS '{meaning}'")

@@ -124,4 +124,4 @@ FIRST_ROWS: Rows = {
     ],
     assignments.scheduling_passes: [{}],
 }
-"""Rows that a new database has; what an admin makes of them counts."""
+"""Rows that a new database has; an admin's changes of them count."""

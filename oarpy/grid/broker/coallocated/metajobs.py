@@ -419,7 +419,10 @@ class Metajobs:
         return look_for_slots(rows, file.job, file.components[0], asked, own, self.tolerance, now)
 
     def _moved_by(self, connection: Connection, file: GridJobFile, found: SlotsFound, now: float) -> None:
-        """Move a job by what clusters told, if it ends enough earlier; all of them where it is must have said so."""
+        """Move a job by the answers of clusters, if it ends enough earlier.
+
+        All of its present clusters must have answered.
+        """
         asked = metajobs.of_job(connection, file.job.id)
         where, rows = self._looked_at[1], _present(file)
         waits = (

@@ -1,4 +1,4 @@
-"""Whether a database is what this version of oarpy expects: for ``oarpy db check``."""
+"""Whether a database is as this version of oarpy expects: for ``oarpy db check``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WHERE p.name IS NULL OR a.attname IS NULL
 
 
 def check(dsn: str) -> tuple[str, ...]:
-    """Return what is wrong with the database, one line each; empty when all is well."""
+    """Return the faults of the database, one line each; empty when all is well."""
     with migrations.connected(dsn) as connection:
         revision, head = migrations.revision_of(connection), migrations.head()
         if revision is None:

@@ -1,7 +1,7 @@
-"""Rows that contradict each other, for ``oarpy db check``: each with what mends it.
+"""Rows that contradict each other, for ``oarpy db check``: each with its cure.
 
-Constraints look at one row, and triggers at the moment of a change. So an admin with SQL may still write what cannot
-be, and a restore may bring it back. Which of two rows is right, only the admin knows; so nothing is mended here.
+Constraints look at one row, and triggers at the moment of a change. So an admin with SQL may still write impossible
+rows, and a restore may bring them back. Only the admin knows which of two rows is right, so nothing is mended here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ON_NODES = "('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming')"
 
 
 def _given_back(table: str, present: str, span: str) -> str:
-    """Return the SQL that says how what job ``j`` holds of ``table`` ends: what it held before its end stays."""
+    """Return the SQL for the cure that ends job ``j``'s resources in ``table``; those from before its end stay."""
     return f"""
         CASE WHEN is_live(j.state) THEN format('DELETE FROM {table} WHERE job_id = %s AND ({present})', j.job_id)
         ELSE format('BEGIN; SET LOCAL oarpy.rewrite_history = on;'
@@ -39,7 +39,7 @@ _RESOURCES_BACK = _given_back(
 )
 _AMOUNTS_BACK = _given_back("assigned_amounts", "upper_inf(during)", "during = during * tstzrange(NULL, %2$L)")
 
-# Each: what is wrong, and what mends it. All but the last few look at live jobs, or at what is held now, only.
+# Each: the contradiction, and its cure. All but the last few look only at live jobs, or at present holdings.
 _QUERIES = (
     # Holders
     f"""
@@ -76,7 +76,7 @@ _QUERIES = (
         LEFT JOIN assigned_amounts a ON (a.consumable, a.block) = (c.consumable, c.block) AND upper_inf(a.during)
     GROUP BY c.consumable, c.block HAVING c.held <> coalesce(sum(a.amount), 0) ORDER BY c.consumable, c.block
     """,
-    # Jobs that grow and shrink. What the next pass and the launcher settle is none for a minute.
+    # Jobs that grow and shrink. States that the next pass and the launcher settle count only after a minute.
     """
     SELECT format('extension %s is %s, and job %s is %s', extension_id, e.state, job_id, j.state),
            format('UPDATE extensions SET state = ''Over'' WHERE extension_id = %s', extension_id)
@@ -193,7 +193,7 @@ _QUERIES = (
         SELECT job_id FROM way WHERE job_id = required_job_id
     ) AS circles HAVING count(*) > 0
     """,
-    # A node's clock may be some way off: what it said of an end may be before what the database saw.
+    # A node's clock may be some way off: its time of an end may be before the database's time of the start.
     """
     SELECT format('job %s (%s) stood still for %s, longer than it has run', job_id, state, suspended_time),
            format('BEGIN; SET LOCAL oarpy.rewrite_history = on;'
@@ -230,7 +230,7 @@ _TYPES = "SELECT job_id, types FROM jobs WHERE is_live(state) AND types <> '{}' 
 
 
 def contradictions(connection: Connection) -> Iterator[str]:
-    """Say what contradicts itself, one line each with what mends it."""
+    """Yield the contradictions, one line each with its cure."""
     for query in (*_QUERIES, *grid_contradictions.QUERIES):
         for wrong, mended in connection.exec_driver_sql(query, execution_options={"no_parameters": True}):
             yield f"{wrong}: {mended}"
@@ -242,7 +242,7 @@ def contradictions(connection: Connection) -> Iterator[str]:
 
 
 def _fault(types: list[str]) -> str:
-    """Say what is wrong with the types of a job; nothing when they are all well formed."""
+    """Return the fault in the types of a job; empty when they are all well formed."""
     try:
         read_types(types).dates()
     except OarpyError as error:

@@ -1,4 +1,4 @@
-"""A broker of several clusters: clusters, jobs with their components and parts, transactions, and what it decided."""
+"""A broker of several clusters: clusters, jobs with their components and parts, transactions, and decisions."""
 
 from __future__ import annotations
 
