@@ -79,7 +79,7 @@ class _Attachment:
             terminal.leave()
 
     def _turn(self, ready: dict[int, int]) -> object:
-        """Carry what there is, once; return the exit status when it is there."""
+        """Carry the bytes that wait, once; return the exit status when it is there."""
         if self._terminal is not None and self._terminal.fileno() in ready:
             self._send_size()
         if 0 in ready:
@@ -103,14 +103,14 @@ class _Attachment:
         return dict(poll.poll())
 
     def _interrupt(self) -> None:
-        """Tell the other side, which may have to tidy up, unless it was told already or a program has our input."""
+        """Interrupt the other side, which may have to tidy up, unless that was done or a program has our input."""
         if self._reading or self._interrupted:
             raise KeyboardInterrupt
         self._interrupted = True
         self._outgoing += pack_message({"interrupt": True})
 
     def _take(self, data: bytes) -> object:
-        """Act on what arrived; return the exit status when it is there."""
+        """Act on the bytes that arrived; return the exit status when it is there."""
         for kind, payload in self._frames.feed(data):
             if kind in (OUTPUT, ERRORS):
                 _write(1 if kind == OUTPUT else 2, payload)

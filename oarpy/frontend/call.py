@@ -27,7 +27,7 @@ _RETRY = 0.2
 
 
 class NotReached(Exception):
-    """Nobody came; the text says what was tried."""
+    """No gateway came; the text says what was tried."""
 
 
 def be_called(state: str, patience: float = PATIENCE) -> socket.socket:

@@ -1,4 +1,4 @@
-"""One command through the gateway: the request, the answers to what it asks, its output and its exit status."""
+"""One command through the gateway: the request, the answers to its questions, its output and its exit status."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class _Talk:
     def _send_file(self, path: str, largest: int, question: Mapping[str, object]) -> None:
         from oarpy.frontend.local_files import read_file
 
-        # the gateway is trusted with what it is told to read, and with nothing else that the user may read
+        # the gateway may have files read that the command names, but no other file of the user
         if not self._was_named(path):
             raise Malformed("a file was asked for that was not named")
         plain, executable = question.get("plain") is True, question.get("executable") is True

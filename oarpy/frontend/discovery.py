@@ -22,7 +22,7 @@ def socket_path() -> str:
 
 
 def is_missed(path: str) -> bool:
-    """Say whether a gateway should listen at ``path``: nobody made the usual place on a machine that has none."""
+    """Say whether a gateway should listen at ``path``: on a machine without one, the usual folder is missing."""
     return path != USUAL_SOCKET or os.path.isdir(os.path.dirname(path))
 
 

@@ -18,7 +18,7 @@ class EditorFailed(Exception):
 
 
 def edit(name: str, text: str, environment: Mapping[str, str]) -> bytes:
-    """Open ``text`` as a file called ``name`` in ``$VISUAL``, ``$EDITOR`` or vi; return what was saved."""
+    """Open ``text`` as a file called ``name`` in ``$VISUAL``, ``$EDITOR`` or vi; return the saved text."""
     editor = environment.get("VISUAL") or environment.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory(prefix="oarpy-") as folder:
         path = os.path.join(folder, os.path.basename(name) or "text")

@@ -60,7 +60,7 @@ def ssh_words(arguments: Sequence[str], environment: Mapping[str, str]) -> list[
 
 
 def _by_a_step(job: str, host: str) -> list[str]:
-    """Return what has ssh reach the sshd of a node through a step of a job there; refuse other words."""
+    """Return the options by which ssh reaches the sshd of a node through a step of a job there; refuse other words."""
     node = _HOST.fullmatch(host)
     if not job:
         _refuse("no job given (give -j ID, or set OAR_JOB_ID)")

@@ -1,4 +1,4 @@
-"""Reading what the caller may read, in the caller's own process and with the caller's rights."""
+"""Reading the caller's files, in the caller's own process and with the caller's rights."""
 
 from __future__ import annotations
 

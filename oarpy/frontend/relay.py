@@ -18,7 +18,7 @@ _CODE_OF_FOREIGN_JOBS = 5
 
 
 def relay(connection: socket, early: bytes) -> int:
-    """Carry lines until either side ends; ``early`` is what the server said already. Return the exit status."""
+    """Carry lines until either side ends; ``early`` has the server's first bytes. Return the exit status."""
     connection.settimeout(None)
     heard = _Heard()
     heard.write(early)
@@ -39,7 +39,7 @@ def relay(connection: socket, early: bytes) -> int:
 
 
 def _send(connection: socket) -> bool:
-    """Pass on what standard input has; return whether there may be more."""
+    """Pass on standard input; return whether there may be more."""
     try:
         data = os.read(0, _READ)
     except OSError:
@@ -63,7 +63,7 @@ class _Heard:
         self._refused = 0
 
     def write(self, data: bytes) -> None:
-        """Write what came, and note what it says of the end."""
+        """Write the bytes that came, and note the end if they have it."""
         left = data
         while left:
             left = left[os.write(1, left) :]

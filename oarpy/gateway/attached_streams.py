@@ -19,7 +19,7 @@ class HandedOver(BaseException):
 
 
 class RemoteStreams:
-    """Frames over the connection. ``ended`` is never true: that the caller is gone may always be heard."""
+    """Frames over the connection. ``ended`` is never true, as the end of the caller may always be noticed."""
 
     ended = False
 
@@ -46,7 +46,7 @@ class RemoteStreams:
         return size if size.rows else None
 
     def take_early(self) -> list[bytes | Size]:
-        """Return what came together with the size of the terminal."""
+        """Return the input that came together with the size of the terminal."""
         early, self._early = self._early, []
         return early
 

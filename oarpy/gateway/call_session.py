@@ -36,7 +36,7 @@ log = structlog.get_logger()
 
 _CHUNK = 1 << 16
 _SETTLE = 60.0
-"""Seconds for the command on the node to take what it was sent and to leave."""
+"""Seconds for the command on the node to take the bytes it was sent and to leave."""
 
 _FAREWELL = 5.0
 """The same for a refused call."""
@@ -147,9 +147,9 @@ def _carry(stream: ByteStream, gateway: socket.socket) -> None:
 
 
 def _limit(stream: ByteStream, gateway: socket.socket) -> None:
-    """Cut off a command that does not take what there is for it, some seconds after the gateway has closed its end."""
+    """Cut off a command that does not take its bytes, some seconds after the gateway has closed its end."""
     poll = select.poll()
-    poll.register(gateway, 0)  # its end is told also while something of it is to be read
+    poll.register(gateway, 0)  # the end is reported also while there are bytes to be read
     poll.poll()
     time.sleep(_SETTLE)
     stream.abort()

@@ -66,7 +66,7 @@ class Calls:
         return bool(self._waiting) or self._pending.total() > 0 or bool(self._ended)
 
     def knock(self, knock: Knock, now: float) -> None:
-        """Take note of a call request; one too many is dropped, and the command says that nobody came."""
+        """Take note of a call request; if there are too many, it is dropped, and the command says that nobody came."""
         of_node = sum(other.node == knock.node for other in self._waiting)
         if len(self._waiting) < _MOST_WAITING and of_node < _MOST_WAITING_PER_NODE:
             self._waiting.setdefault(knock, now)
@@ -88,7 +88,7 @@ class Calls:
         return begun
 
     def hear(self, call: Call) -> bool:
-        """Take what the process says; False when it has ended."""
+        """Take the word of the process; return False when it has ended."""
         word = read_word(call.control)
         if word == TAKEN and not call.taken:
             call.taken = True

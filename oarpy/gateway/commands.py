@@ -35,7 +35,7 @@ def application(name: str) -> typer.Typer:
 
 
 def warm_up() -> None:
-    """Import what commands import when they need it, and make their parsers; workers get all of it by being forked."""
+    """Import the modules that commands import when needed, and make their parsers; forked workers have them all."""
     for name in COMMANDS:
         parser(application(name))
     for package in _PACKAGES:
@@ -45,7 +45,7 @@ def warm_up() -> None:
 
 
 def _import_all(name: str) -> None:
-    """Import a package and everything below it but what is not used."""
+    """Import a package and everything below it, without unused modules."""
     package = importlib.import_module(name)
     for module in pkgutil.iter_modules(package.__path__, f"{name}."):
         if module.name in _NOT_USED:

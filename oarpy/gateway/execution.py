@@ -38,7 +38,7 @@ _LOOKS = ("NO_COLOR", "FORCE_COLOR", "TERM", "TZ")
 """Variables of the caller that decide how things look, and nothing else."""
 
 _HARMLESS = re.compile(r"(?!/)(?!.*\.\.)[A-Za-z0-9_+,./<>-]{0,100}", re.ASCII)
-"""A time zone by its name or its rules. What could name a file outside of the zones is left out."""
+"""A time zone by its name or its rules. Text that could name a file outside of the zones is left out."""
 
 
 def run(caller: RemoteCaller, request: Request) -> int:

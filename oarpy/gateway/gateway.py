@@ -35,12 +35,12 @@ log = structlog.get_logger()
 _MOST_CONNECTIONS = 4096
 _LEAST_CONNECTIONS = 16
 _OWN_FILES = 32
-"""Files that the gateway has open for itself, and a few for what it does in passing."""
+"""Files that the gateway has open for itself, and a few for short tasks."""
 
 _NO_MORE_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _IDLE_PERIOD = 2.0
 _SWEEP_PERIOD = 0.25
-"""Seconds between two looks for what is late."""
+"""Seconds between two looks for late processes."""
 
 _STOP_TIMEOUT = 5.0
 """Seconds that the commands being run get when the gateway is stopped."""
@@ -97,7 +97,7 @@ class Gateway:
             os.close(writer)
 
     def _turn(self) -> None:
-        """Do what is due, wait for something to happen and handle it; no handler waits."""
+        """Do the work that is due, wait for an event and handle it; no handler waits."""
         now = time.monotonic()
         self._signs.give()
         self._keep(now)
@@ -214,7 +214,7 @@ class Gateway:
 
 
 def _file_limit() -> int:
-    """Raise the number of open files to what is allowed and may be wanted, and return it."""
+    """Raise the limit of open files as far as allowed and useful, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 2 * _MOST_CONNECTIONS), hard), hard))
@@ -222,9 +222,9 @@ def _file_limit() -> int:
 
 
 def _shares(files: int, workers: int) -> tuple[int, int]:
-    """Return how many connections and how many calls so many open files allow beside the workers.
+    """Return the numbers of connections and of calls that ``files`` open files allow beside the workers.
 
-    Raises :class:`OarpyError` when they are too few to serve anybody.
+    Raises :class:`OarpyError` when they are too few to serve any user.
     """
     left = files - _OWN_FILES - workers
     calls = min(MOST_CALLS, left // 4)

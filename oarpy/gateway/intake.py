@@ -92,7 +92,10 @@ class Intake:
         return client
 
     def read(self, client: Client) -> bool:
-        """Read what has arrived; return False when there is nothing more to be read of it: whole, wrong, or gone."""
+        """Read the bytes that have arrived.
+
+        Return False when the request needs no more: it is whole, wrong, or gone.
+        """
         try:
             data = client.socket.recv(_READ)
         except BlockingIOError:
@@ -161,7 +164,10 @@ class Intake:
         return [*self._reading, *(client for queue in self._queues.values() for client in queue)]
 
     def _missing(self, client: Client) -> bool:
-        """Say whether more must come; take what the server's own processes say before a request, or in its place."""
+        """Say whether more must come.
+
+        Take the messages of the server's own processes before a request, or in its place.
+        """
         while client.data and client.data[0] in (KNOCK, SPEAKER):
             if client.preface or client.uid not in self._trusted:
                 raise NotAllowed("only the server's own processes may speak for others")
@@ -213,7 +219,7 @@ def _first(data: bytearray) -> bytes | None:
 
 
 def _missing(data: bytearray) -> bool:
-    """Say whether more must come; raise :class:`Malformed` for what is no request, or more than one."""
+    """Say whether more must come; raise :class:`Malformed` for data that is no request, or more than one."""
     if len(data) < HEADER.size:
         return True
     kind, length = read_header(bytes(data[: HEADER.size]), LARGEST_REQUEST)

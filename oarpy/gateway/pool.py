@@ -7,8 +7,8 @@
                                   |                 '- over its limit: killed; ended: buried and replaced
                                   '- too many, for a while: dismissed
 
-Each has a control socket to the gateway (:func:`fork_with_control`), on which it says one byte at a time
-(:func:`read_word`). Calls are forked and heard in the same way.
+Each has a control socket to the gateway (:func:`fork_with_control`), on which it sends words of one byte
+(:func:`read_word`). Calls are forked and read in the same way.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SPARE_TIME = 10.0
 """Seconds after which a worker beyond the usual number, with nothing to do, is ended."""
 
 _GRACE = 5.0
-"""Seconds that a worker has to end by itself what waited for too long."""
+"""Seconds that a worker has to end by itself a command that waited for too long."""
 
 _RESTART_DELAY = 1.0
 """Seconds between two starts when workers cannot be started, or die before they were ready."""
@@ -126,7 +126,7 @@ class WorkerPool:
         return True
 
     def hear(self, member: Member, now: float) -> bool:
-        """Take what the worker says; False when it is dead."""
+        """Take the word of the worker; return False when it is dead."""
         word = read_word(member.control)
         if word is None:
             return True
@@ -207,9 +207,9 @@ class WorkerPool:
 
 
 def fork_with_control(start: Callable[[socket.socket, socket.socket], int]) -> tuple[int, socket.socket]:
-    """Have ``start`` fork a process, given its end of a control socket and ours; return what it returns, and our end.
+    """Have ``start`` fork a process, given its end of a control socket and ours; return its result, and our end.
 
-    Only the parent returns. Raises ``OSError`` when there is no process or no socket to be had; nothing is left then.
+    Only the parent returns. Raises ``OSError`` when no process or no socket is available; nothing is left then.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
@@ -223,9 +223,9 @@ def fork_with_control(start: Callable[[socket.socket, socket.socket], int]) -> t
 
 
 def read_word(control: socket.socket) -> bytes | None:
-    """Return the word (a byte) that was said; None when nothing was yet, ``b""`` when the process is gone.
+    """Return the word (a byte) that was sent; None when there is none yet, ``b""`` when the process is gone.
 
-    Raises nothing: a socket in error is that of a process that is gone. ``control`` does not block.
+    Raises nothing: a socket in error belongs to a process that is gone. ``control`` does not block.
     """
     try:
         return control.recv(1)

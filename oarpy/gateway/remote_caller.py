@@ -74,7 +74,7 @@ class RemoteCaller:
 
     @property
     def administers(self) -> bool:
-        """Whether the caller is here: nobody at a node is an admin."""
+        """Tell whether the caller is on this host: a caller on a node is no admin."""
         return not self._node
 
     @property
@@ -162,7 +162,7 @@ class RemoteCaller:
                 self._tell(WORKING)
 
     def hand_over(self) -> None:
-        """Pass the connection on and be free; raise :class:`Unreachable` when nobody takes it."""
+        """Pass the connection on and be free; raise :class:`Unreachable` when no process takes it."""
         handover.pass_on(self._configuration, self._socket, handover.Speaking(self._uid, self._node, self._request))
         raise HandedOver
 
@@ -197,7 +197,7 @@ class RemoteCaller:
         """Raise :class:`BrokenPipeError` when the caller's process has closed its end."""
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
-        # nothing was asked, so what there is to be read can only be the end
+        # nothing was asked, so readable bytes can only be the end
         if poll.poll(0):
             raise BrokenPipeError(errno.EPIPE, "the caller is gone")
 

@@ -106,12 +106,12 @@ class Worker:
 
 
 def _limit_memory(mebibytes: int) -> None:
-    """Let this process have so much address space: what wants more gets an error, not the memory of others."""
+    """Limit this process's address space: an allocation beyond it fails, and takes no memory from others."""
     resource.setrlimit(resource.RLIMIT_AS, (mebibytes << 20, resource.RLIM_INFINITY))
 
 
 def _limit_processor(seconds: int) -> None:
-    """Let this process take so many more seconds of processor time, then be ended by the kernel."""
+    """Let this process take ``seconds`` more of processor time, then be ended by the kernel."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     most = math.ceil(usage.ru_utime + usage.ru_stime) + seconds
     resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
@@ -136,6 +136,6 @@ def _understood(payload: bytes) -> Request:
 
 
 def _contents(descriptor: int) -> bytes:
-    """Return what the descriptor holds from its beginning, and close it."""
+    """Return the whole content of the descriptor, and close it."""
     with open(descriptor, "rb", buffering=0) as file:
         return file.readall()

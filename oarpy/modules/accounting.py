@@ -39,7 +39,7 @@ _LOOK = timedelta(hours=1)
 _CALLS_KEPT = timedelta(days=1)
 """How long a broker may ask a call again and get the same answer."""
 _EVENTS_KEPT = timedelta(days=30)
-"""How long a broker may ask for events again that it was told."""
+"""How long a broker may ask again for events that it has had."""
 
 
 def account(connection: Connection, window: int, limit: int = BATCH) -> int:
@@ -86,7 +86,7 @@ def expire(connection: Connection, now: datetime, retention: int) -> tuple[date,
 
 
 class Accounting:
-    """The module: counts what has ended, batch by batch. Once an hour it looks for jobs of closed months to move."""
+    """The module: counts ended jobs, batch by batch. Once an hour it looks for jobs of closed months to move."""
 
     name = "accounting"
 

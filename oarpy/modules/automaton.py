@@ -36,7 +36,7 @@ class Stimulus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EventStep:
-    """Where a stimulus leads, and whether the module is told to run."""
+    """The next activity after a stimulus, and whether the module is told to run."""
 
     target: Activity
     tell: bool
@@ -100,7 +100,7 @@ REACTIONS: dict[str, tuple[str, ...]] = {
     "grid cluster heard": ("mapper", "claimer", "mover"),
     "grid pass asked": ("mover",),
 }
-"""Which modules an event of the database concerns. Unknown events are for nobody."""
+"""The modules that each event of the database concerns. Unknown events concern none."""
 
 PATIENT = frozenset({"accounting"})
 """Modules whose work can wait: run at most once every :data:`PATIENCE` seconds."""
@@ -117,9 +117,9 @@ class _Charge:
 
 
 class EventMachine:
-    """The machine over all modules, without input and output: stimuli in, names of modules to be told out.
+    """The machine over all modules, without input and output: stimuli in, names of modules that must run out.
 
-    ``periods`` (seconds, by module) say after how long a module is told again whatever was heard of it. Moments are
+    ``periods`` (seconds, by module) say after how long a module is told to run even without an event. Moments are
     seconds on any one axis.
     """
 
@@ -150,7 +150,7 @@ class EventMachine:
         return sorted(told)
 
     def overdue(self, moment: float) -> list[str]:
-        """Advance by what time alone brings; return which modules are to be told."""
+        """Advance by the passing of time alone; return the modules that are to be told to run."""
         late = [
             (name, Stimulus.OVERDUE)
             for name, charge in self._charges.items()

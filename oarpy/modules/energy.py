@@ -16,11 +16,11 @@ from oarpy.store.database import Connection
 from oarpy.store.platform import power
 
 _LONGEST_MESSAGE = 300
-"""Characters of what a failed command said that are kept in its event."""
+"""Characters of a failed command's output that are kept in its event."""
 
 
 class EnergySaving:
-    """Carries out what the meta-scheduler decided.
+    """Carries out the orders of the meta-scheduler.
 
     A command is noted only after it was run: after a crash in between it is run again.
     """
@@ -61,7 +61,7 @@ class EnergySaving:
 def run_for(command: str, nodes: Sequence[str], timeout: float) -> str:
     """Run a shell command with the names of ``nodes`` on its input, one a line; return why it failed, or nothing.
 
-    It is killed, with what it started, after ``timeout`` seconds. What it leaves in the background is not waited for.
+    It is killed, with its processes, after ``timeout`` seconds. Processes in the background are not waited for.
     """
     with tempfile.TemporaryFile() as names, tempfile.TemporaryFile() as said:
         names.write("".join(f"{node}\n" for node in nodes).encode())

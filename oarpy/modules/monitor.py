@@ -23,7 +23,7 @@ _SLACK = 30.0
 
 
 class Monitor:
-    """Judges what the launcher notes about channels; a node is silent only while a launcher listens to it."""
+    """Judges the notes of the launcher about channels; a node is silent only while a launcher listens to it."""
 
     name = "monitor"
 
@@ -38,7 +38,7 @@ class Monitor:
         return ()
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
-        """Suspect, recover, and end what was lost, in one transaction."""
+        """Suspect and recover nodes, and end lost jobs, in one transaction."""
         with connection.transaction():
             back = nodes.recover(connection)
             suspected: list[str] = []

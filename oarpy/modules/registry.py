@@ -65,7 +65,7 @@ def _energy(configuration: Configuration) -> Module:
 
 
 def _of_slice(name: str) -> Callable[[Configuration], Module]:
-    """Return what makes a module of a slice."""
+    """Return the function that makes a module of a slice."""
 
     def make(configuration: Configuration) -> Module:
         (module,) = slices.things((slices.MODULES[name],))
@@ -84,7 +84,7 @@ MODULES: dict[str, Callable[[Configuration], Module]] = {
     "accounting": _accounting,
     "notifier": _notifier,
 }
-"""Each module imports only what it needs, so that each process stays small."""
+"""Each module imports only the packages that it needs, so that each process stays small."""
 
 OPTIONAL: dict[str, Callable[[Configuration], Module]] = {
     "energy": _energy,

@@ -44,7 +44,7 @@ class _Child:
 
 
 class ModuleSupervisor:
-    """Keeps the modules (and the embedded database, if that is what is configured) running until it is stopped."""
+    """Keeps the modules (and the embedded database, if configured) running until it is stopped."""
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
@@ -63,7 +63,10 @@ class ModuleSupervisor:
         self._stopping = True
 
     def run(self) -> None:
-        """Supervise until stopped, then end the modules; the embedded database is left to whoever started it."""
+        """Supervise until stopped, then end the modules.
+
+        The embedded database is left to the process that started it.
+        """
         signal.signal(signal.SIGTERM, self.stop)
         signal.signal(signal.SIGINT, self.stop)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -89,7 +92,7 @@ class ModuleSupervisor:
                 self._watch.close()
 
     def _end_silent(self, now: float) -> None:
-        """Kill what has given no sign of life for too long; it is started again as if it had died."""
+        """Kill processes that have given no sign of life for too long; they are started again as if they had died."""
         if self._watch is None:
             return
         alive = set(self._watch.signs())

@@ -37,7 +37,7 @@ class ServerAccount:
     def run(self, command: list[str], errors: IO[bytes] | None = None) -> subprocess.CompletedProcess[str]:
         """Run a program as this account, from ``/``, with a clean environment, in a session of its own.
 
-        Its output is captured as text; what it writes to standard error too, unless there is a file for ``errors``.
+        Its output is captured as text, and so is its standard error, unless there is a file for ``errors``.
         """
         return subprocess.run(
             command,
@@ -66,7 +66,7 @@ class ServerAccount:
 
     @staticmethod
     def environment() -> dict[str, str]:
-        """Return what a server sees: nothing of libpq's variables, which would change how it is initialised."""
+        """Return the environment of a server: without libpq's variables, which would change how it is initialised."""
         kept = {name: os.environ[name] for name in ("PATH", "TZ") if name in os.environ}
         return {"PATH": os.defpath, "LC_ALL": "C", **kept}
 

@@ -57,7 +57,7 @@ def binaries(version: str | None, account: ServerAccount) -> Path:
 def client_programs(version: int, account: ServerAccount) -> Path:
     """Return the directory of ``pg_dump``, ``pg_restore`` and ``psql`` for a server of that major version, or newer.
 
-    The oldest that serves is taken, as dumps for an older server may be read by it. Raises :class:`OarpyError`.
+    The oldest fitting version is taken, as dumps for an older server may be read by it. Raises :class:`OarpyError`.
     """
     installed = {int(path.parent.parent.name): path.parent for path in _DEBIAN.glob("[0-9]*/bin/pg_dump")}
     bundled = bundled_version()

@@ -146,7 +146,7 @@ def _create_folder(folder: Path, owner: ServerAccount) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if folder.stat().st_uid != os.geteuid():
             raise NotAllowed(f"{folder} belongs to another user", hint="start the database as its owner")
-        # for root, the server's own user must be able to pass through; what is inside stays closed
+        # for root, the server's own user must be able to pass through; the folders inside stay closed
         folder.chmod(PASSABLE if owner.switch else 0o700)
     except OSError as error:
         raise OarpyError(f"the database folder {folder} cannot be used: {error.strerror}") from error
@@ -265,8 +265,8 @@ def _private(path: Path, owner: ServerAccount) -> bool:
 def _launch(folder: Path, record: _Record, owner: ServerAccount, timeout: float) -> None:
     data = Path(record.data)
     end_orphans(data)
-    # The processes of these files are known to be dead. Left alone, a number that is used again, or a zombie that
-    # nobody waits for, would block the start.
+    # The processes of these files are known to be dead. Left alone, a reused number, or a zombie that is never waited
+    # for, would block the start.
     (data / "postmaster.pid").unlink(missing_ok=True)
     for name in (_SOCKET_NAME, f"{_SOCKET_NAME}.lock"):
         (Path(record.socket) / name).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The processes of an embedded server, found by the kernel's word and not by what a stale file says."""
+"""The processes of an embedded server, found by the kernel's word and not by a stale file."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def alive(pid: int) -> bool:
 
 
 def spawn(command: list[str], owner: ServerAccount, log: Path) -> int:
-    """Start ``command`` as ``owner``, in a session of its own and nobody's child, writing to ``log``; its process id.
+    """Start ``command`` as ``owner``, in a session of its own and as nobody's child, writing to ``log``.
 
-    Being nobody's child, it neither dies with its starter nor stays behind as a zombie of it.
+    Return its process id. As nobody's child, it neither dies with its starter nor stays behind as its zombie.
     """
     with log.open("ab") as output:
         done = owner.run(["/bin/sh", "-c", _SPAWN, "sh", *command], errors=output)
@@ -50,7 +50,7 @@ def spawn(command: list[str], owner: ServerAccount, log: Path) -> int:
 
 
 def end_orphans(data: Path) -> None:
-    """Wait for what a killed server left running on ``data`` (sessions notice by themselves); then kill the rest."""
+    """Wait for processes that a killed server left on ``data`` (sessions notice by themselves); then kill the rest."""
     deadline = time.monotonic() + _ORPHAN_PATIENCE
     while rest := [pid for pid in _processes() if _serves(pid, data)]:
         if time.monotonic() > deadline:

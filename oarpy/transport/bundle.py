@@ -61,7 +61,7 @@ def agent_sources() -> dict[str, str]:
 
 @cache
 def command_script() -> str:
-    """Return the program of the commands that nodes get: what a command's own process needs to reach the gateway."""
+    """Return the program of the commands that nodes get: the modules with which a command reaches the gateway."""
     words = {module.__name__: _modules(wire)[module.__name__] for module in (frames, json_values)}
     sources = {"oarpy": "", "oarpy.wire": "", **words, **_modules(frontend)}
     return f"SOURCES = {sources!r}\n{_LOADER}from {node_command.__name__} import main\n\nmain()\n"

@@ -24,7 +24,7 @@ class Inbox:
         return self._bell.fileno()
 
     def put(self, node: str, reports: Iterable[Report]) -> None:
-        """Add what arrived from a node; after :meth:`close` it is dropped."""
+        """Add the reports that arrived from a node; after :meth:`close` they are dropped."""
         with self._lock:
             if self._closed:
                 return

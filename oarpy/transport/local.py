@@ -15,7 +15,7 @@ from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.transport.stream import StreamTransport
 
 _CHUNK = 1 << 16
-"""Bytes: what a pipe holds."""
+"""The bytes that a pipe holds."""
 _EXIT_SECONDS = 5.0
 
 
@@ -34,7 +34,7 @@ class PipeStream:
                 stderr=self._errors,
                 bufsize=0,
                 cwd="/",
-                # A server started inside a job must not pass that job's mark on to what it starts.
+                # A server started inside a job must not pass that job's mark on to its programs.
                 env={name: value for name, value in os.environ.items() if name != MARK},
                 start_new_session=True,
                 preexec_fn=restore,  # the limit of the launcher's own files is no limit of jobs

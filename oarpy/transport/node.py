@@ -15,7 +15,7 @@ class NodeMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodeAddress:
-    """One node. ``name`` is what messages from it are labelled with; ``python`` is 3.9 or newer."""
+    """One node. ``name`` labels its messages; ``python`` is 3.9 or newer."""
 
     name: str
     state_directory: str

@@ -1,4 +1,4 @@
-"""Asking machines once what they are made of and how they are, the way on which agents are started."""
+"""Asking machines once for their parts and their state, the way on which agents are started."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class SshConnector:
             connection = paramiko.Transport(raw)
             connection.set_log_channel(_LOG)
             connection.banner_timeout = connection.auth_timeout = self._config.connect_timeout
-            # Ask for the kinds of key that are known: the host may have others that nobody verified.
+            # Ask for the known kinds of key: the host may have others that were never verified.
             offered = connection.get_security_options()
             offered.key_types = _accepted_kinds(offered.key_types, known)
             connection.start_client(timeout=self._config.connect_timeout)

@@ -29,7 +29,7 @@ from oarpy.wire.steps import StepSpec
 UNREACHABLE = "UNREACHABLE"
 _SETTLE = 5.0
 _MOST_WAITING = 1 << 20
-"""Bytes of output that nobody took yet, after which a step is not read any more; the same for its input."""
+"""Bytes of output that were not taken yet, after which a step is not read any more; the same for its input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class StepEnded:
 
 @dataclass(frozen=True, slots=True)
 class StepFailed:
-    """The step was refused, or its channel was lost (``reason`` UNREACHABLE); nothing more is heard of it."""
+    """The step was refused, or its channel was lost (``reason`` UNREACHABLE); no further event of it comes."""
 
     step: int
     reason: str
@@ -91,7 +91,7 @@ class Steps:
         return self._mailbox.bell.fileno()
 
     def events(self) -> list[StepEvent]:
-        """Take what happened, in order for each step. Never waits."""
+        """Take the events, in order for each step. Never waits."""
         return self._mailbox.take()
 
     @property
@@ -117,7 +117,7 @@ class Steps:
         self._steps[step].send(pack_message({"rows": rows, "columns": columns}))
 
     def close(self) -> None:
-        """End what still runs, and wait for it. No events follow."""
+        """End the steps that still run, and wait for them. No events follow."""
         self._mailbox.close()
         for step in self._steps:
             step.abandon()
@@ -127,7 +127,7 @@ class Steps:
 
 
 class _Mailbox:
-    """Events of all steps. Whoever brings output waits while too much of it lies here."""
+    """Events of all steps. A thread that brings output waits while too much of it lies here."""
 
     def __init__(self) -> None:
         self.bell = WakeupBell()
@@ -232,7 +232,7 @@ class _Step:
         mailbox.put(last)
 
     def _read(self, stream: ByteStream, mailbox: _Mailbox) -> StepEvent | None:
-        """Pass on what the step says; return its last word, None when the channel ended without one."""
+        """Pass on the messages of the step; return its last, None when the channel ended without one."""
         frames = Frames()
         try:
             while content := stream.read():

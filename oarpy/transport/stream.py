@@ -51,7 +51,7 @@ class ByteStream(Protocol):
         ...
 
     def end_writing(self) -> None:
-        """Nothing more will be written (called by the writing thread): the far end works off what it got, then ends."""
+        """Note that writing is over (called by the writing thread): the far end works off its input, then ends."""
         ...
 
     def abort(self) -> None:
@@ -59,7 +59,7 @@ class ByteStream(Protocol):
         ...
 
     def finish(self) -> str:
-        """Release what reading held (called by the reading thread); return the far end's last words."""
+        """Release the resources of reading (called by the reading thread); return the far end's last words."""
         ...
 
 
@@ -86,7 +86,7 @@ class StreamChannel:
         self._heard = self._begun
 
     def start(self) -> None:
-        """Connect and read in a thread of its own: a dead host holds up nobody."""
+        """Connect and read in a thread of its own, so that a dead host holds up no other node."""
         threading.Thread(target=self._run, name=f"channel-{self.node.name}", daemon=True).start()
 
     @property
@@ -111,7 +111,7 @@ class StreamChannel:
         return True
 
     def close(self) -> None:
-        """End the channel silently. What was queued is still sent, and worked off by the agent before it ends."""
+        """End the channel silently. Queued messages are still sent, and worked off by the agent before it ends."""
         with self._lock:
             self._over = True
         self._outgoing.put(None)
@@ -197,7 +197,7 @@ class StreamChannel:
                 self._heard = time.monotonic()
 
     def _next_to_write(self) -> bytes | None:
-        """Wait for something to write; what waits together is written together. None: that was all."""
+        """Wait for something to write; messages that wait together are written together. None: there are no more."""
         content = self._outgoing.get()
         if content is None or self._outgoing.empty():
             return content

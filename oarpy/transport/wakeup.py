@@ -12,7 +12,7 @@ _LONGEST = 2**31 - 1
 
 
 class WakeupBell:
-    """A descriptor that can be read once somebody has rung, until it is quieted. Whoever lets go of it closes it."""
+    """A descriptor that can be read after a ring, until it is quieted. The owner closes it when done."""
 
     _event = -1
 

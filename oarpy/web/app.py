@@ -36,14 +36,17 @@ STATUSES: dict[type[OarpyError], int] = {
     Unreachable: 503,
     OarpyError: 409,
 }
-"""HTTP status by kind of error; the first that fits counts. What is left is a job in the wrong state, and the like."""
+"""HTTP status by kind of error; the first that fits counts.
+
+Other errors are about a job in the wrong state, and the like.
+"""
 
 
 class Application(FastAPI):
-    """FastAPI with what the operations answer in its description."""
+    """FastAPI with the answers of the operations in its description."""
 
     def openapi(self) -> dict[str, Any]:
-        """Return what ``/openapi.json`` says."""
+        """Return the document ``/openapi.json``."""
         if self.openapi_schema is not None:
             return self.openapi_schema
         document = super().openapi()
@@ -123,7 +126,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _failed_in_database(request: Request, error: Exception) -> Response:
-    """Answer for what the database refused by itself, such as a value that it has no room for."""
+    """Answer for a request that the database refused, such as a value that it has no room for."""
     if isinstance(error, psycopg.DataError | psycopg.errors.RaiseException | psycopg.IntegrityError):
         return _answer(request, 400, "usage", error.diag.message_primary or "the database refused a value")
     log.error("request failed", path=request.url.path, exc_info=error)

@@ -36,10 +36,10 @@ _PRIVATE = frozenset(
 """Fields whose values are not written down, with ``_`` for ``-``."""
 
 QUESTION = "/submit/answer"
-"""End of the path of what changes nothing and is asked with every key that is typed: it is not written down."""
+"""End of the path of a request that changes nothing and comes with every typed key: it is not written down."""
 
 _LONGEST = 2000
-"""Characters of what was sent that are kept."""
+"""Characters of the sent fields that are kept."""
 
 
 async def begin(request: Request, identity: Identity) -> None:
@@ -82,7 +82,7 @@ class Answered:
         finally:
             action = scope.get("state", {}).get("action")
             if action is not None and status:
-                # the action itself is on record; what follows is done or not
+                # the action itself is on record; the rest is done or not
                 with suppress(OarpyError):
                     await run_in_threadpool(_end, scope["app"].state.seats, action, status)
 
@@ -93,7 +93,7 @@ def _end(seats: Seats, action: int, status: int) -> None:
 
 
 async def _detail(request: Request) -> str:
-    """Return what was sent as JSON, without what is private."""
+    """Return the sent fields as JSON, without private ones."""
     kind = request.headers.get("content-type", "")
     sent: object = dict(request.query_params)
     if "form" in kind:
@@ -112,5 +112,5 @@ def _is_private(name: str) -> bool:
 
 
 def _text(given: str) -> str:
-    """Return what PostgreSQL can keep."""
+    """Return a text that PostgreSQL can keep."""
     return given.encode("utf-8", "replace").decode().replace("\0", " ")

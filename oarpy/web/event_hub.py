@@ -30,7 +30,7 @@ _KEPT = 20_000
 """Events that are kept for listeners, about; a batch that begins at no kept cursor is read again."""
 
 _UNHEARD = 10.0
-"""Seconds after which the hub looks though it heard nothing, and after which it tries a lost database again."""
+"""Seconds after which the hub looks even without a notification, and after which it tries a lost database again."""
 
 _PAUSE = 0.05
 """Seconds between two looks however many notifications arrive."""
@@ -66,7 +66,7 @@ class EventHub:
         self._closed = threading.Event()
 
     def begin(self) -> None:
-        """Begin to read, if nobody has listened before."""
+        """Begin to read, at the first listener."""
         with self._guard:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._read, name="events", daemon=True)
@@ -77,7 +77,7 @@ class EventHub:
         self._closed.set()
 
     def after(self, cursor: Cursor) -> RenderedBatch | None:
-        """Return what comes after ``cursor`` if it is kept."""
+        """Return the batch after ``cursor`` if it is kept."""
         with self._guard:
             return self._kept.get(str(cursor))
 

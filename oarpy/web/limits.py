@@ -83,7 +83,7 @@ class RequestLimits:
             await too_large(scope, receive, send)
 
     def _may(self, client: bytes, now: float) -> bool:
-        """Take one from what the client has left, which grows with time."""
+        """Take one request from the client's allowance, which grows with time."""
         if not self._rate:
             return True
         most = max(1.0, self._rate * _BURST)
@@ -96,7 +96,7 @@ class RequestLimits:
 
 
 def _proof(scope: Scope) -> bytes:
-    """Return what stands for the token of a request, however its header is written, or the cookies beside it."""
+    """Return a digest of a request's token, however its header is written, or of its cookies beside it."""
     return hashlib.sha256(" ".join(secret_of(Request(scope))).encode("utf-8", "surrogatepass")).digest()
 
 

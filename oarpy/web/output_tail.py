@@ -1,4 +1,4 @@
-"""The end of a job's output file, read by a child that is its owner: what the owner may not read is not shown."""
+"""The end of a job's output file, read by a child that runs as its owner, so that only the owner's files are shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from oarpy.model.errors import NotAllowed, NotFound, OarpyError
 from oarpy.transport.wakeup import readable
 
 KEPT = 16_384
-"""Bytes of the end that are read, unless told otherwise."""
+"""Bytes of the end that are read by default."""
 
 _LONGEST_SIZE = 32
 """Bytes of the line that says how long the file is."""
@@ -46,7 +46,7 @@ class Tail:
 
     @property
     def cut(self) -> bool:
-        """Whether the file is longer than what is kept."""
+        """Tell whether the file is longer than the kept end."""
         return self.size > self.kept
 
 
@@ -101,9 +101,9 @@ def tail(path: str, user: str, largest: int = KEPT) -> Tail:
 
 
 def _read(path: str, account: pwd.struct_passwd, largest: int) -> tuple[int, bytes]:
-    """Return the exit status of the child and what it said, no more than was asked for: then it is killed.
+    """Return the exit status of the child and its output, at most the requested bytes: then it is killed.
 
-    Its user reaches none of its descriptors. What it reads may be a file system of theirs.
+    Its user reaches none of its descriptors. The file may be on a file system of the user's.
     """
     groups = ",".join(map(str, os.getgrouplist(account.pw_name, account.pw_gid)))
     most, until = largest + _LONGEST_SIZE, time.monotonic() + _PATIENCE

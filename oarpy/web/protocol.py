@@ -27,7 +27,7 @@ class PeerProtocol(H11Protocol):
             self.client = (f"uid:{_CREDENTIALS.unpack(found)[1]}", 0)
 
     def data_received(self, data: bytes) -> None:
-        """Note when the client was heard."""
+        """Note the time of the client's last data."""
         self._heard = self.loop.time()
         super().data_received(data)
 

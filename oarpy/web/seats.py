@@ -1,4 +1,4 @@
-"""The pool: requests take a seat, a connection to the database and what it remembers, and leave it as they found it."""
+"""The pool: requests take a seat, a connection to the database with its memory, and leave it as they found it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Busy(Unreachable):
 
 
 class Seat:
-    """A connection, and what its thread of work remembers of the platform."""
+    """A connection, and its thread's memory of the platform."""
 
     def __init__(self, configuration: Configuration) -> None:
         self.connection = KeptConnection(configuration, "web", configuration.web.time_limit)
@@ -60,7 +60,7 @@ class Seats:
     ) -> Iterator[Session]:
         """Open the session that a command of this user would have; without ``changes`` the database refuses writes.
 
-        ``files`` are what the request carries instead of files of the user, by name.
+        ``files`` has the contents that the request carries instead of files of the user, by name.
 
         Raises :class:`Busy`, :class:`Unreachable`.
         """
@@ -72,7 +72,7 @@ class Seats:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """Lend a connection for what the process itself reads and writes: identities, what is audited."""
+        """Lend a connection for the process's own reads and writes: identities, the audit."""
         with self._seat() as seat, reachable():
             yield seat.connection.get()
 
@@ -108,7 +108,7 @@ class Seats:
 
 
 INPUT = "-"
-"""Name of what a request carries for the standard input of a command."""
+"""Name of the content that a request carries for the standard input of a command."""
 
 
 class WebCaller:
@@ -145,7 +145,7 @@ class WebCaller:
         return True
 
     def read_file(self, path: str, largest: int, *, plain: bool = True, executable: bool = False) -> bytes:
-        """Return what the request carries under that name; raise :class:`OSError` for everything else."""
+        """Return the content that the request carries under that name; raise :class:`OSError` for any other name."""
         if path in self._files and not executable:
             return self._files[path][: largest + 1]
         raise PermissionError(errno.EACCES, "a request reads no files", path)
@@ -159,7 +159,7 @@ class WebCaller:
         raise PermissionError(errno.EACCES, "files are not written over the web", path)
 
     def read_input(self, largest: int) -> bytes:
-        """Return what the request carries for standard input, if anything."""
+        """Return the content that the request carries for standard input, if any."""
         return self._files.get(INPUT, b"")[: largest + 1]
 
     def edit(self, name: str, text: str) -> bytes:
@@ -167,7 +167,7 @@ class WebCaller:
         raise EditorFailed("a request has no editor", "send the text")
 
     def waiting(self) -> AbstractContextManager[None]:
-        """Nobody else is held up by it."""
+        """Return a context that does nothing: the wait holds up no other caller."""
         return nullcontext()
 
     def attached(self) -> AbstractContextManager[Streams]:

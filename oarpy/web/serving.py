@@ -19,7 +19,7 @@ from oarpy.web.app import application
 from oarpy.web.protocol import PeerProtocol
 
 _GRACE = 5
-"""Seconds for requests to end when the process is told to."""
+"""Seconds for requests to end when the process is to end."""
 
 
 class _Server(uvicorn.Server):
@@ -65,7 +65,7 @@ def serve(configuration: Configuration) -> None:
     # present objects stay: the collector would walk through them for 0.1 s in the middle of an answer
     gc.collect()
     gc.freeze()
-    # uvicorn raises the signal that ended it once more, to whoever handled it before
+    # uvicorn raises the signal that ended it once more, for the handler before it
     signal.signal(signal.SIGTERM, lambda *_: None)
     try:
         server.run()

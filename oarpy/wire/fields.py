@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Value = TypeVar("Value")
 
 _BIG = 1 << 53
-"""Up to here every integer is a number of JSON, whoever reads it."""
+"""Up to here every integer is a number of JSON, in any reader."""
 _LATEST = 253_402_300_800.0
 _LONGEST_TEXT = 4096
 _LONGEST_TOKEN = 256
@@ -86,14 +86,14 @@ def name(value: Any) -> str:
 
 
 def remark(value: Any) -> str:
-    """A text for people, cut and without what the database cannot hold."""
+    """Return a text for people, cut and without characters that the database cannot hold."""
     if type(value) is not str:
         raise TypeError
     return value[:_LONGEST_TEXT].replace("\0", "").encode(errors="replace").decode()
 
 
 def short(value: Any) -> str:
-    """A text to be said back as it is."""
+    """Return a text that will be sent back as it is."""
     if type(value) is not str or len(value) > _LONGEST_TOKEN:
         raise ValueError
     return value
@@ -139,7 +139,7 @@ def optional(check: Callable[[Any], Value]) -> Callable[[Any], Value | None]:
 
 
 def each(check: Callable[[Any], Value]) -> Callable[[Any], tuple[Value, ...]]:
-    """A list of what ``check`` takes."""
+    """Return a check for a list, whose entries ``check`` takes."""
 
     def check_all(values: Any) -> tuple[Value, ...]:
         if type(values) is not list:

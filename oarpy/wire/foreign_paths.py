@@ -1,4 +1,4 @@
-"""Folders that root may keep its state and data in: nobody else owns them, or a link on the way to them."""
+"""Folders that root may keep its state and data in: no other user owns them, or a link on the way to them."""
 
 from __future__ import annotations
 

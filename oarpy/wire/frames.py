@@ -86,7 +86,7 @@ def first_frame(data: bytes | bytearray, largest: int) -> tuple[int, bytes] | No
 
 
 class Frames:
-    """Cuts what arrives, in pieces of any size, into frames."""
+    """Cuts arriving bytes, in pieces of any size, into frames."""
 
     def __init__(self, largest: int = LARGEST_FRAME) -> None:
         self._largest = largest
@@ -129,7 +129,7 @@ class Channel:
                 self._socket.settimeout(patience)
 
     def received(self) -> bytes:
-        """Return what arrived and belongs to no frame that was received: the channel is read by other means now."""
+        """Return the bytes that belong to no received frame: the channel is read by other means now."""
         rest = bytes(self._waiting)
         self._waiting.clear()
         return rest
@@ -154,7 +154,7 @@ class Channel:
         return taken
 
     def _read(self, most: int, until: float | None) -> bytes:
-        """Read once; what arrives a byte at a time has no longer than what does not arrive."""
+        """Read once; bytes that arrive one at a time get no more time than bytes that do not arrive."""
         if until is not None:
             left = until - time.monotonic()
             if left <= 0:

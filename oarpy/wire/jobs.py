@@ -111,7 +111,7 @@ class JobSpec(Structure):
 
 
 def together(specs: Sequence[JobSpec]) -> dict[str, object]:
-    """Return specifications as they are sent: what all have in common (the environment of an array, say) once."""
+    """Return specifications as they are sent: their common part (the environment of an array, say) once."""
     jobs = [vars(job) for job in specs]
     shared: dict[str, object] = {}
     if len(jobs) > 1:

@@ -7,11 +7,11 @@ import os
 MAXIMUM_LINE = 64 << 20
 """Bytes, in both directions."""
 _READ = 1 << 16
-"""Bytes: what a pipe holds."""
+"""The bytes that a pipe holds."""
 
 
 class Lines:
-    """Cuts what arrives on a descriptor into lines; a line longer than the maximum is dropped and reported."""
+    """Cuts the bytes on a descriptor into lines; a line longer than the maximum is dropped and reported."""
 
     def __init__(self, fd: int, maximum: int = MAXIMUM_LINE) -> None:
         self._fd = fd

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 PROLOGUE, EPILOGUE = "prologue", "epilogue"
 OK, SKIPPED, FAILED, TIMEOUT, LOST = SCRIPT_OUTCOMES = ("ok", "skipped", "failed", "timeout", "lost")
-"""Words for how a script ended; what kept it from running has a word in capitals."""
+"""Words for how a script ended; a reason that kept it from running is a word in capitals."""
 
 CLAIMED = "claimed"
 """State of a job that an agent knows and that, as far as is known, was not started yet."""
@@ -85,7 +85,7 @@ class Start(Command, word="start"):
     incarnation: str = field(short, default="")
 
     def refusal(self, key: JobKey, detail: str) -> Report:
-        """Return what the server is told of a job that cannot be read or sent."""
+        """Return the report on a job that cannot be read or sent."""
         return Refused(key, UNFIT, detail)
 
 
@@ -107,7 +107,7 @@ class Kill(JobOrder, word="kill"):
 
 
 class Terminate(JobOrder, word="terminate"):
-    """Send TERM to what jobs have on a node that is not their first one; :class:`Clean` follows."""
+    """Send TERM to the processes of jobs on a node that is not their first; :class:`Clean` follows."""
 
 
 class Signal(JobOrder, word="signal"):
@@ -167,7 +167,7 @@ class Resize(JobOrder, word="resize"):
 class Clean(JobOrder, word="clean"):
     """Kill -9 every process of the node that carries the mark of these jobs, whoever started it.
 
-    ``grace`` seconds after TERM; that is sent now, unless :class:`Terminate` did. Answered by :class:`Cleaned`.
+    ``grace`` seconds after TERM, which is sent now, unless :class:`Terminate` did. Answered by :class:`Cleaned`.
     """
 
     grace: int = field(whole(), default=0)
@@ -192,7 +192,7 @@ class RunScript(Command, word="script"):
     after_prologue: bool = field(flag, default=False)
 
     def refusal(self, key: JobKey, detail: str) -> Report:
-        """Return what the server is told of a job that cannot be read or sent."""
+        """Return the report on a job that cannot be read or sent."""
         return ScriptEnded(key, self.kind, UNFIT, detail)
 
 
@@ -206,12 +206,12 @@ class RunLaunchers(Command, word="launcher"):
     jobs: tuple[JobSpec, ...] = field(apart, write=together)
 
     def refusal(self, key: JobKey, detail: str) -> Report:
-        """Return what the server is told of a job that cannot be read or sent."""
+        """Return the report on a job that cannot be read or sent."""
         return LauncherEnded(key, detail)
 
 
 class Release(JobOrder, word="release"):
-    """Forget what is known of the scripts of these jobs: it is recorded."""
+    """Forget the records of the scripts of these jobs: they are in the database."""
 
 
 class Ping(Command, word="ping"):
@@ -328,7 +328,10 @@ class WalltimeChanged(Report, word="walltime"):
 
 
 class Resized(Report, word="resized"):
-    """The files of the job say what ``order`` wanted; or it is over here, and has none. ``detail``: why they do not."""
+    """The files of the job are as ``order`` wanted; or the job is over here, and has none.
+
+    ``detail``: why they are not.
+    """
 
     key: JobKey = field(job_key)
     order: int = field(whole(1))
@@ -338,12 +341,12 @@ class Resized(Report, word="resized"):
 class Ended(Report, word="ended"):
     """The job is over and no process of it is left on this node, except ``left`` that cannot be killed.
 
-    ``status`` is the raw wait status of the command, None when it never ran or nobody saw it end. ``reason``:
-    exited, killed, walltime, lost (its supervisor was killed), or what kept the command from running:
+    ``status`` is the raw wait status of the command, None when it never ran or its end was not seen. ``reason``:
+    exited, killed, walltime, lost (its supervisor was killed), or the reason why the command did not run:
     WORKING_DIRECTORY, OUTPUT_FILES, USER_SHELL, PAM, DEVICES, SUPERVISOR. ``by_node``: the command never ran, and
     another node may be able to run it. ``memory_kills`` counts the processes that the kernel killed because the job was
     out of its memory. ``cpu_seconds`` is the user and system time of its processes on this node, ``memory_peak`` the
-    most bytes that they had; None when nobody saw that. May come more than once.
+    most bytes that they had; None when it was not measured. May come more than once.
     """
 
     key: JobKey = field(job_key)
@@ -398,9 +401,9 @@ class Cleaned(Report, word="cleaned"):
 class ScriptEnded(Report, word="scripted"):
     """Answer to :class:`RunScript`.
 
-    ``outcome`` is ok, skipped (there is nothing to run), failed, timeout or lost (nobody saw it end). STATE_DIRECTORY
-    and SUPERVISOR mean that the node could not run it; another word is what is wrong with the job. ``detail`` is for
-    people.
+    ``outcome`` is ok, skipped (there is nothing to run), failed, timeout or lost (its end was not seen).
+    STATE_DIRECTORY and SUPERVISOR mean that the node could not run it; any other word is a fault of the job. ``detail``
+    is for people.
     """
 
     key: JobKey = field(job_key)
@@ -410,7 +413,7 @@ class ScriptEnded(Report, word="scripted"):
 
 
 class LauncherEnded(Report, word="launcher"):
-    """Nobody on this node speaks for an application any more; ``detail`` says what went wrong, for people."""
+    """No program on this node speaks for an application any more; ``detail`` says what went wrong, for people."""
 
     key: JobKey = field(job_key)
     detail: str = field(remark)
@@ -424,7 +427,7 @@ class Pong(Report, word="pong"):
 
 
 class Checked(Report, word="checked"):
-    """Answer to :class:`Check`: what the node cannot do, empty when it can start jobs."""
+    """Answer to :class:`Check`: the node's problem, empty when it can start jobs."""
 
     problem: str = field(remark)
 

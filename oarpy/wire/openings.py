@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LARGEST_PREFACE = 1024
-"""Bytes of a knock, or of what a speaker says of itself."""
+"""The most bytes of a knock, or of a speaker's message about itself."""
 
 _MOST_COLUMNS = 10_000
 _LONGEST_NAME = 255
@@ -89,7 +89,7 @@ def read_speaker(payload: bytes) -> Speaker:
 
 
 def read_request(payload: bytes) -> Request:
-    """Return the request; raise :class:`Malformed` saying what is wrong with it."""
+    """Return the request; raise :class:`Malformed`, which says what is wrong with it."""
     message = read_message(payload)
     version = message.pop("version", None)
     if type(version) is not int or version != VERSION:

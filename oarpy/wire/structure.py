@@ -1,4 +1,4 @@
-"""Values that travel: each field says what it may hold, and strict decoding follows from that.
+"""Values that travel: each field has a check of its values, and strict decoding follows from the checks.
 
 A class without ``dataclasses`` and ``typing``: a node's Python would load them for every agent and every step.
 """
@@ -91,14 +91,14 @@ class Structure:
         return self.complete({**self.__dict__, **changes})
 
     def entry(self) -> dict[str, Any]:
-        """Return the object to be sent; what it holds may be written by ``json`` with ``default=vars``."""
+        """Return the object to be sent; ``json`` with ``default=vars`` may write the values in it."""
         if not self.WRITERS:
             return self.__dict__
         return {**self.__dict__, **{name: write(self.__dict__[name]) for name, write in self.WRITERS.items()}}
 
     @classmethod
     def read(cls, entry: object) -> Self:
-        """Return what an object that arrived stands for; raise :class:`Malformed` when it is not exactly that."""
+        """Return the value of an object that arrived; raise :class:`Malformed` when it is not exactly that."""
         return cls.complete(cls.checked(entry))
 
     @classmethod
@@ -126,7 +126,7 @@ class Structure:
 
 
 def shown(value: object) -> str:
-    """Return a value as an error line shows it; what is nested may be too deep for that."""
+    """Return a value as an error line shows it; a nested value, which may be too deep for that, by its type."""
     if isinstance(value, (dict, list)):
         return type(value).__name__
     return repr(value[:_LONGEST_SHOWN] if isinstance(value, str) else value)[:_LONGEST_SHOWN]

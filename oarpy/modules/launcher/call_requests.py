@@ -18,14 +18,14 @@ _MOST_OF_NODE = 16
 
 
 class CallRequests(Part):
-    """The call requests heard in this round. ``gateway`` is the path of its socket, empty when there is none."""
+    """The call requests of this round. ``gateway`` is the path of its socket, empty when there is none."""
 
     def __init__(self, gateway: str) -> None:
         self._gateway = gateway
         self._heard: dict[Knock, None] = {}
 
     def hears(self) -> Hears:
-        """Return the method for each report that is heard here."""
+        """Return the method for each report that is taken here."""
         return {Knocked: self.note}
 
     def note(self, node: str, report: Knocked) -> None:
@@ -37,7 +37,7 @@ class CallRequests(Part):
         self.pass_on()
 
     def pass_on(self) -> None:
-        """Tell the gateway of the call requests that were heard; too many are dropped."""
+        """Pass the call requests on to the gateway; too many are dropped."""
         knocks, self._heard = self._heard, {}
         of_node: Counter[str] = Counter()
         for knock in knocks if self._gateway else ():

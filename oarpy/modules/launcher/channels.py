@@ -24,7 +24,7 @@ _FIRST_DELAY = 0.05
 _DELAY_LIMIT = 5.0
 _IDLE = 3600.0
 _LEISURE = 0.5
-"""Seconds for which a node may go on remembering what it could forget: many jobs are forgotten at the cost of one."""
+"""Seconds for which a node may remember ended jobs longer than needed, so that one message forgets many jobs."""
 
 TransportMaker = Callable[[NodeMode, configuration.Nodes, Inbox, ChannelConfig], Transport]
 """Makes the transport for the nodes of one mode; tests put in one without nodes."""
@@ -74,7 +74,7 @@ class Channels:
         return closed
 
     def reports(self) -> list[tuple[str, Report]]:
-        """Take what arrived, noting which channels opened and which were lost."""
+        """Take the reports that arrived, noting which channels opened and which were lost."""
         reports = [(name, report) for name, report in self._inbox.drain() if name in self._nodes]
         for name, report in reports:
             node = self._nodes[name]
@@ -84,7 +84,7 @@ class Channels:
                 log.info("node connected", node=name)
                 node.lost = False
             elif isinstance(report, ChannelLost):
-                if not node.lost:  # told once, however often it is tried
+                if not node.lost:  # one line in the log, however often the connection is tried
                     log.warning("node lost", node=name, reason=report.reason[:200])
                 node.lost = True
                 node.forgettable.clear()  # it tells of them again when the channel is open again
@@ -138,7 +138,7 @@ class Channels:
         return confines(self._nodes[name].address, self._settings)
 
     def incarnation(self, name: str) -> str:
-        """Return what the node called its present memory when the channel opened."""
+        """Return the node's name for its present memory from when the channel opened."""
         return self._nodes[name].incarnation
 
     def send(self, name: str, command: Command) -> bool:
@@ -185,7 +185,7 @@ class Channels:
 
 
 def make_transport(mode: NodeMode, settings: configuration.Nodes, inbox: Inbox, config: ChannelConfig) -> Transport:
-    """Return what reaches real nodes of ``mode``."""
+    """Return the transport to real nodes of ``mode``."""
     if mode is NodeMode.LOCAL:
         return LocalTransport(inbox, config)
     from oarpy.transport.ssh import SshTransport

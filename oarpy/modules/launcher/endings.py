@@ -38,12 +38,12 @@ MEMORY = "OUT_OF_MEMORY"
 
 
 def out_of_memory(kills: int) -> str:
-    """Say that the kernel killed so many processes of a job for its limit of memory."""
+    """Say that the kernel killed ``kills`` processes of a job for its limit of memory."""
     return f"{kills} of its processes killed by the kernel: it had no more of the memory it asked for"
 
 
 def faults_of(node: str, report: Ended | Refused | Cleaned) -> list[Fault]:
-    """Return what ``report`` says against the node it came from: not what the job, its user or the server did wrong.
+    """Return the faults of the node in ``report``, without faults of the job, its user or the server.
 
     A program that cannot be executed, or a directory that is not there, may be the user's own doing: see ``strikes``.
     """
@@ -117,7 +117,7 @@ def leaves_nothing(end: End, row: LiveRow) -> bool:
 
 
 def resubmit(connection: Connection, settings: JobSettings, closed: Sequence[int], rows: Iterable[LiveRow]) -> None:
-    """Submit anew what its user said may be run again, of the jobs that were closed."""
+    """Submit the idempotent jobs among the closed ones again."""
     repeatable = {row.id for row in rows if read_types(row.types).idempotent}.intersection(closed)
     limits = {"losses": settings.resubmission_limit, "repetitions": settings.repetition_limit}
     resubmission.resubmit(connection, sorted(repeatable), **limits)

@@ -49,7 +49,7 @@ _NODE_SYNC_PERIOD = 1.0
 
 
 class Launcher:
-    """The module that holds the channels to all nodes. What it remembers only saves repeating itself."""
+    """The module that holds the channels to all nodes. Its memory only saves repetitions."""
 
     name = "launcher"
 
@@ -123,7 +123,7 @@ class Launcher:
         return Outcome(word, wake_at=wake_at, pending=channels.any_pending, named=named)
 
     def close(self) -> None:
-        """Send what is to be sent, and close the channels; jobs go on."""
+        """Send the messages that wait, and close the channels; jobs go on."""
         if self._channels is not None:
             self._channels.close()
             self._channels = None

@@ -1,4 +1,4 @@
-"""How busy nodes are, and how many GPUs they have: what all answer is written down together."""
+"""The load of nodes, and their numbers of GPUs: the answers of all nodes are written together."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class NodeLoads(Part):
         self._opened: set[str] = set()
         """Nodes to be asked at once."""
         self._asked: set[str] = set()
-        """Nodes that have not answered yet; nobody else is heard."""
+        """Nodes that have not answered yet; reports of other nodes are ignored."""
         self._told: dict[str, Load] = {}
         self._gpus: dict[str, int] = {}
         """Reports of nodes on their GPUs that are not written yet."""
 
     def hears(self) -> Hears:
-        """The method for each report that is heard here."""
+        """The method for each report that is taken here."""
         return {Ready: self._open, ChannelLost: self._lose, Load: self._note, Gpus: self._note_gpus}
 
     def act(self, turn: Round, agenda: Agenda) -> None:

@@ -25,11 +25,11 @@ class Round:
     now: float
     """When it began, in epoch seconds."""
     attention: Sequence[LiveRow] = ()
-    """The jobs about which something is to be done; known once every part has recorded what it heard."""
+    """The jobs about which something is to be done; known once every part has recorded its reports."""
     started: list[int] = field(default_factory=list)
     """Jobs that were claimed."""
     ended: list[int] = field(default_factory=list)
-    """Jobs of which a node has told the end."""
+    """Jobs whose end a node has reported."""
 
 
 class Part:
@@ -46,7 +46,7 @@ class Part:
         """Prepare, before the first channel opens."""
 
     def record(self, turn: Round) -> None:
-        """Write down what it heard, before anything is begun."""
+        """Write down its reports, before anything is begun."""
 
     def looks(self) -> bool:
         """Tell whether jobs are to be looked at even though the database names nothing to do."""
@@ -64,4 +64,4 @@ class Part:
         return ()
 
     def close(self) -> None:
-        """Let go of what it holds; jobs go on."""
+        """Close its files and programs; jobs go on."""

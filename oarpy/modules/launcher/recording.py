@@ -86,7 +86,7 @@ RECORDED: tuple[type[Report], ...] = (
 
 @dataclass(slots=True)
 class Arrivals:
-    """Reports by what they are about, each with the node it came from."""
+    """Reports by their subject, each with the node it came from."""
 
     channels: dict[str, tuple[str, str, str]] = field(default_factory=dict)
     """Node to (connected or lost, message, boot id): the latest word counts."""
@@ -97,15 +97,15 @@ class Arrivals:
     cleaned: list[tuple[str, Cleaned]] = field(default_factory=list)
     stuck: list[tuple[str, Stuck]] = field(default_factory=list)
     checked: dict[str, str] = field(default_factory=dict)
-    """Node to what it cannot do."""
+    """Node to the fault that keeps it from starting jobs."""
     checkpoints: dict[JobKey, tuple[str, float]] = field(default_factory=dict)
     scripts: list[tuple[str, ScriptEnded]] = field(default_factory=list)
     recalled: dict[str, Recalled] = field(default_factory=dict)
-    """Node to what ran there, for a database that was restored."""
+    """Node to the jobs that ran there, for a database that was restored."""
     complaints: list[tuple[str, str]] = field(default_factory=list)
 
     def only(self, heard: Callable[[JobKey, str], bool]) -> Arrivals:
-        """Return these without what a node says of jobs that it is not heard about (as if it had not said it)."""
+        """Return these without the reports on jobs about which a node is not ``heard``, as if it had not sent them."""
         return replace(
             self,
             started={key: said for key, said in self.started.items() if heard(key, said[0])},
@@ -197,21 +197,21 @@ class Recording(Part):
         self._unrecorded: list[tuple[str, Report]] = []
 
     def hears(self) -> Hears:
-        """Hear what is to be written."""
+        """Return the reports that are to be written."""
         return dict.fromkeys(RECORDED, self._note)
 
     def _note(self, node: str, report: Report) -> None:
         self._unrecorded.append((node, report))
 
     def record(self, turn: Round) -> None:
-        """Write what arrived; what the database withholds is written later."""
+        """Write the reports that arrived; reports that the database withholds are written later."""
         arrivals = sort(self._unrecorded, self._sent.nodes)
         if arrivals:
             turn.ended += self._record(turn, arrivals)
         self._unrecorded = _about(self._unrecorded, refusals_of(turn.connection).withheld())
 
     def _record(self, turn: Round, arrivals: Arrivals) -> list[int]:
-        """Write what arrived, in one transaction; let nodes forget what is recorded. Returns the jobs that ended."""
+        """Write the reports in one transaction; let nodes forget recorded jobs. Return the jobs that ended."""
         connection = turn.connection
         for node, detail in arrivals.complaints:
             log.warning("agent complains", node=node, detail=detail)
@@ -300,7 +300,7 @@ class Recording(Part):
         left_behind: Mapping[str, list[tuple[int, int]]],
         current: Current,
     ) -> None:
-        """Let nodes forget what is recorded, now and not before; end there what the database says is over."""
+        """Let nodes forget recorded jobs, now and not before; end jobs there that are over in the database."""
         forget: dict[str, list[JobKey]] = {}
         for key, (node, _) in arrivals.ended.items():
             forget.setdefault(node, []).append(key)
@@ -318,7 +318,7 @@ class Recording(Part):
                 job.key for job in ready.jobs if job.key not in arrivals.ended and not _is_current(job.key, current)
             ]
             if stray:
-                # The database says that these are over: what still runs of them is not wanted.
+                # These are over in the database: their remaining processes are not wanted.
                 channels.send(node, Kill(tuple(stray), 0))
             # A job that is only claimed was not started: its agent may have been killed before. It is sent again.
             known = [job.key for job in ready.jobs if job.state != CLAIMED and _is_current(job.key, current)]
@@ -353,7 +353,7 @@ def _about(reports: Sequence[tuple[str, Report]], jobs: Container[int]) -> list[
 
 
 def _is_of(key: JobKey, node: str, current: Current) -> bool:
-    """Tell whether ``node`` may say what becomes of a job: its first one may, and any when it is over."""
+    """Tell whether ``node`` may report on a job: its first node may, and any node when the job is over."""
     row = current.get(key.job)
     return row is None or row.nodes[:1] == (node,)
 

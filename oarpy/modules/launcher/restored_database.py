@@ -67,7 +67,7 @@ class RestoredDatabase(Part):
         self.asked.clear()
 
     def hears(self) -> Hears:
-        """Return the method for each report that is heard here."""
+        """Return the method for each report that is taken here."""
         return {Ready: self._greeted, ChannelLost: self._lost}
 
     def _greeted(self, node: str, report: Ready) -> None:
@@ -78,7 +78,10 @@ class RestoredDatabase(Part):
         self.asked.pop(node, None)
 
     def record(self, turn: Round) -> None:
-        """Begin a generation when a node knows a job that the database never gave; ask nodes that have not told."""
+        """Begin a generation when a node knows a job that the database never gave.
+
+        Ask nodes that still owe a report.
+        """
         connection, channels = turn.connection, turn.channels
         for node, job in self.heard.items():
             if job > self.highest:
@@ -105,7 +108,7 @@ class RestoredDatabase(Part):
         log.warning("the database was restored", node=node, job=job, generation=self.generation)
 
     def awaits(self, channels: Channels) -> bool:
-        """Tell whether a node may still say what must not be started again: it is reached, or may be."""
+        """Tell whether a node may still report jobs that must not be started again: it is reached, or may be."""
         limit = time.monotonic() - _PATIENCE
         return any(
             channels.is_pending(node) or (channels.is_connected(node) and self.asked.get(node, limit) >= limit)
@@ -115,7 +118,10 @@ class RestoredDatabase(Part):
     def remember(
         self, connection: Connection, recalled: Mapping[str, Recalled], current: Mapping[int, LiveRow]
     ) -> list[tuple[str, Ended]]:
-        """Record what nodes remember; return the ends of live jobs which they told when nobody could record them."""
+        """Record the memory of nodes.
+
+        Return the ends of live jobs that nodes reported while they could not be recorded.
+        """
         known: list[tuple[str, Ended]] = []
         for node, report in recalled.items():
             if node not in self.owing:
@@ -130,7 +136,7 @@ class RestoredDatabase(Part):
         return known
 
     def _tell(self, connection: Connection, node: str, lost: list[RecalledJob]) -> None:
-        """Log what a node ran without the knowledge of the database, and end what must not run a second time."""
+        """Log the jobs that a node ran unknown to the database, and end jobs that must not run a second time."""
         if not lost:
             return
         begun = lost_jobs.begun(connection, node, [one.key.job for one in lost])
@@ -152,11 +158,11 @@ class RestoredDatabase(Part):
         return known
 
     def told(self, nodes: Iterable[str]) -> None:
-        """Owe no longer what these nodes told: it is recorded."""
+        """Note that these nodes owe no report any more: it is recorded."""
         self.owing.difference_update(nodes)
 
     def note_ends(self, connection: Connection, ended: Iterable[tuple[str, Ended]]) -> None:
-        """Record the ends of what ran on when the database had lost it."""
+        """Record the ends of jobs that ran on when the database had lost them."""
         if self.generation:
             ends = [LateEnd(*one.key, node, one.end, one.status, one.reason) for node, one in ended]
             lost_jobs.note_ends(connection, ends)

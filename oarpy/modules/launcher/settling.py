@@ -1,4 +1,4 @@
-"""The end of a job: nodes kill what it left there, the site's epilogues run, then it is closed.
+"""The end of a job: nodes kill its remaining processes, the site's epilogues run, then it is closed.
 
 ::
 
@@ -75,7 +75,7 @@ class Cleaning:
         return not (sweep.unasked or sweep.asked) or time.monotonic() - sweep.since > _PATIENCE + self.grace
 
     def hears(self) -> Hears:
-        """Return the method for each report that is heard here."""
+        """Return the method for each report that is taken here."""
         return {Cleaned: self.answered, Ready: self._back}
 
     def _back(self, node: str, _report: Ready) -> None:
@@ -146,7 +146,7 @@ class Settling(Part):
         )
 
     def _bare(self, launch: Launch) -> JobSpec:
-        """Return what a script of the site may know of a job: nothing that depends on the node or is its user's."""
+        """Return the specification for the site's scripts: without the parts that depend on the node or the user."""
         return specification(launch, {}, self._settings, "", confined=False)
 
 

@@ -1,4 +1,4 @@
-"""From rows to what a node is told about a job."""
+"""From rows to the specification of a job for a node."""
 
 from __future__ import annotations
 
@@ -107,11 +107,11 @@ def _place_in_bag(launch: Launch) -> dict[str, str]:
 
 
 MEMORY = "memory"
-"""The consumable that, in bytes, is what a job may use of the memory of a node."""
+"""The consumable, in bytes, that limits the memory of a job on a node."""
 
 
 def _memory(launch: Launch, node: str) -> int:
-    """Add up what the job holds of memory on blocks that are on ``node`` alone; 0 when that is nothing."""
+    """Add up the job's amounts of memory on blocks that are on ``node`` alone; 0 when there are none."""
     nodes: dict[tuple[str, str], set[object]] = {}
     for resource in launch.held:
         for level in {amount.level for amount in launch.amounts}:

@@ -48,12 +48,12 @@ Submission = tuple[int, int]
 
 
 class SentStarts(Part):
-    """The node of each job that was sent. Forgetting it only sends the job again, which asks what became of it."""
+    """The node of each job that was sent. Forgetting it only sends the job again, which asks for its state."""
 
     def __init__(self, hosts: JobHosts, patience: float = PATIENCE) -> None:
         self.nodes: dict[JobKey, str] = {}
         self.unsure = True
-        """Whether there may be jobs that are Launching and of which no node was told."""
+        """Whether there may be Launching jobs that no node got."""
         self._hosts = hosts
         self._patience = patience
         self._unanswered: dict[JobKey, float] = {}
@@ -86,7 +86,7 @@ class SentStarts(Part):
         return max(0.0, first + self._patience - time.monotonic())
 
     def sent(self, keys: Iterable[JobKey], node: str) -> None:
-        """Note what a node is told now."""
+        """Note that jobs were sent to a node now."""
         now = time.monotonic()
         for key in keys:
             self.nodes[key] = node
@@ -104,7 +104,7 @@ class SentStarts(Part):
             self._unanswered.pop(key, None)
 
     def lose(self, node: str) -> None:
-        """Forget what a node was told: what was on its way when its channel was lost may not have arrived."""
+        """Forget the jobs of a node: messages on their way when its channel was lost may not have arrived."""
         self.nodes = {key: head for key, head in self.nodes.items() if head != node}
         self._unanswered = {key: since for key, since in self._unanswered.items() if key in self.nodes}
         self.unsure = True
@@ -231,9 +231,9 @@ class Starting(Part):
         places: Mapping[int, tuple[str, ...]],
         nodes: Collection[str] | None = None,
     ) -> None:
-        """Tell the nodes of jobs (``nodes``: these alone) that their users may log in there.
+        """Send the nodes of jobs (``nodes``: these alone) the message that their users may log in there.
 
-        That is behind the start, of which the first one knows. A node that is away now is told when it is back.
+        It comes behind the start, which the first node knows. A node that is away now gets it when it is back.
         """
         for launch in launches:
             for number, node in enumerate(places[launch.spec.job]):
@@ -258,7 +258,7 @@ class Starting(Part):
         return JobKey(row.id, row.attempt) in self._sent.nodes
 
     def _admitted(self, connection: Connection, launches: Sequence[Launch]) -> list[Launch]:
-        """Have the server's prologue run; start what runs nothing, return the others that it let pass."""
+        """Have the server's prologue run; start the jobs that run nothing, return the others that it let pass."""
         now = time.time()
         passed, failed = self._hooks.pass_server(connection, [launch.spec.key for launch in launches], now)
         through = [launch for launch in launches if launch.spec.job in passed]

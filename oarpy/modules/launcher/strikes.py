@@ -43,7 +43,7 @@ class FailedStart:
 
 
 def failed_start(node: str, report: Report) -> FailedStart | None:
-    """Return what ``report`` of a node says of a start that may succeed on another, None when it says none."""
+    """Return the failed start in a node's ``report`` that may succeed on another node, None without one."""
     match report:
         case Ended():
             failed = report.by_node

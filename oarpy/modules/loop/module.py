@@ -58,13 +58,13 @@ class Module(Protocol):
 
     @property
     def period(self) -> float:
-        """Seconds after which it runs even when nothing was heard."""
+        """Seconds after which it runs even without an event."""
 
     def files(self) -> Sequence[int]:
         """File descriptors which, when readable, are a reason to run."""
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
-        """Do what there is to do. Owns its transactions; raises psycopg errors when the database goes away."""
+        """Do the work that is due. Owns its transactions; raises psycopg errors when the database goes away."""
 
 
 @runtime_checkable
@@ -72,7 +72,7 @@ class Closing(Protocol):
     """A module that has something to bring to its end before the process ends."""
 
     def close(self) -> None:
-        """Let what was begun be finished."""
+        """Let work that was begun be finished."""
 
 
 def run(module: Module, connection: Connection, now: datetime) -> Outcome:
@@ -98,7 +98,7 @@ def run(module: Module, connection: Connection, now: datetime) -> Outcome:
 
 
 class Loop:
-    """Runs one module, once a cluster (advisory lock): when something is heard, at its date, after a slow period."""
+    """Runs one module, once a cluster (advisory lock): on an event, at its date, and after a slow period."""
 
     def __init__(self, module: Module, dsn: str, connect_timeout: int = 5) -> None:
         self._module = module
@@ -113,7 +113,7 @@ class Loop:
         self._stopping = True
 
     def once(self) -> Outcome | None:
-        """Run the module once by hand; return None when one runs already, which is told to run."""
+        """Run the module once by hand; return None when another process leads, which is told to run."""
         with connect(self._dsn, self._module.name, timeout=self._connect_timeout) as connection:
             self._is_known(connection)
             if not notifications.try_lead(connection, self._module.name):

@@ -35,7 +35,7 @@ class SignsOfLife:
         os.environ.pop("WATCHDOG_PID", None)
         self._place = f"\0{place[1:]}" if place.startswith("@") else place
         self.period = int(allowed) / 1e6 / _SIGNS if place and allowed.isdigit() else 0.0
-        """Seconds between two signs, 0 when nobody watches."""
+        """Seconds between two signs, 0 without a watcher."""
         self._due = 0.0
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) if self.period else None
 
@@ -57,7 +57,7 @@ class SignsOfLife:
 
     def _send(self) -> None:
         if self._socket is not None:
-            with suppress(OSError):  # whoever watches may be away for a moment
+            with suppress(OSError):  # the watcher may be away for a moment
                 self._socket.sendto(_ALIVE, socket.MSG_DONTWAIT, self._place)
 
 
@@ -72,7 +72,7 @@ class Watch:
         self._looked = time.monotonic()
 
     def fileno(self) -> int:
-        """Return what is readable when a sign is there."""
+        """Return a descriptor that is readable when a sign is there."""
         return self._socket.fileno()
 
     def environment(self) -> dict[str, str]:

@@ -49,7 +49,7 @@ class ToldStarts:
         return [*new]
 
     def committed(self, jobs: Sequence[int], waiting: Mapping[int, object]) -> None:
-        """Note that ``jobs`` were told, of all that are ``waiting``."""
+        """Note that ``jobs``, among all that are ``waiting``, have their prediction."""
         self._told.update(jobs)
         if len(self._told) > len(waiting) + _MOST_FORGOTTEN:
             self._told.intersection_update(waiting)

@@ -62,7 +62,7 @@ So often the starts that came are learnt from, too.
 
 
 class Metascheduler:
-    """The module around ``decide()``. Remembers what it wrote last, to write only what changed."""
+    """The module around ``decide()``. Remembers its last writes, to write only changes."""
 
     name = "metascheduler"
 
@@ -103,7 +103,7 @@ class Metascheduler:
         try:
             return self._pass(connection, int(now.timestamp()))
         except Exception:
-            # somebody else gave a resource away since the snapshot was read, say: nothing was done of what was decided
+            # another session gave a resource away since the snapshot was read, say: no decision was carried out
             self._memory.forget()
             self._reader.forget_seen()
             self._statistics.forget()
@@ -133,7 +133,7 @@ class Metascheduler:
             looked_at = len(snapshot.asking) + len(snapshot.reservations) + self._tails.jobs
             number = decisions.record_pass(connection, time.monotonic() - began, looked_at, len(begun))
         self._memory.lasted(time.monotonic() - began)
-        # Only now: what is rolled back, for whatever reason, was not written.
+        # Only now: rows that are rolled back, for whatever reason, were not written.
         self._reader.note_begun(begun, now)
         if heads is None:
             self._tails.renew(snapshot, whole=not decided.plan.unseen)
@@ -160,7 +160,7 @@ class Metascheduler:
         return Outcome(word, wake_at=min(instants, default=None), named=named)
 
     def _decide_about_heads(self, connection: Connection, now: int) -> tuple[Reading, Decisions] | None:
-        """Decide what starts without the tails of large arrays; None where that cannot be decided without them."""
+        """Decide about starts without the tails of large arrays; None where that is impossible without them."""
         if not self._memory.decides_starts_only() or self._settings.record_passes or not (runs := self._tails.runs()):
             return None
         reading = self._reader.read(connection, now, without=runs)
@@ -172,7 +172,7 @@ class Metascheduler:
         return None
 
     def _decide(self, connection: Connection, reading: Reading) -> tuple[Reading, Decisions]:
-        """Decide about a reading; leave out jobs that nothing can be decided about, and return what was left."""
+        """Decide about a reading; leave out jobs about which nothing can be decided, and return the rest."""
         try:
             return reading, decide(reading.snapshot, self._memory, self._orders, self._reader.matchers)
         except Exception:
@@ -282,7 +282,7 @@ class _Rows:
             placement.start,
             self._requests[placement.job].alternatives[placement.alternative].walltime,
             placement.resources,
-            # it may share with what it is to take the place of, which keeps others away
+            # it may share with the job whose place it is to take, which keeps others away
             self._types_of(placement.job).alone and placement.job not in self._snapshot.amending,
         )
 
@@ -352,7 +352,7 @@ def _refuse(connection: Connection, refused: Sequence[Refusal]) -> None:
 
 
 def _order_power(connection: Connection, orders: PowerOrders) -> None:
-    """Have the module for energy do what was decided."""
+    """Send the orders to the module for energy."""
     power.ask_sleep(connection, orders.sleep)
     power.ask_wake(connection, orders.wake)
     if orders.sleep or orders.wake:
@@ -366,7 +366,7 @@ def _answer_walltimes(connection: Connection, answers: WalltimeAnswers) -> None:
 
 
 def _record(folder: Path, snapshot: Snapshot, decided: Decisions) -> None:
-    """Leave what a pass saw and decided: two files, named by the clock."""
+    """Leave the snapshot and the decisions of a pass: two files, named by the clock."""
     name = f"pass-{time.time_ns()}"
     placements = [placement_json(placement, snapshot.show_instant) for placement in decided.plan.placements]
     told = {"jobs": placements, "decisions": decisions_json(decided)}

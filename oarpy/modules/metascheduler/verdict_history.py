@@ -96,7 +96,7 @@ class _Ranks:
     def row(
         self, job_id: int, verdict: str, reason: Reason, start: float | None, passed: Sequence[int] = ()
     ) -> VerdictRow:
-        """Return what is kept of a job."""
+        """Return the row that is kept of a job."""
         job = self._jobs[job_id]
         queue = self._queues.get(job.queue)
         priority = 0 if queue is None else queue.priority
@@ -145,12 +145,12 @@ class _Ranks:
         return rank
 
     def _key(self, job: WaitingJob) -> tuple[float, ...]:
-        """Return what the queue orders a job by; nothing where the order fails, or is by something else."""
+        """Return the job's sort key in its queue; empty where the order fails, or has none."""
         queue = self._queues.get(job.queue)
         order = None if queue is None else self._orders.get(self._leading[queue.priority].order)
         if order is None:
             return ()
         try:
             return numbers(order(Candidate(job, self._snapshot.now, self._size, self._snapshot.priorities)))
-        except Exception:  # a plug-in may raise anything; the pass has told it
+        except Exception:  # a plug-in may raise anything; the pass has reported it
             return ()

@@ -13,7 +13,7 @@ from oarpy.store.passes import window_moves
 
 
 def move(connection: Connection, decided: Decisions, security_time: float) -> None:
-    """Let accepted reservations go where they are now, before anybody gets what they leave."""
+    """Move accepted reservations to their new places, before other jobs get the resources that they leave."""
     show = decided.kept.snapshot.show_instant
     rows = [_row(one.reservation, _told(one, show)) for one in decided.windows.moves]
     if decided.promised is not None:  # the promise of a slice is as good as before: its user gets no notice
@@ -43,6 +43,6 @@ def _row(reservation: Reservation, text: str) -> window_moves.MoveRow:
 
 
 def _told(one: WindowMove, show: Callable[[float], str]) -> str:
-    """Return what the user is told of a move: nothing where the start stays."""
+    """Return the message to the user about a move; empty where the start stays."""
     start = one.reservation.start
     return f"it starts at {show(start)}, not at {show(one.before)}: {one.reason}" if start != one.before else ""

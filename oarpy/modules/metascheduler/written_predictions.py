@@ -68,7 +68,7 @@ class Writing:
 
 
 class ToldPredictions:
-    """Remembers by job what the table of predictions says. Instants are of one monotonic clock, in seconds."""
+    """Remembers by job the table of predictions. Instants are of one monotonic clock, in seconds."""
 
     def __init__(self) -> None:
         self._told: Mapping[int, Prediction] = {}

@@ -28,14 +28,14 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why something was not told, and whether trying again is of no use."""
+    """Why a notice was not sent, and whether trying again is of no use."""
 
     reason: str
     permanent: bool
 
 
 def send(letters: Sequence[Letter], settings: Mail, told: Callable[[int, Failure | None], None]) -> None:
-    """Send letters over one connection; ``told`` hears of each, by its place, None or why it was not sent."""
+    """Send letters over one connection; ``told`` gets for each its place, and None or why it was not sent."""
     host, _, port = settings.server.partition(":")
     done = 0
     try:

@@ -69,7 +69,7 @@ class Notifier:
         self._running: dict[int, NoticeRow] = {}
 
     def files(self) -> Sequence[int]:
-        """Return what rings when a thread is done with a notice."""
+        """Return a descriptor that is readable when a thread is done with a notice."""
         return [self._bell.fileno()]
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
@@ -87,7 +87,7 @@ class Notifier:
         )
 
     def _settle(self, connection: Connection) -> tuple[int, int]:
-        """Record what the threads have done; return how many notices were told, and how many tries failed."""
+        """Record the results of the threads; return how many notices were sent, and how many tries failed."""
         done: list[_Told] = []
         with suppress(queue.Empty):
             while True:
@@ -148,7 +148,7 @@ class Notifier:
         return len(unwanted) + len(hopeless) + self._post(connection, mails) + self._run(commands)
 
     def _wish(self, row: NoticeRow) -> Notice | None:
-        """Return how the recipient wants to be told; None: not at all."""
+        """Return how the recipient wants to get the notice; None: not at all."""
         if not row.subject:
             told = self._mail.server and self._mail.recipient
             return Notice(frozenset(Tag), NoticeWay.MAIL, self._mail.recipient) if told else None

@@ -21,7 +21,10 @@ _NAME = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._-]*", re.ASCII)
 
 
 def admit(state: StateDir, job: JobKey, user: str, public_key: str, node: str) -> None:
-    """Let whoever has the key into a job as its user. Raises ``ValueError`` for what no such file can hold."""
+    """Let the holder of the key into a job as its user.
+
+    Raises ``ValueError`` for a key that does not fit into such a file.
+    """
     if not (_PUBLIC_KEY.fullmatch(public_key) and _NAME.fullmatch(user) and _NAME.fullmatch(node)):
         raise ValueError(f"the key of job {job} cannot be let in")
     command = f'{state.commands}/oarsh -t -j {job.job} {node} \\"$SSH_ORIGINAL_COMMAND\\"'
@@ -36,7 +39,7 @@ def admit(state: StateDir, job: JobKey, user: str, public_key: str, node: str) -
 
 
 def withdraw(state: StateDir, jobs: Collection[str]) -> None:
-    """Let nobody in by the keys of these jobs (``JOB.ATTEMPT``) any more."""
+    """Admit no log-in by the keys of these jobs (``JOB.ATTEMPT``) any more."""
     if not os.path.isdir(_folder(state)):
         return
     ends = tuple(f" {_comment(job)}\n" for job in jobs)

@@ -1,4 +1,4 @@
-"""How many files a process may have open: many where there are channels or supervisors, what was given in jobs."""
+"""The number of files a process may have open: many for channels and supervisors, the given limit in jobs."""
 
 from __future__ import annotations
 

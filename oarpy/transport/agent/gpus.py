@@ -87,7 +87,7 @@ def numbers(text: str) -> list[int]:
 
 
 def read_line(path: str) -> str:
-    """Return what a file of the kernel says, without its end of line; empty where there is none."""
+    """Return the content of a kernel file, without its end of line; empty where there is none."""
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             return file.read().strip()
@@ -118,7 +118,7 @@ def _nvidia_file(told: dict[str, str]) -> dict[str, tuple[int, int]]:
 
 
 def _drawing_files(path: str) -> dict[str, tuple[int, int]]:
-    """Return the card's files of the kernel's Direct Rendering Manager, by what ``/sys`` says of them."""
+    """Return the card's files of the kernel's Direct Rendering Manager, as ``/sys`` describes them."""
     folder = os.path.join(path, "drm")
     found = {}
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:

@@ -226,7 +226,7 @@ class Orders:
             self._tombstones.refresh()
             if order.enters:
                 self._foreign.forget([key])
-                if key in self._tombstones:  # it was here before: the site's programs run for it anew
+                if key in self._tombstones:  # it was here before: the site's programs run for it again
                     self._scripts.drop([key])
                 self._tombstones.revoke(key)
             elif key in self._tombstones:
@@ -244,7 +244,7 @@ class Orders:
             found.close()
 
     def _tell(self, key: str) -> None:
-        """Tell what has become of a job, and follow it to its end; nothing when there is no trace of its start."""
+        """Report the state of a job, and follow it to its end; do nothing when there is no trace of its start."""
         found, held = record.lock_record(self._state.jobs, key, create=False)
         if found is None:
             return
@@ -271,9 +271,9 @@ class Orders:
         if not keys:
             return
         # Remembered first: a step that comes now is either refused, or its processes are found below.
-        with contextlib.suppress(OSError):  # a full disk: what is there must end all the same
+        with contextlib.suppress(OSError):  # a full disk: the processes there must end all the same
             self._tombstones.add(list(keys.values()))
-        with contextlib.suppress(OSError):  # the server lets nobody into a job that is over
+        with contextlib.suppress(OSError):  # the server admits no log-in into a job that is over
             admitted_keys.withdraw(self._state, list(keys.values()))
         remove_notes(self._state, list(keys.values()))
         for key in keys.values():

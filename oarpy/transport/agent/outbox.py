@@ -27,7 +27,7 @@ class Outbox:
         self.say(AgentError(text))
 
     def tell(self, key: str, history: record.History) -> None:
-        """Queue what the server must know of a job; nothing when it was only claimed."""
+        """Queue the reports on a job for the server; none when it was only claimed."""
         job = record.job_of(key)
         if history.ended is not None:
             self.say(Ended(job, **{name: history.ended[name] for name in Ended.CHECKS if name in history.ended}))
@@ -41,7 +41,7 @@ class Outbox:
                 self.say(Checkpointed(job, history.checkpoint))
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the reports that wait."""
         if self._waiting:
             reports, self._waiting = self._waiting, []
             write_line(self._sink, encode_reports(reports))

@@ -1,4 +1,4 @@
-"""The agent's loop: reads messages and passes them on, greets, sends what is to be told, ends with its channel."""
+"""The agent's loop: reads messages and passes them on, greets, sends reports, and ends with its channel."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class Agent:
             self._jobs.start_some()
 
     def _tick(self, now: float) -> None:
-        self._state.check_there()  # the next agent makes it anew, and tells that the node has forgotten
+        self._state.check_there()  # the next agent makes it again, and reports that the node has forgotten
         self._pool.trim()
         self._knocks.listen()
         self._look_around()
@@ -271,7 +271,7 @@ def main(settings: dict[str, Any]) -> None:
         agent.serve()
     except BrokenPipeError:
         sys.exit(0)
-    except Exception as error:  # the last chance to say what went wrong; jobs go on whatever it is
+    except Exception as error:  # the last chance to say what went wrong; jobs go on in any case
         traceback.print_exc()
         detail = str(error) if isinstance(error, (StateError, OSError)) else f"{type(error).__name__}: {error}"
         write_line(1, encode_reports([AgentError(detail)]))

@@ -38,10 +38,11 @@ class StateDir:
         self._made: dict[str, tuple[int, int]] = {}
 
     def create(self) -> None:
-        """Make what is missing. Users may pass through ``files`` only, to the node files of their own jobs.
+        """Make the missing folders. Users may pass through ``files`` only, to the node files of their own jobs.
 
-        Where the memory of starts is missing, a new incarnation begins, whatever else is left. What group or others may
-        write to is closed to them. Raises :class:`StateError`; root does for a directory of somebody else's.
+        Where the memory of starts is missing, a new incarnation begins, whatever else is left. Rights of group and
+        others to write are taken away. Raises :class:`StateError`; for root also if the directory belongs to another
+        user.
         """
         if os.geteuid() == 0 and (foreign := foreign_part(self.root)):
             raise StateError(f"state directory {self.root} is not root's alone: {foreign}")
@@ -139,7 +140,7 @@ class StateDir:
             os.close(descriptor)
 
     def problem(self) -> str:
-        """Return what keeps records and files of jobs from being written here; empty when nothing does."""
+        """Return the reason why records and files of jobs cannot be written here; empty when there is none."""
         for directory in (self.jobs, self.files, self.requests, self.scripts, self.forgotten):
             path = os.path.join(directory, "trial")  # no record's name
             try:

@@ -23,7 +23,7 @@ _LONGEST_PAUSE = 30.0
 class MeasuredUse:
     """CPU seconds (user and system) of all processes, and the most bytes of memory that they had together.
 
-    None stands for what nobody saw. ``note`` and ``read_notes`` carry what steps used, which end before their job.
+    None stands for an unmeasured value. ``note`` and ``read_notes`` carry the use of steps, which end before their job.
     """
 
     __slots__ = ("cpu", "memory")
@@ -40,18 +40,18 @@ class MeasuredUse:
             self.memory = max(memory, self.memory or 0)
 
     def add_reaped(self, told: struct_rusage) -> None:
-        """Add what a child that ended has used, with all that it waited for itself."""
+        """Add the use of a child that ended, with the use of all children that it waited for."""
         self.add(told.ru_utime + told.ru_stime, told.ru_maxrss * _KIB)
 
     def at_least(self, other: MeasuredUse) -> None:
-        """Take what another measure of the same processes saw more of."""
+        """Take the greater values of another measure of the same processes."""
         for name in self.__slots__:
             seen = getattr(other, name)
             if seen is not None:
                 setattr(self, name, max(seen, getattr(self, name) or 0))
 
     def note(self, state: StateDir, key: str) -> None:
-        """Leave what a step has used for the end of its job; without effect when the job is over."""
+        """Leave the use of a step for the end of its job; without effect when the job is over."""
         with contextlib.suppress(OSError):
             descriptor = os.open(state.step_note(key), os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
             try:
@@ -60,7 +60,7 @@ class MeasuredUse:
                 os.close(descriptor)
 
     def read_notes(self, state: StateDir, key: str) -> None:
-        """Add what the steps of a job on this node left."""
+        """Add the notes that the steps of a job on this node left."""
         try:
             with open(state.step_note(key), encoding="ascii") as file:
                 for line in file:
@@ -85,7 +85,7 @@ class MemorySampling:
         self.at = now + self._pause
 
     def sample(self, now: float, pids: Iterable[int], usage: MeasuredUse) -> None:
-        """Take a sample: what each process has alone, and what most share with files once."""
+        """Take a sample: the memory that each process has alone, and once the memory that most share with files."""
         alone = shared = 0
         for pid in pids:
             try:

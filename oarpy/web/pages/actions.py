@@ -84,7 +84,7 @@ def ask_long(request: Request, identity: Reader, name: str, form: Form) -> Respo
 
 @router.post("/actions/{name}", dependencies=[Depends(require_own_origin)])
 def act(request: Request, identity: Submitting, name: str, form: Form) -> Response:
-    """Do what was confirmed, and go back; what cannot be done is asked about again, with what was typed."""
+    """Do a confirmed action, and go back; an impossible action is asked about again, with the typed fields."""
     action = _action(name)
     if form.get("confirmed") != "yes":
         raise UsageError("the action is not confirmed")
@@ -133,7 +133,7 @@ def _asked(request: Request, identity: Reader, name: str, form: Fields, problem:
 
 
 def _to_mend(request: Request, identity: Reader, name: str, form: Fields, problem: OarpyError) -> Response:
-    """Return the form as it was filled in, with what is wrong with it."""
+    """Return the form as it was filled in, with its problem."""
     fields = {field: form.get(field, "")[:_LONGEST_FIELD] for field in _action(name).fields}
     return page(request, identity, "mend.html", status_of(problem), action=name, fields=fields, problem=problem)
 
@@ -295,7 +295,7 @@ def _plain_text(given: Fields) -> str:
 
 
 def _compared(session: Session, name: str, text: str) -> list[Line]:
-    """Return the change of a rule, and what it would change for past submissions."""
+    """Return the change of a rule, and its effect on past submissions."""
     session.require_admin("change an admission rule")
     lines = _difference(rules.find(session, name).text, text)
     trial = trials.compare_rule(session, name, text, None, trials.recent(session, _TRIED))

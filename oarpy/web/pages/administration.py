@@ -1,4 +1,4 @@
-"""Pages of admins: nodes and queues, admission rules with tests and versions, quotas, what was done."""
+"""Pages of admins: nodes and queues, admission rules with tests and versions, quotas, the audit."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def all_quotas(request: Request, identity: Administering) -> Response:
 
 @router.get("/audit")
 def audit(request: Request, identity: Administering) -> Response:
-    """Return what was done over the web; logins are on a list of their own."""
+    """Return the actions over the web; logins are on a list of their own."""
     before, user = asked.number(request, "before"), asked.text(request, "user")
     kind = cast(ActionKind, asked.choice(request, "show", _SHOWN))
     with seats_of(request).session(identity) as session:

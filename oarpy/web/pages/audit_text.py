@@ -31,14 +31,14 @@ _VERBS = {
 
 _METHODS = {"DELETE": "delete", "PUT": "add", "PATCH": "change", "POST": "change"}
 _PAGES = {"job": "/jobs/", "node": "/nodes/", "rule": "/admin/rules/"}
-"""Where what is acted on has a page."""
+"""The pages of the objects of actions."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToldAction:
-    """``deed`` is what was done to what, ``page`` the path of a page about that, if any.
+    """An action in words: ``deed`` says what was done to what, ``page`` is the path of a page about it, if any.
 
-    ``rest`` is what was sent besides, ``answer`` one word, and the status after it.
+    ``rest`` has the other sent fields, ``answer`` one word, and the status after it.
     """
 
     deed: str
@@ -57,7 +57,7 @@ def told(row: ActionRow) -> ToldAction:
 
 
 def _deed(method: str, path: str, sent: Mapping[str, str]) -> tuple[str, frozenset[str], str]:
-    """Return the deed, the fields that it names, and the page of what it is about."""
+    """Return the deed, the fields that it names, and the page of its object."""
     parts = path.rstrip("/").split("/")
     if parts[-1] in ("login", "logout"):
         return "Log in" if parts[-1] == "login" else "Log out", frozenset(), ""
@@ -93,7 +93,7 @@ def _rest_deed(method: str, parts: list[str]) -> tuple[str, frozenset[str], str]
 
 
 def _sent(detail: str) -> dict[str, str]:
-    """Return what was sent, by name; what was too long to be kept whole is told as it is."""
+    """Return the sent fields, by name; a text that was too long to be kept whole stays as it is."""
     with suppress(ValueError):
         found = json.loads(detail or "{}")
         if isinstance(found, dict):

@@ -37,7 +37,7 @@ _MOST_WINDOWS = 1_000
 
 
 class SharedAxis:
-    """The cells in their order, read anew when the platform has changed."""
+    """The cells in their order, read again when the platform has changed."""
 
     def __init__(self) -> None:
         self._kept: tuple[int, Axis] | None = None

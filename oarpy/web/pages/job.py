@@ -1,4 +1,4 @@
-"""One job: what it is, its course, why it waits, its output for its owner."""
+"""One job: its facts, its course, why it waits, its output for its owner."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def job(request: Request, identity: Reader, job_id: int) -> Response:
 
 @router.get("/jobs/{job_id:int}/why")
 def why(request: Request, identity: Reader, job_id: int) -> Response:
-    """Return why the job waits, and what would let it start."""
+    """Return why the job waits, and the changes that would let it start."""
     require_id(job_id)
     with seats_of(request).session(identity) as session:
         sentences = explanation_report.report(explain(session, job_id)).text().splitlines()
@@ -131,7 +131,7 @@ def output(request: Request, identity: Reader, job_id: int) -> Response:
 
 
 def find(session: Session, job_id: int) -> JobDetails:
-    """Return a job with what hangs on it; raise :class:`NotFound`."""
+    """Return a job with its details; raise :class:`NotFound`."""
     require_id(job_id)
     wanted = JobScope((job_id,), live=False)
     with scope.reached(session.connection, wanted):
@@ -147,7 +147,7 @@ def may_see(session: Session, found: JobDetails) -> bool:
 
 
 def require_id(number: int, what: str = "job") -> None:
-    """Raise :class:`NotFound` for a number that no job, or what else it is of, can have."""
+    """Raise :class:`NotFound` for a number that no job, or no other object ``what``, can have."""
     if not 0 < number <= _LARGEST_ID:
         raise NotFound(f"{what} {str(number)[:30]} does not exist", hint="the list of jobs has those that do")
 
@@ -160,7 +160,7 @@ def _output(title: str, path: str, user: str) -> ShownOutput:
 
 
 def _used(session: Session, job_id: int, *, over: bool) -> list[tuple[str, str]]:
-    """Return what the job used of what it held, as names and values; nothing where nothing was measured."""
+    """Return the job's use of its resources, as names and values; empty where nothing was measured."""
     gpus = first_found(session.connection, lambda: gpu_uses.of_job(session.connection, job_id))
     found = efficiency_rows.jobs(session.connection, [job_id]) if over else []
     lines = [line for job in found for line in _processors(job)]
@@ -190,7 +190,7 @@ def _processors(job: MeasuredJob) -> Iterator[tuple[str, str]]:
 
 
 def _actions(row: JobRow, identity: Identity) -> tuple[tuple[str, str, str], ...]:
-    """Return action, label and kind of what can be done with the job now."""
+    """Return action, label and kind of the actions that the job allows now."""
     state = JobState(row.state)
     if state in FINAL_STATES or not identity.scope.allows(Scope.SUBMIT):
         return ()

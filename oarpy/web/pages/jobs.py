@@ -138,7 +138,7 @@ def _tabs(values: Mapping[str, str], counts: Mapping[str, int], link: Link) -> l
 
 
 def _order(text: str) -> JobOrder:
-    """Return what ``sort`` in the address asks for: the key of a column, with ``-`` for the largest first."""
+    """Return the order of ``sort`` in the address: the key of a column, with ``-`` for the largest first."""
     if not text:
         return job_pages.NEWEST_FIRST
     key = text.removeprefix("-")

@@ -1,4 +1,4 @@
-"""REST for people: every operation with what it does and takes, as ``/openapi.json`` describes it to programs."""
+"""REST for people: every operation with its effect and parameters, as ``/openapi.json`` describes it to programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ router = APIRouter()
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A method on a path: the group that it belongs to, what it does, the names of its parameters."""
+    """A method on a path: the group that it belongs to, its effect, the names of its parameters."""
 
     group: str
     method: str

@@ -16,7 +16,7 @@ from oarpy.web.seats import seats_of
 router = APIRouter()
 
 _MOST = 500
-"""Reservations on the page, of which nobody has seen as many."""
+"""The most reservations on the page, more than any site has."""
 
 
 @router.get("/reservations")

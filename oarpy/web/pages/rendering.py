@@ -87,7 +87,7 @@ def page(
 
 
 def redirect(request: Request, path: str, said: str = "") -> RedirectResponse:
-    """Send the browser to a page of ours, which says what was done."""
+    """Send the browser to a page of ours, with a message about the action."""
     answer = RedirectResponse(base(request) + path, 303, HEADERS)
     if said:
         answer.set_cookie(
@@ -116,7 +116,7 @@ def encoded(document: object) -> bytes:
 
 
 def base(request: Request) -> str:
-    """Return what a proxy has before our paths."""
+    """Return the path that a proxy puts before our paths."""
     return str(request.scope.get("root_path", "")).rstrip("/")
 
 
@@ -127,7 +127,7 @@ def csrf_field(identity: Identity | None) -> Markup:
 
 
 def cluster_name(request: Request) -> str:
-    """Return what the site calls this cluster."""
+    """Return the site's name for this cluster."""
     return str(request.app.state.configuration.mail.cluster_name or socket.gethostname())
 
 

@@ -1,4 +1,4 @@
-"""All pages, their static files, and what they say when something goes wrong."""
+"""All pages, their static files, and their messages about errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Submitting from a form: a script with the usual options beside it, and what would come of it as one types."""
+"""Submitting from a form: a script with the usual options beside it, and the predicted result while one types."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Form = Annotated[dict[str, str], Depends(_form)]
 
 @router.get("/submit")
 def form(request: Request, identity: Submitting) -> Response:
-    """Return the form, with what the address says already filled in."""
+    """Return the form, with the fields of the address already filled in."""
     given = {name: request.query_params.get(name, "") for name in _FIELDS}
     usual = {"script": _EMPTY_SCRIPT, "directory": _home(identity)}
     return _page(request, identity, {name: value or usual.get(name, "") for name, value in given.items()}, Answer())
@@ -55,7 +55,7 @@ def form(request: Request, identity: Submitting) -> Response:
 
 @router.post("/submit/answer", dependencies=[Depends(require_own_origin)])
 def answer(request: Request, identity: Submitting, fields: Form) -> Response:
-    """Say what would come of the form; nothing is stored, and nothing written down."""
+    """Predict the result of the form; nothing is stored, and nothing written down."""
     return _page(request, identity, fields, _answered(request, identity, fields))
 
 
@@ -96,7 +96,7 @@ def _titled(line: str) -> tuple[str, str]:
 
 
 def _options(fields: Mapping[str, str]) -> tuple[Options, dict[str, bytes]]:
-    """Return what was typed as oarsub reads it, and the script that stands for its input."""
+    """Return the typed options as oarsub reads them, and the script that stands for its input."""
     script = fields.get("script", "").replace("\r\n", "\n")
     if not script.strip():
         raise UsageError("the script is empty", hint="it is what the job runs")

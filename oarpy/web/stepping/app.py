@@ -24,7 +24,7 @@ from oarpy.web.stepping.playing import Playing, Wish
 
 _HEADERS = {**HEADERS, "Referrer-Policy": "no-referrer"}
 _MOST_TEXT = 64 << 20
-"""Bytes of what a page sends."""
+"""The most bytes that a page may send."""
 
 router = APIRouter()
 
@@ -95,7 +95,7 @@ def show(request: Request) -> HTMLResponse:
 
 @router.get("/scenario/{name}")
 def describe(request: Request, name: str) -> Response:
-    """Return what is known of a scenario beforehand."""
+    """Return the facts of a scenario that are known beforehand."""
     source = request.app.state.playing.source(name)
     return _json(
         {
@@ -118,7 +118,7 @@ async def edit(request: Request) -> Response:
 
 @router.post("/go")
 async def go(request: Request) -> Response:
-    """Go somewhere in a run; answer with what differs there."""
+    """Go somewhere in a run; answer with the differences there."""
     return _json(await run_in_threadpool(request.app.state.playing.go, await _asked(request, Wish)))
 
 
@@ -131,7 +131,7 @@ async def part(request: Request) -> Response:
 
 
 async def _asked(request: Request, kind: type[Any]) -> Any:
-    """Return what a request asks for."""
+    """Return the content of a request."""
     body = bytearray()
     async for piece in request.stream():
         body += piece

@@ -56,7 +56,7 @@ class OpenRun:
         self._lock = Lock()
 
     def go(self, wish: Wish) -> dict[str, Any]:
-        """Go to where a page wants to, or as far as the time allows; return what differs."""
+        """Go to the wanted place of a page, or as far as the time allows; return the differences."""
         with self._lock:
             stepper = self._stepper
             if wish.step is not None:
@@ -83,7 +83,7 @@ class OpenRun:
         self._shown.move_to_end(stepper.step)
         while len(self._shown) > _OPEN:
             self._shown.popitem(last=False)
-        # the bars of ended jobs only grow: after fewer events they are the first ones of those after more
+        # the bars of ended jobs only grow: after fewer events they are the beginning of the later ones
         since = wish.over if before is not None else 0
         return {
             "done": done,
@@ -119,7 +119,10 @@ class Playing:
         return found
 
     def edit(self, scenario: str, text: str) -> str:
-        """Take another text of a scenario, and return its id. Raises :class:`UsageError` for what is no scenario."""
+        """Take another text of a scenario, and return its id.
+
+        Raises :class:`UsageError` for a text that is no scenario.
+        """
         edited = self.source(scenario).edited(text)
         name = hashlib.sha256(text.encode()).hexdigest()[:16]
         with self._lock:

@@ -1,4 +1,4 @@
-"""Serving the page on the loopback interface, to whoever has its link."""
+"""Serving the page on the loopback interface, to everybody who has its link."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def serve(sources: Sequence[Source], port: int) -> int:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((_HOST, port))
-            listening.listen()  # before the link is printed: whoever reads it may come at once
+            listening.listen()  # before the link is printed: a reader may come at once
         except OSError as error:
             raise OarpyError(
                 f"--port {port}: cannot listen there: {error.strerror}", hint="give another port"

@@ -82,17 +82,20 @@ class Signalling(Part):
             self.killed.pop(key, None)
 
     def hears(self) -> Hears:
-        """Return the method for each report that is heard here."""
+        """Return the method for each report that is taken here."""
         return {Ready: self._lose, ChannelLost: self._lose}
 
     def _lose(self, node: str, _report: Ready | ChannelLost) -> None:
-        """Say again what was on its way to a first node when its channel was lost."""
+        """Repeat the kills on their way to a first node whose channel was lost."""
         self.killed = {key: kill for key, kill in self.killed.items() if kill[0] != node}
 
 
 @dataclass(slots=True)
 class Walltimes(Part):
-    """Walltimes as nodes were told. Forgetting it only repeats it: a walltime counts from the start of its job."""
+    """The walltimes that nodes know.
+
+    Forgetting them only repeats messages: a walltime counts from the start of its job.
+    """
 
     hosts: JobHosts
     said: dict[JobKey, tuple[int, str, float]] = field(default_factory=dict)
@@ -133,7 +136,7 @@ class Walltimes(Part):
                 self.said[key] = row.walltime, head, moment
 
     def hears(self) -> Hears:
-        """Return the method for each report that is heard here."""
+        """Return the method for each report that is taken here."""
         return {WalltimeChanged: self._answered, Ready: self._lose, ChannelLost: self._lose}
 
     def _answered(self, node: str, report: WalltimeChanged) -> None:
@@ -142,5 +145,5 @@ class Walltimes(Part):
             self.taken[report.key] = report.seconds
 
     def _lose(self, node: str, _report: Ready | ChannelLost) -> None:
-        """Say again what was on its way when a channel was lost."""
+        """Repeat the walltimes on their way when a channel was lost."""
         self.said = {key: said for key, said in self.said.items() if said[1] != node}

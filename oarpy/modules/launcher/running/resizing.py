@@ -55,12 +55,12 @@ log = structlog.get_logger()
 _GRANT = "grant"
 _REPEAT = 10.0
 _PATIENCE = 30.0
-"""Seconds after which nodes are told again, and, beyond the time for a kill, for which they are waited for."""
+"""Seconds after which a message is repeated, and, beyond the time for a kill, for which an answer is awaited."""
 
 
 @dataclass(slots=True)
 class _Progress:
-    """Which nodes were to be told of a resize since when, were told when (monotonic seconds), and have followed."""
+    """The nodes of a resize: since when each is due, when it got its message (monotonic), and which have followed."""
 
     key: JobKey
     since: dict[str, float] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class _Progress:
     followed: set[str] = field(default_factory=set)
     failed: str = ""
     silent: dict[str, str] = field(default_factory=dict)
-    """Nodes that are waited for no longer, and what they last said."""
+    """Nodes that are waited for no longer, and their last messages."""
     details: dict[str, str] = field(default_factory=dict)
 
 
@@ -87,7 +87,7 @@ class _Change:
     """The variables of users who log in; empty where log-ins are not allowed."""
 
     def order(self, node: str) -> Resize:
-        """Return what a node of the job is told."""
+        """Return the message to a node of the job."""
         spec, enters, gpus = self.spec, node in self.coming, own_gpus(self.job, node)
         return Resize((spec.key,), self.resize.id, spec.user, spec.nodes, spec.resources, enters, gpus)
 
@@ -107,7 +107,7 @@ class Resizes(Part):
         self._progress: dict[int, _Progress] = {}
 
     def hears(self) -> Hears:
-        """Return the method for each report that is heard here."""
+        """Return the method for each report that is taken here."""
         return {
             Resized: self._resized,
             Cleaned: self._cleaned,
@@ -148,7 +148,7 @@ class Resizes(Part):
             scripts.lose(node)
 
     def wait(self) -> float:
-        """Return the seconds after which nodes are to be told again."""
+        """Return the seconds after which messages to nodes are repeated."""
         return _REPEAT if self._progress else math.inf
 
     def act(self, turn: Round, agenda: Agenda) -> None:
@@ -176,7 +176,7 @@ class Resizes(Part):
                     why = self._progress[change.resize.id].failed or "a node that was to come to it is away"
                     resizes.take_back(connection, change.resize, why, again=change.resize.away)
         for change in failed:
-            del self._progress[change.resize.id]  # the same resize takes back now what it gave
+            del self._progress[change.resize.id]  # the same resize takes back now the hosts that it gave
         for change in followed:
             self._let_forget(change, channels)
         done = {change.resize.job for change in (*failed, *followed)}
@@ -221,7 +221,7 @@ class Resizes(Part):
         return self._hosts.of(job.types, nodes)
 
     def _fails(self, change: _Change) -> bool:
-        """Tell whether a node that comes cannot: it is away, or has said so. Nobody waits for it then."""
+        """Tell whether a node that comes cannot: it is away, or has reported so. It is not waited for then."""
         return change.resize.kind == _GRANT and (change.resize.away or bool(self._progress[change.resize.id].failed))
 
     def _is_followed(self, change: _Change, channels: Channels) -> bool:
@@ -258,7 +258,7 @@ class Resizes(Part):
         return all(node in progress.silent for node in waiting)
 
     def _unheard(self, change: _Change) -> list[NewEvent]:
-        """Return what is logged about nodes that did not follow."""
+        """Return the events about nodes that did not follow."""
         return [
             NewEvent("RESIZE_NOT_FOLLOWED", f"node {node}: {detail}"[:500], change.resize.job)
             for node, detail in self._progress[change.resize.id].silent.items()
@@ -277,7 +277,7 @@ class Resizes(Part):
         return orders
 
     def _let_forget(self, change: _Change, channels: Channels) -> None:
-        """Let nodes that a job has left drop what they know of its scripts: it may come back."""
+        """Let nodes that a job has left drop the records of its scripts: the job may come back."""
         if self._prologue or self._epilogue:
             for node in change.going:
                 channels.send(node, Release((change.spec.key,)))

@@ -51,7 +51,7 @@ class Pauses(Part):
 
     @property
     def awaits(self) -> bool:
-        """Whether nodes or programs were told something that is not over."""
+        """Tell whether messages to nodes, or programs, are under way."""
         return bool(self._said) or self._after_suspend.awaits or self._before_resume.awaits
 
     def files(self) -> list[int]:
@@ -69,11 +69,11 @@ class Pauses(Part):
         self._before_resume.close()
 
     def hears(self) -> Hears:
-        """Return the method for each report that is heard here."""
+        """Return the method for each report that is taken here."""
         return {Suspended: self._answered, Resumed: self._answered, Ready: self._lose, ChannelLost: self._lose}
 
     def _answered(self, node: str, report: Suspended | Resumed) -> None:
-        """Take in what a node answered; what nobody asked it does not count."""
+        """Take in a node's answer; an answer to no order does not count."""
         order: Order = Suspend if isinstance(report, Suspended) else Resume
         said, _ = self._said.get((report.key, node), (None, 0.0))
         if said is order:
@@ -85,7 +85,7 @@ class Pauses(Part):
         self._obeyed = {place: order for place, order in self._obeyed.items() if place[1] != node}
 
     def act(self, turn: Round, agenda: Agenda) -> None:
-        """Bring on what is suspended, or is to be."""
+        """Bring on the jobs that are suspended, or are to be."""
         if agenda.pauses or self.awaits:
             self._tend(turn.connection, turn.channels)
 
@@ -141,7 +141,7 @@ class Pauses(Part):
 
 
 def _wanted(row: PauseRow) -> Order:
-    """Return what is wanted of a job: it goes on when it is to and nobody else has its resources."""
+    """Return the wanted state of a job: it goes on when it is to and no other job has its resources."""
     return Resume if row.state == JobState.RESUMING and not row.away else Suspend
 
 
@@ -191,10 +191,10 @@ class PauseScripts:
         return end
 
     def failure(self, key: JobKey) -> str:
-        """Return what is to be said of a run that failed; empty when it did not, or is not over."""
+        """Return the message about a run that failed; empty when it did not, or is not over."""
         end = self.result(key)
         return "" if end is None or end.outcome == OK else f"{self._name} {end.detail}"
 
     def close(self) -> None:
-        """Let go of what runs: each program has a limit of its own."""
+        """Let running programs go: each has a limit of its own."""
         self._programs.close()

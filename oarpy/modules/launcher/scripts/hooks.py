@@ -83,13 +83,13 @@ class NodeScripts:
         return not waiting
 
     def answered(self, node: str, report: ScriptEnded) -> None:
-        """Take in what a node says; a prologue that did not succeed ends its job."""
+        """Take in a node's answer; a prologue that did not succeed ends its job."""
         run = self._runs.get(report.key)
         if run is not None and (self.kind == EPILOGUE or report.outcome == OK):
             run.done.add(node)
 
     def lose(self, node: str) -> None:
-        """Say again what was on its way when the channel of a node was lost."""
+        """Repeat the orders on their way when the channel of a node was lost."""
         for run in self._runs.values():
             run.asked.discard(node)
 
@@ -116,7 +116,10 @@ def end_of_prologue(node: str, report: ScriptEnded, now: float, *, again: bool) 
 
 
 def fault_of_script(node: str, report: ScriptEnded) -> Fault | None:
-    """Return what an answer says against its node. Where an epilogue did not come to its end, things may be left."""
+    """Return the fault of the node in an answer.
+
+    An epilogue that did not come to its end may leave processes or files.
+    """
     if report.outcome in (OK, SKIPPED) or report.outcome in _JOBS_FAULT:
         return None
     text = (report.detail or report.outcome)[:500]
@@ -167,7 +170,7 @@ class ServerScripts:
             with connection.transaction():
                 begun = server_scripts.begin(connection, self.kind, room)
                 earlier = server_scripts.find(connection, self.kind, [one for one in room if one not in begun])
-                # Begun by a launcher that is gone: whether it came to its end nobody knows.
+                # Begun by a launcher that is gone: whether it came to its end is unknown.
                 lost = [self._outcome((one.job, one.attempt), LOST, _CUT_OFF) for one in earlier if not one.outcome]
                 server_scripts.end(connection, lost)
             known = [one for one in earlier if one.outcome] + lost
@@ -186,7 +189,7 @@ class ServerScripts:
             del self._ended[attempt]
 
     def close(self) -> None:
-        """Let go of what runs: each script has a limit of its own."""
+        """Let running scripts go: each has a limit of its own."""
         self._programs.close()
 
     def _collect(self, connection: Connection) -> None:
@@ -282,19 +285,19 @@ class Hooks(Part):
         return spec is None or not ran or self._epilogue.is_done(spec, row.nodes, channels)
 
     def release(self, connection: Connection, jobs: Sequence[int]) -> None:
-        """Drop what is kept of the jobs' scripts on the server, within the transaction that closes the jobs."""
+        """Drop the rows of the jobs' scripts on the server, within the transaction that closes the jobs."""
         if self:
             server_scripts.forget(connection, jobs)
 
     def let_nodes_forget(self, rows: Iterable[LiveRow], channels: Channels) -> None:
-        """Let the nodes of these jobs drop what they keep, after that transaction."""
+        """Let the nodes of these jobs drop their records, after that transaction."""
         if self._prologue or self._epilogue:
             for row in rows:
                 for node in row.nodes:
                     channels.send(node, Release((JobKey(row.id, row.attempt),)))
 
     def hears(self) -> Hears:
-        """Return the method for each report that is heard here."""
+        """Return the method for each report that is taken here."""
         return {ScriptEnded: self._answered, Ready: self._lose, ChannelLost: self._lose}
 
     def _answered(self, node: str, report: ScriptEnded) -> None:
@@ -302,16 +305,16 @@ class Hooks(Part):
         (self._prologue if report.kind == PROLOGUE else self._epilogue).answered(node, report)
 
     def _lose(self, node: str, _report: Ready | ChannelLost) -> None:
-        """Say again what a node may have missed: its channel was lost, or is new."""
+        """Repeat the orders that a node may have missed: its channel was lost, or is new."""
         for scripts in (self._prologue, self._epilogue):
             scripts.lose(node)
 
     def forget(self, live: set[int]) -> None:
-        """Drop what is known of jobs that are not live any more."""
+        """Drop the runs of jobs that are not live any more."""
         for scripts in (self.server_prologue, self.server_epilogue, self._prologue, self._epilogue):
             scripts.forget(live)
 
     def close(self) -> None:
-        """Let go of what runs on the server."""
+        """Let running scripts on the server go."""
         self.server_prologue.close()
         self.server_epilogue.close()

@@ -23,7 +23,7 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True, slots=True)
 class ProgramEnd:
-    """How a run ended: ``ok``, ``failed`` or ``timeout``, with what there is to say of it."""
+    """How a run ended: ``ok``, ``failed`` or ``timeout``, with a text about it."""
 
     outcome: str
     detail: str
@@ -110,7 +110,7 @@ class Programs(Generic[Key]):
         return ended
 
     def close(self) -> None:
-        """Let go of what runs: each program has a limit of its own."""
+        """Let running programs go: each has a limit of its own."""
         for one in self._running.values():
             one.said.close()
             os.close(one.handle)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 16
 _TIMEOUT = 5.0
 _SETTLE = 60.0
-"""Seconds for a command to take what it was sent and to leave when the server has."""
+"""Seconds for a command to take the bytes it was sent and to leave when the server has."""
 _CREDENTIALS = struct.Struct("iII")
 
 
@@ -93,7 +93,7 @@ def carry(connection: socket.socket, source: int, sink: int) -> None:
         threading.Thread(target=run, args=(copy,), daemon=True).start()
     poll = select.poll()
     poll.register(ended, select.POLLIN)
-    poll.register(source, 0)  # its end is told also while something of it is to be read
+    poll.register(source, 0)  # the end is reported also while there are bytes to be read
     running, until = 2, 0.0
     while running:
         ready = dict(poll.poll(max(0.0, until - time.monotonic()) * 1000 if until else None))

@@ -1,10 +1,10 @@
 """Call requests: commands on this node that want to be connected to the server.
 
-Each listens in a folder and writes its token to a pipe. Both are open to everybody. What is no token of a socket that
-is there goes no further, and what comes too fast waits.
+Each listens in a folder and writes its token to a pipe. Both are open to everybody. A text that is no token of an
+existing socket goes no further, and requests that come too fast wait.
 
-Where jobs are of several users, the folder is in shared memory, and a link leads there: whatever users leave in it, the
-disk with the records of jobs has no less room. In that memory everybody may write anyhow.
+Where jobs are of several users, the folder is in shared memory, and a link leads there. So whatever users leave in it,
+the disk with the records of jobs has no less room. In that memory everybody may write anyhow.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _MOST_BYTES = 1 << 16
 _PRICE = 512
 """Bytes that a token which goes further counts for: it costs the server more than nonsense costs the agent."""
 _STALE = 60.0
-"""Seconds after which nobody listens under a name any more: a command that was killed left it."""
+"""Seconds after which no command listens under a name any more: a killed command left it."""
 _MOST_PRUNED = 1000
 _MOST_PER_USER = 256
-"""Commands of a user that may listen at one time; what is beyond that at a look is removed."""
+"""Commands of a user that may listen at one time; further ones are removed at a look."""
 _MEMORY = "/dev/shm"
 
 
@@ -118,7 +118,7 @@ class CallListener:
             return False
 
     def prune(self) -> None:
-        """Remove what killed commands left, and what is no socket: nothing else belongs there."""
+        """Remove sockets of killed commands, and everything that is no socket: nothing else belongs there."""
         of_user: dict[int, int] = {}
         with contextlib.suppress(OSError), os.scandir(self._folder) as entries:
             before = time.time() - _STALE
@@ -136,9 +136,9 @@ class CallListener:
 
 
 def _in_memory(root: str) -> str:
-    """Return a folder in shared memory for the node with this state directory, made when it is not there.
+    """Return a folder in shared memory for the node with this state directory, made when it is missing.
 
-    Raises ``OSError``. What somebody else made under its name is left alone, and another name taken.
+    Raises ``OSError``. Another user's folder under its name is left alone, and another name taken.
     """
     home = os.path.join(_MEMORY, f"oarpy-calls-{zlib.crc32(os.fsencode(os.path.abspath(root))):08x}")
     with contextlib.suppress(FileExistsError):

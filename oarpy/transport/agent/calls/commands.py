@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 _SCRIPT = ".oarpy"
 PROFILE = ".profile"
-"""Name of what shells read after the profiles of the node and the user, which set PATH anew on many systems."""
+"""Name of the file that shells read after the profiles of the node and the user, which reset PATH on many systems."""
 _PROFILE_TEXT = 'case ":$PATH:" in *":$OARPY_NODE/bin:"*) ;; *) PATH="$PATH:$OARPY_NODE/bin" ;; esac\n'
 _LONGEST_INTERPRETER = 120
 """Bytes of a script's first line that every kernel reads."""
 
 
 def install(directory: str, names: Sequence[str], text: str) -> None:
-    """Write what is missing or differs, each file at once; raise ``OSError``. ``text`` is the script's program."""
+    """Write missing and differing files, each at once; raise ``OSError``. ``text`` is the script's program."""
     os.makedirs(directory, mode=0o755, exist_ok=True)
     _write(os.path.join(directory, PROFILE), _PROFILE_TEXT, 0o644)
     if not install_program(directory, _SCRIPT, text):
@@ -59,7 +59,7 @@ def _read(path: str) -> bytes:
 
 @contextlib.contextmanager
 def _new(path: str) -> Iterator[str]:
-    """Give the name under which to make what then takes the place of ``path``."""
+    """Yield the name of a new file, which then takes the place of ``path``."""
     hidden = f"{path}.{os.getpid()}"
     try:
         yield hidden

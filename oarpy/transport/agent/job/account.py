@@ -60,7 +60,7 @@ class Account:
 PAM = "PAM"
 """Why an account is refused that the PAM service of the node does not let in, or when there is no such service."""
 _NO_LOGIN = ("nologin", "false")
-"""Shells that let nobody in."""
+"""Shells that do not allow a log-in."""
 
 
 class Accounts:
@@ -133,7 +133,7 @@ class PamService:
         os.setresuid(0, 0, 0)
         library, handle = self._library, ctypes.c_void_p()
         library.pam_strerror.restype = ctypes.c_char_p
-        conversation = _Conversation(_Converse(lambda *_: _PAM_CONVERSATION_ERROR), None)  # nobody answers
+        conversation = _Conversation(_Converse(lambda *_: _PAM_CONVERSATION_ERROR), None)  # there is no answer
         name, user = os.fsencode(self._name), os.fsencode(account.name)
         status = library.pam_start(name, user, ctypes.byref(conversation), ctypes.byref(handle))
         for step in (library.pam_acct_mgmt, library.pam_open_session):
@@ -150,7 +150,7 @@ class PamService:
 _PAM_FOLDERS = ("/etc/pam.d", "/usr/lib/pam.d")
 _PAM_SILENT = 0x8000
 _PAM_KEEP_DATA = 0x40000000
-"""The flag PAM_DATA_SILENT: what modules noted is freed, as in any child, and not acted on."""
+"""The flag PAM_DATA_SILENT: notes of modules are freed, as in any child, and not acted on."""
 _PAM_CONVERSATION_ERROR = 19
 _Converse = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 

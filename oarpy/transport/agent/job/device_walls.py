@@ -33,7 +33,8 @@ _MADE = "cgroup.clone_children"
 """The file that marks the list of a group as written; in a hierarchy without cpusets it has no other meaning."""
 
 # Instructions (opcode, registers, jump, number). The kernel gives the program, in r1, the kind of device and of access
-# (two halves of one number), the major and the minor number; what it returns in r0 is whether the device may be opened.
+# (two halves of one number), the major and the minor number. The program returns in r0 whether the device may be
+# opened.
 _COPY_NUMBER, _LOAD_WORD, _AND, _JUMP_UNLESS, _EXIT = 0xB7, 0x61, 0x57, 0x55, 0x95
 _KINDS = {"b": 1, "c": 2}
 
@@ -103,7 +104,7 @@ def refuse(group: str, denied: Sequence[Device], *, anew: bool = False) -> None:
 
 
 def refuse_by_list(group: str, denied: Sequence[Device], governed: Sequence[Device] | None = None) -> None:
-    """Do the same with a group of version 1; ``governed``: anew, with all devices that a group may be kept from.
+    """Do the same with a group of version 1; ``governed``: again, with all devices that a group may be kept from.
 
     Raises ``OSError``.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from oarpy.transport.agent.gpus import Gpu
 
     Device = tuple[str, int, int]
-    """``b`` or ``c``, the major and the minor number: whatever name it has, that is what the kernel opens."""
+    """``b`` or ``c``, the major and the minor number: by these, and not by a name, the kernel opens a device."""
 
 OWN = "own"
 """The word of a rule for files that only the holder of their GPU opens; the other is for holders of any GPU."""
@@ -36,7 +36,7 @@ class Devices:
         self.rules = rules
 
     def variables(self, own: Collection[int] | None, *, walled: bool) -> dict[str, str]:
-        """Return what programs need to see the GPUs with these numbers alone; nothing for a job that may see all.
+        """Return the variables that show programs these GPUs alone; empty for a job that may see all.
 
         ``walled``: they can open no others.
         """

@@ -26,7 +26,7 @@ _NO_RIGHTS_HERE = frozenset({errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _NODE_FILE_NAMES = ("OAR_NODEFILE", "OAR_NODE_FILE", "OAR_FILE_NODES", "OAR_RESOURCE_FILE")
 _AFTER_PROFILES = {"BASH_ENV": PROFILE, "ENV": PROFILE, "PROMPT_COMMAND": f'. "{PROFILE}"'}
-"""By which shells read what is to be behind their profiles: bash for scripts, sh at a terminal, bash at a terminal."""
+"""Variables by which shells read a file after their profiles: bash for scripts, sh and bash at a terminal."""
 _STARTER_OF_MPI, _GRID_STARTER = "OMPI_MCA_plm_rsh_agent", "oargridsh"
 _STARTERS_OF_MPI = {
     _STARTER_OF_MPI: "oarsh",
@@ -110,7 +110,7 @@ def _replace(path: str, text: str, account: Account) -> None:
 
 
 def write_for(account: Account, path: str, text: str) -> None:
-    """Write a file that the user of a job may read, and nobody else. Raises ``OSError``."""
+    """Write a file that only the user of a job may read. Raises ``OSError``."""
     fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     try:
         content = memoryview(text.encode(errors="surrogateescape"))
@@ -123,7 +123,7 @@ def write_for(account: Account, path: str, text: str) -> None:
 
 
 def _let_read(fd: int, account: Account) -> None:
-    """Let the user of a job read a file, and nobody else; what the user could write would fill the disk."""
+    """Let only the user of a job read a file; a file that the user could write could fill the disk."""
     entries = ((_OWNER, 6, _NOBODY), (_USER, 4, account.uid), (_GROUP, 0, _NOBODY), (_MASK, 4, _NOBODY))
     rights = b"".join(struct.pack("<HHI", *entry) for entry in (*entries, (_OTHERS, 0, _NOBODY)))
     try:
@@ -152,7 +152,7 @@ def remove_files(state: StateDir, key: str) -> None:
 
 
 def _with_last(path: str, directory: str) -> str:
-    """Return a search path with ``directory`` in it: what the site has installed comes before."""
+    """Return a search path with ``directory`` at its end, behind the programs that the site has installed."""
     if directory in path.split(os.pathsep):
         return path
     return f"{path}{os.pathsep}{directory}" if path else directory

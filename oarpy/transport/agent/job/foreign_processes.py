@@ -44,11 +44,11 @@ class ForeignProcesses:
         self._awaited: dict[str, float] = {}
 
     def signal(self, key: str, number: int) -> None:
-        """Send a signal to what the job has here."""
+        """Send a signal to the processes of the job here."""
         send(self._find(key), number)
 
     def terminate(self, key: str) -> None:
-        """Ask what the job has here to end, once."""
+        """Ask the processes of the job here to end, once."""
         if key not in self._asked:
             self._asked[key] = time.monotonic()
             self._jobs.thaw(key)

@@ -33,9 +33,9 @@ _AGAIN = 5.0
 
 
 class HungSupervisors:
-    """Watches the supervisors of jobs, whoever's they are; a job is named by the name of its record.
+    """Watches the supervisors of jobs, of this agent and of others; a job is named by the name of its record.
 
-    ``pid_of`` tells the process of one of this agent's own, 0 for another.
+    ``pid_of`` returns the process of a supervisor of this agent, 0 for any other.
     """
 
     def __init__(self, state: StateDir, outbox: Outbox, settings: RunSettings, pid_of: Callable[[str], int]) -> None:
@@ -44,7 +44,7 @@ class HungSupervisors:
         self._outbox = outbox
         self._settings = settings
         self._silent: dict[str, float] = {}
-        """Until when the start of a job must be told."""
+        """Until when the start of a job must be reported."""
         self._ending: dict[str, float] = {}
         """Until when a job that is to be killed must have ended."""
         self._stopped: dict[str, float] = {}
@@ -58,7 +58,7 @@ class HungSupervisors:
         self._silent.setdefault(key, time.monotonic() + self._settings.start + _MARGIN)
 
     def heard(self, key: str) -> None:
-        """Note that its start was told."""
+        """Note that its start was reported."""
         self._silent.pop(key, None)
 
     def must_end(self, key: str, grace: float) -> None:
@@ -80,7 +80,7 @@ class HungSupervisors:
         return key in self._ending
 
     def problem(self) -> str:
-        """Return what a supervisor of this node is held up by; empty when none is."""
+        """Return the reason why a supervisor of this node hangs; empty when none does."""
         return next(iter(self._problems.values()), "")
 
     def look(self) -> None:
@@ -108,7 +108,7 @@ class HungSupervisors:
                 found.close()
 
     def _end(self, key: str, why: str, deadlines: dict[str, float]) -> None:
-        """Kill the supervisor of a job; whoever follows the job then finds its record free, and ends its processes."""
+        """Kill the supervisor of a job; the follower of the job then finds its record free, and ends its processes."""
         found, held = record.lock_record(self._state.jobs, key, create=False)
         if found is None or held:
             del deadlines[key]

@@ -88,7 +88,7 @@ class Isolation:
 
     @property
     def limits_processes(self) -> bool:
-        """Whether groups of jobs here hold them to so many processes and threads."""
+        """Tell whether groups of jobs here have a limit of processes and threads."""
         return bool(self._pids_limit and (self._pids or _has(self._unified, _PROCESSES)))
 
     def enter(self, key: str, processors: Sequence[int], memory: int = 0, gpus: Collection[int] | None = None) -> bool:
@@ -120,7 +120,10 @@ class Isolation:
         return denied if denied and (self._lists or self._is_program_taken()) else []
 
     def variables(self, gpus: Collection[int] | None) -> dict[str, str]:
-        """Return what has programs see these GPUs alone; nothing for a job that may see all. Raises ``OSError``."""
+        """Return the variables that show programs these GPUs alone; empty for a job that may see all.
+
+        Raises ``OSError``.
+        """
         return {} if self._devices is None else self._devices.variables(gpus, walled=bool(self._denied(gpus)))
 
     def change_devices(self, key: str, gpus: Collection[int] | None) -> None:
@@ -145,7 +148,10 @@ class Isolation:
         return True
 
     def _is_program_taken(self) -> bool:
-        """Whether groups of version 2 take programs here: tried once. Raises ``OSError`` if nobody knows yet."""
+        """Tell whether groups of version 2 take programs here: tried once.
+
+        Raises ``OSError`` if that is not known yet.
+        """
         if self._by_program is None:
             self._by_program = bool(self._unified) and self._try_program()
         return self._by_program
@@ -176,7 +182,7 @@ class Isolation:
         os.sched_setaffinity(pid, os.sched_getaffinity(0))
 
     def gather(self, key: str, pid: int) -> None:
-        """Put a process of a job that is confined to nothing into its group; what fails is done without."""
+        """Put a process of an unconfined job into its group; a failing means is left out."""
         limited = self._limit_processes(key)
         for base in (self._unified, self._freezer, self._pids if limited else ""):
             if base:
@@ -212,7 +218,7 @@ class Isolation:
             return 0  # no such group, or a kernel before 4.13, which does not count them
 
     def usage(self, key: str) -> MeasuredUse:
-        """Return what the kernel counted for the group of a job, also of processes that nobody waited for."""
+        """Return the kernel's counts for the group of a job, including processes that nobody waited for."""
         base, limit = self._memory_place()
         peak = _PEAK_1 if limit == _LIMIT_1 else _PEAK_2
         cpu = _number(os.path.join(self._unified, key, "cpu.stat"), "usage_usec") if self._unified else None
@@ -353,7 +359,7 @@ def _make_unified(root: str, name: str) -> str:
 
 
 def _make_cpuset(root: str, name: str) -> str:
-    """The same for cpusets of version 1, in which each level has to be told its processors and memory nodes."""
+    """Do the same for cpusets of version 1, in which each level needs its processors and memory nodes."""
     path = _make(root, name)
     above = root
     for directory in (os.path.dirname(path), path):
@@ -385,7 +391,7 @@ def _join(group: str) -> bool:
 
 
 def _remove(group: str) -> None:
-    """Remove an empty group; what was killed keeps it busy until it is reaped, for which there is some patience."""
+    """Remove an empty group; killed processes keep it busy until they are reaped, for which there is some patience."""
     deadline = time.monotonic() + _REMOVAL_PATIENCE
     while True:
         try:

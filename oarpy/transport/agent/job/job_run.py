@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 WAKE = {signal.SIGCHLD, requests.LOOK}
 _SHORT = 0.1
-"""Seconds for which a job runs before that is told, and before it is put into a group that it does not need at once.
+"""Seconds for which a job runs before its start is reported, and before it gets a group that it does not need at once.
 
-The end of a shorter one tells all; and moving processes between groups costs more than starting a short job.
+The report of a shorter job's end has everything. Moving processes between groups costs more than starting a short job.
 """
 _GATHERING = 0.05
 """Seconds after which no more processes are looked for that are to be put there: a job may fork without end."""
@@ -120,7 +120,7 @@ class JobRun:
     def run(self) -> int:
         """Run the job to its end; return how many of its processes, or starts, could not be ended.
 
-        Raises ``OSError`` when the node has no room for what it must keep of the job, which then was never started.
+        Raises ``OSError`` when the node has no room for the job's files; then the job was never started.
         """
         write_files(self._state, self._record.key, self._spec, self._account)
         write_script(self._state, self._record.key, self._spec, self._account)
@@ -295,7 +295,7 @@ class JobRun:
         for path in (wanted[0] or os.devnull, wanted[1] or os.devnull):
             self._step = "OUTPUT_FILES", os.path.join(self._spec.directory, path)
             try:
-                # Non-blocking only while opening: a pipe nobody reads must not hold the supervisor for ever.
+                # Non-blocking only while opening: a pipe without a reader must not hold the supervisor for ever.
                 fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOCTTY | os.O_NONBLOCK, 0o666)
             except (OSError, ValueError) as error:
                 for fd in opened:
@@ -435,7 +435,7 @@ class JobRun:
             return
         self._kill_at = kill_at
         if self._stays:
-            told = APPLICATION_DONE  # nobody is told that a program was killed which has ended
+            told = APPLICATION_DONE  # a program that has ended gets no notice that it was killed
         else:
             self._reason = reason
         if told != APPLICATION_DONE:
@@ -485,12 +485,12 @@ class JobRun:
     def _report_change(self, event: str) -> None:
         self._tell_start()
         at = self._now()
-        with contextlib.suppress(OSError):  # a full disk: the job goes on, the agent is told all the same
+        with contextlib.suppress(OSError):  # a full disk: the job goes on, the agent gets the report all the same
             self._record.append(event, at)
         self._tell(event, {"at": at})
 
     def _change_walltime(self, seconds: int) -> None:
-        """Set a new walltime, counted from the start as the old one; what was suspended stays added."""
+        """Set a new walltime, counted from the start as the old one; times of suspension stay added."""
         if self._walltime_at is not None and seconds > 0:
             moved = seconds - self._spec.walltime
             self._spec = self._spec.replace(walltime=seconds)
@@ -500,7 +500,7 @@ class JobRun:
                 self._checkpoint_at = at  # also once more, before the new end
 
     def _now(self) -> float:
-        """Return seconds since the epoch, by the start and a clock that nobody sets: no end is before its start."""
+        """Return seconds since the epoch, by the start and a clock that cannot be set: no end is before its start."""
         return self._start + (time.monotonic() - self._began)
 
     def _finish(self, left: int) -> None:
@@ -523,7 +523,7 @@ class JobRun:
                 self._record.append("ended", end, **outcome)
                 break
             except OSError as error:
-                # a full disk: the outcome must not be lost, and nobody can be told before it is kept
+                # a full disk: the outcome must not be lost, and cannot be reported before it is kept
                 if not waited:
                     self._tell("stuck", {"detail": f"its end cannot be written: {error.strerror}", "place": ""})
                 waited = True

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def as_submitted(spec: JobSpec, kept: str, errors: int) -> str:
-    """Return the command of a job, with ``kept`` in the place of its script if the file is not what was submitted.
+    """Return the command of a job, with ``kept`` in the place of its script if the file is not the submitted one.
 
-    ``kept`` is the path of the script as it was submitted. To be asked as the job's user, in its directory; the user is
-    told at the descriptor ``errors``.
+    ``kept`` is the path of the script as it was submitted. Call it as the job's user, in its directory; a message to
+    the user goes to the descriptor ``errors``.
     """
     if not spec.script:
         return spec.command
@@ -40,7 +40,7 @@ def _is_same(path: str, content: bytes) -> bool:
 
 
 def _interpreter(script: str) -> list[str]:
-    """Return what the first line names, as the kernel reads it: a program and one argument at most.
+    """Return the interpreter in the first line, as the kernel reads it: a program and one argument at most.
 
     The kept script itself may lie on a file system from which nothing can be executed.
     """

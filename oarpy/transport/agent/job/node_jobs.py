@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 _CLEANING_PATIENCE = 5.0
 _TRIES = 3
 _LOOK_PERIOD = 5.0
-"""Seconds between two looks at what the supervisors do."""
+"""Seconds between two looks at the supervisors."""
 _TOGETHER = 16
-"""Starts until the agent looks again at what else there is: each may take it the copy of a process."""
+"""Starts until the agent looks at its other work again: each may cost it the copy of a process."""
 
 
 class _Watched:
@@ -48,7 +48,7 @@ class _Watched:
 
 
 class NodeJobs:
-    """Decides for each (job, attempt), by its record and under its lock, what is to be done with it."""
+    """Decides about each (job, attempt), by its record and under its lock."""
 
     def __init__(
         self,
@@ -80,28 +80,28 @@ class NodeJobs:
 
     def stop(self, key: str) -> None:
         """Stop all that a job has here, when it is led from another node."""
-        with contextlib.suppress(OSError):  # a full disk: what is here is stopped all the same
+        with contextlib.suppress(OSError):  # a full disk: the processes here are stopped all the same
             self._state.note_suspension(key)  # first: a process that comes now is refused, or found below
         suspending.stop(self._isolation.freezers(key), lambda: self.guests(key))
 
     def go_on(self, key: str) -> None:
-        """Let go on what :meth:`stop` stopped."""
+        """Let the processes that :meth:`stop` stopped go on."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._state.suspension_note(key))
         suspending.go_on(self._isolation.freezers(key), lambda: self.guests(key))
 
     def thaw(self, key: str) -> None:
-        """Let run what is to be killed: what is frozen does not die."""
+        """Let processes that are to be killed run: a frozen process does not die."""
         suspending.thaw(self._isolation.freezers(key))
 
     def environment(self, spec: JobSpec, account: Account) -> dict[str, str]:
-        """Return what a program of a job has for its environment here."""
+        """Return the environment of a job's programs here."""
         key = str(spec.key)
         group, seen = self._isolation.name_of(key), self._isolation.variables(spec.gpus)
         return job_environment(self._state, key, spec, account, self.mark(key), group, seen)
 
     def change_devices(self, key: str, gpus: Collection[int] | None) -> None:
-        """Have what a job has here open the devices of these GPUs only. Raises ``OSError``."""
+        """Let the processes of a job here open the devices of these GPUs only. Raises ``OSError``."""
         self._isolation.change_devices(key, gpus)
 
     def memory_kills(self, key: str) -> int:
@@ -116,7 +116,7 @@ class NodeJobs:
         return found
 
     def end_group(self, key: str) -> int:
-        """Kill what is in the control group of a job and remove it; return how many processes resist."""
+        """Kill the processes in the control group of a job and remove it; return how many processes resist."""
         return self._isolation.end(key, _CLEANING_PATIENCE)
 
     def clean(self, marks: list[str]) -> dict[str, tuple[int, int]]:
@@ -124,7 +124,7 @@ class NodeJobs:
         return processes.kill_marked(marks, self.spared(), _CLEANING_PATIENCE, self._state.root)
 
     def guests(self, key: str) -> list[int]:
-        """Return what the job has here that is not below a supervisor of this node."""
+        """Return the processes of the job here that are not below a supervisor of this node."""
         mark = self.mark(key)
         return processes.marked([mark], self.spared(), self._state.root).get(mark, [])
 
@@ -224,7 +224,7 @@ class NodeJobs:
         self._outbox.say(Refused(record.job_of(claimed.key), reason, detail))
 
     def hear(self, fd: int) -> None:
-        """Take in what a supervisor of ours reports, or that it is gone."""
+        """Take in a report of a supervisor of ours, or that it is gone."""
         supervisor = self._pool.at(fd)
         if supervisor is None:
             return
@@ -252,7 +252,7 @@ class NodeJobs:
             self._look_at(key)
 
     def watch(self, key: str, reported: str, spec: JobSpec | None = None, tries: int = 0) -> None:
-        """Follow a job, unless it is our own; ``spec`` is what to run if its holder dies before it did."""
+        """Follow a job, unless it is our own; ``spec`` is the job to run if its holder dies before it did."""
         if key in self._running:
             return
         watched = self._watched.setdefault(key, _Watched(reported, spec, tries))
@@ -285,7 +285,7 @@ class NodeJobs:
         self._hung.must_end(key, grace)
 
     def problem(self) -> str:
-        """Return what holds up supervisors on this node, or keeps one from being started; empty when nothing does."""
+        """Return the reason why supervisors on this node hang, or cannot be started; empty when there is none."""
         return self._hung.problem() or self._pool.problem()
 
     def _look_at(self, key: str) -> None:
@@ -357,7 +357,7 @@ class NodeJobs:
 def write_lost(
     found: Record, history: History, left: int, detail: str, reason: str = "lost", usage: MeasuredUse | None = None
 ) -> History:
-    """Record that nobody knows how a job ended, ``left`` of its processes resisting; return the new history."""
+    """Record that the end of a job is unknown, ``left`` of its processes resisting; return the new history."""
     used = (usage or MeasuredUse()).entry()
     now = time.time()
     start = history.started["at"] if history.started else None

@@ -21,7 +21,7 @@ _ENVIRONMENT = 1 << 16
 
 _PAUSE = 0.005
 _LOOKS = 20
-"""After how many looks at the least a process is said to resist being killed."""
+"""The least number of looks after which a process is said to resist being killed."""
 _SECOND_LOOK = 0.002
 """Seconds until processes without an environment are looked at again: a beginning program has none for a moment."""
 _FREEZE_PASSES = 20
@@ -49,7 +49,7 @@ def _stat(pid: int) -> tuple[str, int] | None:
 
 
 def state(pid: int) -> str:
-    """Return the letter for what a process does; empty when it is gone."""
+    """Return the letter of a process's state; empty when it is gone."""
     found = _stat(pid)
     return found[0] if found else ""
 
@@ -183,7 +183,7 @@ def kill_descendants(patience: float, statuses: dict[int, int], usage: MeasuredU
 
 
 def kill_orphans(spared: set[int], patience: float) -> None:
-    """Kill all descendants of this process except the children in ``spared`` and what is below them."""
+    """Kill all descendants of this process except the children in ``spared`` and the processes below them."""
     deadline = time.monotonic() + patience
     me = os.getpid()
     while time.monotonic() < deadline:
@@ -202,7 +202,7 @@ def parent(pid: int) -> int:
 
 
 def reap_children(statuses: dict[int, int], usage: MeasuredUse | None = None) -> bool:
-    """Reap every dead child, its wait status into ``statuses``, what it used into ``usage``.
+    """Reap every dead child, its wait status into ``statuses``, its use into ``usage``.
 
     Returns whether children are left.
     """

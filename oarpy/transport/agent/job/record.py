@@ -126,7 +126,7 @@ class Record:
         return History(os.pread(self.fd, _MAXIMUM, 0))
 
     def append(self, event: str, at: float, **values: object) -> None:
-        """Add one line: what happened, when (seconds since the epoch), and its details."""
+        """Add one line: the event, its time (seconds since the epoch), and its details."""
         entry = {"event": event, "at": at, **values}
         # The leading line end closes a line that an earlier writer left torn.
         line = f"\n{_encode(entry)}\n".encode()
@@ -154,7 +154,7 @@ def open_record(directory: str, key: str, create: bool) -> Record | None:
 
 
 def lock_record(directory: str, key: str, create: bool) -> tuple[Record | None, bool]:
-    """Open and try to lock the record of ``key``: (record, whether we hold it). Forgotten files are opened anew."""
+    """Open and try to lock the record of ``key``: (record, whether we hold it). Forgotten files are opened again."""
     while True:
         record = open_record(directory, key, create)
         if record is None:
@@ -178,7 +178,7 @@ def parse_key(key: str) -> JobKey | None:
 
 
 def past(history: History) -> dict[str, Any]:
-    """Return what is worth remembering of a job, by the names of :class:`oarpy.wire.messages.RecalledJob`."""
+    """Return the facts of a job to remember, by the names of :class:`oarpy.wire.messages.RecalledJob`."""
     started, ended = history.started or {}, history.ended or {}
     return {
         "user": str(started.get("user", "")),

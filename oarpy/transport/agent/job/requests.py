@@ -1,7 +1,7 @@
 """Requests to the supervisor of a running job: one small file each, then a signal that says "look".
 
-The file carries the request, the signal nothing. So a lost signal does no harm, nor one to a supervisor that went on to
-another job. Any agent can ask, whoever started the job.
+The file carries the request, the signal nothing. So a lost signal does no harm, nor does a signal to a supervisor that
+went on to another job. Any agent can ask, whichever agent started the job.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def rouse(record: Record, pid: int, number: int = LOOK) -> None:
     except OSError as error:
         if error.errno == errno.ENOSYS and not record.try_lock():
             os.kill(pid, number)  # a kernel before 5.3 has no handles of processes
-        return  # it ended; whoever looks at the record next sees that
+        return  # it ended; the next look at the record shows that
     try:
         # Still locked after the handle was taken: so it is the holder's, not that of a process that reuses its id.
         if not record.try_lock():

@@ -85,7 +85,8 @@ def _is_hidden(path: str) -> bool:
 
 
 def _may_execute(path: str) -> bool:
-    # By the rights of this thread. Older systems ask about root instead: what then fails is given to the shell.
+    # By the rights of this thread. Older systems check root's rights instead: a command that then fails is given to the
+    # shell.
     return os.access(path, os.X_OK, effective_ids=True)
 
 
@@ -98,10 +99,10 @@ if TYPE_CHECKING:
 
     Action = tuple[Any, ...]
     Start = Callable[[str, list[str], dict[str, str], Sequence[Action]], int]
-    """:func:`spawn`, or what does the same in a child that becomes the program."""
+    """:func:`spawn`, or its equivalent in a child that becomes the program."""
 
 UMASK = "OARPY_UMASK"
-"""Variable of a submission with the file mode creation mask of whoever submitted, in octal digits."""
+"""Variable of a submission with the file mode creation mask of its submitter, in octal digits."""
 
 _USUAL_UMASK = 0o022
 
@@ -131,7 +132,7 @@ class LaunchFailure(Exception):
 
     @classmethod
     def of(cls, reason: str, error: OSError | ValueError, what: str) -> LaunchFailure:
-        """Return the failure that ``error`` makes of ``what``."""
+        """Return the failure from ``error`` about ``what``."""
         detail = error.strerror if isinstance(error, OSError) else str(error)
         number = getattr(error, "errno", None)
         # the directory existed at the submission
@@ -155,7 +156,7 @@ class LaunchFailure(Exception):
 
     @classmethod
     def unpacked(cls, content: bytes) -> LaunchFailure:
-        """Return what a child told."""
+        """Return the failure in a child's message."""
         reason, by, detail = content.decode(errors="replace").split("\n", 2)
         return cls(reason, detail, by_node=bool(by))
 
@@ -176,7 +177,7 @@ def enter_directory(directory: str) -> None:
 
 @contextlib.contextmanager
 def umask_of(environment: Mapping[str, str]) -> Iterator[None]:
-    """Within this, create files as whoever submitted the job would; what is no mask is not heeded."""
+    """Create files inside as the job's submitter would; a value that is no mask is ignored."""
     try:
         mask = int(environment.get(UMASK, ""), 8)
     except ValueError:
@@ -263,7 +264,7 @@ class _StartAs:
             os.kill(self._child, signal.SIGKILL)
 
     def result(self) -> int:
-        """Return what the action returned, or raise what it raised."""
+        """Return the result of the action, or raise its error."""
         if isinstance(self._outcome, BaseException):
             raise self._outcome
         return self._outcome
@@ -288,7 +289,7 @@ class _StartAs:
     def _start_program(
         self, program: str, arguments: list[str], environment: dict[str, str], actions: Sequence[Action]
     ) -> int:
-        """Do what :func:`spawn` does in a child that takes on the user's other ids."""
+        """Do the same as :func:`spawn` in a child that takes on the user's other ids."""
         sources = {fd for kind, fd, *_ in actions if kind == os.POSIX_SPAWN_DUP2}
         return self._fork(lambda: _execute(program, arguments, environment, actions), sources)
 

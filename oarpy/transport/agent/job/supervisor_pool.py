@@ -63,7 +63,7 @@ class SupervisorPool:
         return None
 
     def problem(self) -> str:
-        """Return what keeps a supervisor from starting jobs; empty when nothing does."""
+        """Return the reason why no supervisor can start jobs; empty when there is none."""
         if self._probes:
             return f"{next(iter(self._probes.values()))} does not answer"
         if not self._idle:
@@ -109,7 +109,7 @@ class SupervisorPool:
         self._idle.append(supervisor)
 
     def bury(self, supervisor: JobSupervisor) -> str | None:
-        """Reap a supervisor that has gone, kill what it left to us, and return the job it had."""
+        """Reap a supervisor that has gone, kill its remaining processes, and return the job it had."""
         self._remove(supervisor)
         self._reap()
         return supervisor.key

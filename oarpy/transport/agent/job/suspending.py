@@ -67,7 +67,7 @@ def is_frozen(group: str) -> bool:
 
 
 def _freeze(group: str) -> bool:
-    """Freeze a group; False where it cannot be, has nobody in it, or does not stand still in time."""
+    """Freeze a group; return False where that is impossible, the group is empty, or does not stand still in time."""
     for order, word, back, told, wanted in _FREEZERS:
         path = os.path.join(group, order)
         if not os.path.exists(path) or not _read(os.path.join(group, "cgroup.procs")):

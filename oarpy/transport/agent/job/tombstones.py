@@ -1,7 +1,7 @@
-"""Tombstones: which (job, attempt) were forgotten, and what was known of them.
+"""Tombstones: the forgotten (job, attempt), with the facts that were known of them.
 
-All agents of a node append to one file a day. A line is the key, what is known as JSON if that is anything, and ``;``.
-A key after ``-`` is remembered no more: the job has come back to this node.
+All agents of a node append to one file a day. A line is the key, the known facts as JSON if there are any, and ``;``. A
+key after ``-`` is remembered no more: the job has come back to this node.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _encode = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 
 
 class Tombstones:
-    """An index of the files; ``refresh`` reads what any agent added since."""
+    """An index of the files; ``refresh`` reads the lines that other agents added since."""
 
     def __init__(self, directory: str, keep_days: int) -> None:
         self._directory = directory
@@ -39,7 +39,7 @@ class Tombstones:
         self._read: dict[str, int] = {}
 
     def add(self, keys: list[str], known: Mapping[str, dict[str, Any]] = {}) -> None:
-        """Remember ``keys``, and what is known of some of them; on disk when this returns. Raises ``OSError``."""
+        """Remember ``keys``, and the facts of some of them; on disk when this returns. Raises ``OSError``."""
         self._append([f"{key} {_encode(known[key])}" if key in known else key for key in keys])
 
     def revoke(self, key: str) -> None:
@@ -57,7 +57,7 @@ class Tombstones:
         finally:
             os.close(fd)
         if size == self._read.get(day, 0) + len(content):
-            # Nobody else wrote meanwhile: it need not be read back.
+            # No other agent wrote meanwhile: it need not be read back.
             self._read[day] = size
             self._note(day, entries)
 
@@ -71,7 +71,7 @@ class Tombstones:
         return max((keys[-1] >> 16 for keys in self._keys.values() if keys), default=0)
 
     def recall(self, since: float) -> dict[str, dict[str, Any]]:
-        """Return what is known of keys that were remembered on the day of ``since`` (epoch seconds) or later."""
+        """Return the facts of keys that were remembered on the day of ``since`` (epoch seconds) or later."""
         known: dict[str, dict[str, Any]] = {}
         for name in sorted(os.listdir(self._directory)):
             if name.isdigit() and int(name) >= int(since) // DAY:
@@ -81,7 +81,7 @@ class Tombstones:
         return dict(list(known.items())[-_MOST:])
 
     def prune(self) -> None:
-        """Drop the days that are older than what is kept: from the index, and long after that from the disk."""
+        """Drop days older than the kept ones: from the index, and long after that from the disk."""
         today = int(time.time()) // DAY
         for name in os.listdir(self._directory):
             if name.isdigit() and int(name) < today - self._keep_days:
@@ -91,7 +91,7 @@ class Tombstones:
                     os.unlink(os.path.join(self._directory, name))
 
     def refresh(self) -> None:
-        """Read what was added to the files of the days that are kept."""
+        """Read the lines that were added to the files of the kept days."""
         oldest = int(time.time()) // DAY - self._keep_days
         with os.scandir(self._directory) as entries:
             grown = [
@@ -141,7 +141,7 @@ def _number(key: str) -> int | None:
 
 
 def _recall(line: str, known: dict[str, dict[str, Any]]) -> None:
-    """Add what a whole line says, if it says more than its key."""
+    """Add the facts of a whole line, if it has more than its key."""
     key, _, text = line.rstrip("\n").partition(" ")
     if text.endswith(";") and parse_key(key):
         try:

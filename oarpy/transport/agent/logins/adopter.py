@@ -73,7 +73,7 @@ def _let_in(settings: dict[str, Any], user: str, *, adopt: bool) -> str:
 
 
 def _be_the_shell(settings: dict[str, Any]) -> None:
-    """Become what the user of a session asked for, with the variables of the job that the session is in."""
+    """Become the program that the user of a session asked for, with the variables of the session's job."""
     state = StateDir(settings["state"])
     with open("/proc/self/cgroup", encoding="utf-8") as file:
         found = _GROUP.search(file.read())
@@ -91,7 +91,7 @@ def _be_the_shell(settings: dict[str, Any]) -> None:
 
 
 def _variables(state: StateDir, key: str) -> dict[str, str]:
-    """Return what a job sets for its programs; nothing where it has just ended."""
+    """Return the variables that a job sets for its programs; empty where it has just ended."""
     try:
         with open(variables_file(state, key), encoding="utf-8", errors="surrogateescape") as file:
             pairs = [entry.partition("=") for entry in file.read().split("\0") if entry]

@@ -49,7 +49,7 @@ def offer(settings: dict[str, Any], user: str, monitor: int) -> None:
     try:
         os.setsid()
         if os.fork():
-            os._exit(0)  # whoever waits for children of sshd sees none
+            os._exit(0)  # a process that waits for children of sshd sees none
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)

@@ -21,7 +21,7 @@ def enter_job(settings: dict[str, Any], note: LoginNote, pids: list[int]) -> str
     """Put processes into the groups of a job; return why that cannot be, empty if it is done."""
     state, isolation = StateDir(settings["state"]), isolation_of(settings)
     try:
-        state.note_step(note.key)  # first: the end of the job then looks for what came this way
+        state.note_step(note.key)  # first: the end of the job then looks for processes that came this way
         isolation.enter(note.key, note.processors, note.memory, note.gpus)
         for pid in pids:
             isolation.bring(note.key, pid)

@@ -56,7 +56,7 @@ def leave_note(state: StateDir, spec: JobSpec, account: Account, variables: dict
 
 
 def remove_notes(state: StateDir, keys: Collection[str]) -> None:
-    """Let nobody log in for these jobs any more."""
+    """Admit no log-in for these jobs any more."""
     for key in keys:
         for path in (os.path.join(state.logins, key), variables_file(state, key), state.suspension_note(key)):
             with contextlib.suppress(FileNotFoundError):
@@ -64,7 +64,7 @@ def remove_notes(state: StateDir, keys: Collection[str]) -> None:
 
 
 def remove_all_notes(state: StateDir) -> None:
-    """Let nobody log in for jobs of an earlier life of this node."""
+    """Admit no log-in for jobs of an earlier life of this node."""
     remove_notes(state, os.listdir(state.logins))
 
 

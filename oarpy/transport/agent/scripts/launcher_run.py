@@ -49,7 +49,7 @@ class LauncherRun:
         self._statuses: dict[int, int] = {}
 
     def run(self) -> str:
-        """Return what went wrong, empty when nothing did, after the end of the launcher: nothing of it is left."""
+        """Run the launcher to its end, with no process left; return what went wrong, empty when nothing did."""
         try:
             carrier, program = self._start_both()
             self._wait(carrier, program)
@@ -125,7 +125,7 @@ class LauncherRun:
 
 
 def start_launcher(state: StateDir, found: Record, run: LauncherRun) -> int:
-    """Fork the process that runs a launcher, begun in its record, the lock of that with it; return its process id."""
+    """Fork the process that runs a launcher, begun in its record, whose lock goes with it; return its process id."""
     pid = os.fork()
     if pid:
         return pid

@@ -1,7 +1,7 @@
-"""Programs that speak for applications: on this node each runs once at a time, whoever is killed meanwhile.
+"""Programs that speak for applications: on this node each runs once at a time, whichever process is killed meanwhile.
 
-A launcher has a record, as a script has: its lock is held while the launcher runs. That it is run again when it is lost
-is for the server to ask, which knows whether anybody speaks for the application.
+A launcher has a record, as a script has: its lock is held while the launcher runs. When it is lost, the server asks for
+another run, as the server knows whether the application has a launcher.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Launchers:
                 self._outbox.say(LauncherEnded(spec.key, f"{self._state.root}: {error.strerror}"))
 
     def _run(self, spec: JobSpec) -> None:
-        """Begin a launcher unless it runs; what a killed one left is ended before."""
+        """Begin a launcher unless it runs; the remains of a killed launcher are ended before."""
         account = self._accounts.get(spec.user)
         check_may_run(account, spec.allow_root)
         name = f"{spec.key}.{_KIND}"

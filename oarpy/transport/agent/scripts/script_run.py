@@ -82,7 +82,7 @@ class ScriptRun:
         return True
 
     def _listen(self, source: int) -> bool:
-        """Keep the last of what it said; False at the end of the stream."""
+        """Keep the end of its output; return False at the end of the stream."""
         with contextlib.suppress(BlockingIOError):
             while True:
                 content = os.read(source, 1 << 16)
@@ -93,7 +93,7 @@ class ScriptRun:
 
 
 def start_runner(state: StateDir, found: Record, run: ScriptRun) -> int:
-    """Fork the process that runs a script, begun in its record, the lock of that with it; return its process id."""
+    """Fork the process that runs a script, begun in its record, whose lock goes with it; return its process id."""
     pid = os.fork()
     if pid:
         return pid
@@ -119,6 +119,6 @@ def _carry_out(state: StateDir, found: Record, run: ScriptRun) -> None:
             found.append("ended", time.time(), outcome=outcome, detail=detail)
             break
         except OSError:
-            time.sleep(_RETRY_DISK)  # a full disk: nobody can be told before it is kept
+            time.sleep(_RETRY_DISK)  # a full disk: nothing can be reported before it is kept
     found.close()
     state.ring()

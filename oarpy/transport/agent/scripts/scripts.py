@@ -1,7 +1,7 @@
-"""The site's prologue and epilogue on this node: each at most once for a (job, attempt), whoever is killed meanwhile.
+"""The site's prologue and epilogue on this node: each at most once for a (job, attempt), whatever is killed meanwhile.
 
 A script has a record of its own, as jobs have, locked while it runs. ``started`` is written before it is executed,
-``ended`` before anybody is told. So a script that was cut off is known for that, and never run again.
+``ended`` before it is reported. So an interrupted script is known as such, and never run again.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Scripts:
                 self._remove(f"{key}.{kind}")
 
     def prune(self) -> None:
-        """Remove records that nobody ever released."""
+        """Remove records that were never released."""
         oldest = time.time() - self._keep_days * _DAY
         for name in os.listdir(self._state.scripts):
             with contextlib.suppress(OSError):
@@ -179,7 +179,7 @@ class Scripts:
         return None
 
     def _close_lost(self, found: Record, order: Order) -> tuple[str, str]:
-        """Write that a script is lost, after killing its rest: whoever ran it is gone, and nobody knows what it did."""
+        """Write that a script is lost, after killing its processes: its runner is gone, and its effect is unknown."""
         processes.kill_marked([self._mark(order)], processes.ancestors() | self._pool.pids(), _CLEANING_PATIENCE)
         return self._end(found, LOST, f"nobody saw the {order.kind} end: the process that ran it was killed")
 

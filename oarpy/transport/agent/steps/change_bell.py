@@ -24,7 +24,7 @@ class Bell:
         self.fd: int = self._libc.inotify_init1(_IN_NONBLOCK | _IN_CLOEXEC)
 
     def listen(self, wanted: bool) -> bool:
-        """Hear the bell from now on, or not; return whether it is heard now that was not before."""
+        """Listen to the bell from now on, or stop; return whether this call began to listen."""
         if wanted == (self._watch >= 0) or self.fd < 0:
             return False
         if wanted:
@@ -35,7 +35,7 @@ class Bell:
         return False
 
     def clear(self) -> None:
-        """Forget what rang."""
+        """Forget past changes."""
         try:
             os.read(self.fd, _EVENTS)
         except OSError:

@@ -46,7 +46,7 @@ def make_pipe(state: StateDir, key: str, account: Account) -> str:
 
 
 def arguments(pipe: str, seconds: float) -> list[str]:
-    """Return what :data:`SHELL` is started with; the job ends after ``seconds`` in which nobody came."""
+    """Return the arguments of :data:`SHELL`; the job ends after ``seconds`` without a user."""
     return ["sh", "-c", _SCRIPT, pipe, f"{seconds:g}"]
 
 

@@ -1,7 +1,7 @@
 """A step: a program in a job that runs already, its streams carried by a channel of its own.
 
-The program at the far end of that channel is this module. What arrives: one message with the step's specification,
-then input, signals and sizes of the terminal. What is sent: ``started``, output, and ``ended`` or ``refused``.
+The program at the far end of that channel is this module. It receives one message with the step's specification, then
+input, signals and sizes of the terminal. It sends ``started``, output, and ``ended`` or ``refused``.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class StepStreams:
             os.chmod(self.slave, 0o600)
 
     def actions(self) -> list[Any]:
-        """Return what makes them the standard streams of a program; a terminal becomes that of its session."""
+        """Return the actions that make them a program's standard streams; a terminal becomes its session's."""
         if self.slave:
             first: list[Any] = [(os.POSIX_SPAWN_OPEN, 0, self.slave, os.O_RDWR, 0)]
             return [*first, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
@@ -110,7 +110,7 @@ class StepStreams:
             fcntl.ioctl(self.input, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def release(self) -> None:
-        """Close what only the program needs."""
+        """Close the descriptors that only the program needs."""
         for fd in self.theirs:
             os.close(fd)
         self.theirs = []
@@ -268,13 +268,16 @@ class StepRun:
             self._feed()
 
     def _forward(self, fd: int, kind: int) -> bool:
-        """Send what the step wrote; False when it has closed the stream (or, non-blocking, wrote nothing more)."""
+        """Send the output of the step.
+
+        Return False when it has closed the stream (or, non-blocking, wrote nothing more).
+        """
         try:
             content = os.read(fd, _CHUNK)
         except BlockingIOError:
             return False
         except OSError:
-            content = b""  # how a terminal says that nobody has it open any more
+            content = b""  # a terminal says so that no process has it open any more
         if content:
             self._send(pack(kind, content))
             return True
@@ -304,7 +307,7 @@ class StepRun:
             self._streams.input = -1
 
     def _read(self, event: int) -> bool:
-        """Take what arrived; False at the end of the channel."""
+        """Take the bytes that arrived; return False at the end of the channel."""
         if not event & select.POLLIN:
             return False
         content = os.read(self._source, _CHUNK)
@@ -336,7 +339,7 @@ class StepRun:
             raise Malformed("neither a signal nor a size")
 
     def _end_processes(self, number: int, grace: float) -> None:
-        """End what there is of the step, gently first when there is time."""
+        """End the processes of the step, gently first when there is time."""
         deadline = time.monotonic() + grace
         while processes.reap_children(self._statuses, self._usage) and time.monotonic() < deadline:
             tree = processes.descendants(os.getpid())
@@ -349,7 +352,7 @@ class StepRun:
         self._usage.note(self._state, self._key)
 
     def _finish(self) -> None:
-        """Send what is left of the output, then how the step ended."""
+        """Send the rest of the output, then how the step ended."""
         for fd, kind in list(self._streams.outputs.items()):
             os.set_blocking(fd, False)
             while self._forward(fd, kind):
