@@ -13,7 +13,7 @@ _LOOK = 5
 """Seconds between two looks at GPUs. A look stands for three of them, so a busy machine may be late."""
 _TIMEOUT = 120.0
 _CARDS = "cards"
-"""Folder in which jobs find their GPUs by UUID; drivers of real ones are asked otherwise."""
+"""The folder in which jobs find their GPUs by UUID; real GPUs are queried through their drivers."""
 _TRAIN = f"""#!/bin/sh
 for card in $(echo $OAR_GPU_UUIDS | tr , ' '); do echo 93 > {_CARDS}/$card/gpu_busy_percent; done
 echo job $OAR_JOB_ID has $OAR_GPU_UUIDS
@@ -26,10 +26,10 @@ _HOURS = (
 
 
 class GpuDemo(Transcript):
-    """The steps, each a method; what is printed is what the commands printed."""
+    """The steps of the demo, each a method; it prints the output of the commands."""
 
     def run(self) -> None:
-        """Run every step. Raises :class:`OarpyError` when one does not do what it should."""
+        """Run every step. Raises :class:`OarpyError` if a step fails."""
         self.say(
             f"A cluster in one folder: nodes with {_GPUS} GPUs each, which are files as the driver of AMD has them"
         )
@@ -46,7 +46,7 @@ class GpuDemo(Transcript):
         self._report(jobs)
 
     def _make_cards(self) -> None:
-        """Write what the kernel would tell of each GPU, none of which computes, and a program that has them compute."""
+        """Write the kernel's files of each GPU, all of them idle, and a program that makes GPUs compute."""
         work = self.sandbox.directory / "work"
         cards = work / _CARDS
         cards.mkdir(parents=True)
@@ -102,7 +102,7 @@ class GpuDemo(Transcript):
 
 
 def machine(directory: Path) -> Path:
-    """Return where the files of all nodes are."""
+    """Return the folder with the files of all nodes."""
     return directory / "work" / "machine"
 
 

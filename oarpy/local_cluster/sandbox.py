@@ -193,7 +193,7 @@ class Sandbox:
             "nodes": {"state_directory": str(self.directory / "nodes"), "lost_timeout": 10.0, "ping_interval": 1.0},
             "scheduler": {"security_time": 1},
             "jobs": {"kill_grace": 2.0},
-            # Whoever makes a cluster in a folder of theirs is its one user, root included.
+            # The user who makes a cluster in their own folder is its only user, root included.
             "submission": {"refused_users": ["oar"]},
         }
         gateway = self.directory / "gateway" / "socket"

@@ -89,14 +89,14 @@ def read_device_rules(texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, slots=True)
 class IdleGpus:
-    """After how many seconds of idle GPUs the user of a job is warned, and the job ended; None: never."""
+    """The seconds of idle GPUs after which the user of a job is warned, and the job ended; None: never."""
 
     warn: int | None = None
     end: int | None = None
 
 
 def read_idle_gpus(text: str) -> IdleGpus:
-    """Read ``jobs.idle_gpu``; raise :class:`UsageError` for what is not of that form.
+    """Read ``jobs.idle_gpu``; raise :class:`UsageError` for a text of another form.
 
     >>> read_idle_gpus("15m: warn, 1h: end"), read_idle_gpus("")
     (IdleGpus(warn=900, end=3600), IdleGpus(warn=None, end=None))

@@ -6,7 +6,7 @@ It does no I/O, reads no clock and has no global state. It imports only ``oarpy.
 
     snapshot --> decide --> rules    before and after placing: reservations, suspended jobs, energy, walltimes
                    |
-                   +-> plan -> passes -> order    whose turn it is, who may have how much
+                   +-> plan -> passes -> order    turns of jobs, priorities and quotas
                                   |
                                   +----> gantt -> resources    the earliest place, and which resources
                                   |

@@ -2,9 +2,9 @@
 
 ::
 
-    Gantt -- whole     the platform: a Space, with its timeline and what partners hold
+    Gantt -- whole     the platform: a Space, with its timeline and the holds of partners
           -- inside    a Space for each container name, open where a container holds resources
-          -- stocks    what is taken of consumables
+          -- stocks    the used amounts of consumables
           -- levels    the blocks of each exclusive level that jobs have
           -- ledger    the sums that quotas limit
 

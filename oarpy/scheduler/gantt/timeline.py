@@ -191,7 +191,7 @@ class Timeline:
         return None
 
     def _count(self, left: int, right: int, matcher: RequestMatcher, within: int) -> tuple[int, int]:
-        """Try the slots [left, right) for a request of any resources; return the slot to go on with, what to take."""
+        """Try the slots [left, right) for any resources; return the slot to go on with, and the resources to take."""
         clear, free = self._walk_back(left, right, matcher.enough or matcher.may_fit, within)
         return clear, matcher.match(free) if free else 0
 

@@ -5,7 +5,7 @@ that cannot be served now at one point of the pass cannot be served later. Once 
 remaining jobs, none of them starts in this pass. No best-effort job gives way to one of them, either. The results of
 the jobs already looked at do not depend on the jobs behind them::
 
-    job        free now     what becomes of it
+    job        free now     result
     1          {1 2 3}      starts on 1 and 2
     2          {3}          asks for two: waits, with a prediction
     3          {3}          starts on 3

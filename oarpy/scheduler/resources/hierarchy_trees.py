@@ -29,7 +29,7 @@ class Tree:
     singles: int = 0
 
     def restrict(self, mask: int) -> Tree:
-        """Return the tree of the resources in ``mask``, without empty blocks, in the order of what is left."""
+        """Return the tree of the resources in ``mask``, without empty blocks; blocks are sorted anew."""
         if mask & self.bits == self.bits:
             return self
         blocks = [block.restrict(mask) for block in self.blocks if block.bits & mask]

@@ -453,7 +453,7 @@ class _WindowPass:
         if found.taken is not None:
             self._strict[job.id] = found.start, found.start + walltime
         self._dated[job.id] = place
-        # the planner looks at the date of a strict one as at any
+        # the planner looks at the date of a strict reservation as at any other date
         return dated if job.id in self._windows.of else job, timeline.claims[job.id]
 
     def _move(self, movable: _Movable) -> WindowMove | None:

@@ -5,7 +5,7 @@ job. So it gives the starts of :class:`~oarpy.simulation.engines.production.Full
 ignores requests, queues, quotas and reasons. Free sets are integers, a bit for each processor or node::
 
     begins   0       5       7         12
-    free     {3 4}   {4}     {1 2 4}   {1 2 3 4}       what is free from then on, to the next
+    free     {3 4}   {4}     {1 2 4}   {1 2 3 4}       free from then on, up to the next begin
 
 Places stand as long as the predictions of the last pass come true. After an early end all places are searched anew, and
 after an arrival those behind the new job.
