@@ -27,7 +27,7 @@ from oarpy.store.jobs.extensions import ExtensionRow
 from oarpy.store.jobs.resizes import ResizableJob
 
 ANY = ""
-"""The word in place of a cluster that stands for hosts of any cluster."""
+"""The empty name, which stands for hosts of any cluster."""
 STARTED = (JobState.TO_LAUNCH, JobState.LAUNCHING, JobState.RUNNING, JobState.SUSPENDED, JobState.RESUMING)
 _PATIENCE = 5.0
 _LOOK = 0.1

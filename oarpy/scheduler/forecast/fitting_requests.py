@@ -14,7 +14,7 @@ from math import ceil
 from oarpy.model.request import Consumption, Group, ResourceRequest
 
 FEWEST_JOBS = 10
-"""The number of past jobs from which they predict the next one."""
+"""The least number of past jobs that can predict the next one."""
 MARGIN = 1.25
 """The least ratio of a proposed value to the measured one."""
 _FAR_BELOW = 2

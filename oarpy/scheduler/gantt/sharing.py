@@ -146,7 +146,7 @@ class Space:
         """
         key = profile, found
         if key not in self._known:
-            # a placeholder's holder does not share with its own kind
+            # a placeholder does not share with other placeholders
             among_partners = found and profile in self._lines and profile.shares(profile)
             own = self._lines[profile].partners if among_partners else None
             others = [
