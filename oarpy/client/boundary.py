@@ -56,7 +56,7 @@ def execute(
 ) -> int:
     """Run ``app`` on ``arguments`` and return the exit status, after one line on standard error if it failed.
 
-    ``unexpected`` is told of an error that is nobody's answer, before it becomes that line.
+    ``unexpected`` gets an error that is no answer of oarpy, before it becomes that line.
     """
     command = parser(app)
     try:
@@ -100,7 +100,7 @@ def _misused(error: typer.TyperException, name: str) -> int:
 
 @functools.cache
 def parser(app: typer.Typer) -> Parser:
-    """Return what parses the arguments of ``app``, made once for the life of the process.
+    """Return the parser of the arguments of ``app``, made once for the life of the process.
 
     Every command has ``-h``, unless that is one of its own options, and ``-V``.
     """
@@ -199,6 +199,6 @@ def _reader_left() -> int:
 
 
 def _drop_output() -> None:
-    """Let what is still buffered go nowhere, or the interpreter would complain when it flushes at exit."""
+    """Discard the buffered output, or the interpreter would complain when it flushes at exit."""
     with suppress(io.UnsupportedOperation):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -62,7 +62,7 @@ class Streams(Protocol):
     def receive(self) -> list[bytes | Size]:
         """Return pieces of standard input, ``b""`` for its end, and new sizes of the terminal.
 
-        Raises :class:`BrokenPipeError` when nobody is there, ``KeyboardInterrupt`` when the user interrupts.
+        Raises :class:`BrokenPipeError` when the caller is gone, ``KeyboardInterrupt`` when the user interrupts.
         """
 
     def send(self, stream: int, data: bytes) -> None:
@@ -135,7 +135,7 @@ class Caller(Protocol):
         """Tell whether a connection to the database may be kept while the command waits, attached."""
 
     def require_presence(self) -> None:
-        """Raise :class:`BrokenPipeError` when nobody waits for the outcome any more."""
+        """Raise :class:`BrokenPipeError` when no caller waits for the outcome any more."""
 
     def configuration(self) -> Configuration:
         """Return the settings that hold for this caller."""
@@ -144,10 +144,10 @@ class Caller(Protocol):
         """Return a connection for a command called ``name``."""
 
     def snapshot_reader(self, configuration: Configuration) -> SnapshotReader:
-        """Return what reads the snapshot of a scheduling pass; it may have read for other commands before."""
+        """Return the reader of snapshots of a scheduling pass; it may have read for other commands before."""
 
     def existing_reader(self) -> ExistingReader:
-        """Return what reads which resources exist; it may have read for other commands before."""
+        """Return the reader of existing resources; it may have read for other commands before."""
 
 
 class ProcessStreams:
@@ -188,7 +188,7 @@ class ProcessStreams:
             terminal.leave()
 
     def receive(self) -> list[bytes | Size]:
-        """Read what there is; a closed or broken standard input is at its end."""
+        """Read the input that waits; a closed or broken standard input is at its end."""
         ready = {0} if self._poll is None else {file for file, _ in self._poll.poll(0)}
         pieces: list[bytes | Size] = []
         if self._terminal is not None and self._terminal.fileno() in ready:
@@ -266,7 +266,7 @@ class ProcessCaller:
         return edit(name, text, os.environ)
 
     def waiting(self) -> AbstractContextManager[None]:
-        """Nobody else is held up by it."""
+        """Return a context that does nothing: the wait holds up no other caller."""
         return nullcontext()
 
     @contextmanager
@@ -289,7 +289,7 @@ class ProcessCaller:
         raise Unreachable("no gateway listens here", hint="launchers speak through the gateway (gateway.socket)")
 
     def may_keep_connection(self) -> bool:
-        """Allow it: whoever gave the process a way to the database knows its limits."""
+        """Allow it: the admin who gave the process a way to the database knows its limits."""
         return True
 
     def require_presence(self) -> None:

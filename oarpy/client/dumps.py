@@ -123,7 +123,7 @@ def dump(configuration: Configuration, target: Path) -> DumpFacts:
 
 
 def restore(configuration: Configuration, source: Path, *, replace: bool) -> Restored:
-    """Put what ``source`` has in place of all that is in the database; with something there only if ``replace``.
+    """Replace the content of the database by ``source``; a database that is not empty only if ``replace``.
 
     ``source`` is from :func:`dump` or from ``pg_dump``, as a script (also compressed) or in its custom format. Raises
     :class:`OarpyError`, and then the database is as it was.
@@ -147,7 +147,7 @@ def restore(configuration: Configuration, source: Path, *, replace: bool) -> Res
 
 
 def _require_free(connection: Connection, *, replace: bool) -> None:
-    """Raise unless nobody works on the database, and what is there may go."""
+    """Raise if modules work on the database, or if it is not empty and may not be replaced."""
     if notifications.is_served(connection):
         raise NotAllowed("modules of a server work on the database", hint="stop oarpy server on every machine first")
     there = connection.execute("SELECT to_regclass('public.jobs') IS NOT NULL").fetchone()
@@ -156,7 +156,7 @@ def _require_free(connection: Connection, *, replace: bool) -> None:
 
 
 def _read(source: Path, folder: Path) -> tuple[DumpFacts | None, Path]:
-    """Return what a file says of itself, if it is one of ours, and the dump of PostgreSQL in it."""
+    """Return the facts in a file, if it is one of ours, and the dump of PostgreSQL in it."""
     try:
         with source.open("rb") as file:
             head = file.read(5)
@@ -184,9 +184,9 @@ def _read(source: Path, folder: Path) -> tuple[DumpFacts | None, Path]:
 
 
 def _extract(archive: tarfile.TarFile, name: str, folder: Path) -> None:
-    """Write the file ``name`` of an archive into ``folder``; what is none, such as a link, is a ``KeyError``.
+    """Write the file ``name`` of an archive into ``folder``.
 
-    Python 3.11.2, Debian 12's, cannot be told what to extract safely.
+    An entry that is no file, such as a link, is a ``KeyError``. Python 3.11.2, Debian 12's, has no safe extraction.
     """
     member = archive.getmember(name)
     content = archive.extractfile(member) if member.isreg() else None

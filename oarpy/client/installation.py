@@ -78,7 +78,7 @@ def _is_served(directory: str) -> bool:
 def upgrade_installation(configuration: Configuration, wait: float) -> Upgrade:
     """Do as :func:`upgrade`, as soon as the database can be reached; raise its error after ``wait`` seconds.
 
-    Nobody else starts an embedded server that does not run: with ``wait``, it runs meanwhile.
+    With ``wait``, an embedded server that does not run is started meanwhile, as no other process would start it.
     """
     directory = configuration.database.directory
     if configuration.database.url or not wait or embedded_server.is_running(directory):
@@ -176,7 +176,7 @@ def load_default_rules(connection: Connection) -> LoadedRules:
 
 
 def check(dsn: str) -> tuple[str, ...]:
-    """Return what is wrong with the installation's database, one line each; empty when all is well."""
+    """Return the faults of the installation's database, one line each; empty when all is well."""
     from oarpy.store.schema.checks import check as schema_check
 
     with reachable(), connect(dsn, "db check") as connection:
@@ -185,7 +185,7 @@ def check(dsn: str) -> tuple[str, ...]:
 
 
 def check_accounting(configuration: Configuration) -> tuple[str, ...]:
-    """Return the rows of the accounting that are not what the counted jobs make, one line each.
+    """Return the rows of the accounting that differ from the sums of the counted jobs, one line each.
 
     A schema that cannot be read is one line: nothing was compared.
     """

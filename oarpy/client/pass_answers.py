@@ -1,4 +1,4 @@
-"""Waiting for what a scheduling pass answers: it arrives in the database, a notification only hurries it up."""
+"""Waiting for the answers of a scheduling pass: they arrive in the database, a notification only hurries them up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _POLL = 1.0
 
 @contextmanager
 def place_to_wait(stays: str) -> Iterator[None]:
-    """Count among the commands that wait for an answer; ``stays`` says what becomes of the question otherwise.
+    """Count among the commands that wait for an answer; ``stays`` says what happens to the question otherwise.
 
     Raises :class:`Unreachable` when too many of the caller's commands wait.
     """
@@ -32,7 +32,7 @@ def place_to_wait(stays: str) -> Iterator[None]:
 
 
 def wait_for(connection: Connection, answer: Callable[[], Answer | None], timeout: float) -> Answer | None:
-    """Return what ``answer`` returns as soon as that is not None; None if it still is after ``timeout`` seconds.
+    """Return the first result of ``answer`` that is not None; None if there is none within ``timeout`` seconds.
 
     Raises :class:`~oarpy.model.errors.OarpyError` when the caller is gone.
     """

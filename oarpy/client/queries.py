@@ -23,7 +23,7 @@ class Rows:
         return Table(tuple(map(Column, self.names)), rows).text(PLAIN)
 
     def data(self) -> list[dict[str, JsonValue]]:
-        """Return an object for each row; what JSON does not know is a string."""
+        """Return an object for each row; a value that JSON lacks is a string."""
         return [{name: _plain(value) for name, value in zip(self.names, row, strict=True)} for row in self.values]
 
 

@@ -1,4 +1,4 @@
-"""Results as text: aligned tables, JSON, CSV, bare identifiers. Commands write what these return in one write."""
+"""Results as text: aligned tables, JSON, CSV, bare identifiers. Commands write these texts in one write."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Report(Protocol[Data]):
         ...
 
     def data(self) -> Data:
-        """Return what is written as JSON."""
+        """Return the data that is written as JSON."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TwoForms(Generic[Data]):
-    """A report of two functions over what was read."""
+    """A report of two functions over data that was read."""
 
     text: Callable[[], str]
     data: Callable[[], Data]
@@ -81,7 +81,7 @@ Color = Annotated[
 
 
 def look(wish: str = "auto") -> Look:
-    """Return what standard output takes; ``wish`` is that of ``--color``. Raises :class:`UsageError` for another word.
+    """Return the look for standard output; ``wish`` is from ``--color``. Raises :class:`UsageError` for another word.
 
     Behind the gateway it is the caller's terminal: its width is in ``COLUMNS``, and the stream knows whether it is one.
     """
@@ -117,7 +117,7 @@ def _letter_width(letter: str) -> int:
 
 
 def cut(text: str, columns: int, ellipsis: str = "~") -> str:
-    """Return ``text``, or what of it fits in ``columns`` with ``ellipsis`` at its end.
+    """Return ``text``, or the part of it that fits in ``columns`` with ``ellipsis`` at its end.
 
     >>> cut("terminal", 5)
     'term~'
@@ -252,7 +252,7 @@ def one_line(text: str) -> str:
 
 
 def natural(text: str) -> list[tuple[int, int, str]]:
-    """Return what orders texts with the numbers in them by value: ``n2`` before ``n10``."""
+    """Return the key that orders texts with the numbers in them by value: ``n2`` before ``n10``."""
     return [
         (0, int(part), "") if part.isdecimal() and len(part) <= _DIGITS else (1, 0, part)
         for part in _NUMBERS.split(text)
@@ -292,7 +292,7 @@ def say(line: str) -> None:
 
 
 def remark(line: str) -> None:
-    """Show a line on standard error at once, beside what programs read."""
+    """Show a line on standard error at once, beside the output for programs."""
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """An open connection on behalf of ``user``; an admin may act on what is not theirs."""
+    """An open connection on behalf of ``user``; an admin may act for others."""
 
     connection: Connection
     configuration: Configuration
@@ -30,11 +30,11 @@ class Session:
     is_admin: bool
 
     def snapshot_reader(self) -> SnapshotReader:
-        """Return what reads the snapshot of a scheduling pass; where commands share it, it remembers the platform."""
+        """Return the reader of snapshots of a scheduling pass; where commands share it, it remembers the platform."""
         return current().snapshot_reader(self.configuration)
 
     def existing_reader(self) -> ExistingReader:
-        """Return what reads which resources exist; where commands share it, it remembers them."""
+        """Return the reader of existing resources; where commands share it, it remembers them."""
         return current().existing_reader()
 
     def require_admin(self, action: str) -> None:
@@ -52,7 +52,7 @@ class Session:
 
 @contextmanager
 def open_session(command_name: str) -> Iterator[Session]:
-    """Connect as the configuration says; ``command_name`` is what the database server shows for the connection.
+    """Connect as configured; the database server shows ``command_name`` for the connection.
 
     Raises :class:`oarpy.model.errors.Unreachable` when nothing answers, also when the connection breaks inside.
     """

@@ -36,7 +36,7 @@ def better_request(session: Session, submitted: Submitted) -> str:
         if use is None or better is None or not job_kinds.consider(session.connection, submitted.kind):
             return ""
         starts = _starts(session, submitted.job_ids[0], better)
-    except Exception:  # the job is submitted: whatever fails here is nobody's affair
+    except Exception:  # the job is submitted: a failure here concerns no user
         return ""
     return "" if starts is None else _line(submitted.request, better, use, *starts)
 

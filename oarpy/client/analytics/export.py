@@ -5,7 +5,8 @@
     DIR/jobs/month=2026-11/part-0.parquet
     DIR/accounting/month=2026-11/part-0.parquet
 
-Each file says in its metadata what the database had of its month. A second run writes what differs from that.
+Each file has in its metadata a mark of the database's content for its month. A second run writes only the months that
+differ.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Exported:
 
 
 def export(connection: Connection, folder: Path) -> Exported:
-    """Write what is new or changed of every data set and month. Killed at any moment, every file is whole.
+    """Write new and changed months of every data set. Killed at any moment, every file is whole.
 
     Raises :class:`UsageError` without pyarrow, :class:`OarpyError` when a file cannot be written.
     """
@@ -73,7 +74,7 @@ def export(connection: Connection, folder: Path) -> Exported:
 
 
 def _mark_of(path: Path) -> bytes | None:
-    """Return what a file says of its content; None if it is no file of ours."""
+    """Return the mark in a file; None if it is no file of ours."""
     import pyarrow
     from pyarrow import parquet
 

@@ -54,7 +54,7 @@ _LEAST = {"utilisation": 100.0, "jobs": 5.0}
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48.0, 895.0, 8.0, 150.0
 _DATES = 10
-"""At most so many dates below a plot."""
+"""The most dates below a plot."""
 
 
 @dataclass(frozen=True, slots=True)

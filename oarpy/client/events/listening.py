@@ -1,4 +1,4 @@
-"""Waiting for news of the stream: a notification says when to look, the cursor says what is new."""
+"""Waiting for news of the stream: a notification says when to look, the cursor marks the new events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from oarpy.store.notifications import EVENTS, Ear
 from oarpy.transport.wakeup import readable
 
 _UNHEARD = 10.0
-"""Seconds after which a listener looks though nothing was heard."""
+"""Seconds after which a listener looks even without a notification."""
 
 _LOOK_PERIOD = 15.0
 """Seconds between two looks of a command that may keep no connection to the database meanwhile."""
@@ -21,18 +21,18 @@ _PAUSE = 0.05
 """Seconds between two looks however many notifications arrive."""
 
 Hear = Callable[[EventBatch], bool]
-"""Takes what is new, in order; returns whether to go on."""
+"""Takes new events, in order; returns whether to go on."""
 
 
 Begun = Callable[[Session, str], bool]
-"""Takes the first cursor, before anything is heard; returns whether anything is to be."""
+"""Takes the first cursor, before any event; returns whether to listen at all."""
 
 
 def listen(command: str, since: str | None, streams: Streams, hear: Hear, begun: Begun) -> None:
-    """Give all events after ``since`` (a cursor, or None for now) to ``hear`` until it has heard enough.
+    """Give all events after ``since`` (a cursor, or None for now) to ``hear`` until it returns False.
 
-    The user's leaving raises, as does a cursor that is gone. What ``hear`` keeps is all that a listener takes: there is
-    no queue.
+    The user's leaving raises, as does a cursor that is gone. A listener holds only the batch that ``hear`` has: there
+    is no queue.
     """
     cursor = None
     while True:

@@ -45,14 +45,14 @@ class EventBatch:
 
 
 def cursor_of(connection: Connection, since: str | None) -> Cursor:
-    """Return the cursor that a listener names, or that of now; raise :class:`UsageError` for what is none."""
+    """Return the cursor that a listener names, or the present one; raise :class:`UsageError` for any other text."""
     return event_stream.begin(connection) if since in (None, "", NOW) else parse_cursor(since or "")
 
 
 def next_batch(connection: Connection, cursor: Cursor) -> EventBatch:
-    """Return what comes next after ``cursor``.
+    """Return the next batch after ``cursor``.
 
-    Raises :class:`oarpy.store.event_stream.CursorGone` when that is not known any more.
+    Raises :class:`oarpy.store.event_stream.CursorGone` when it is not known any more.
     """
     found = event_stream.read(connection, cursor)
     logged = event_stream.logged_events(connection, _ids(found.changes, "event"))

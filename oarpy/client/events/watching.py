@@ -63,7 +63,7 @@ def watch_jobs(find: Callable[[Session], Watched], *, as_json: bool) -> None:
 
 
 def _write(events: Sequence[ClusterEvent], wanted: Watched, streams: Streams, *, as_json: bool) -> None:
-    """Write what is wanted in one piece: a reader that takes nothing holds the listener up, and nothing is kept."""
+    """Write the wanted events in one piece: a reader that takes nothing holds the listener up, and nothing is kept."""
     shown = [event for event in events if concerns(event, wanted.jobs, wanted.user)]
     if shown:
         streams.send(1, "".join(map(json_line if as_json else line, shown)).encode())

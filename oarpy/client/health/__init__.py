@@ -1,6 +1,6 @@
-"""How an installation is: its settings, what ``oarpy doctor`` finds, and the figures for monitoring.
+"""The health of an installation: its settings, the findings of ``oarpy doctor``, and the figures for monitoring.
 
-A *finding* is one thing that is wrong, with what to do about it. May import everything that ``oarpy.client`` may.
+A *finding* is one fault, with its cure. May import everything that ``oarpy.client`` may.
 """
 
 from __future__ import annotations

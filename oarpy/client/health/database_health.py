@@ -31,7 +31,7 @@ _DANGEROUS = {
 
 
 def server(connection: Connection, configuration: Configuration) -> Iterator[Finding]:
-    """Yield what is wrong with the server, its settings and its clock."""
+    """Yield the faults of the server, its settings and its clock."""
     asked = time.time()
     state = health.server(connection)
     yield from clock("the database", min(state.clock - asked, 0.0) + max(state.clock - time.time(), 0.0))
@@ -61,7 +61,7 @@ def clock(whose: str, ahead: float) -> Iterator[Finding]:
 
 
 def schema(connection: Connection, configuration: Configuration) -> Iterator[Finding]:
-    """Yield what ``oarpy db check`` says."""
+    """Yield the findings of ``oarpy db check``."""
     for problem in installation.check(database_dsn(configuration)):
         what, _, todo = problem.partition(": run ")
         yield Finding("schema", what, f"run {todo}" if todo else "docs/guides/backup.md tells how to restore")

@@ -41,7 +41,7 @@ class Diagnosis:
         return lines or f"all is well: {', '.join(self.checked)}\n"
 
     def data(self) -> dict[str, JsonValue]:
-        """Return ``findings`` (``check``, ``what``, ``do``) and what was ``checked``."""
+        """Return ``findings`` (``check``, ``what``, ``do``) and the names of the checks as ``checked``."""
         findings = [{"check": finding.check, "what": finding.what, "do": finding.todo} for finding in self.findings]
         return {"findings": findings, "checked": self.checked}
 

@@ -1,4 +1,4 @@
-"""One thing that is wrong, and what to do about it."""
+"""One fault, and its cure."""
 
 from __future__ import annotations
 

@@ -19,12 +19,12 @@ _OLDEST_PYTHON = (3, 9)
 
 
 def nodes(connection: Connection, configuration: Configuration) -> Iterator[Finding]:
-    """Log in on every node that is to be there, and yield what is wrong; nothing is changed there."""
+    """Log in on every node that should be there, and yield its faults; nothing is changed there."""
     settings = configuration.nodes
     try:
         config = channel_config(settings, "doctor")
     except UsageError:
-        return  # told by the check of the configuration
+        return  # the check of the configuration reports it
     found = health.channels(connection)
     probes = probe([node_address(one.node, settings) for one in found], config, ssh_config(settings))
     described = health.gpus(connection)

@@ -1,4 +1,4 @@
-"""The machine of the server: settings that name what is not there, room on disks, sockets that nobody answers."""
+"""The machine of the server: settings that name missing files, room on disks, sockets that nobody answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CONNECT_SECONDS = 3.0
 
 
 def settings(configuration: Configuration) -> Iterator[Finding]:
-    """Yield settings that name what is not there, or that make no sense together."""
+    """Yield settings that name missing files, or that make no sense together."""
     for check in (lambda: check_settings(configuration.log), lambda: channel_config(configuration.nodes, "doctor")):
         try:
             check()
@@ -96,7 +96,7 @@ def is_full(free: int, size: int) -> bool:
 
 
 def sockets(configuration: Configuration) -> Iterator[Finding]:
-    """Yield places where somebody should listen and nobody does."""
+    """Yield places where a process should listen and none does."""
     if configuration.gateway.socket:
         path = configuration.gateway.socket
         yield from _unanswered("gateway.socket", path, path, "oarpy server runs the gateway; or oarpy run gateway")

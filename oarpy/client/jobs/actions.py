@@ -31,11 +31,11 @@ FORCED = "FORCE_TERMINATE_FINISHING_JOB"
 """Type of the events of a job that was ended without its nodes, and of the nodes."""
 
 _NODE_PATIENCE = 30.0
-"""Seconds for the nodes of a job to kill what is left of it, as the launcher gives them."""
+"""Seconds for the nodes of a job to kill its remaining processes, as the launcher gives them."""
 
 
 def tried(session: Session, *, dry_run: bool) -> AbstractContextManager[object]:
-    """Inside, everything is done, and with ``dry_run`` undone at the end: nobody else ever sees it."""
+    """Open a transaction that is undone at the end with ``dry_run``, so that no other process ever sees it."""
     return session.connection.transaction(force_rollback=True) if dry_run else nullcontext()
 
 
@@ -121,7 +121,7 @@ def toggle_besteffort(session: Session, selection: JobSelection) -> dict[int, bo
 def force_termination(session: Session, selection: JobSelection) -> tuple[int, ...]:
     """End the selected jobs, which have been Finishing for too long, without their nodes; return their ids.
 
-    The nodes are Suspected, as something of the jobs may be left there. Raises :class:`NotAllowed` for whoever is no
+    The nodes are Suspected, as processes of the jobs may be left there. Raises :class:`NotAllowed` for a user who is no
     admin.
     """
     session.require_admin("end jobs without their nodes")

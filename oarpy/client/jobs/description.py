@@ -159,7 +159,7 @@ class _Extra(TypedDict, total=False):
 def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | None = None) -> JobDocument:
     """Return the keys of OAR 2.5 (times in epoch seconds, durations in seconds, null for none).
 
-    ``private`` says that the reader may see the command and what was typed; ``environment`` is added when given.
+    ``private`` says that the reader may see the command and the typed words; ``environment`` is added when given.
     """
     row = job.row
     extensions: _Extra = (
@@ -342,7 +342,7 @@ def wanted_resources(job: JobDetails) -> str:
 
 
 def amounts_text(job: JobDetails) -> str:
-    """Return what the job holds or held of consumables: ``memory=16G on n1, memory=16G on n2``."""
+    """Return the amounts that the job holds or held: ``memory=16G on n1, memory=16G on n2``."""
     return ", ".join(f"{amount.consumable}={format_amount(amount.amount)} on {amount.block}" for amount in job.amounts)
 
 
@@ -417,7 +417,7 @@ def start_interval(earliest: float, latest: float, now: float) -> str:
 
 
 def expected_record(told: ToldStart | None) -> ExpectedStartDocument | None:
-    """Return the JSON object ``expected_start``, None for a job that was told nothing."""
+    """Return the JSON object ``expected_start``, None for a job without a first prediction."""
     if told is None:
         return None
     return {
@@ -431,7 +431,7 @@ def expected_record(told: ToldStart | None) -> ExpectedStartDocument | None:
 
 
 def expected_sentence(told: ToldStart, now: float) -> str:
-    """Return what the job was told, and on what it rests."""
+    """Return the first prediction of the job, and its basis."""
     if told.earliest is None or told.latest is None:
         return few_starts(told.starts)
     text = start_interval(told.earliest, told.latest, now)
@@ -441,7 +441,7 @@ def expected_sentence(told: ToldStart, now: float) -> str:
 
 
 def few_starts(starts: int) -> str:
-    """Say that no interval is told, and what stands instead."""
+    """Say that there is no interval, and what stands instead."""
     return (
         f"No interval is told yet: {starts} of {FEWEST} past starts are known."
         " By walltimes it starts at the predicted date at the latest, unless plans change."
@@ -449,7 +449,7 @@ def few_starts(starts: int) -> str:
 
 
 def _expected(job: JobDetails) -> str:
-    """Return the interval that a waiting job was told."""
+    """Return the predicted interval of a waiting job."""
     told = job.told
     if told is None or told.earliest is None or told.latest is None or scheduled_start(job.row) is None:
         return ""

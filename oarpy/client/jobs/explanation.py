@@ -1,4 +1,4 @@
-"""``oarstat --why``: why a job waits, and what would let it start, on the state of this moment."""
+"""``oarstat --why``: why a job waits, and the changes that would let it start, on the state of this moment."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def _written_filters(connection: Connection, job: WaitingJob) -> WrittenFilters:
             for place, way in enumerate(job.alternatives)
         )
         return WrittenFilters(FilterParts(*split(job.properties, added, submission.properties)), groups)
-    except OarpyError:  # written by hand: without a record, or with what is no filter
+    except OarpyError:  # written by hand: without a record, or with a text that is no filter
         return all_written(job)
 
 

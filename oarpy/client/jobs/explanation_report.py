@@ -316,7 +316,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
 
 
 def _start(explanation: Explanation, answer: Counterfactuals) -> Iterator[str]:
-    """Say when the job starts: by the plan, and by what it was told."""
+    """Say when the job starts: by the plan, and by its first prediction."""
     if answer.start is not None and answer.verdict is not Verdict.STARTS:
         yield f"Predicted start: {local_date(answer.start)}, on {_counted(answer.resources, 'resource')}."
         if explanation.standing.told is not None:

@@ -50,7 +50,7 @@ def connecting(python: str, target: str, command: str) -> str:
 
 
 def configuration(job: RunningJob, nodes: Iterable[NodeAddress]) -> str:
-    """Return lines of ``~/.ssh/config`` with which ssh, and what uses it, reaches nodes of a job through the job."""
+    """Return lines of ``~/.ssh/config`` by which ssh, and programs over it, reach nodes of a job through the job."""
     number = job.launch.spec.job
     through = f"oarsh -j {number} -W localhost:%p %h"
     lines = [f"# job {number}; on a machine without oarsh: ProxyCommand ssh FRONTEND {through}"]

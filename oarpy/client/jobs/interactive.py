@@ -31,10 +31,10 @@ _LOOK_PERIOD = 15.0
 """Seconds between two looks of a command that may keep no connection to the database meanwhile."""
 
 _UNHEARD = 60.0
-"""Seconds after which ends are looked for though none was heard of."""
+"""Seconds after which ends are looked for even without a notification."""
 
 _LEAST_CHANGE, _LEAST_SHARE = 60.0, 0.1
-"""How many seconds a prediction changes at least before its user is told anew, and which share of the wait."""
+"""The least change of a prediction, in seconds and as a share of the wait, at which its user sees it again."""
 
 _ENDS = frozenset(f"job {state}" for state in FINAL_STATES)
 """The announcements of the ends of jobs."""
@@ -48,7 +48,7 @@ Say = Callable[[str], None]
 def run_interactive(job_id: int, say: Say) -> int:
     """Wait until a job of kind INTERACTIVE runs, give its user a shell there, and return the shell's exit status.
 
-    The job ends with the shell. Whoever leaves before it runs, by an interrupt or otherwise, deletes it.
+    The job ends with the shell. If the user leaves before it runs, by an interrupt or otherwise, the job is deleted.
     """
     with ExitStack() as stack:
         with _deleted_when_left(job_id, say):
@@ -105,7 +105,7 @@ def _bad_ends(jobs: int, bad: Sequence[FinishedJob], array: int) -> str:
     if end.state is None:
         return f"job {end.job} is gone"
     told = "no exit status" if end.status is None else f"exit {_exit_status(end)}"
-    # the summary of the request stays in the message of a job that nothing else is told of
+    # the summary of the request stays in the message of a job without any other message
     reasons = [one for one in (end.message or "").split("; ") if not one.startswith("R=")]
     return one_line(", ".join(filter(None, (f"job {end.job}: {told}", "; ".join(reasons)))))
 

@@ -127,7 +127,10 @@ def step_spec(
     terminal: StepTerminal | None = None,
     lead: bool = False,
 ) -> StepSpec:
-    """Return what a step of ``job`` on ``node`` is; ``command`` is for the user's shell; empty: an interactive one."""
+    """Return the specification of a step of ``job`` on ``node``; ``command`` is for the user's shell.
+
+    Empty: interactive.
+    """
     return StepSpec(
         job=specification(
             job.launch,
@@ -155,7 +158,7 @@ def open_terminal(streams: Streams, environment: Mapping[str, str]) -> StepTermi
 
 @contextmanager
 def steps_of(job: RunningJob) -> Iterator[Steps]:
-    """Give a group of steps for the nodes of ``job``; what still runs of them at the end is ended."""
+    """Yield a group of steps for the nodes of ``job``; steps that still run at the end are ended."""
     settings = job.settings.nodes
     steps = Steps(opener_for(settings, job.instance), addresses.channel_config(settings, job.instance))
     try:
@@ -186,7 +189,7 @@ def relay(
 ) -> int:
     """Carry the streams of one step to and from the caller until it ends; return its raw wait status.
 
-    ``started`` is called when its program runs, before anything that it wrote is passed on. Raises what
+    ``started`` is called when its program runs, before any of its output is passed on. Raises the error that
     :func:`failure` makes of a step that failed, and :class:`BrokenPipeError` when the caller has gone.
     """
     if with_input:
@@ -210,7 +213,7 @@ def relay(
 
 
 def pass_input(steps: Steps, step: int, pieces: Sequence[bytes | Size]) -> None:
-    """Pass on what :meth:`Streams.receive` returned."""
+    """Pass on the pieces that :meth:`Streams.receive` returned."""
     for piece in pieces:
         if isinstance(piece, Size):
             steps.resize(step, piece.rows, piece.columns)
@@ -221,7 +224,7 @@ def pass_input(steps: Steps, step: int, pieces: Sequence[bytes | Size]) -> None:
 
 
 def _pass_output(events: Sequence[StepEvent], streams: Streams, started: Callable[[], None]) -> int | None:
-    """Pass on what a single step wrote; return its status when it has ended."""
+    """Pass on the output of a single step; return its status when it has ended."""
     for event in events:
         if isinstance(event, StepStarted):
             started()
@@ -244,13 +247,13 @@ def failure(event: StepFailed) -> OarpyError:
 
 
 def exit_status(status: int) -> int:
-    """Return what a shell would say of a raw wait status: the exit code, or 128 and the signal."""
+    """Return the exit status of a shell for a raw wait status: the exit code, or 128 and the signal."""
     return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
 @dataclass(slots=True)
 class Collected:
-    """Streams that keep what is written, in place of the caller's; they have no input."""
+    """Streams that keep the output, in place of the caller's; they have no input."""
 
     written: dict[int, bytearray] = field(default_factory=lambda: {1: bytearray(), 2: bytearray()})
 
@@ -283,7 +286,7 @@ class Collected:
         self.written[stream] += data
 
     def text(self, stream: int) -> str:
-        """Return what was written; what is no UTF-8 is replaced."""
+        """Return the output; bytes that are no UTF-8 are replaced."""
         return self.written[stream].decode(errors="replace")
 
 

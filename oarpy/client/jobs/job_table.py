@@ -118,7 +118,7 @@ def _progress(array: ArrayProgress) -> str:
 
 
 def _of_arrays(title: str) -> dict[str, str]:
-    """Return what a line of several jobs has instead of the cells of one."""
+    """Return the cells of a line that stands for several jobs."""
     return {"Job id": title, "S": "-", "Duration": "-", "Start Date": "-", "Exit": "-"}
 
 
@@ -155,7 +155,7 @@ def start(job: ListedJob) -> str:
 
 
 def expected(job: ListedJob, now: float) -> str:
-    """Return the interval in which a job that waits was told to start, empty once that is over."""
+    """Return the predicted interval of a waiting job's start, empty once that is over."""
     if job.earliest is None or job.latest is None or job.started is not None or job.latest < now:
         return ""
     return start_interval(job.earliest, job.latest, now)

@@ -1,4 +1,4 @@
-"""Jobs for programs and pages: a page of a list, or one in full, with what the reader may know."""
+"""Jobs for programs and pages: a page of a list, or one in full, with the facts that the reader may know."""
 
 from __future__ import annotations
 

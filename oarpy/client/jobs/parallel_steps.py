@@ -23,7 +23,7 @@ _DEFAULT_TYPE = "default"
 
 @dataclass(frozen=True, slots=True)
 class StepPlace:
-    """Where a process runs, and what its lines begin with."""
+    """Where a process runs, and the beginning of its lines."""
 
     rank: int
     node: NodeAddress
@@ -31,7 +31,7 @@ class StepPlace:
 
 
 Write = Callable[[StepPlace, int, bytes], None]
-"""Takes what a process wrote on standard output (1) or standard error (2)."""
+"""Takes the output of a process on standard output (1) or standard error (2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def run(job: RunningJob, where: Sequence[StepPlace], command: str, streams: Stre
     """Run ``command`` in all places at the same time, without input, and return how each ended, in order of rank.
 
     ``write`` gets whole lines of one process at a time (a longer one than 64 KiB in pieces), with the process's place.
-    Raises what ``streams`` does when the caller interrupts or is gone; what still runs then is ended.
+    Raises the errors of ``streams`` when the caller interrupts or is gone; steps that still run then are ended.
     """
     if not command.strip():
         raise UsageError("no command", hint="oarsrun [-n N] COMMAND")
@@ -89,7 +89,7 @@ def _wait(steps: Steps, streams: Streams) -> None:
     heard = [] if streams.ended else [streams.fileno()]
     ready = readable([steps.fileno(), *heard])
     if not streams.ended and streams.fileno() in ready:
-        streams.receive()  # raises when nobody is there
+        streams.receive()  # raises when the caller is gone
 
 
 @dataclass(slots=True)
@@ -117,7 +117,7 @@ class _Group:
                 self.outcomes[event.step] = StepOutcome(place, error.exit_status, str(error))
 
     def _pass_on(self, step: int, stream: int, *, whole: bool) -> None:
-        """Write the complete lines, with ``whole`` what is left too: each write is lines of one process."""
+        """Write the complete lines, with ``whole`` the rest too: each write has lines of one process."""
         waiting = self._partial.get((step, stream), bytearray())
         end = waiting.rfind(b"\n") + 1
         if whole or len(waiting) - end > _LONGEST_LINE:

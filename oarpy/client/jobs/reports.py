@@ -46,7 +46,7 @@ def settled(session: Session, question: Question, user: str | None, queue: str |
 class ReportText:
     """Text to print, and the error to end with once it is printed (ids that do not exist).
 
-    ``found`` is False if no job is there to be told of.
+    ``found`` is False if there is no job to print.
     """
 
     text: str

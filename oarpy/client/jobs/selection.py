@@ -79,11 +79,11 @@ class JobSelection:
         return bool(named) or not FINAL_STATES.isdisjoint(self.states)
 
     def resolved(self, session: Session, *, ended: bool = False) -> JobSelection:
-        """Return the same as the caller means it: with the array that is ``last``, and what they may see.
+        """Return the same as the caller means it: with the array of ``last``, and only jobs that the caller may see.
 
-        ``ended``: a name may be that of jobs which have ended.
+        ``ended``: a name may belong to jobs which have ended.
 
-        Raises :class:`NotFound` for the last one of a caller without a job.
+        Raises :class:`NotFound` for ``last`` if the caller has no job.
         """
         seen = replace(self, reader=None if session.is_admin else session.user)
         if ended and self.since is None:
@@ -239,7 +239,7 @@ def parse_selection(words: Sequence[str], condition: str | None, *, arrays: bool
 
 
 def parse_one(word: str) -> JobSelection:
-    """Read what names one job; raise :class:`UsageError`."""
+    """Read the word for one job; raise :class:`UsageError`."""
     return parse_words([word])
 
 
@@ -296,7 +296,7 @@ def ids_in_brief(ids: Collection[int]) -> str:
 
 
 def meant_text(action: str, job_ids: Collection[int]) -> str:
-    """Return what a dry run says: nothing was done to these jobs."""
+    """Return the message of a dry run: nothing was done to these jobs."""
     return (
         f"{action}: {ids_in_brief(job_ids)} ({len(job_ids)} job{'' if len(job_ids) == 1 else 's'}; nothing was done)\n"
     )

@@ -30,7 +30,7 @@ def yaml_text(value: JsonValue) -> str:
 
 
 def xml_text(value: JsonValue) -> str:
-    """Return ``value`` as XML::Dumper writes it; what XML has no character for becomes U+FFFD."""
+    """Return ``value`` as XML::Dumper writes it; characters that XML lacks become U+FFFD."""
     root = ElementTree.Element("perldata")
     _xml(root, value)
     ElementTree.indent(root)
@@ -105,7 +105,7 @@ class _Documents(io.StringIO):
         self._output, self._form = output, form
 
     def flush(self) -> None:
-        """Pass on what is complete."""
+        """Pass on the complete documents."""
         text = self.getvalue()
         end = 0
         for value, end in _documents(text):  # noqa: B007
@@ -138,7 +138,7 @@ class DocumentCommand(TyperCommand):
         self.params += declared(_options)
 
     def invoke(self, ctx: Context) -> Any:  # type: ignore[override]
-        """Run the command as with ``-J`` when another form is asked for, and convert what it prints."""
+        """Run the command as with ``-J`` when another form is requested, and convert its output."""
         asked = [name for name in _FORMS if ctx.params.pop(name)]
         if not asked:
             return super().invoke(ctx)

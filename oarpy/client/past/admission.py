@@ -1,4 +1,4 @@
-"""Admission rules applied anew to past submissions, at their instant of the replay."""
+"""Admission rules applied again to past submissions, at their instant of the replay."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FILE = re.compile(r"([0-9]{1,6})_([A-Za-z0-9_.-]+)\.py")
 
 
 def read_rules(folder: Path) -> tuple[Rule, ...]:
-    """Read the rules ``NN_name.py`` of a folder: NN is the priority. Raises :class:`UsageError` for what is no rule."""
+    """Read the rules ``NN_name.py`` of a folder: NN is the priority. Raises :class:`UsageError` for a wrong rule."""
     try:
         entries = sorted(folder.iterdir())
         rules = [
@@ -48,7 +48,7 @@ def read_rules(folder: Path) -> tuple[Rule, ...]:
 
 
 class SiteOfThen(DatabaseSite):
-    """The site at an instant of a replay. What the database has of today only is of today: tables, and sizes."""
+    """The site at an instant of a replay. Data without a history, such as tables and sizes, is of today."""
 
     def __init__(self, session: Session, submission: Submission, now: float, live: LiveJobs) -> None:
         super().__init__(session, datetime.fromtimestamp(now).astimezone())
@@ -85,7 +85,7 @@ class SiteOfThen(DatabaseSite):
         )
 
     def held(self, *, user: str | None = None, queue: str | None = None, project: str | None = None) -> Holding:
-        """Return what the jobs that satisfy every condition given held then."""
+        """Return the resources that the jobs which satisfy every condition held then."""
         jobs = [
             job
             for job in self._holding

@@ -52,13 +52,13 @@ class ArchiveFile(Protocol):
 
     @contextmanager
     def writing(self, manifest: Manifest) -> Iterator[Any]:
-        """Give what :meth:`add` writes to; the file is there when all is written, or not at all."""
+        """Yield the object that :meth:`add` writes to; the file is there when all is written, or not at all."""
 
     def add(self, target: Any, table: str, columns: Mapping[str, str], rows: Iterable[Any]) -> None:
         """Write the rows of a table."""
 
     def manifest(self) -> Manifest:
-        """Read what it says of itself. Raises :class:`OarpyError` for what is no archive."""
+        """Read its manifest. Raises :class:`OarpyError` for a file that is no archive."""
 
     def tables(self) -> Iterator[tuple[str, tuple[str, ...], Iterable[Any]]]:
         """Yield name, columns and rows of each table; the rows of one have to be read before the next."""
@@ -199,7 +199,7 @@ def _parquet_rows(file: Any) -> Iterator[tuple[object, ...]]:
 
 
 def _arrow_type(kind: str) -> pyarrow.DataType:
-    """Return the type in Parquet; what it does not have is the text that PostgreSQL writes."""
+    """Return the type in Parquet; values of other types are texts as PostgreSQL writes them."""
     import pyarrow
 
     native = (

@@ -1,4 +1,4 @@
-"""``oarstat --accounting``: what users asked for and used in a period."""
+"""``oarstat --accounting``: the requested and used time of users in a period."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Weights: TypeAlias = Mapping[BilledKind, float]
 
 
 def billed(row: ConsumptionRow, weights: Weights) -> float:
-    """Return what the time used counts, in hours of billing units."""
+    """Return the billing units of the time used, in hours."""
     return billing_units(weights, {"core": row.used / 3600, "gpu": row.gpu_used / 3600})
 
 

@@ -47,13 +47,13 @@ class GanttDocument(TypedDict):
 def chart(
     bars: Sequence[GanttBar], nodes: Mapping[int, str], begin: datetime, end: datetime, columns: int | None = None
 ) -> str:
-    """Return a line a node with a symbol a job, ``#`` where several share the node, and what the symbols mean.
+    """Return a line a node with a symbol a job, ``#`` where several share the node, and the legend of the symbols.
 
     The first jobs get a symbol of their own, all others share ``+``. Nodes stand in the order of the numbers in their
     names: ``n2`` before ``n10``.
 
     ``nodes`` names the node of each resource id; a bar at least touches the column it begins in. The chart takes
-    ``columns`` characters of a line, names included, and :data:`WIDTH` besides them by default.
+    ``columns`` characters of a line, names included. By default it takes :data:`WIDTH` beside the names.
     """
     margin = max((width(name) for name in nodes.values()), default=0)
     across = WIDTH if columns is None else max(_LEAST, columns - margin - 1)

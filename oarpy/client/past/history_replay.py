@@ -45,7 +45,7 @@ class PolicyChange:
 
 @dataclass(frozen=True, slots=True)
 class Sinks:
-    """Where the replay is written besides ``stdout``: CSV file and picture, progress on ``stderr``."""
+    """The outputs of the replay beside ``stdout``: CSV file and picture, progress on ``stderr``."""
 
     as_json: bool = False
     output: Path | None = None

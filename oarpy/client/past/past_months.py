@@ -104,7 +104,7 @@ def restore(connection: Connection, path: Path) -> Restored:
 
 
 def drop(connection: Connection, month: date, *, unarchived: bool) -> PastMonth:
-    """Drop a month; one without an archive only when ``unarchived`` allows it. Return what it was."""
+    """Drop a month; a month without an archive only when ``unarchived`` allows it. Return its former state."""
     found = _present(connection, month)
     if found.archive is None and not unarchived:
         raise OarpyError(

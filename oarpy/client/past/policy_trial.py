@@ -28,7 +28,7 @@ from oarpy.simulation.reports.metrics import bounded_slowdown
 from oarpy.simulation.traces.past import PastJob
 
 _MOST_REASONS = 5
-"""Reasons of refusals that are told."""
+"""Reasons of refusals that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ class TrialResult:
 def try_policy(
     session: Session, days: float, change: PolicyChange, weights: Sequence[str], now: datetime
 ) -> TrialResult:
-    """Replay the jobs of the last ``days`` twice, as the site is set now and with changes, and compare.
+    """Replay the jobs of the last ``days`` twice, with the present settings and with changes, and compare.
 
-    Both are replays, so that what nodes really did counts on neither side. Raises :class:`UsageError`.
+    Both are replays, so the real events on nodes count on neither side. Raises :class:`UsageError`.
     """
     session.require_admin("try policies on everybody's jobs")
     if not isinstance(current(), ProcessCaller):

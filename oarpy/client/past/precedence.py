@@ -1,4 +1,4 @@
-"""Why another job was started before one's own, from what passes kept of both."""
+"""Why another job was started before one's own, from the verdicts that passes kept of both."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _OWN = {
     Verdict.RESERVATION: "reservation",
     Verdict.RESERVED: "own_reservation",
 }
-"""Verdicts on one's own job that say all: nobody else's start made it wait."""
+"""Verdicts on one's own job that say all: no other job's start made it wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class Precedence:
     """Why job ``other`` was started ``at`` (epoch seconds) and job ``job`` was not.
 
-    ``because`` is a word for programs, ``text`` says it. ``started`` is what the pass kept of the other job, ``waited``
-    the verdict on this job that held then.
+    ``because`` is a word for programs, ``text`` a sentence. ``started`` is the pass's verdict on the other job,
+    ``waited`` the verdict on this job that held then.
     """
 
     job: int

@@ -44,7 +44,7 @@ class RecordedPast:
 
 
 def write_past(session: Session, since: datetime | None, until: datetime | None, file: Path, *, names: bool) -> str:
-    """Write the jobs that ran between two dates to a file; return what was written, in a sentence.
+    """Write the jobs that ran between two dates to a file; return a sentence about them.
 
     Ids are the numbers of jobs; with ``names``, the names of their users follow. Raises :class:`UsageError` for a
     period in which no job ran, and :class:`OarpyError` when the file cannot be written.

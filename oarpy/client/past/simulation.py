@@ -1,4 +1,4 @@
-"""``oarpy simulate``: which of its two forms is meant, and what goes with which."""
+"""``oarpy simulate``: which of its two forms is meant, and which options go with which."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def simulate(asked: SimulationOptions) -> int:
 
 
 def _write(asked: SimulationOptions, file: Path) -> int:
-    """Write the past as a scenario, and say what was written."""
+    """Write the past as a scenario, and print a sentence about it."""
     from oarpy.client.past.scenario_file import write_past
     from oarpy.client.session import open_session
 
@@ -135,7 +135,7 @@ def _trace(asked: SimulationOptions) -> int:
 
 
 def _step(asked: SimulationOptions, order: str, live: LiveOrder | None) -> None:
-    """Print the trace's state after so many events, and write its log."""
+    """Print the trace's state after a number of events, and write its log."""
     from oarpy.simulation.stepping.stepped_run import Stop
     from oarpy.simulation.stepping.trace_command import play_trace
 

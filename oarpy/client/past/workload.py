@@ -120,7 +120,7 @@ def _rules_then(
 
 
 def _whole(platform: Platform) -> Platform:
-    """Return the platform with everything up that is not Dead: how often nodes failed is not what is replayed."""
+    """Return the platform with everything up that is not Dead: failures of nodes are not replayed."""
     rows = [row if row.state == "Dead" else replace(row, state="Alive") for row in platform.resources]
     return Platform(rows, platform.levels, platform.aliases)
 
@@ -174,9 +174,9 @@ def _postponed(types: Sequence[str]) -> JobDates:
 
 
 def run_times(ways: Sequence[Alternative], ran: float, position: int | None, walltime: float) -> tuple[float, ...]:
-    """Return how long a job runs with each alternative, given that it ran ``ran`` seconds with that of ``position``.
+    """Return the run time of a job with each alternative, given that it ran ``ran`` seconds with alternative ``position``.
 
-    Nobody knows how long it would have taken otherwise: the same share of the walltime is assumed.
+    The real times of the others are unknown: the same share of the walltime is assumed.
     """
     return tuple(ran if place == position else ran / walltime * way.walltime for place, way in enumerate(ways))
 

@@ -22,7 +22,7 @@ Amounts = Mapping[str, "int | None"]
 
 
 def add(session: Session, name: str, level: str, unit: str) -> None:
-    """Declare a consumable, of which no block has anything yet. Only an admin may."""
+    """Declare a consumable; no block has any capacity of it yet. Only an admin may."""
     session.require_admin("declare consumables")
     if not _NAME.fullmatch(name):
         raise UsageError(f"'{name[:60]}' is no name for a consumable", hint="lower-case letters, digits and _")
@@ -96,7 +96,7 @@ def give(session: Session, amounts: Amounts, resources: Sequence[int]) -> None:
 
 
 def shown(amount: int, unit: str) -> str:
-    """Return an amount as people read it: ``16G`` of bytes, ``1024`` of what is counted."""
+    """Return an amount as people read it: ``16G`` of bytes, ``1024`` of countable units."""
     return format_amount(amount) if unit == "bytes" else str(amount)
 
 
@@ -114,7 +114,7 @@ def table(listed: Sequence[ConsumableRow], capacities: Sequence[Capacity]) -> st
 
 
 def document(listed: Sequence[ConsumableRow], capacities: Sequence[Capacity]) -> dict[str, JsonValue]:
-    """Return an object keyed by consumable, with capacity and what is held of each block."""
+    """Return an object keyed by consumable, with the capacity and the held amount of each block."""
     return {
         row.name: {
             "level": row.level,

@@ -153,7 +153,7 @@ def _values(session: Session, changes: Changes) -> dict[str, PropertyValue]:
             raise UsageError("-d and -p drain exclude each other")
         values["drain"] = changes.drain
     if changes.maintenance:
-        # nobody wakes up a node that is being repaired
+        # the scheduler wakes no node that is being repaired
         values["available_upto"] = None
     return values
 

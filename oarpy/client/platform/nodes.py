@@ -200,7 +200,7 @@ class _Stocks:
         self._capacities = {(one.consumable, one.block): one for one in found}
 
     def of(self, resource: ResourceRow) -> dict[str, Capacity]:
-        """Return, by consumable, what the block has that the resource lies in."""
+        """Return, by consumable, the capacity of the block in which the resource lies."""
         values = properties_of(resource)
         places = {consumable.name: (consumable.name, str(values[consumable.level])) for consumable in self._consumables}
         return {name: self._capacities[place] for name, place in places.items() if place in self._capacities}

@@ -75,7 +75,7 @@ QuotaDocument: TypeAlias = dict[str, _RulesDocument | list[list[str]]]
 
 
 def document(file: QuotaFile) -> QuotaDocument:
-    """Return what :func:`parse` reads as the same quotas."""
+    """Return the document that :func:`parse` reads as the same quotas."""
     found: QuotaDocument = {"quotas": _rules_document(file.rules, None)}
     periods = [list(entry) for entry in period_texts(file.calendar.weekly)]
     if file.calendar.otherwise is not None:

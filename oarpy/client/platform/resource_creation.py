@@ -67,7 +67,7 @@ def probe(session: Session, creation: Creation) -> ProbedNodes | None:
 
 
 def plan(session: Session, creation: Creation, probed: ProbedNodes | None = None) -> Planned:
-    """Return what :func:`create` would insert; raise what is wrong with it. Only an admin may."""
+    """Return the rows that :func:`create` would insert; raise the error in them. Only an admin may."""
     session.require_admin("add resources")
     if creation.transport not in (None, "local", "ssh"):
         raise UsageError(f"unknown transport '{creation.transport}'", hint="local or ssh")
@@ -123,9 +123,9 @@ def _typed(row: Row, kinds: Mapping[str, str]) -> dict[str, PropertyValue]:
 
 
 def _complete(rows: Sequence[dict[str, PropertyValue]], kind: str, kinds: Mapping[str, str]) -> None:
-    """Fill in what follows from the rest: node of a host, host of a node, places of a core and of a GPU in their node.
+    """Fill in values that follow from others: node of a host, host of a node, places of a core and a GPU in their node.
 
-    ``kinds`` has the properties that there are: that of the host may have been deleted, or be a number here.
+    ``kinds`` has the existing properties: the host's may have been deleted, or be a number here.
     """
     places: Counter[PropertyValue] = Counter()
     gpus: dict[PropertyValue, list[PropertyValue]] = {}

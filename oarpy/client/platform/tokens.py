@@ -27,7 +27,7 @@ _UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 class Scope(StrEnum):
-    """The most that a token allows, each with what comes before it."""
+    """The most that a token allows, each including the scopes before it."""
 
     READ = "read"
     SUBMIT = "submit"
@@ -41,7 +41,7 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MadeToken:
-    """A new token; ``secret`` is what requests carry."""
+    """A new token; ``secret`` is the text that requests carry."""
 
     token_id: int
     secret: str
@@ -183,7 +183,7 @@ def _make(connection: Connection, new: NewToken) -> MadeToken:
 
 
 def _digest(secret: str) -> str:
-    """Return what is kept of a secret: 256 random bits need no salt and no slow hash."""
+    """Return the digest that is kept of a secret: 256 random bits need no salt and no slow hash."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 

@@ -67,7 +67,7 @@ def add(session: Session, name: str, text: str, *, priority: int, enabled: bool)
 def change(
     session: Session, name: str, *, text: str | None = None, priority: int | None = None, enabled: bool | None = None
 ) -> tuple[int, int]:
-    """Change what is not None; return the rule's version before and after, equal when nothing changed."""
+    """Change the fields that are not None; return the rule's version before and after, equal when nothing changed."""
     session.require_admin("change an admission rule")
     with session.connection.transaction():
         row = find(session, name)
@@ -155,7 +155,7 @@ def _decoded(name: str, data: bytes) -> str:
 
 
 def edit_text(name: str, text: str) -> str:
-    """Let the user change ``text`` in ``$VISUAL``, ``$EDITOR`` or vi; return what was saved."""
+    """Let the user change ``text`` in ``$VISUAL``, ``$EDITOR`` or vi; return the saved text."""
     from oarpy.frontend.editor import EditorFailed
 
     try:

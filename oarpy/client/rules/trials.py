@@ -1,4 +1,4 @@
-"""``oaradmissionrules test``: what a rule, or a new version of it, would change for recent or given submissions."""
+"""``oaradmissionrules test``: the effect of a rule, or of a new version of it, on recent or given submissions."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class Proof:
 def prove(session: Session, name: str, text: str | None, path: str) -> Proof:
     """Run rule ``name``, with ``text`` when given, on the cases of the TOML file ``path``.
 
-    The cluster is what each case says it is. A rule is a program that runs where the command runs, which may be the
-    server. So only an admin may try a text that is not stored.
+    Each case describes its cluster. A rule is a program that runs where the command runs, which may be the server. So
+    only an admin may try a text that is not stored.
     """
     if text is None:
         rule = as_rule(find(session, name))
@@ -101,7 +101,7 @@ class TrialDocument(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """``differences`` are by position in ``specimens``; ``compared`` says what was compared with what."""
+    """A comparison: ``differences`` are by position in ``specimens``; ``compared`` names its two sides."""
 
     compared: str
     specimens: tuple[Specimen, ...]

@@ -115,7 +115,10 @@ def _predict(session: Session, jobs: Sequence[int]) -> dict[int, Forecast]:
 
 
 def _values(options: Options) -> dict[str, Any]:
-    """Return the fields that are to change. Raises :class:`UsageError` for none, and for what no option takes."""
+    """Return the fields that are to change.
+
+    Raises :class:`UsageError` for none, and for a value that its option refuses.
+    """
     values = options.values()
     if "directory" in values:
         values["directory"] = directory(options)
@@ -154,7 +157,7 @@ def _alike(rows: Sequence[AskedRow]) -> list[list[AskedRow]]:
 
 
 def _alter(session: Session, members: Sequence[AskedRow], values: dict[str, Any]) -> Admitted:
-    """Store what jobs of one submission ask for now, unless that is what they asked for."""
+    """Store the new request of jobs of one submission, unless it is the same."""
     first = members[0]
     former = Submission.from_record(first.record)
     if "alternatives" in values:
@@ -185,7 +188,7 @@ def _completed(asked: Sequence[ResourceRequest], former: Sequence[ResourceReques
 
 
 def _told(session: Session, rows: Sequence[AskedRow]) -> dict[int, dict[str, str]]:
-    """Return what each job asks for, in words."""
+    """Return the request of each job, in words."""
     requests = details.requests_of(session.connection, {row.submission for row in rows})
     words = {number: "; ".join(map(_request_text, asked)) for number, asked in requests.items()}
     return {

@@ -39,7 +39,7 @@ class AlteredDocument(TypedDict):
 
 
 def text(altered: Altered, forecasts: Mapping[int, Forecast]) -> str:
-    """Return the notes of the rules, a line for jobs of which the same was changed, and where, when and why of both."""
+    """Return the notes of the rules, a line for jobs with the same changes, and the forecasts of first and last."""
     lines = [*altered.notes, *(f"# {line}" for line in altered.warnings)]
     alike = defaultdict[tuple[Change, ...], list[int]](list)
     for job in altered.job_ids:

@@ -1,4 +1,4 @@
-"""``oarsub --bag``: what a bag may be, and the answer to it."""
+"""``oarsub --bag``: the checks of a bag, and the answer to it."""
 
 from __future__ import annotations
 

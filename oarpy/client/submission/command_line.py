@@ -66,7 +66,7 @@ def with_options(names: Collection[str]) -> Callable[[Callable[..., None]], Call
 
 
 def given_options(asked: Mapping[str, Any]) -> Options:
-    """Return what a command with such options was given."""
+    """Return the options that a command was given."""
     return Options(
         texts={name: value for name, value in asked.items() if isinstance(value, str)},
         lists={name: tuple(value) for name, value in asked.items() if isinstance(value, list | tuple) and value},
@@ -80,7 +80,7 @@ def _sentence(text: str) -> str:
 
 
 def _parameter(name: str) -> inspect.Parameter:
-    """Return what stands for an option of the submission among the parameters of a command."""
+    """Return the command's parameter for an option of the submission."""
     option = OPTIONS[name]
     kind: Any = list[str] if option.repeated else str
     kind, default = (kind | None, None) if option.metavar else (bool, False)
@@ -92,7 +92,7 @@ class OarsubCommand(DocumentCommand):
     """Options stand before the command, or behind its only word: a word after an option could belong to either."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Refuse what could be meant for the command as well, then parse as usual."""
+        """Refuse options that could belong to the command as well, then parse as usual."""
         try:
             self._check_order(ctx, args)
             return super().parse_args(ctx, args)

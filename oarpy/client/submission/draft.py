@@ -164,10 +164,10 @@ def _is_there(path: str) -> bool:
 
 
 def _scanned(typed: Options, script: Script, caller: Submitter) -> tuple[Options, tuple[str, ...], list[str]]:
-    """Return what was typed and what the script asks for, its lines that say so, and warnings.
+    """Return the options of the command line and the script, the script's lines with options, and warnings.
 
-    The command line wins over ``#OAR`` lines, and these over lines of other schedulers. What is left out of the latter
-    is told at once, since it may explain a refusal that follows.
+    The command line wins over ``#OAR`` lines, and these over lines of other schedulers. Options of the latter that are
+    left out are reported at once, since they may explain a refusal that follows.
     """
     written, own_lines = own_options(script)
     options, warnings = merge(typed, written)
@@ -187,7 +187,7 @@ def _scanned(typed: Options, script: Script, caller: Submitter) -> tuple[Options
 
 
 def _check_interactive(options: Options) -> list[str]:
-    """Refuse what an interactive job cannot be; return the warnings about what it leaves out."""
+    """Refuse options that an interactive job cannot have; return the warnings about ignored ones."""
     for name in ("array_size", "array_parameters", "reservation", "until"):
         if name in options.texts:
             what = OPTIONS[name].words[0]
@@ -282,7 +282,7 @@ def _with_reservation(submission: Submission, options: Options, now: datetime) -
 
 
 def _environment(given: Mapping[str, str], warnings: list[str]) -> Mapping[str, str]:
-    """Keep what can be stored as text: UTF-8 without NUL."""
+    """Keep the variables that can be stored as text: UTF-8 without NUL."""
     kept: dict[str, str] = {}
     for name, value in given.items():
         if name and all(text.isascii() or _is_text(text) for text in (name, value)) and "\0" not in name + value:

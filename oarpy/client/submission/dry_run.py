@@ -182,7 +182,7 @@ def _predict(session: Session, admitted: Admitted) -> PredictedStart:
 def _told(
     session: Session, queue: str, forecast: Forecast, now: float
 ) -> tuple[tuple[float, float] | None, int | None]:
-    """Return the interval that the job would be told, and from how many past starts."""
+    """Return the interval that the job would get as its first prediction, and the number of past starts behind it."""
     if forecast.place is None or forecast.verdict not in CHANCE or forecast.place.start <= now:
         return None, None
     known = learnt(session.connection)
@@ -211,7 +211,7 @@ def _ways(admitted: Admitted, job: WaitingJob, probe: Probe, forecast: Forecast,
 
 
 def forecast_of(placement: Placement) -> Forecast:
-    """Return what a pass says of the job that it placed, or did not."""
+    """Return a pass's forecast for the job that it placed, or did not."""
     if placement.start is None or placement.end is None:
         return Forecast(placement.verdict, placement.reason)
     place = _place(placement.platform, placement.start, placement.end, placement.bits)

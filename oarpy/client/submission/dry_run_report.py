@@ -145,9 +145,10 @@ class DryRunDocument(TypedDict):
 
 
 def text(run: DryRun, *, verbose: bool = False) -> str:
-    """Return what would be submitted, where and when it would run, and why then: a line each.
+    """Return the submission, where and when it would run, and why then: a line each.
 
-    The rules' notes stand before that; with ``verbose`` what each rule did, and what each alternative would get.
+    The rules' notes stand before that; with ``verbose`` also the action of each rule, and the place of each
+    alternative.
     """
     lines = [*run.notes, *(f"# {line}" for line in run.warnings)]
     if verbose:
@@ -242,7 +243,7 @@ def reason_text(forecast: Forecast) -> str:
 
 
 def _what(asked: Submission, found: PredictedStart) -> str:
-    """Name the request that was chosen, or would be tried first, and what the job counts for."""
+    """Name the request that was chosen, or would be tried first, and the queue, project and types of the job."""
     rank = found.first.alternative or 0
     way = found.ways[rank]
     several = f" (alternative {rank + 1} of {len(found.ways)})" if len(found.ways) > 1 else ""
@@ -268,7 +269,7 @@ def period_text(forecast: Forecast) -> str:
 
 
 def _expected(found: PredictedStart) -> str:
-    """Return the interval that the job would be told, or why there is none."""
+    """Return the predicted interval of the job, or why there is none."""
     if found.interval is not None:
         told = start_interval(*found.interval, time.time())
         return f"; expected start: {told} (of {found.past_starts} past starts like it)"
@@ -280,7 +281,7 @@ def _asleep(found: PredictedStart) -> str:
 
 
 def _consequences(found: PredictedStart) -> str:
-    """Say what else follows: the answer of a reservation, jobs that give way, a wait without end."""
+    """Say the other consequences: the answer of a reservation, jobs that give way, a wait without end."""
     parts = []
     if found.reservation is not None:
         parts.append("reservation refused" if found.refused else "reservation accepted")

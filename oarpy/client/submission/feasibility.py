@@ -61,7 +61,7 @@ def check_names(alternatives: tuple[ResourceRequest, ...], filter_text: str, pro
 def check_consumables(
     connection: Connection, alternatives: Sequence[ResourceRequest], properties: Mapping[str, str]
 ) -> None:
-    """Raise :class:`UsageError` for an amount of what is no consumable, and for a consumable in place of a level."""
+    """Raise :class:`UsageError` for an amount of an unknown consumable, and for a consumable in place of a level."""
     levels = {level.name for way in alternatives for group in way.groups for level in group.levels}
     wanted = [consumption.name for way in alternatives for consumption in way.consumes]
     if not wanted and levels <= {"nodes", *properties}:
@@ -81,7 +81,7 @@ def check_consumables(
 
 
 def consumable_names(session: Session) -> tuple[str, ...]:
-    """Return the names of what the site shares out."""
+    """Return the names of the site's consumables."""
     return tuple(consumable.name for consumable in consumables(session.connection))
 
 
@@ -95,7 +95,7 @@ class Need:
 
 
 def needed_resources(session: Session, submission: Submission) -> Need:
-    """Return what the first possible alternative takes, with a warning for each impossible one.
+    """Return the need of the first possible alternative, with a warning for each impossible one.
 
     Raises :class:`AdmissionRefused` with the reason when no alternative can ever be served.
     """
@@ -136,7 +136,7 @@ def resources_taken(session: Session, request: ResourceRequest, condition: str, 
 
 
 def _existing(session: Session, condition: str, requests: Sequence[ResourceRequest]) -> ExistingResources:
-    """Return what exists, with the properties that the request names."""
+    """Return the existing resources, with the properties that the request names."""
     filters = {condition, *(group.filter for request in requests for group in request.groups)} - {""}
     named = set().union(*map(check_condition, filters)) - {"drain"}
     return session.existing_reader().read(session.connection, named)
@@ -158,7 +158,7 @@ def _reason(existing: ExistingResources, request: ResourceRequest, condition: st
     for group in request.groups:
         if not (reason := _shortage(existing, group, condition, request.consumes)):
             continue
-        # say whether it is the amounts that make it impossible, or what exists at all
+        # say whether the amounts make it impossible, or the existing resources
         amounts = " and ".join(map(str, request.consumes))
         without = _shortage(existing, group, condition, ()) if amounts else reason
         return without or f"{reason} where there is {amounts}"
@@ -176,12 +176,12 @@ def _too_much(consumables: Mapping[str, Consumable], request: ResourceRequest) -
 
 
 def _shortage(existing: ExistingResources, group: Group, condition: str, consumes: tuple[Consumption, ...]) -> str:
-    """Say of what there is too little for a group, nothing when it can be served."""
+    """Name the shortage for a group; empty when it can be served."""
     whole = join_conditions(condition, group.filter)
     reason = _lacking(existing, group, existing.admitted(whole, consumes))
     if not whole or not reason:
         return reason
-    # say whether it is the condition that makes it impossible, or what exists at all
+    # say whether the condition makes it impossible, or the existing resources
     if alone := _lacking(existing, group, existing.of_type(whole, consumes)):
         return alone
     told = without_usual(whole)
@@ -192,7 +192,7 @@ def _shortage(existing: ExistingResources, group: Group, condition: str, consume
 
 def _lacking(existing: ExistingResources, group: Group, mask: int) -> str:
     """Say which level of a group fails among the resources of ``mask``, nothing when none does."""
-    # imported here, as what it needs: the numpy under it is loaded when a request is looked at
+    # imported here, like its own imports: the numpy under it is loaded when a request is looked at
     from oarpy.scheduler.resources.matching import bottleneck
 
     (matcher,) = existing.matcher((group,), (mask,)).groups

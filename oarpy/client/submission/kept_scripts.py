@@ -19,7 +19,7 @@ def kept_script(options: Options, data: bytes | None = None) -> str:
     """Return the text of the script that the command begins with; empty when there is none to be kept.
 
     It is a file of the user: below the present directory or the home. Programs of the site may differ from node to
-    node. With ``-d`` a relative path names a file of another directory. ``data`` is what the script has, where it was
+    node. With ``-d`` a relative path names a file of another directory. ``data`` is the script's content, where it was
     read before.
     """
     path = first_word(options.command)
@@ -37,7 +37,7 @@ def kept_script(options: Options, data: bytes | None = None) -> str:
 
 
 def _read(path: str) -> bytes:
-    """Return what a script has: of a program that is none, which may be large, its beginning alone."""
+    """Return the content of a script; for a program that is no script, and may be large, only its beginning."""
     start = current().read_file(path, 1, executable=True)
     return current().read_file(path, _LARGEST, executable=True) if start == b"#!" else start
 

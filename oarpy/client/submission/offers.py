@@ -57,7 +57,7 @@ def _move(session: Session, number: int, offer: OfferedPlace, timeout: float) ->
 
 
 def _claimed(session: Session, number: int) -> OfferedPlace:
-    """Return an offer that the caller may take, which nobody else can until the transaction ends."""
+    """Return an offer that the caller may take, which no other command can take until the transaction ends."""
     offer = windows.claim_offer(session.connection, number)
     if offer is None:
         raise NotFound(f"there is no offer {number}", hint="a refused reservation prints its own")
@@ -74,7 +74,7 @@ def _changes(session: Session, offer: OfferedPlace) -> dict[str, object]:
     """Return in which fields the submission differs: it is for one job, at that start."""
     asked = Submission.from_record(dict(offer.request))
     return {
-        # with a fixed offset, as what is typed has it: where rules run there are no files of zones
+        # with a fixed offset, as typed dates have it: where rules run there are no files of zones
         "reservation": offer.start.astimezone(),
         "until": offer.end.astimezone(),
         "slack": "",

@@ -21,8 +21,8 @@ class Options:
     """One call of ``oarsub`` as texts: ``words`` is the command with its arguments.
 
     Options are kept by the field of the submission that they fill. ``texts`` have one value, ``lists`` may be repeated,
-    ``flags`` have no value. Only what is given is there. ``ignore_directives`` leaves out what a scanned script says
-    for other schedulers and has no counterpart.
+    ``flags`` have no value. Only given options are there. ``ignore_directives`` leaves out lines of a scanned script
+    for other schedulers that have no counterpart.
     """
 
     words: tuple[str, ...] = ()
@@ -90,12 +90,12 @@ def read_array_parameters(path: str) -> tuple[str, ...]:
 
 
 def first_word(command: str) -> str:
-    """Return what a command begins with, up to the first blank; empty when there is nothing."""
+    """Return the beginning of a command, up to the first blank; empty when there is nothing."""
     return next(iter(command.split(None, 1)), "")
 
 
 def as_typed(arguments: Iterable[str], script_lines: Iterable[str]) -> str:
-    """Return the call as the user typed it, and what was found in the script after it."""
+    """Return the call as the user typed it, and behind it the option lines of the script."""
     return "; ".join([shlex.join(["oarsub", *arguments]), *script_lines])
 
 
@@ -109,12 +109,12 @@ def _is_open(line: str) -> bool:
 
 
 def read_lines(path: str) -> tuple[str, ...]:
-    """Return the lines of a file of the caller's. Raises :class:`UsageError` for one that cannot be read."""
+    """Return the lines of a file of the caller's. Raises :class:`UsageError` for an unreadable file."""
     return script_lines(f"file '{path}'", read_data(path))
 
 
 def read_data(path: str, *, executable: bool = False) -> bytes:
-    """Return what a file of the caller's has. Raises :class:`UsageError`."""
+    """Return the content of a file of the caller's. Raises :class:`UsageError`."""
     try:
         return current().read_file(path, LARGEST_SCRIPT, executable=executable)
     except FileNotFoundError:

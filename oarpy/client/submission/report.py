@@ -76,7 +76,7 @@ def remarks(submitted: Submitted) -> list[str]:
 
 
 def trace_lines(trace: Iterable[str]) -> list[str]:
-    """Return what the rules did, as lines for people."""
+    """Return the actions of the rules, as lines for people."""
     return [f"# {line}" for line in trace]
 
 

@@ -86,7 +86,7 @@ class DatabaseSite:
         )
 
     def held(self, *, user: str | None = None, queue: str | None = None, project: str | None = None) -> Holding:
-        """Return what the live jobs that satisfy every condition given hold now."""
+        """Return the resources that the live jobs which satisfy every condition hold now."""
         return Holding(*submissions.held(self._connection, user=user, queue=queue, project=project))
 
     def cores(self, request: str, properties: str = "", types: Iterable[str] = ()) -> int:
@@ -114,7 +114,7 @@ def rule_settings(configuration: settings.Configuration) -> Mapping[str, object]
 
 
 def rule_limits(configuration: settings.SubmissionSettings) -> RuleLimits:
-    """Return what one admission rule may take at this site."""
+    """Return the limits of one admission rule at this site."""
     return RuleLimits(configuration.rule_time_limit, configuration.rule_memory_limit)
 
 

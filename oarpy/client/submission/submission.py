@@ -146,9 +146,9 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A submission that may be stored, and what was found out about it on the way.
+    """A submission that may be stored, with the findings of its checks.
 
-    ``asked`` is what it was before the rules ran, ``need`` what it takes.
+    ``asked`` is the submission before the rules ran, ``need`` the resources that it takes.
     """
 
     submission: Submission
@@ -165,11 +165,11 @@ def submit(
     environment: Mapping[str, str],
     also: Callable[[int], None] | None = None,
 ) -> Submitted:
-    """Submit what ``options`` ask for, as the user of ``session``.
+    """Submit the request of ``options``, as the user of ``session``.
 
-    ``arguments`` is the call as typed, ``environment`` what the jobs get. ``also`` makes an application of the job, in
-    the same transaction. Raises :class:`OarpyError` (from a rule:
-    ``RefusedByRule``, which carries the trace), and then nothing is stored.
+    ``arguments`` is the call as typed, ``environment`` the environment of the jobs. ``also`` makes an application of
+    the job, in the same transaction. Raises :class:`OarpyError` (from a rule: ``RefusedByRule``, which carries the
+    trace), and then nothing is stored.
     """
     found = admit(session, options, arguments, environment)
     submission = found.submission
@@ -195,7 +195,7 @@ def require_no_launcher(submission: Submission) -> None:
 
 
 def unscheduled(session: Session) -> tuple[str, ...]:
-    """Return the warning that nobody schedules, if nobody does."""
+    """Return the warning that no scheduler runs; empty when one runs."""
     return () if notifications.is_scheduled(session.connection) else (NO_SERVER,)
 
 
@@ -215,9 +215,9 @@ def as_submitted(found: Admitted, job_ids: Sequence[int], warnings: Sequence[str
 
 
 def store(session: Session, found: Admitted, message: str, kind: int | None = None) -> list[int]:
-    """Store what was admitted, in the transaction that the caller has begun; return the ids of the jobs, ascending.
+    """Store an admitted submission, in the transaction that the caller has begun.
 
-    Raises :class:`AdmissionRefused` when too many jobs of the user wait.
+    Return the ids of the jobs, ascending. Raises :class:`AdmissionRefused` when too many jobs of the user wait.
     """
     size = found.submission.array_size
     WAITING_JOBS.check(session, size)
@@ -245,7 +245,7 @@ def submitter(session: Session, environment: Mapping[str, str], arguments: Seque
 
 
 def admit(session: Session, options: Options, arguments: Sequence[str], environment: Mapping[str, str]) -> Admitted:
-    """Check what ``options`` ask for, let the rules change it, check again. Raises as :func:`submit`."""
+    """Check the request of ``options``, let the rules change it, check again. Raises as :func:`submit`."""
     caller = submitter(session, environment, arguments)
     site = DatabaseSite(session, caller.now)
     settings = session.configuration
@@ -255,7 +255,7 @@ def admit(session: Session, options: Options, arguments: Sequence[str], environm
 
 
 def _ruled(session: Session, site: DatabaseSite, asked: Submission) -> tuple[Submission, AdmissionTrace]:
-    """Return what the rules make of a submission. Raises as :func:`submit`."""
+    """Return the submission after the rules. Raises as :func:`submit`."""
     try:
         return enabled_rules(session).run(asked, site, limits=rule_limits(session.configuration.submission))
     except RefusedByRule as refusal:
@@ -298,7 +298,7 @@ def admitted(
 
 
 def message(found: Admitted) -> str:
-    """Return what the jobs of a submission say of themselves."""
+    """Return the message of the jobs of a submission."""
     return summary(found.submission, found.need)
 
 
@@ -320,7 +320,7 @@ def enabled_rules(session: Session) -> RuleSet:
 
 
 def _check(submission: Submission, site: DatabaseSite, session: Session) -> None:
-    """Raise for what cannot be stored or carried out here."""
+    """Raise the error of a submission that cannot be stored or carried out here."""
     check_values(submission)
     check_bag(submission, session.configuration.scheduler)
     check_project(session, submission)
@@ -398,7 +398,7 @@ def _with_fix(submission: Submission, session: Session) -> Submission:
 
 
 def summary(asked: Submission, need: Need) -> str:
-    """Return OAR's summary of a submission: resources, walltime, kind, and what differs from the usual."""
+    """Return OAR's summary of a submission: resources, walltime, kind, and its unusual parts."""
     walltime = asked.alternatives[need.alternative].walltime or 0
     parts = [f"R={need.resources}", f"W={format_duration(walltime)}", _kind_letter(asked)]
     parts += [f"N={asked.name}"] if asked.name else []

@@ -21,7 +21,7 @@ class WaitingJobs:
         self._known: dict[tuple[str, str, int, str], tuple[int, int]] = {}
 
     def check(self, session: Session, jobs: int, what: str = "an array") -> None:
-        """Before so many are stored at once: raise :class:`AdmissionRefused` if so many ``jobs`` more are too many."""
+        """Raise :class:`AdmissionRefused`, before jobs are stored at once, if ``jobs`` more would be too many."""
         if jobs > 1 and (limit := _limit(session)):
             if jobs > limit:
                 raise AdmissionRefused(

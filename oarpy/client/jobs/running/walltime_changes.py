@@ -1,4 +1,4 @@
-"""``oarwalltime``: what may change about the walltime of a running job, and asking for it."""
+"""``oarwalltime``: the possible changes of a running job's walltime, and requests for them."""
 
 from __future__ import annotations
 

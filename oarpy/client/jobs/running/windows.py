@@ -40,7 +40,7 @@ def show(session: Session, job_id: int) -> ReservationRow:
 
 
 def read_change(ready: str | None, deadline: str | None, *, fix: bool) -> WindowChange:
-    """Read what was written after ``--from`` and ``--until``. Raises :class:`UsageError`."""
+    """Read the words after ``--from`` and ``--until``. Raises :class:`UsageError`."""
     now = datetime.now().astimezone()
     first, last = (None if text is None else read_date(text, now).timestamp() for text in (ready, deadline))
     return WindowChange(first, last, fix)

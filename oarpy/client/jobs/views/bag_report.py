@@ -41,7 +41,7 @@ class BagDocument(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class BagState:
-    """A bag, its tasks by state, and what became of its promise."""
+    """A bag, its tasks by state, and the changes of its promise."""
 
     bag: BagRow
     states: Mapping[str, int]

@@ -1,4 +1,4 @@
-"""``oarstat --graph``: jobs and what they wait for, drawn as trees of text or written for Graphviz.
+"""``oarstat --graph``: jobs and their dependencies, drawn as trees of text or written for Graphviz.
 
 ::
 
@@ -104,7 +104,7 @@ class DependencyGraph:
         return self._clusters[place].jobs[0].job_id
 
     def dot(self) -> str:
-        """Return the graph in the language of Graphviz, an arrow from what is waited for."""
+        """Return the graph in the language of Graphviz, with arrows from anterior jobs to their dependants."""
         nodes = [
             f"  {self._first_id(place)} [label={_quoted(one.label())}];" for place, one in enumerate(self._clusters)
         ]

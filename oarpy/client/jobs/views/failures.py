@@ -1,4 +1,4 @@
-"""``oarstat --failures``: the failed members of an array, by what went wrong and where."""
+"""``oarstat --failures``: the failed members of an array, by error and place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from oarpy.store.jobs.job_listing import ArrayProgress, FailedMember
 from oarpy.store.jobs.scope import JobScope
 
 MOST_SAMPLES = 20
-"""Groups of which a file is looked into."""
+"""Groups whose output files are looked into."""
 
 
 @dataclass(frozen=True, slots=True)

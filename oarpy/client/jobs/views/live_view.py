@@ -21,7 +21,7 @@ from oarpy.store.platform import resources
 from oarpy.transport.wakeup import readable
 
 _PERIOD = 10.0
-"""Seconds after which durations are renewed though nothing was heard."""
+"""Seconds after which durations are renewed even without a notification."""
 
 _LOOK_PERIOD = 15.0
 """Seconds between two looks of a command that may keep no connection to the database meanwhile."""
@@ -110,12 +110,12 @@ class _LiveView:
         return Look(self.size.columns, self._wish.colours, self._wish.ellipsis)
 
     def draw(self, lines: Sequence[str]) -> None:
-        """Put lines on the screen, over what was there."""
+        """Put lines on the screen, over the lines before."""
         shown = "".join(f"{line}{_REST_OF_LINE}\r\n" for line in lines[: self.size.rows - 1])
         self._streams.send(1, f"{_FROM_TOP}{shown}{_REST}q ends{_REST_OF_LINE}".encode())
 
     def wait(self, seconds: float, ear: Ear | None = None) -> None:
-        """Return after so many seconds, at once when ``ear`` hears something, the size changes or the user leaves."""
+        """Return after ``seconds``, at once when ``ear`` gets a notification, the size changes or the user leaves."""
         until = time.monotonic() + seconds
         files = [] if ear is None else [ear.fileno()]
         while self.open and (left := until - time.monotonic()) > 0:

@@ -80,7 +80,7 @@ def priority(session: Session, job_id: int) -> QueuePosition:
 
 
 def report(found: QueuePosition) -> Report[PriorityDocument]:
-    """Return the rank, what is ahead, and a line for each number that the policy looks at."""
+    """Return the rank, the jobs ahead, and a line for each number that the policy looks at."""
     return TwoForms(lambda: _text(found), lambda: _record(found))
 
 

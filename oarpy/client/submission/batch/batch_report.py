@@ -19,7 +19,7 @@ def text(submitted: Sequence[Submitted]) -> str:
 
 
 def json_lines(batch: Batch, submitted: Sequence[Submitted]) -> str:
-    """Return an object for each line: its number as ``line``, and what ``oarsub -J`` says."""
+    """Return an object for each line: its number as ``line``, and the output of ``oarsub -J``."""
     return "".join(
         json.dumps({"line": line.number, **report.record(one, (), verbose=False)}, ensure_ascii=False) + "\n"
         for line, one in zip(batch.lines, submitted, strict=True)

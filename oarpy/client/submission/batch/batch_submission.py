@@ -45,10 +45,10 @@ class BatchRefused(OarpyError):
 
 
 def submit_batch(session: Session, batch: Batch, environment: Mapping[str, str]) -> list[Submitted]:
-    """Submit every line as the user of ``session``; return what came of each, in their order.
+    """Submit every line as the user of ``session``; return the results, in their order.
 
-    ``environment`` is what all jobs get. Raises :class:`BatchRefused` when a line is wrong or refused, and
-    :class:`OarpyError` for what is wrong with all of them together. Then nothing is stored.
+    All jobs get ``environment``. Raises :class:`BatchRefused` when a line is wrong or refused, and :class:`OarpyError`
+    for an error of all of them together. Then nothing is stored.
     """
     faults, total = batch.faults, len(batch.lines) + len(batch.faults)
     site = BatchSite(session, datetime.now().astimezone())
@@ -65,7 +65,7 @@ _Drafted = tuple[BatchLine, Submission, Sequence[str]]
 
 
 def _drafted(session: Session, batch: Batch, environment: Mapping[str, str]) -> list[_Drafted]:
-    """Return what each line asks for, and warnings, before the rules."""
+    """Return the submission of each line, and warnings, before the rules."""
     caller, limits = submitter(session, environment, ()), session.configuration.submission
     lines: list[_Drafted] = []
     for line in batch.lines:
@@ -91,7 +91,7 @@ def _check_size(session: Session, asked: Sequence[Submission]) -> None:
 def _admitted(
     session: Session, lines: Sequence[_Drafted], site: BatchSite, faults: dict[int, OarpyError]
 ) -> list[tuple[int, Admitted]]:
-    """Run the rules over every line, and check again what they made of it."""
+    """Run the rules over every line, and check their results again."""
     needs = KnownNeeds(session)
     limits = rule_limits(session.configuration.submission)
     outcomes = enabled_rules(session).run_each([asked for _, asked, _ in lines], site, limits=limits)

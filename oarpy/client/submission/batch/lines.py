@@ -1,4 +1,4 @@
-"""The lines of a batch: a JSON object each, or what would stand after ``oarsub``."""
+"""The lines of a batch: a JSON object each, or the words after ``oarsub``."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class BatchLine:
 
 @dataclass(slots=True)
 class Batch:
-    """The lines that were understood, and what is wrong with others, by their numbers from 1."""
+    """The lines that were understood, and the errors of others, by their numbers from 1."""
 
     lines: list[BatchLine] = field(default_factory=list)
     faults: dict[int, OarpyError] = field(default_factory=dict)
@@ -119,7 +119,7 @@ def _read(text: str) -> Options:
 
 
 def read_words(words: Sequence[str]) -> Options:
-    """Return what the words after ``oarsub`` ask for: options, the command, or options behind its only word.
+    """Return the options in the words after ``oarsub``: options, the command, or options behind its only word.
 
     Raises :class:`UsageError`.
     """
@@ -178,7 +178,7 @@ def _read_json(text: str) -> Options:
 
 
 def _check(options: Options) -> None:
-    """Refuse what makes somebody wait for a job."""
+    """Refuse options that make the command wait for a job."""
     for name in _LEFT_OUT:
         if name in options.texts or name in options.flags:
             raise UsageError(f"{OPTIONS[name].words[0]} in a batch", hint="submit it by itself")

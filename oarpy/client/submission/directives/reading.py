@@ -54,7 +54,7 @@ def read_directives(
 
 
 def _translated(asked: Translation, kind: str, line: str, where: str, *, strict: bool) -> Iterator[str]:
-    """Translate a line; yield what is lost of it. Raises as :func:`read_directives`."""
+    """Translate a line; yield its lost parts. Raises as :func:`read_directives`."""
     written = line.removeprefix(kind).strip()
     try:
         for written, name, value in DIALECTS[kind].words(line):

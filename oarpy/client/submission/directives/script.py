@@ -51,7 +51,7 @@ class Script:
 
 
 def read_script(command: str) -> Script:
-    """Read the script that ``command`` begins with. Raises :class:`UsageError` for what is none."""
+    """Read the script that ``command`` begins with. Raises :class:`UsageError` for a file that is no script."""
     path = _script_path(command)
     data = read_data(path, executable=True)
     lines = script_lines(f"file '{path}'", data)
@@ -138,7 +138,7 @@ def _check_single(word: str, value: str, where: str) -> None:
 
 
 def _check_value(name: str, value: str, where: str) -> None:
-    """Raise :class:`UsageError` with the place for what is no value of the option."""
+    """Raise :class:`UsageError` with the place for a value that the option refuses."""
     option, field = OPTIONS[name], FIELDS[name]
     value = with_job(value, 1) if name == "dependencies" else value  # which job is meant is looked up later
     try:

@@ -11,7 +11,7 @@ from oarpy.model.durations import format_duration
 
 
 class NotTranslated(Exception):
-    """An option that has no counterpart here; the text says why, or what to write."""
+    """An option that has no counterpart here; the text says why, or which words to write."""
 
 
 class Indispensable(NotTranslated):
@@ -90,7 +90,7 @@ class Translation:
         return Options(texts=texts, lists=lists, flags=frozenset(self.flags))
 
     def _request(self) -> str:
-        """Return what follows ``-l``, "" when nothing was asked for."""
+        """Return the words after ``-l``, "" for an empty request."""
         groups = "+".join(self.chunks) or self._group()
         parts = [groups or ("/nodes=1" if self.memory else "")]
         parts += [f"memory={self.memory}"] if self.memory else []
@@ -159,7 +159,7 @@ def host_names(text: str) -> tuple[str, ...]:
 
 
 def array_size(text: str) -> tuple[str, str]:
-    """Return ``--array`` of an array given as ``1-10%2``, and what of it is lost. Raises :class:`NotTranslated`."""
+    """Return ``--array`` of an array given as ``1-10%2``, and its lost parts. Raises :class:`NotTranslated`."""
     found = re.fullmatch(r"(\d{1,9})-(\d{1,9})(%\d+)?", text, re.ASCII)
     if found is None or int(found[2]) < int(found[1]):
         raise NotTranslated("write --array N: indexes are 1 to N")
