@@ -174,7 +174,7 @@ def _postponed(types: Sequence[str]) -> JobDates:
 
 
 def run_times(ways: Sequence[Alternative], ran: float, position: int | None, walltime: float) -> tuple[float, ...]:
-    """Return the run time of a job with each alternative, given that it ran ``ran`` seconds with alternative ``position``.
+    """Return the run time with each alternative of a job that ran ``ran`` seconds with alternative ``position``.
 
     The real times of the others are unknown: the same share of the walltime is assumed.
     """
