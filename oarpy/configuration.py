@@ -103,7 +103,7 @@ class SchedulerSettings:
     security_time: NotNegative = 60
     policy: PolicyName = "conservative"
     compression: bool = False
-    prediction: PredictionName = "walltime"
+    prediction: str = "walltime"
     resource_order: tuple[str, ...] = ("network_address", "resource_id")
     exclusive_levels: tuple[str, ...] = ("gpu",)
     besteffort_minimum_life: NotNegative = 0
@@ -479,7 +479,7 @@ def load(environ: Mapping[str, str] | None = None) -> Configuration:
     _check_time_zone(configuration.scheduler.time_zone)
     _check_walltime_limits(configuration.walltime)
     _check_fix(configuration.scheduler.reservation_fix)
-    _check_order(configuration.scheduler)
+    _check_plugins(configuration.scheduler)
     _check_socket(configuration.gateway.socket)
     return configuration
 
@@ -536,13 +536,15 @@ def _check_fix(text: str) -> None:
         raise UsageError(f"scheduler.reservation_fix: {error.message}", hint=error.hint) from None
 
 
-def _check_order(scheduler: SchedulerSettings) -> None:
-    known = (*get_args(ReservationOrder), *scheduler.plugins)
-    if scheduler.reservation_order not in known:
-        raise UsageError(
-            f"scheduler.reservation_order: '{scheduler.reservation_order[:40]}' is not one of {', '.join(known)}",
-            hint="name a plug-in in scheduler.plugins",
-        )
+def _check_plugins(scheduler: SchedulerSettings) -> None:
+    """Refuse names that are neither ours nor allowed to be those of plug-ins."""
+    for key, ours in (("reservation_order", ReservationOrder), ("prediction", PredictionName)):
+        named, known = getattr(scheduler, key), (*get_args(ours), *scheduler.plugins)
+        if named not in known:
+            raise UsageError(
+                f"scheduler.{key}: '{named[:40]}' is not one of {', '.join(known)}",
+                hint="name a plug-in in scheduler.plugins",
+            )
 
 
 def _with_hosts(submission: SubmissionSettings, jobs: JobSettings) -> SubmissionSettings:

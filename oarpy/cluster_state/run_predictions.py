@@ -6,15 +6,20 @@ from collections import defaultdict
 from collections.abc import Collection
 from math import ceil
 
+import structlog
+
 from oarpy.cluster_state.state_part import StatePart
 from oarpy.configuration import Configuration
+from oarpy.model.plugins import PluginFailed
 from oarpy.scheduler.decide import Decisions
 from oarpy.scheduler.placing import PlacingStep
 from oarpy.scheduler.predictors.predicted_pass import PredictedStep, is_predictable
-from oarpy.scheduler.predictors.run_times import PREDICTORS, JobToPredict, PastRun, predicted_run
+from oarpy.scheduler.predictors.run_times import JobToPredict, PastRun, predicted_run, predictor_named
 from oarpy.scheduler.snapshot import Snapshot
 from oarpy.store.database import Connection
 from oarpy.store.passes import run_predictions
+
+log = structlog.get_logger()
 
 _WALLTIME = "walltime"
 
@@ -31,11 +36,17 @@ class RunPredictions(StatePart):
         if self._predictor == _WALLTIME:
             return None
         running = run_predictions.known(connection, [job.id for job in snapshot.holding])
-        self._runs = self._predicted(connection, snapshot)
+        try:
+            self._runs = self._predicted(connection, snapshot)
+        except PluginFailed as failed:
+            log.error("scheduler.prediction: this pass goes by walltimes", reason=str(failed))
+            self._runs = {}
+            return None
         return PredictedStep(running | self._runs)
 
     def _predicted(self, connection: Connection, snapshot: Snapshot) -> dict[int, float]:
         """Return how long jobs that wait are predicted to run, by job: whole seconds, one at least."""
+        predictor = predictor_named(self._predictor)
         waiting = [job for job in snapshot.waiting if is_predictable(job)]
         histories: defaultdict[str, list[PastRun]] = defaultdict(list)
         for row in run_predictions.runs(connection, [job.id for job in waiting]) if waiting else ():
@@ -45,7 +56,7 @@ class RunPredictions(StatePart):
         for job in waiting:
             asked = JobToPredict(job.user, job.name, max((way.walltime for way in job.alternatives), default=0))
             if asked not in found:
-                run = predicted_run(PREDICTORS[self._predictor], asked, histories[job.user], snapshot.now)
+                run = predicted_run(predictor, asked, histories[job.user], snapshot.now)
                 found[asked] = max(ceil(run), 1)
             predicted[job.id] = found[asked]
         return predicted

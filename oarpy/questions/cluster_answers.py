@@ -10,7 +10,6 @@ from typing import Any, get_args
 from msgspec import UNSET, UnsetType
 
 from oarpy.model.plugins import MAPPINGS, RESERVATION_ORDERS, PluginFailed, looking_at, plugin
-from oarpy.model.plugins import PREDICTORS as PREDICTOR_PLUGINS
 from oarpy.model.typed_values import check_named, refuse, shown
 from oarpy.processes.mapping import MAPPERS, Mapper, ProcessMap, Program
 from oarpy.processes.rates import steady_rate
@@ -31,7 +30,7 @@ from oarpy.scheduler.bags.advancing import PlannedTask, advance
 from oarpy.scheduler.bags.offers import DeadlineJob, DeadlinePlans, offers_beside
 from oarpy.scheduler.bags.tasks import TaskGroup, Tasks
 from oarpy.scheduler.predictors.frame_profiles import predicted_frames
-from oarpy.scheduler.predictors.run_times import PREDICTORS, JobToPredict, PastRun, Predictor, predicted_run
+from oarpy.scheduler.predictors.run_times import JobToPredict, PastRun, predicted_run, predictor_named
 from oarpy.scheduler.windows.admission import Terms, admit
 from oarpy.scheduler.windows.window_jobs import Criterion, WindowJob, in_order
 
@@ -244,15 +243,7 @@ def answer_predict_run(file: PredictRunFile) -> Answer:
     """Tell how long a job will run, by its user's history."""
     job = JobToPredict(file.job.user, file.job.name, file.job.walltime)
     history = [PastRun(one.user, one.name, one.walltime, one.run, one.end) for one in file.history]
-    own = PREDICTORS.get(file.predictor)
-    if own is not None:
-        return {"seconds": predicted_run(own, job, history, file.now)}
-    predictor: Predictor = plugin(PREDICTOR_PLUGINS, file.predictor)
-    with looking_at(file.predictor):
-        seconds = predicted_run(predictor, job, history, file.now)
-    if not _is_time(seconds):
-        raise PluginFailed(f"plug-in '{file.predictor}' predicts {seconds} seconds")
-    return {"seconds": seconds}
+    return {"seconds": predicted_run(predictor_named(file.predictor), job, history, file.now)}
 
 
 def answer_predict_frames(file: PredictFramesFile) -> Answer:

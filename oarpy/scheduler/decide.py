@@ -32,7 +32,7 @@ from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.rules.amendments import NOTHING_AMENDED, Amended, amended
 from oarpy.scheduler.rules.dates import next_lapse, next_start_asked
 from oarpy.scheduler.rules.energy import PowerOrders, once_awake, power_for
-from oarpy.scheduler.rules.reservations import Due, JobStart, due_reservations, whole_again
+from oarpy.scheduler.rules.reservations import Due, JobStart, due_reservations, whole_again, with_reservations
 from oarpy.scheduler.rules.suspended_jobs import Resumption, going_on, resumed
 from oarpy.scheduler.rules.walltime_changes import WalltimeAnswers, answered
 from oarpy.scheduler.snapshot import PartId, Reservation, Snapshot
@@ -126,8 +126,11 @@ def decide(
         if not (unplaced := windows.unplaced(foreseen)):
             break
         refused |= unplaced
-    foreseen, kept = windows.named(foreseen), replace(promises, snapshot=snapshot)
-    promised = None if promising is None else promising.answered(foreseen)
+    foreseen = windows.named(foreseen)
+    if (promised := None if promising is None else promising.answered(foreseen)) is not None:
+        windows = windows.and_moved(promised.room_made)
+        snapshot = with_reservations(snapshot, (one.reservation for one in promised.room_made))
+    kept = replace(promises, snapshot=snapshot)
     made = once_awake(foreseen, snapshot)
     due = due_reservations(snapshot, foreseen.kill)
     walltimes = WalltimeAnswers()

@@ -14,6 +14,7 @@ from oarpy.model.reasons import Reason
 from oarpy.scheduler.plan import Placement, Plan
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.snapshot import Reservation, Snapshot
+from oarpy.scheduler.windows.window_pass import WindowMove
 
 
 class Promised(Protocol):
@@ -22,6 +23,10 @@ class Promised(Protocol):
     @property
     def moves(self) -> Sequence[Reservation]:
         """Return the accepted reservations that go to another start, or to other resources."""
+
+    @property
+    def room_made(self) -> Sequence[WindowMove]:
+        """Return the reservations that move inside their windows for those that are accepted."""
 
     @property
     def accepted(self) -> Sequence[Placement]:

@@ -17,6 +17,7 @@ from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import parse_dependency
 from oarpy.model.request import parse_request
 from oarpy.model.setting_values import PolicyName
+from oarpy.scheduler.bags.bag_pass import Bag, BagAnswers, BagStep
 from oarpy.scheduler.decide import GIVEN_UP, Decisions, decide
 from oarpy.scheduler.memory import Memory
 from oarpy.scheduler.order.usage_shares import FactorRules, Priorities, Usage
@@ -71,6 +72,9 @@ class Case:
     compressed: bool = False
     ended: list[HoldingJob] = field(default_factory=list)
     windows: dict[int, ReservationWindow] = field(default_factory=dict)
+    bags: list[Bag] = field(default_factory=list)
+    share: float = 100
+    """The share of the resources that tasks of bags may hold, in percent."""
 
 
 def outcome(text: str) -> str:
@@ -121,6 +125,7 @@ def _snapshot(case: Case) -> Snapshot:
         filter_errors=errors,
         rules=Rules(case.lead, power=PowerRules(WAKEUP, SLEEP, (("", case.keep),) if case.keep else ())),
         reservations=tuple(case.reservations),
+        promising=BagStep(case.bags, case.share) if case.bags else None,
         walltime_requests=tuple(_request(one, case.holding) for one in case.changes),
         asleep=platform.bits_of(row.id for row in case.rows if row.properties.get("network_address") in case.asleep),
         windows=Windows(case.windows, notice=0, replan=bool(case.ended)) if case.windows else None,
@@ -162,6 +167,12 @@ def _gantt(case: Case, decided: Decisions, columns: int) -> list[str]:
         for one in decided.plan.placements
         if one.start is not None and one.end is not None
     ]
+    promised_tasks = decided.promised.accepted if decided.promised is not None else ()
+    bars += [
+        Bar(one.job, one.start, one.end, one.resources)
+        for one in promised_tasks
+        if one.start is not None and one.end is not None
+    ]
     letters = {bar.job: str(bar.job)[-1] for bar in bars}
     everybody: list[HoldingJob | WaitingJob] = [*snapshot.holding, *case.waiting]
     around = [job for job in everybody if any(word in _OPENING for word in _words(job))]
@@ -197,6 +208,13 @@ def _listed(resources: Iterable[int]) -> str:
     return ",".join(map(str, sorted(resources)))
 
 
+def _promises(decided: Decisions) -> list[str]:
+    assert isinstance(decided.promised, BagAnswers)
+    told = [f"promises {bag}: {promise:g}" for bag, promise in decided.promised.promises.items()]
+    refused = {str(reason): job for job, (reason, _) in reversed(list(decided.promised.refused.items()))}
+    return told + [f"promises {job}: {reason}" for reason, job in refused.items()]
+
+
 _KINDS: dict[str, Callable[[Decisions], list[str]]] = {
     "cancels": lambda found: [" ".join(["cancels", *map(str, found.victims)])],
     "grants": lambda found: [" ".join(["grants", *(f"{job}={seconds}" for job, seconds in found.walltimes.granted)])],
@@ -205,6 +223,7 @@ _KINDS: dict[str, Callable[[Decisions], list[str]]] = {
     "shifts": lambda found: [
         "shifts " + ", ".join(f"{one.reservation.job.id} from {one.before:g}" for one in found.windows.moves)
     ],
+    "promises": _promises,
     "offers": lambda found: [
         f"offers {job}: " + ", ".join(f"{one.start:g}..{one.end:g} phi {one.phi:g}" for one in some)
         for job, some in found.windows.offers.items()
@@ -264,6 +283,7 @@ def _set(case: Case, words: Sequence[str]) -> None:
     if "exclusive_levels" in options:
         case.snapshot["exclusive_levels"] = tuple(options.pop("exclusive_levels").split(","))
     case.lead = int(options.pop("besteffort_kill_before_reservation", case.lead))
+    case.share = float(options.pop("promised_share", case.share))
     if "keep_alive" in options:
         case.keep = int(options.pop("keep_alive"))
     if {"jobs_per_pass", "jobs_per_user"} & options.keys():
@@ -408,6 +428,28 @@ def _job(case: Case, words: Sequence[str]) -> None:
     )
 
 
+def _bag(case: Case, words: Sequence[str]) -> None:
+    """Read a new bag, or with a promise one whose tasks are reservations above."""
+    ids, *rest = words
+    tasks = _ids(ids)
+    options = _options(word for word in rest if "=" in word and word[0] not in "/{")
+    deadline, promise = options.pop("deadline", None), options.pop("promise", None)
+    strict = options.pop("strict", "no") == "yes"
+    _refuse(options)
+    if promise is None:
+        for task in tasks:
+            _job(case, [str(task), *rest[:2], "types=bag"])
+    case.bags.append(
+        Bag(
+            tasks[0],
+            frozenset(tasks),
+            None if deadline is None else float(deadline),
+            strict,
+            None if promise is None else float(promise),
+        )
+    )
+
+
 def _options(words: Iterable[str]) -> Options:
     return {name: value for name, _, value in (word.partition("=") for word in words)}
 
@@ -450,4 +492,5 @@ _READERS: dict[str, Callable[[Case, Sequence[str]], None]] = {
     "walltime": _walltime,
     "reserved": _reserved,
     "job": _job,
+    "bag": _bag,
 }

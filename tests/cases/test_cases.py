@@ -42,7 +42,7 @@ def test_case(text: str) -> None:
     assert outcome(text) == text.partition(_GIVES)[2]
 
 
-@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in cases()])
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in cases() if "\nbag " not in text])
 def test_a_case_written_as_a_scenario_is_decided_the_same(text: str) -> None:
     snapshot = snapshot_of(text)
     again = read_scenario(json.dumps(scenario_of(snapshot)), SiteOrders())

@@ -125,6 +125,21 @@ def test_a_deadline_that_cannot_be_met_gets_the_nearest_or_is_refused(cluster: S
     assert "has to be by" in cluster.job(refused[0], "message")
 
 
+def test_a_reservation_makes_room_for_a_deadline_inside_its_window(cluster: SmallCluster) -> None:
+    begin, end = (cluster.now() + timedelta(minutes=minutes) for minutes in (15, 60))
+    reserved = cluster.submit("/nodes=2,walltime=0:15:0", reservation=begin, until=end)
+    cluster.settle()
+    start = cluster.job(reserved, "reservation_start")
+    tasks = submit(cluster, 8, 25)
+    cluster.settle()
+    assert promise(cluster, tasks[0]) == 25
+    assert minutes(cluster, cluster.job(reserved, "reservation_start")) == 20
+    assert cluster.job(reserved, "reservation_start") > start
+    assert cluster.events(reserved).count("RESERVATION_MOVED") == 1
+    held = "SELECT DISTINCT lower(during) FROM reserved_resources WHERE job_id = %s"
+    assert cluster.sql(held, reserved) == [(cluster.job(reserved, "reservation_start"),)]
+
+
 def test_a_bag_is_over_with_its_last_task(cluster: SmallCluster) -> None:
     tasks = submit(cluster, 2)
     cluster.settle()

@@ -38,6 +38,12 @@ def test_a_cluster_at_work_has_no_contradiction(cluster: SmallCluster, dsn: str)
     assert check(dsn) == ()
 
 
+def test_a_reservation_that_is_to_end_may_have_given_its_place_away(cluster: SmallCluster, dsn: str) -> None:
+    cluster.sql("DELETE FROM reserved_resources")
+    cluster.sql("INSERT INTO kill_requests (job_id, requested_by) VALUES (3, 'door')")
+    assert check(dsn) == ()
+
+
 @pytest.mark.parametrize(
     ("wrong", "found"),
     [

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
+from importlib.metadata import EntryPoint
 
 import pytest
 
+from oarpy.model import plugins
+from oarpy.scheduler.predictors.run_times import JobToPredict, PastRun
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
@@ -38,6 +42,36 @@ def predicted_minutes(cluster: SmallCluster, job: int) -> int:
     start = cluster.predicted(job)
     assert start is not None
     return round(start / 60)
+
+
+def longest(_job: JobToPredict, runs: Sequence[PastRun]) -> float:
+    """A plug-in."""
+    return max(run.run for run in runs)
+
+
+def endless(_job: JobToPredict, _runs: Sequence[PastRun]) -> float:
+    """A plug-in."""
+    return float("inf")
+
+
+@pytest.mark.parametrize(("prediction", "minutes"), [("longest", 12), ("endless", 60), ("missing", 60)])
+def test_passes_go_by_a_plug_in_or_by_walltimes_where_it_fails(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, prediction: str, minutes: int
+) -> None:
+    there = {one: EntryPoint(one, f"{__name__}:{one}", plugins.PREDICTORS) for one in ("longest", "endless")}
+    monkeypatch.setattr(plugins, "_points", lambda _group: there)
+    settings = {"security_time": 0, "prediction": prediction, "plugins": (prediction,)}
+    cluster = SmallCluster(connection, with_settings(scheduler=settings))
+    cluster.add_nodes("n1")
+    cluster.sql("SELECT set_config('oarpy.rewrite_history', 'on', false)")
+    for run in (12, 6):
+        ran(cluster, run)
+    cluster.sql("SELECT set_config('oarpy.rewrite_history', '', false)")
+    cluster.submit("/nodes=1,walltime=1:0:0")
+    cluster.settle()
+    second = cluster.submit("/nodes=1,walltime=1:0:0")
+    cluster.settle()
+    assert predicted_minutes(cluster, second) == minutes
 
 
 @pytest.mark.parametrize(("prediction", "minutes"), [("walltime", 60), ("last2", 8), ("similar", 12)])

@@ -194,6 +194,7 @@ def test_a_link_holds_scenario_step_zoom_choices_and_text(
         page.click("[data-do=step]")
         page.click("[data-do=in]")
         idle(page)
+        page.evaluate("stepping.written()")
         address, before = page.url, shown(page)
         assert (len(before["jobs"]), before["steps"]) == (2, 1)
         page.fill("[data-text]", "{}")
@@ -203,6 +204,7 @@ def test_a_link_holds_scenario_step_zoom_choices_and_text(
         assert shown(page) == before
     with opened(chromium, address) as page:
         assert shown(page) == before
+        page.evaluate("stepping.written()")
         assert page.url == address
         assert page.input_value("[data-choice='windows.order']") == "lff"
 

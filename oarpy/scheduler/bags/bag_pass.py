@@ -8,7 +8,8 @@ A promised task is an accepted reservation. Its bag has a *promise*, the instant
    there. A pass that is not thorough only starts tasks now on the resources planned for them later, and only if no
    other task could start now as well.
 2. New bags, in the order of submission, are placed beside all promised and planned jobs. If that misses a deadline, the
-   bag is placed beside the promised jobs alone, and waiting jobs without a promise give way. A failed task that is run
+   bag is placed beside the promised jobs alone, and waiting jobs without a promise give way. If that misses it, too,
+   reservations move inside their windows (:mod:`~oarpy.scheduler.bags.making_room`). A failed task that is run
    again is placed like a bag of its own, with the promise as its deadline. The promise breaks if there is no room in
    time. If there is no place at all at the moment, the task waits for one.
 3. A bag that misses its deadline even so is refused if the deadline is strict. Otherwise it gets the nearest end.
@@ -22,12 +23,14 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf
+from functools import cached_property
+from math import floor, inf
 
 from msgspec import structs
 
 from oarpy.model.job_types import BAG
 from oarpy.model.reasons import ACCEPTED, Reason, Why
+from oarpy.scheduler.bags.making_room import RoomMade, RoomMakers
 from oarpy.scheduler.gantt.demands import CompiledAlternative, CompiledRequests, Demand
 from oarpy.scheduler.gantt.gantt import Claim, Gantt
 from oarpy.scheduler.gantt.search import Found, Search
@@ -37,6 +40,7 @@ from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.rules.reservations import is_broken, promised, with_reservations
 from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Reservation, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
+from oarpy.scheduler.windows.window_pass import WindowMove
 
 _LEVEL = "bags"
 """The level of the quota that limits the share of promised tasks; no rule of the site has this level."""
@@ -78,11 +82,13 @@ class BagAnswers:
     """The decisions of a pass about bags.
 
     ``expected`` is the end of each promised bag as planned now. ``promises`` are the promises made in this pass, by
-    bag. ``hasty`` is true if tasks that do not begin now might move forward, too. Bags ``without_place`` have tasks
-    that cannot start anywhere, or failed tasks without a new place. Failed tasks of ``repeating`` bags got new places.
+    bag, for which the reservations of ``room_made`` move inside their windows. ``hasty`` is true if tasks that do not
+    begin now might move forward, too. Bags ``without_place`` have tasks that cannot start anywhere, or failed tasks
+    without a new place. Failed tasks of ``repeating`` bags got new places.
     """
 
     moves: tuple[Reservation, ...] = ()
+    room_made: tuple[WindowMove, ...] = ()
     expected: Mapping[int, float] = field(default_factory=dict)
     promises: Mapping[int, float] = field(default_factory=dict)
     accepted: tuple[Placement, ...] = ()
@@ -160,6 +166,7 @@ class KeptBags:
         promises: dict[int, float] = {}
         accepted: list[Placement] = []
         refused: dict[int, tuple[Reason, float | None]] = {}
+        room_made: dict[int, WindowMove] = {}
         repeating, without_place = set[int](), set(self._answers.without_place)
         for bag in sorted(self._bags, key=lambda bag: bag.id):
             tasks = [self._asking[job] for job in sorted(bag.asking) if job in self._asking]
@@ -168,7 +175,8 @@ class KeptBags:
                 promises[bag.id] = expected[bag.id]
             if not tasks or any(map(_is_stopped, tasks)) or (plan.unseen and bag.latest == inf):
                 continue  # without a deadline it waits for a plan of all jobs
-            claims = self._places(tasks, plan, bag.latest - security)
+            made = self._places(tasks, plan, bag.latest - security)
+            claims = made.claims
             end = claims[-1].end + security if claims else None
             if end is None and not is_new:
                 without_place.add(bag.id)
@@ -176,7 +184,10 @@ class KeptBags:
             if end is None or (is_new and bag.strict and end > bag.latest):
                 refused |= {task.id: (_why_refused(bag, len(tasks), end), end) for task in tasks}
                 continue
-            self._room.enter(tasks, claims)
+            self._room.enter(tasks, claims, made.moves)
+            for move in made.moves:
+                number = move.reservation.job.id
+                room_made[number] = replace(move, before=room_made.get(number, move).before)
             accepted += map(self._accepted, tasks, claims)
             expected[bag.id] = max(expected[bag.id], end)
             if is_new:
@@ -185,6 +196,7 @@ class KeptBags:
                 repeating.add(bag.id)
         return replace(
             self._answers,
+            room_made=tuple(room_made.values()),
             expected=expected,
             promises=promises,
             accepted=tuple(accepted),
@@ -193,16 +205,20 @@ class KeptBags:
             repeating=frozenset(repeating),
         )
 
-    def _places(self, tasks: Sequence[WaitingJob], plan: Plan, latest: float) -> list[Claim]:
+    def _places(self, tasks: Sequence[WaitingJob], plan: Plan, latest: float) -> RoomMade:
         """Return places for all tasks beside all planned jobs; an empty list if one task has no place.
 
-        If the tasks end after ``latest`` there, waiting jobs without a promise give way.
+        If the tasks end after ``latest`` there, waiting jobs without a promise give way, then reservations inside
+        their windows.
         """
         claims = [] if plan.unseen else self._room.places(tasks, plan)
         if claims and claims[-1].end <= latest:
-            return claims
+            return RoomMade(claims)
         starting = replace(plan, placements=tuple(one for one in plan.placements if one.verdict in _AT_ONCE))
-        return self._room.places(tasks, starting)
+        claims = self._room.places(tasks, starting)
+        if latest == inf or (claims and claims[-1].end <= latest):
+            return RoomMade(claims)
+        return self._room.by_deadline(tasks, starting, latest, claims[-1].end if claims else inf) or RoomMade(claims)
 
     def _accepted(self, task: WaitingJob, claim: Claim) -> Placement:
         platform = self.snapshot.platform
@@ -234,9 +250,15 @@ class _Room:
         quota = QuotaRule(type=BAG, resources=max(most, largest), level=_LEVEL)
         self._snapshot = replace(snapshot, quotas=(*snapshot.quotas, quota))
         self._search = Search(snapshot.security_time)
+        self._matchers = matchers
         self._holding = {job.id: job for job in map(self._leaving, snapshot.holding)}
         self._planned: dict[int, tuple[Plan, Gantt]] = {}
         self._entered: list[tuple[WaitingJob, Claim]] = []
+
+    @cached_property
+    def _makers(self) -> RoomMakers:
+        """The reservations that may make room for a bag."""
+        return RoomMakers(self._snapshot, self._matchers)
 
     def cannot_start(self, task: Reservation) -> bool:
         """Tell whether a promised task cannot start in its place: its date is past, or its resources are lost.
@@ -309,17 +331,46 @@ class _Room:
         """Return places for the tasks of a new bag beside held and planned resources; none if a task has none."""
         return self._place(self._beside(plan).copy(), tasks, self._option(tasks[0]), ())
 
-    def enter(self, tasks: Sequence[WaitingJob], claims: Sequence[Claim]) -> None:
-        """Let the tasks of a new bag hold their places."""
+    def by_deadline(self, tasks: Sequence[WaitingJob], plan: Plan, deadline: float, beside: float) -> RoomMade | None:
+        """Return places that end by a deadline, or the earliest later one that bisection finds before ``beside``.
+
+        Reservations make room for that. None if there is nothing better than what ends at ``beside``.
+        """
+        if not self._makers.ids:
+            return None
+        found: dict[int, RoomMade] = {}
+
+        def feasible(by: float) -> RoomMade | None:
+            before = self._makers.place(by)
+            if before not in found:
+                gantt = self._beside(plan, self._makers.ids)
+                found[before] = self._makers.around(gantt, before, lambda gantt: self._place(gantt, tasks, option, ()))
+            claims = found[before].claims
+            return found[before] if claims and claims[-1].end <= by else None
+
+        option = self._option(tasks[0])
+        best = feasible(deadline)
+        lo, hi = (deadline, deadline) if best else (deadline, beside)
+        while inf > hi > lo + 1 and (mid := floor((lo + hi) / 2)) > lo:
+            made = feasible(mid)
+            best, lo, hi = (made, lo, mid) if made else (best, mid, hi)
+        return best
+
+    def enter(self, tasks: Sequence[WaitingJob], claims: Sequence[Claim], moves: Sequence[WindowMove] = ()) -> None:
+        """Let the tasks of a new bag hold their places, and reservations that made room theirs."""
         self._entered += zip(tasks, claims, strict=True)
+        if moves:
+            self._hold(move.reservation for move in moves)
+            self._makers.note(moves)
+            self._planned.clear()
         for _, gantt in self._planned.values():
             for task, claim in zip(tasks, claims, strict=True):
                 gantt.enter(task, claim, everywhere=True)
 
-    def _beside(self, plan: Plan) -> Gantt:
-        """Return a Gantt with the resources held now, the jobs of a plan, and the new bags so far."""
-        if id(plan) not in self._planned:
-            gantt = self._gantt(self._holding.values())
+    def _beside(self, plan: Plan, gone: Collection[int] = ()) -> Gantt:
+        """Return a Gantt with the resources held now but by ``gone`` jobs, a plan's jobs, and the new bags so far."""
+        if gone or id(plan) not in self._planned:
+            gantt = self._gantt(job for job in self._holding.values() if job.id not in gone)
             jobs = {job.id: job for job in self._snapshot.asking if not job.besteffort}
             for one in plan.placements:
                 if one.start is not None and one.end is not None and one.alternative is not None and one.job in jobs:
@@ -329,6 +380,8 @@ class _Room:
                     gantt.enter(jobs[one.job], claim)
             for task, claim in self._entered:
                 gantt.enter(task, claim, everywhere=True)
+            if gone:
+                return gantt
             self._planned[id(plan)] = plan, gantt
         return self._planned[id(plan)][1]
 

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
+
+from oarpy.model.plugins import PREDICTORS as PREDICTOR_PLUGINS
+from oarpy.model.plugins import PluginFailed, looking_at, plugin
 
 _LAST = 30
 """The number of latest runs that are looked at."""
@@ -43,6 +47,25 @@ def predicted_run(predictor: Predictor, job: JobToPredict, history: Sequence[Pas
     """Return the predicted seconds of a job's run, as known at an instant."""
     known = sorted((run for run in history if run.user == job.user and run.end <= now), key=lambda run: -run.end)
     return min(predictor(job, known), job.walltime)
+
+
+def predictor_named(name: str) -> Predictor:
+    """Return one of our predictors, or a plug-in. What that raises or gives may be :class:`PluginFailed`."""
+    own = PREDICTORS.get(name)
+    if own is not None:
+        return own
+    found = plugin(PREDICTOR_PLUGINS, name)
+
+    def looked_at(job: JobToPredict, runs: Sequence[PastRun]) -> float:
+        seconds = found(job, runs)
+        with looking_at(name):
+            usable = isinstance(seconds, int | float) and 0 <= seconds < inf
+        if not usable:
+            raise PluginFailed(f"plug-in '{name}' predicts {seconds} seconds"[:300])
+        predicted: float = seconds
+        return predicted
+
+    return looked_at
 
 
 def _walltime(job: JobToPredict, _runs: Sequence[PastRun]) -> float:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from msgspec import structs
 
@@ -30,6 +30,7 @@ from oarpy.scheduler.gantt.search import Search
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.plan import Plan
 from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.resources.platform import Platform
 from oarpy.scheduler.rules.dependencies import Dependencies
 from oarpy.scheduler.rules.reservations import is_broken, with_reservations
 from oarpy.scheduler.snapshot import HoldingJob, Reservation, Snapshot, WaitingJob
@@ -75,6 +76,14 @@ class WindowAnswers:
     fixed: tuple[int, ...] = ()
     changed: Mapping[int, bool] = field(default_factory=dict)
     fault: str = ""
+
+    def and_moved(self, moves: Iterable[WindowMove]) -> WindowAnswers:
+        """Return these answers with reservations that go elsewhere afterwards."""
+        by_job = {one.reservation.job.id: one for one in self.moves}
+        for move in moves:
+            number = move.reservation.job.id
+            by_job[number] = replace(move, before=by_job[number].before) if number in by_job else move
+        return replace(self, moves=tuple(by_job.values()))
 
     def unplaced(self, made: Plan) -> frozenset[int]:
         """Return the jobs with a date that the planner has no place for."""
@@ -131,6 +140,29 @@ def arrival(snapshot: Snapshot, job: WaitingJob, matchers: Matchers | None = Non
     """Return the situation of a new reservation, or why no start in its window can be tried."""
     windows = snapshot.windows or Windows({})
     return _WindowPass(snapshot, windows, matchers or Matchers(snapshot.platform)).arrival(job)
+
+
+class MovableReservation(NamedTuple):
+    """An accepted reservation that may move, as the algorithms know it, with its slot."""
+
+    reservation: Reservation
+    job: WindowJob[Asked]
+
+
+def movable(snapshot: Snapshot, matchers: Matchers) -> list[MovableReservation]:
+    """Return the accepted reservations that may move, but those whose users ask for another window in this pass."""
+    if snapshot.windows is None:
+        return []
+    return _WindowPass(snapshot, snapshot.windows, matchers).movable()
+
+
+def moved_to(old: Reservation, slot: Claim, platform: Platform, reason: str) -> WindowMove | None:
+    """Return the move of a reservation to a place, None if it is there."""
+    resources = tuple(platform.ids_of(slot.bits))
+    if slot.start == old.start and set(resources) == set(old.resources):
+        return None
+    job = structs.replace(old.job, reservation=slot.start)
+    return WindowMove(replace(old, start=slot.start, resources=resources, job=job), old.start, reason)
 
 
 @dataclass(slots=True)
@@ -195,13 +227,26 @@ class _WindowPass:
         for number, dated in self._new.items():
             slot = self._movable[number].slot
             dates[number] = structs.replace(dated, reservation=slot.start), slot
-        moves = tuple(move for job, one in self._movable.items() if job not in self._new and (move := self._move(one)))
+        moves = tuple(
+            move
+            for job, one in self._movable.items()
+            if job not in self._new
+            and (move := moved_to(one.reservation, one.slot, self._snapshot.platform, one.reason)) is not None
+        )
         changed = with_reservations(self._snapshot, (move.reservation for move in moves))
         again = {job: found[0] for job, found in dates.items()} | over
         waiting = tuple(again.get(job.id, job) for job in changed.waiting)
         fixed = self._newly_fixed(dates)
         answers = WindowAnswers(moves, self._dated, self._strict, self._offers, fixed, self._changed, self._failed)
         return replace(changed, waiting=waiting), answers
+
+    def movable(self) -> list[MovableReservation]:
+        """Return the accepted reservations that may move, with their places."""
+        return [
+            MovableReservation(one.reservation, self._window_job(one.asked, one.window))
+            for one in self._movable.values()
+            if one.window.asked is None
+        ]
 
     def arrival(self, job: WaitingJob) -> Arrival | str:
         """Return the situation of a new reservation, or why no start in its window can be tried."""
@@ -455,17 +500,6 @@ class _WindowPass:
         self._dated[job.id] = place
         # the planner looks at the date of a strict reservation as at any other date
         return dated if job.id in self._windows.of else job, timeline.claims[job.id]
-
-    def _move(self, movable: _Movable) -> WindowMove | None:
-        """Return the move of a reservation, None if it stays."""
-        old, slot = movable.reservation, movable.slot
-        resources = tuple(self._snapshot.platform.ids_of(slot.bits))
-        if slot.start == old.start and set(resources) == set(old.resources):
-            return None
-        moved = replace(
-            old, start=slot.start, resources=resources, job=structs.replace(old.job, reservation=slot.start)
-        )
-        return WindowMove(moved, old.start, movable.reason)
 
 
 def _strict(job: WaitingJob, now: float) -> ReservationWindow:

@@ -6,7 +6,7 @@ const base = document.documentElement.dataset.base;
 const find = (what) => document.querySelector(`[data-${what.replace(/=(.*)/, `="$1"`)}]`);
 const panes = [];
 const zoom = { begin: 0, end: 1, whole: true };
-let link = {}, description = null, running = false, busy = Promise.resolve();
+let link = {}, description = null, running = false, busy = Promise.resolve(), unwritten = 0;
 
 async function ask(path, body) {
   const answer = await fetch(base + path, body === undefined ? {} : { method: "POST", body: JSON.stringify(body) });
@@ -44,9 +44,9 @@ function set(begin, end) {
 function fit() {
   if (!zoom.whole) return;
   const spans = panes.map((pane) => pane.span());
-  zoom.begin = Math.min(...spans.map(([begin]) => begin));
-  zoom.end = Math.max(...spans.map(([, end]) => end));
-  zoom.end += (zoom.end - zoom.begin) * 0.02;
+  const begin = Math.min(...spans.map(([first]) => first)), end = Math.max(...spans.map(([, last]) => last));
+  const stays = begin === zoom.begin && end <= zoom.end && end - begin > (zoom.end - begin) * 0.9;
+  if (!stays) Object.assign(zoom, { begin, end: end + (end - begin) * 0.02 }); // else charts need not be drawn anew
 }
 
 function show() {
@@ -68,7 +68,13 @@ function sentence({ event, job, changed, sentence: rule, section }) {
   return `${own}${others} ${rule} (${section})`;
 }
 
+// browsers take their time to write an address
 function remember() {
+  unwritten ||= setTimeout(writeLink, 200);
+}
+function writeLink() {
+  clearTimeout(unwritten);
+  unwritten = 0;
   const words = (choices) => Object.entries(choices).map(([key, value]) => `${key}:${value}`).join(" ");
   write({ scenario: link.scenario, step: panes[0]?.state.steps, from: zoom.whole ? "" : zoom.begin, to: zoom.whole ? "" : zoom.end,
     left: panes[0] && words(panes[0].choices), right: panes[1] && (words(panes[1].choices) || "-"), text: link.text });
@@ -193,6 +199,6 @@ document.addEventListener("keydown", (event) => {
 });
 window.addEventListener("oarpy:theme", () => { for (const pane of panes) for (const chart of pane.charts) chart.draw(); });
 window.addEventListener("resize", () => { for (const pane of panes) for (const chart of pane.charts) chart.draw(); });
-// for programs that look at the page: what `--steps` prints, and when all wishes are done
-window.stepping = { object: (place = 0) => panes[place].object(), idle: () => busy };
+// for programs that look at the page: what `--steps` prints, when all wishes are done, and when the link has them
+window.stepping = { object: (place = 0) => panes[place].object(), idle: () => busy, written: () => busy.then(writeLink) };
 inTurn(begin);

@@ -3,6 +3,10 @@ import { colour, palette, sized, tipOf } from "./drawing.js";
 
 const AXIS = 22;
 const MOST = 280;
+// what is over is drawn once, so many bars at a time
+const PILE = 500;
+let colours = null;
+window.addEventListener("oarpy:theme", () => { colours = null; });
 
 export class Chart {
   constructor(name, procs, zoomed) {
@@ -14,7 +18,8 @@ export class Chart {
     this.element.querySelector("h2").textContent = name;
     this.canvas = this.element.querySelector("canvas");
     this.tip = tipOf(this.element.querySelector(".chart"));
-    Object.assign(this, { name, procs, zoomed, height: Math.max(48, Math.min(MOST, procs * 14)) });
+    this.layer = document.createElement("canvas");
+    Object.assign(this, { name, procs, zoomed, drawn: 0, key: "", height: Math.max(48, Math.min(MOST, procs * 14)) });
     this.canvas.addEventListener("mousemove", (event) => this.point(event));
     this.canvas.addEventListener("mouseleave", () => this.tip(""));
     this.canvas.addEventListener("wheel", (event) => {
@@ -28,12 +33,12 @@ export class Chart {
     });
   }
 
-  // `bars`: over, running, planned; `before`: places of jobs that changed; `changed`: their ids
-  show(cluster, bars, before, changed, now) {
-    Object.assign(this, { bars, before, changed, now });
+  // `over`, `bars`: what is over, and what runs or is planned; `before`: places of jobs that changed; `changed`: their ids
+  show(cluster, over, bars, before, changed, now) {
+    Object.assign(this, { over, bars, before, changed, now });
     const waiting = cluster.queue.length;
     this.element.querySelector("p").textContent = `${this.procs} processors, ${cluster.running.length} running, ${waiting} waiting`;
-    const text = bars.filter((bar) => bar.kind !== "over").slice(0, 20).map((bar) => `${bar.job} ${bar.kind} from ${bar.start} to ${bar.end}`);
+    const text = bars.slice(0, 20).map((bar) => `${bar.job} ${bar.kind} from ${bar.start} to ${bar.end}`);
     this.canvas.setAttribute("aria-label", `${this.name}: ${text.join("; ") || "nothing runs or is planned"}. Left and right move in time.`);
     this.draw();
   }
@@ -46,16 +51,13 @@ export class Chart {
   }
 
   draw() {
-    const colours = palette();
+    colours ??= palette();
     this.width = this.canvas.clientWidth || 600;
     const context = sized(this.canvas, this.width, this.height + AXIS);
-    context.fillStyle = colours.ground;
-    context.fillRect(0, 0, this.width, this.height);
-    this.axis(context, colours);
-    for (const bar of this.bars) {
-      if (bar.end < this.zoomed.begin || bar.start > this.zoomed.end) continue;
-      for (const box of this.boxes(bar)) this.box(context, colours, bar, box);
-    }
+    this.pile();
+    context.drawImage(this.layer, 0, 0, this.width, this.height + AXIS);
+    this.boxesOf(context, this.over.slice(this.drawn));
+    this.boxesOf(context, this.bars);
     context.setLineDash([4, 3]);
     context.lineWidth = 1.5;
     context.strokeStyle = colours.accent;
@@ -64,7 +66,30 @@ export class Chart {
     this.instant(context, colours);
   }
 
-  box(context, colours, bar, [x, y, width, height]) {
+  // the ground and most of what is over stay as they are while the reader looks at the same time
+  pile() {
+    const wanted = this.over.length - (this.over.length % PILE);
+    const key = [this.zoomed.begin, this.zoomed.end, this.width, window.devicePixelRatio, colours.ground].join();
+    let context = this.layer.getContext("2d");
+    if (key !== this.key || wanted < this.drawn) {
+      context = sized(this.layer, this.width, this.height + AXIS);
+      context.fillStyle = colours.ground;
+      context.fillRect(0, 0, this.width, this.height);
+      this.axis(context, colours);
+      Object.assign(this, { key, drawn: 0 });
+    }
+    this.boxesOf(context, this.over.slice(this.drawn, wanted));
+    this.drawn = wanted;
+  }
+
+  boxesOf(context, bars) {
+    for (const bar of bars) {
+      if (bar.end < this.zoomed.begin || bar.start > this.zoomed.end) continue;
+      for (const box of this.boxes(bar)) this.box(context, bar, box);
+    }
+  }
+
+  box(context, bar, [x, y, width, height]) {
     context.globalAlpha = bar.kind === "planned" ? 0.4 : bar.kind === "over" ? 0.7 : 1;
     context.fillStyle = colour(bar.job, colours);
     context.fillRect(x, y, width, height);
@@ -108,7 +133,7 @@ export class Chart {
   }
 
   point(event) {
-    const hit = this.bars?.findLast((bar) => this.boxes(bar).some(([x, y, width, height]) =>
+    const hit = this.bars && [...this.over, ...this.bars].findLast((bar) => this.boxes(bar).some(([x, y, width, height]) =>
       event.offsetX >= x && event.offsetX <= x + width && event.offsetY >= y && event.offsetY <= y + height));
     this.tip(hit ? `${hit.job}: ${hit.kind}, ${hit.start} to ${hit.end}` : "", event.offsetX, event.offsetY);
   }

@@ -56,11 +56,16 @@ class OpenRun:
         self._lock = Lock()
 
     def go(self, wish: Wish) -> dict[str, Any]:
-        """Go to the wanted place of a page, or as far as the time allows; return the differences."""
+        """Go to the wanted place of a page, or as far as the time allows; return the differences.
+
+        A page that asked for a step gets only ``done`` while it is not reached.
+        """
         with self._lock:
             stepper = self._stepper
             if wish.step is not None:
-                done = stepper.go_to(max(wish.step, 0), _SECONDS)
+                if not stepper.go_to(max(wish.step, 0), _SECONDS):
+                    return {"done": False}
+                done = True
             else:
                 if stepper.step != (wish.here or 0):
                     stepper.go_to(wish.here or 0)

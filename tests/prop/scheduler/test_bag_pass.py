@@ -14,6 +14,7 @@ from oarpy.scheduler.decide import decide
 from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.rules.reservations import promised
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, Queue, Reservation, Snapshot, WaitingJob
+from oarpy.scheduler.windows.reservation_windows import ReservationWindow, Windows
 from tests.harness.examples import examples
 
 SEEDS = range(examples(60))
@@ -38,6 +39,7 @@ class World:
     running: dict[int, HoldingJob] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
     bags: dict[int, Bag] = field(default_factory=dict)
+    windows: dict[int, ReservationWindow] = field(default_factory=dict)
     last: int = 0
 
     def __post_init__(self) -> None:
@@ -68,6 +70,7 @@ class World:
             waiting=tuple(self.waiting),
             reservations=tuple(self.accepted.values()),
             promising=BagStep(list(self.bags.values()), thorough=not self.hasty or self.rng.random() < 0.3),
+            windows=Windows(self.windows, notice=0) if self.windows else None,
         )
 
     def schedule(self) -> BagAnswers:
@@ -75,7 +78,7 @@ class World:
         decided = decide(self.snapshot())
         answers = decided.promised
         assert isinstance(answers, BagAnswers)
-        for moved in answers.moves:
+        for moved in (*(one.reservation for one in decided.windows.moves), *answers.moves):
             assert moved.start >= self.now
             self.accepted[moved.job.id] = moved
         known = {job.id: job for job in self.waiting} | {one.job.id: one.job for one in self.accepted.values()}
@@ -99,6 +102,9 @@ class World:
         return answers
 
     def _check(self) -> None:
+        for job, window in self.windows.items():
+            one = self.accepted.get(job)
+            assert one is None or (window.ready or 0) <= one.start <= one.end <= window.deadline
         holds = [(job.start, job.end, set(job.resources)) for job in self.running.values()]
         holds += [(one.start, one.end, set(one.resources)) for one in self.accepted.values()]
         for place, (start, end, resources) in enumerate(holds):
@@ -124,7 +130,7 @@ class World:
 
 def something_happens(world: World) -> None:
     rng = world.rng
-    match rng.randrange(6):
+    match rng.randrange(7):
         case 0:
             deadline = world.now + rng.randint(10, 60) if rng.random() < 0.5 else None
             world.submit_bag(rng.randint(1, 12), rng.choice((1, 1, 2)), rng.randint(1, 10), deadline)
@@ -135,6 +141,11 @@ def something_happens(world: World) -> None:
             new = structs.replace(world.job(rng.randint(1, world.cores), rng.randint(1, 10), "high"), reservation=date)
             world.submit(new)
         case 4:
+            date, length = world.now + rng.randint(1, 30), rng.randint(1, 10)
+            new = structs.replace(world.job(rng.randint(1, world.cores), length, "high"), reservation=date)
+            world.windows[new.id] = ReservationWindow(date + length + rng.randint(0, 30), date)
+            world.submit(new)
+        case 5:
             everybody = [*world.running, *world.accepted, *(job.id for job in world.waiting)]
             if everybody:
                 world.ends.pop(job := rng.choice(everybody), None)
@@ -175,6 +186,23 @@ def test_no_task_of_a_bag_starts_later_than_one_did_before(seed: int, hasty: boo
         assert not before or all(a <= b for a, b in zip(starts[::-1], before[::-1], strict=False))
         before = starts
         world.advance()
+
+
+def test_reservations_make_room_for_a_deadline_inside_their_windows() -> None:
+    world = World(Random(1), cores=2)
+    new = structs.replace(world.job(2, 30), reservation=10)
+    world.windows[new.id] = ReservationWindow(90, 10)
+    world.submit(new)
+    world.schedule()
+    first, second = world.submit_bag(4, 1, 10, deadline=20), world.submit_bag(2, 1, 10, deadline=30)
+    answers = world.schedule()
+    assert answers.promises == {first: 20, second: 30}
+    (moved,) = answers.room_made
+    assert (moved.before, moved.reservation.start) == (10, 30)
+    assert world.accepted[new.id].start == 30
+    nearest = world.submit_bag(2, 1, 30, deadline=59)
+    assert world.schedule().promises == {nearest: 60}
+    assert world.accepted[new.id].start == 60
 
 
 def test_an_empty_cluster_does_tasks_in_rounds() -> None:

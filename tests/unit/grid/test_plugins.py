@@ -201,6 +201,9 @@ def test_a_cluster_uses_only_those_that_it_names(tmp_path: Path) -> None:
         load({"OARPY_CONFIG": str(file)})
     file.write_text('[scheduler]\nreservation_order = "narrow_first"\nplugins = ["narrow_first"]\n')
     assert load({"OARPY_CONFIG": str(file)}).scheduler.reservation_order == "narrow_first"
+    file.write_text('[scheduler]\nprediction = "slowest_so_far"\n')
+    with pytest.raises(UsageError, match=r"scheduler\.prediction: 'slowest_so_far' is not one of walltime, last2"):
+        load({"OARPY_CONFIG": str(file)})
 
 
 PLATFORM = Platform.build([Resource(place, properties={"network_address": "n1"}) for place in (1, 2)], ())

@@ -118,6 +118,7 @@ _QUERIES = (
     FROM jobs j
     WHERE state IN ('Waiting', 'Hold') AND reservation_state = 'Scheduled'
       AND NOT EXISTS (SELECT FROM reserved_resources r WHERE r.job_id = j.job_id)
+      AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id AND k.state <> 'done')
     ORDER BY job_id
     """,
     """
