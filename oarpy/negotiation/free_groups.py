@@ -29,7 +29,7 @@ class FreeGroups:
     >>> groups.free(100, 150), groups.free(140, 150), groups.free(200, 9999)
     (2, 3, 3)
     >>> groups.flat(150)
-    [[1, [[150, None]]], [2, [[150, 160], [200, None]]]]
+    [[2, [[150, 160], [200, None]]], [1, [[150, None]]]]
     """
 
     __slots__ = ("hosts",)
