@@ -453,7 +453,7 @@ class Gpus(Report, word="gpus"):
 
 
 class MeasuredGpu(Structure):
-    """A graphics processor, by its number on the node; None for what its driver does not tell.
+    """A graphics processor, by its number on the node; None for a figure that its driver does not report.
 
     ``busy`` is the percentage of the driver's last period in which it computed. ``memory`` are the bytes in use,
     ``memory_total`` all that it has.
@@ -466,7 +466,7 @@ class MeasuredGpu(Structure):
 
 
 class GpuUse(Report, word="gpu use"):
-    """Answer to :class:`MeasureGpus`: those of the GPUs of which their drivers told something."""
+    """Answer to :class:`MeasureGpus`: the GPUs with a figure from their driver."""
 
     gpus: tuple[MeasuredGpu, ...] = field(each(MeasuredGpu.read))
 

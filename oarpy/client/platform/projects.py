@@ -1,4 +1,4 @@
-"""``oarproject``: the projects that pay for jobs, who their members are, and who may change what."""
+"""``oarproject``: the projects that pay for jobs, their members, and the rights to change them."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ ROLES = ("member", "coordinator")
 PERIODS = ("week", "month", "quarter", "year", "ever")
 WHEN_SPENT = ("refuse", "wait", "besteffort")
 NONE = "none"
-"""What is written for no parent, no limit of hours, and no end."""
+"""The word for no parent, no limit of hours, and no end."""
 _LARGEST = 1e12
 _NEW = ProjectRow("", None, 1.0, None, "ever", 1.0, None, "refuse")
 _BY_COORDINATORS = frozenset({"share"})
-"""What coordinators may change of projects below theirs."""
+"""The fields that coordinators may change in projects below theirs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectChange:
-    """What is to become of a project, as it is typed; None stays."""
+    """The typed changes of a project; None leaves a field as it is."""
 
     parent: str | None = None
     share: str | None = None
@@ -42,12 +42,12 @@ class ProjectChange:
     when_spent: str | None = None
 
     def given(self) -> dict[str, str]:
-        """Return what was typed, by field."""
+        """Return the typed texts, by field."""
         found = {name: getattr(self, name) for name in self.__slots__}
         return {name: text for name, text in found.items() if text is not None}
 
     def of(self, row: ProjectRow) -> ProjectRow:
-        """Return what ``row`` becomes. Raises :class:`UsageError`."""
+        """Return the changed ``row``. Raises :class:`UsageError`."""
         return replace(row, **{name: _READERS[name](name, text) for name, text in self.given().items()})
 
 
@@ -83,7 +83,7 @@ _READERS: Mapping[str, Any] = {
 
 
 def create(session: Session, name: str, change: ProjectChange) -> ProjectRow:
-    """Make a project. Only an admin may. Raises :class:`UsageError`, :class:`OarpyError` for one that is there."""
+    """Make a project. Only an admin may. Raises :class:`UsageError`, :class:`OarpyError` if it exists."""
     session.require_admin("make projects")
     check_project(name)
     made = change.of(replace(_NEW, project=name))
@@ -181,7 +181,7 @@ def seed(session: Session) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class GroupChange:
-    """What became of the members of a project by a group of the system."""
+    """The changes of the members of a project by a group of the system."""
 
     project: str
     group: str
@@ -224,7 +224,7 @@ def _synced(session: Session, name: str, group: str, *, named: bool, dry_run: bo
 
 
 def seen(session: Session) -> list[ProjectRow]:
-    """Return the projects that the caller may see: an admin all, others theirs and those below what they coordinate."""
+    """Return the projects that the caller may see: all for an admin, else their own and those below coordinated ones."""
     known = projects.projects(session.connection)
     if session.is_admin:
         return known
@@ -252,7 +252,7 @@ def _require_coordinator(session: Session, name: str) -> None:
 
 
 def _coordinates(session: Session, known: Sequence[ProjectRow], name: str | None) -> bool:
-    """Tell whether the caller coordinates a project or one that it is below."""
+    """Tell whether the caller coordinates a project or a project above it."""
     mine = projects.members(session.connection, user=session.user)
     above = {row.project for row in mine if row.role == "coordinator"}
     return name is not None and bool(above & {row.project for row in _line(known, name)})
@@ -288,7 +288,7 @@ def _not_allowed(session: Session, action: str, where: str) -> NotAllowed:
 
 
 class MemberDocument(TypedDict):
-    """A member; jobs of his that name no project are for the ``preferred`` one."""
+    """A member; the member's jobs that name no project are for the ``preferred`` project."""
 
     user: str
     role: str
@@ -350,7 +350,7 @@ def shown_text(row: ProjectRow, members: Sequence[MemberRow]) -> str:
 
 
 class GroupChangeDocument(TypedDict):
-    """What became of the members of a project by a group."""
+    """The changes of the members of a project by a group."""
 
     project: str
     group: str
@@ -359,7 +359,7 @@ class GroupChangeDocument(TypedDict):
 
 
 def sync_record(change: GroupChange) -> GroupChangeDocument:
-    """Return what became of the members of a project as JSON."""
+    """Return the changes of the members of a project as JSON."""
     return {"project": change.project, "group": change.group, "added": change.added, "removed": change.removed}
 
 

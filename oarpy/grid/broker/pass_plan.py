@@ -219,8 +219,8 @@ def request_there(part: MovablePart, cluster: GridCluster) -> PartRequest:
 def without_needless(moves: Sequence[PlannedMove], queues: Mapping[str, Sequence[str]]) -> list[PlannedMove]:
     """Leave out jobs that reach their place in a queue without leaving it; ``queues`` has the waiting parts in order.
 
-    A job that joins a queue comes behind all that stay. So the first jobs of a queue may stay where they are, if they
-    wait in the planned order and all other jobs between and behind them leave.
+    A job that joins a queue comes behind all that stay. So the first jobs of a queue may stay where they are. They must
+    wait in the planned order, and all other jobs between and behind them must leave.
     """
     chosen = {move.part.name for move in moves}
     needless: set[str] = set()

@@ -3,8 +3,8 @@
 From INRIA RR-7226. Algorithm 1 moves a job if it gains enough by it. Algorithm 2 withdraws all jobs, and lets each join
 the queue where it ends first. After each change ECTs are asked again, on the clusters that changed. Where jobs are
 chosen in the order of submission, only a few are looked at together: ECTs of the others would change before they are
-used. Of withdrawn jobs that are alike, only one is asked about. A job that other jobs precede in any case is not asked
-about.
+used. If withdrawn jobs are alike, only one of them is asked about. A job that other jobs precede in any case is not
+asked about.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _withdraw(state: BrokerState, passing: PassInProgress) -> list[Action]:
 
 
 def _followers(heuristic: HeuristicName, parts: Sequence[WaitingPart], noted: Seconds) -> Followers:
-    """Return the jobs by kind. Of a kind the first submitted job is always chosen first, wherever jobs joined."""
+    """Return the jobs by kind. The first submitted job of a kind is always chosen first, wherever jobs joined."""
     if heuristic == "mct":
         return InOrder([[place] for place in range(len(parts))], _TOGETHER)
     before = noted.tolist() if heuristic in BY_GAIN else [0.0] * len(parts)

@@ -1,4 +1,4 @@
-"""How busy the GPUs of running jobs are: nodes are asked now and then; jobs that leave theirs idle are told, or end."""
+"""The load of running jobs' GPUs: nodes are asked now and then; users of idle GPUs get a message, or their jobs end."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from oarpy.store.jobs.execution import Agenda
 from oarpy.wire.messages import ChannelLost, GpuUse, MeasuredGpu, MeasureGpus
 
 _REACH = 3
-"""How many periods a look stands for at most: after more of them without one, nothing is known of what was between."""
+"""The most periods that a look stands for: the time after more periods without a look counts as not measured."""
 
 
 class GpuUses(Part):
-    """Asks every ``jobs.measure_gpus`` seconds, of each node for the GPUs that jobs hold there; writes what all told.
+    """Asks each node every ``jobs.measure_gpus`` seconds for the GPUs that jobs hold there; writes the answers.
 
-    What a node does not tell before the next question counts as not known.
+    An answer that does not come before the next question counts as not known.
     """
 
     def __init__(self, settings: JobSettings) -> None:
@@ -30,17 +30,17 @@ class GpuUses(Part):
         self._idle = read_idle_gpus(settings.idle_gpu)
         self._ask_at = -math.inf
         self._holders: list[GpuHolder] = []
-        """What was asked about."""
+        """The GPUs of the last question."""
         self._asked: set[str] = set()
-        """Nodes that have not answered yet; nobody else is heard."""
+        """Nodes that have not answered yet; reports of other nodes are ignored."""
         self._told: dict[str, dict[int, MeasuredGpu]] = {}
 
     def hears(self) -> Hears:
-        """The method for each report that is heard here."""
+        """The method for each report that is taken here."""
         return {GpuUse: self._note, ChannelLost: self._lose}
 
     def act(self, turn: Round, agenda: Agenda) -> None:
-        """Write down what was told when all have answered, or when it is time to ask again; then ask."""
+        """Write the answers once all nodes have answered, or when it is time to ask again; then ask."""
         due = self._period > 0 and time.monotonic() >= self._ask_at
         if self._told and (due or not self._asked):
             with turn.connection.transaction():
@@ -64,7 +64,7 @@ class GpuUses(Part):
         self._asked = {node for node, order in orders.items() if turn.channels.send(node, order)}
 
     def _looks(self) -> list[LookedAt]:
-        """Return what was seen of the GPUs of each job of which something was."""
+        """Return a look for each job with an answer about its GPUs."""
         by_job: defaultdict[int, list[GpuHolder]] = defaultdict(list)
         for holder in self._holders:
             by_job[holder.job].append(holder)

@@ -29,7 +29,7 @@ class MeasuredJob:
     gpu_efficiency: float | None
     gpu_memory_peak: int | None
     gpu_memory: int | None
-    """Of the GPU that had most of its memory in use."""
+    """The memory of the GPU that had most of its memory in use."""
 
 
 @dataclass(frozen=True, slots=True)

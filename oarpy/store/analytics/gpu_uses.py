@@ -26,10 +26,10 @@ class GpuHolder:
 
 @dataclass(frozen=True, slots=True)
 class LookedAt:
-    """What was seen of the GPUs of a job: how many it has, how many of them told how busy they are.
+    """A look at the GPUs of a job: how many it has, and how many of them have a ``measured`` load.
 
-    ``busy`` is the sum of these, each from 0 to 1. ``memory`` are the bytes in use on all of them, ``most`` those on
-    the one with most, which has ``total``; None where nobody told.
+    ``busy`` is the sum of their loads, each from 0 to 1. ``memory`` has the bytes in use on all of them, ``most`` the
+    bytes on the fullest GPU, which has ``total``; None where no driver reported them.
     """
 
     job: int
@@ -41,7 +41,7 @@ class LookedAt:
     total: int | None
 
 
-# Only on nodes that told of GPUs: elsewhere no resource is looked at.
+# Only on nodes that reported GPUs: elsewhere no resource is looked at.
 _HOLDERS = """
     SELECT j.job_id, n.network_address, array_agg(DISTINCT (to_jsonb(r) ->> 'gpudevice')::integer)
     FROM nodes n JOIN resources r USING (network_address)
@@ -52,8 +52,8 @@ _HOLDERS = """
     GROUP BY 1, 2 ORDER BY 1, 2
 """
 
-# A look stands for the time since the last one, or since the start; of a longer time that nobody looked, for a part. A
-# job is idle while each look at all of its GPUs finds them so.
+# A look stands for the time since the last one, or since the start. It stands only for a part of a longer time without
+# looks. A job is idle while each look at all of its GPUs finds them idle.
 _RECORD = """
     INSERT INTO gpu_uses AS u (job_id, gpus, busy, memory, memory_peak, memory_total, seconds, busy_seconds, looked_at,
                                idle_since, warned_at)
@@ -107,7 +107,7 @@ class GpuUseRow(NamedTuple):
 
 
 def of_job(connection: Connection, job: int) -> GpuUseRow | None:
-    """Return what was seen of the GPUs of a job, None when nobody looked."""
+    """Return the measured use of a job's GPUs, None without a look."""
     row = connection.execute(_OF_JOB, [job]).fetchone()
     return None if row is None else GpuUseRow(*row)
 
@@ -119,7 +119,7 @@ def holders(connection: Connection) -> list[GpuHolder]:
 
 @set_wise
 def record(connection: Connection, looks: Sequence[LookedAt], reach: float) -> None:
-    """Add what was seen; each look stands for ``reach`` seconds at most. Jobs that run no more are left as they are."""
+    """Add looks; each stands for ``reach`` seconds at most. Jobs that run no more are left as they are."""
     if looks:
         names = LookedAt.__dataclass_fields__
         columns: list[object] = [[getattr(look, name) for look in looks] for name in names]

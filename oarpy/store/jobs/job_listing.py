@@ -112,7 +112,7 @@ class ArrayProgress:
     failed: int
 
 
-# Of a member that was submitted again, the last copy counts.
+# If a member was submitted again, its last copy counts.
 _ARRAYS = """
     WITH members AS (
         SELECT DISTINCT ON (array_id, array_index) array_id, array_index, state, exit_status

@@ -26,7 +26,7 @@ class ProjectRow:
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """Somebody whose jobs a project pays for; ``preferred`` for those that name no project."""
+    """A user whose jobs a project pays for; ``preferred`` for jobs that name no project."""
 
     project: str
     user_name: str
@@ -65,7 +65,7 @@ _SET_ROLE = "UPDATE project_members SET role = %s WHERE project = %s AND user_na
 _UNPREFER = "UPDATE project_members SET preferred = false WHERE user_name = %s AND preferred AND project <> %s"
 _PREFER = "UPDATE project_members SET preferred = true WHERE user_name = %s AND project = %s"
 
-# The sums of the accounting know who used what before live jobs did.
+# The sums of the accounting have the use before the use of live jobs.
 _USED = """
     SELECT DISTINCT project, user_name FROM jobs
     UNION SELECT DISTINCT project, user_name FROM accounting ORDER BY project, user_name
@@ -96,7 +96,7 @@ def add(connection: Connection, row: ProjectRow) -> None:
 
 
 def change(connection: Connection, row: ProjectRow) -> None:
-    """Write what a project of that name is now."""
+    """Write the new state of a project, by its name."""
     connection.execute(_CHANGE, _values(row))
 
 
@@ -117,7 +117,7 @@ def add_members(connection: Connection, project: str, users: Sequence[str], role
 
 
 def remove_members(connection: Connection, project: str, users: Sequence[str]) -> list[str]:
-    """Remove members; return those who were."""
+    """Remove members; return the removed ones."""
     return [name for (name,) in connection.execute(_REMOVE_MEMBERS, [project, list(users)])]
 
 
@@ -141,7 +141,7 @@ def seed(connection: Connection) -> tuple[int, int]:
 
 
 def line(of: Iterable[ProjectRow], project: str) -> list[ProjectRow]:
-    """Return a project and what it is below, upwards; nothing for one that there is not."""
+    """Return a project and the projects above it, upwards; empty for an unknown project."""
     known = {row.project: row for row in of}
     found: list[ProjectRow] = []
     name: str | None = project

@@ -152,7 +152,7 @@ def holders(connection: Connection, resource_ids: Sequence[int]) -> dict[int, tu
     return {resource: tuple(sorted(jobs)) for resource, jobs in found.items()}
 
 
-# Of the resources that can be held: how many jobs hold now, and all that are up.
+# How many resources jobs hold now, and how many are up, among the resources that can be held.
 _OCCUPATION = """
     SELECT (SELECT count(DISTINCT a.resource_id) FROM assigned_resources a WHERE upper_inf(a.during) OR a.suspended),
            (SELECT count(*) FROM resources WHERE state = 'Alive')

@@ -5,7 +5,7 @@
   ``bags``, ``journal``, ``negotiation``, and the folder ``grid``, describe the tables. ``tables`` collects all of them,
   with the rows that they have from the start.
 - Functions with their triggers, and views, are one file each below ``migrations/schema``, which ``statements`` reads.
-- ``migrations`` brings a database to this schema; ``checks`` has what compares.
+- ``migrations`` brings a database to this schema; ``checks`` has the comparisons.
 
 May import SQLAlchemy and Alembic, ``oarpy.store.database``, ``oarpy.store.past`` and ``oarpy.model``; no other part of
 ``store``.

@@ -18,7 +18,7 @@ _JOB_COLUMNS = ("Job id", "User", "Project", "Cores", "Run", "CPU", "CPU %", "Me
 _PERIOD_COLUMNS = ("From", "User", "Project", "Jobs", "Core hours", "CPU hours", "CPU %", "Memory %")
 _JOB_GPUS = ("GPUs", "GPU %", "GPU memory")
 _PERIOD_GPUS = ("GPU hours", "GPU %")
-"""What is shown beside where GPUs of some were looked at."""
+"""Further columns where GPUs of some jobs were measured."""
 _UNITS = ("", "K", "M", "G", "T")
 
 

@@ -83,7 +83,7 @@ def common_place(
     """Return the place at the first of the rising instants at which clusters, asked in turn, have room.
 
     One cluster with room for all comes before several. On several, each gives as much as it has free for the run time
-    on the slowest of all clusters, because it is not known yet which clusters get a part.
+    on the slowest of all clusters: it is not known yet which clusters get a part.
     """
     slowest = request.spread(min(provider.speed for provider in providers))
     for start in instants:
