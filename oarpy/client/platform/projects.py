@@ -224,7 +224,7 @@ def _synced(session: Session, name: str, group: str, *, named: bool, dry_run: bo
 
 
 def seen(session: Session) -> list[ProjectRow]:
-    """Return the projects that the caller may see: all for an admin, else their own and those below coordinated ones."""
+    """Return the projects that the caller may see: all for an admin, else own ones and those below coordinated ones."""
     known = projects.projects(session.connection)
     if session.is_admin:
         return known
