@@ -61,6 +61,7 @@ from oarpy.scheduler.snapshot import (
     WaitingJob,
     WalltimeRequest,
     conditions,
+    singleton_rules,
 )
 from oarpy.store.database import Connection
 from oarpy.store.jobs import walltime_changes
@@ -196,7 +197,7 @@ class SnapshotReader:
             now=now,
             platform=self._platform,
             queues=tuple(Queue(queue.name, queue.priority, queue.policy, queue.active) for queue in queues),
-            quotas=quotas,
+            quotas=(*quotas, *singleton_rules(jobs)),
             quota_horizon=horizon,
             outages=self._outages,
             holding=(*self._holding_jobs(held, amounts, now), *promises),

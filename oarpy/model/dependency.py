@@ -1,28 +1,31 @@
 """Dependencies as ``oarsub -a`` takes them: ``7``, ``ok:7``, ``7,[+60``, ``7,]+0:10:0,]+1:0:0``.
 
-A bare id waits for the end of that job, ``ok:`` and ``notok:`` for a certain outcome. ``[`` counts from its start and
+A bare id waits for the end of that job, ``ok:`` and ``notok:`` for a certain outcome. With ``corr:`` and the id of an
+array, each member of an array waits until the member with its number there has ended well. ``[`` counts from its start,
 ``]`` from its end. The first such shift is the earliest start of the dependant, the second one its latest.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from oarpy.model.durations import format_duration, parse_duration
 from oarpy.model.errors import UsageError
 
-Outcome = Literal["any", "ok", "notok"]
+Outcome = Literal["any", "ok", "notok", "corr"]
 Edge = Literal["start", "end"]
 
-_DEPENDENCY = re.compile(r"(?:(ok|notok|any):)?([0-9]{1,18})(?:,([^,]*))?(?:,([^,]*))?", re.ASCII)
-_NAMED = re.compile(r"((?:ok|notok|any):)?(last|@[^,]+)((?:,.*)?)")
+_DEPENDENCY = re.compile(r"(?:(ok|notok|any|corr):)?([0-9]{1,18})(?:,([^,]*))?(?:,([^,]*))?", re.ASCII)
+_NAMED = re.compile(r"((?:ok|notok|any|corr):)?(last|@[^,]+)((?:,.*)?)")
 _SHIFT = re.compile(r"([][])\s*([+-]?)\s*(\S+)", re.ASCII)
 _SECONDS = re.compile(r"\d{1,9}", re.ASCII)
 _MARKS: dict[str, Edge] = {"[": "start", "]": "end"}
 _HINT = (
-    "write -a ID, -a ok:ID, -a notok:ID, -a ID,[+SECONDS (after its start) or -a ID,]+SECONDS (after its end);"
+    "write -a ID, -a ok:ID, -a notok:ID, -a corr:ARRAY, -a ID,[+SECONDS (after its start)"
+    " or -a ID,]+SECONDS (after its end);"
     " ID may be last or @NAME"
 )
 
@@ -44,13 +47,18 @@ class Shift:
 class Dependency:
     """A start after job ``job`` has ended with the required outcome, or within a window relative to it.
 
-    ``earliest`` replaces the end of the job; ``latest`` is the last instant at which the dependant may start.
+    ``earliest`` replaces the end of the job; ``latest`` is the last instant at which the dependant may start. With the
+    outcome ``corr``, ``job`` is an array; such a dependency is of a submission, and its jobs have each their own.
     """
 
     job: int
     outcome: Outcome = "any"
     earliest: Shift | None = None
     latest: Shift | None = None
+
+    def of_member(self, members: Mapping[int, int], index: int) -> Dependency:
+        """Return the dependency of the job number ``index`` of an array; ``members`` are those of ``job``."""
+        return self if self.outcome != "corr" else replace(self, job=members[index], outcome="ok")
 
     def __str__(self) -> str:
         text = str(self.job) if self.outcome == "any" else f"{self.outcome}:{self.job}"

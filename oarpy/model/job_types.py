@@ -28,6 +28,10 @@ Effect = Callable[[str | None], Mapping[str, Any]]
 """Takes the argument of a word (None: it has none) and returns the fields of :class:`JobTypes` that it sets."""
 
 
+SINGLETON = "singleton="
+"""What the type begins with of jobs of which one of a user runs at a time; the rest is their name."""
+
+
 class Usable(Enum):
     """Where a site offers a type by default."""
 
@@ -282,6 +286,13 @@ _TABLE = (
         shape=_WORD,
         means=_names("allowed"),
         guide="#placeholders",
+    ),
+    JobType(
+        "singleton",
+        "runs when no other job of its user with that name of a singleton does: one at a time, in their order",
+        forms=("singleton=NAME",),
+        shape=_WORD,
+        guide="#one-at-a-time",
     ),
     JobType(
         "exclusive",

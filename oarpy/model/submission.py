@@ -278,7 +278,8 @@ class Submission:
         (),
         Option(
             ("-a", "--anterior", "--after"),
-            "wait for the end of ID, ok:ID or notok:ID; ID,[+T: for its start and T more, ID,]+T: for its end",
+            "wait for the end of ID, ok:ID, notok:ID, or each member for its own of corr:ID;"
+            " ID,[+T: for its start and T more, ID,]+T: for its end",
             "ID",
             repeated=True,
             read=checks.different,

@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 
 from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import Dependency
-from oarpy.model.job_types import BESTEFFORT, read_types
+from oarpy.model.job_types import BESTEFFORT, SINGLETON, read_types
 from oarpy.model.quota_calendar import DEFAULT_LEVEL, Span
 from oarpy.model.reasons import plain_instant
 from oarpy.model.request import Consumption, Group
@@ -345,13 +345,36 @@ class QuotaRule:
         """Return the rule that lets ``throttle`` members of an array run at once."""
         return cls(jobs=throttle, level=f"array {array}", array=array)
 
+    @classmethod
+    def of_singleton(cls, word: str) -> QuotaRule:
+        """Return the rule that lets one job of each user run at once among those with a type ``singleton=NAME``."""
+        return cls(type=word, user="/", jobs=1, level=word)
+
+    @property
+    def of_jobs(self) -> bool:
+        """True for a rule that jobs brought themselves, and no admin."""
+        return self.array > 0 or self.is_of_singleton
+
+    @property
+    def is_of_singleton(self) -> bool:
+        """True for a rule of :meth:`of_singleton`."""
+        return self.level == self.type and self.type.startswith(SINGLETON)
+
     @property
     def key(self) -> str:
-        """The patterns, and the level unless it is the default one, as a quota file has them; or the array."""
+        """The patterns, and the level unless it is the default one, as a quota file has them; or what jobs asked."""
         if self.array:
             return f"of array {self.array}"
+        if self.is_of_singleton:
+            return f"of {self.type}"
         patterns = (self.queue, self.project, self.type, self.user)
         return ",".join(patterns if self.level == DEFAULT_LEVEL else (*patterns, self.level))
+
+
+def singleton_rules(jobs: Iterable[AskedJob]) -> list[QuotaRule]:
+    """Return the rules that waiting jobs of a type ``singleton=NAME`` bring."""
+    words = {word for job in jobs for word in job.types if word.startswith(SINGLETON)}
+    return [QuotaRule.of_singleton(word) for word in sorted(words)]
 
 
 @dataclass(frozen=True, slots=True)

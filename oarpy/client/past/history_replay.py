@@ -141,7 +141,7 @@ def changed_past(session: Session, past: PastWorkload, change: PolicyChange) -> 
     if change.quotas is not None:
         quotas = _quotas(session, change.quotas)
         rules = rules_of(quotas, past) if isinstance(quotas, QuotaFile) else quotas
-        base = replace(base, quotas=(*rules, *(rule for rule in base.quotas if rule.array)))
+        base = replace(base, quotas=(*rules, *(rule for rule in base.quotas if rule.of_jobs)))
     return replace(past, base=base)
 
 

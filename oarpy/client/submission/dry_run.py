@@ -15,8 +15,10 @@ from oarpy.cluster_state.order_plugins import SiteOrders
 from oarpy.cluster_state.past_starts import CHANCE, learnt
 from oarpy.cluster_state.what_if import read_only, with_jobs
 from oarpy.cluster_state.window_line import with_windows
+from oarpy.model.dependency import Dependency
 from oarpy.model.errors import AdmissionRefused
 from oarpy.model.reasons import Reason
+from oarpy.model.submission import Submission
 from oarpy.model.windows import AskedWindow
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.passes.probe import Probe
@@ -24,9 +26,10 @@ from oarpy.scheduler.plan import Placement
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.resources.platform import NETWORK_ADDRESS, Platform
 from oarpy.scheduler.rules.energy import Waking, waking_of
-from oarpy.scheduler.snapshot import QuotaRule, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import QuotaRule, Snapshot, WaitingJob, singleton_rules
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.scheduler.windows.admission import Offer
+from oarpy.store.jobs import submissions
 
 MOST_PREDICTED = 10_000
 """Members of an array that are planned."""
@@ -148,10 +151,17 @@ def _predict(session: Session, admitted: Admitted) -> PredictedStart:
         throttle = admitted.submission.throttle
         first = structs.replace(first, held=first.held or stopped, array=first.id if throttle else 0)
         planned = min(admitted.submission.array_size, MOST_PREDICTED)
-        members = [structs.replace(first, id=first.id + rank) for rank in range(planned)]
+        members = [
+            structs.replace(first, id=first.id + rank, depends_on=awaited)
+            for rank, awaited in enumerate(_awaited(session, admitted.submission, planned))
+        ]
+        first = members[0]
         snapshot = with_jobs(session.connection, reader, present, members)
-        if throttle:
-            snapshot = replace(snapshot, quotas=(*snapshot.quotas, QuotaRule.of_array(first.array, throttle)))
+        own = (*singleton_rules([first]), *([QuotaRule.of_array(first.array, throttle)] if throttle else ()))
+        if own:
+            snapshot = replace(
+                snapshot, quotas=(*snapshot.quotas, *(rule for rule in own if rule not in snapshot.quotas))
+            )
     if first.reservation is not None:
         snapshot = with_windows(session.configuration.scheduler, snapshot, members, admitted.submission.window)
     policies = SiteOrders()
@@ -177,6 +187,14 @@ def _predict(session: Session, admitted: Admitted) -> PredictedStart:
         window=admitted.submission.window,
         offers=tuple(decided.windows.offers.get(first.id, ())) if refused else (),
     )
+
+
+def _awaited(session: Session, submission: Submission, jobs: int) -> list[tuple[Dependency, ...]]:
+    """Return the dependencies of each of the first ``jobs`` of a submission."""
+    required = submission.required.values()
+    connection = session.connection
+    members = {one.job: submissions.of_array(connection, one.job) for one in required if one.outcome == "corr"}
+    return [tuple(one.of_member(members.get(one.job, {}), index) for one in required) for index in range(1, jobs + 1)]
 
 
 def _told(

@@ -23,6 +23,7 @@ from oarpy.client.submission.projects import check_project, with_project
 from oarpy.client.submission.site import DatabaseSite, rule_limits, unix_groups
 from oarpy.client.submission.values import check_values
 from oarpy.client.submission.waiting_jobs import WAITING_JOBS
+from oarpy.model.dependency import Dependency
 from oarpy.model.durations import format_duration
 from oarpy.model.errors import AdmissionRefused, NotFound, OarpyError, UsageError
 from oarpy.model.job_types import NEGOTIATED, read_types
@@ -356,12 +357,28 @@ def _check_against_cluster(asked: Submission, site: DatabaseSite, session: Sessi
     required = asked.required
     if missing := sorted(required.keys() - submissions.existing_jobs(session.connection, required)):
         raise NotFound(f"dependency on job {missing[0]}, which does not exist", hint="check the id given to -a")
+    for dependency in required.values():
+        _check_members(dependency, asked.array_size, session)
     for request in asked.alternatives:
         if request.walltime is not None and asked.checkpoint >= request.walltime:
             raise UsageError(
                 f"--checkpoint {asked.checkpoint} does not fit in walltime {format_duration(request.walltime)}",
                 hint="seconds before the end of the walltime",
             )
+
+
+def _check_members(dependency: Dependency, size: int, session: Session) -> None:
+    """Raise :class:`UsageError` unless each of ``size`` jobs has one of its number to wait for."""
+    if dependency.outcome != "corr":
+        return
+    members = submissions.of_array(session.connection, dependency.job)
+    if not members:
+        raise UsageError(f"dependency '{dependency}': job {dependency.job} is no array", hint="-a corr:ARRAY")
+    if missing := [index for index in range(1, size + 1) if index not in members]:
+        raise UsageError(
+            f"dependency '{dependency}': array {dependency.job} has no job number {missing[0]}",
+            hint=f"--array {len(members)} at most",
+        )
 
 
 def _check_queue(name: str, site: DatabaseSite) -> None:

@@ -366,9 +366,12 @@ def _dependency(owner: str, item: int | str) -> Dependency:
     if "," not in item:
         raise _wrong(owner, "depends_on", f"{shown(item)} is not a job", hint='an id, "ok:ID" or "notok:ID"')
     try:
-        return parse_dependency(item)
+        dependency = parse_dependency(item)
     except UsageError as error:
         raise _wrong(owner, "depends_on", error.message, error.hint) from None
+    if dependency.outcome == "corr":
+        raise _wrong(owner, "depends_on", f"{shown(item)} is of an array", hint="name the job")
+    return dependency
 
 
 def _is_id(text: str) -> bool:

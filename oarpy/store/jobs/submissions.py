@@ -85,6 +85,8 @@ _COUNT_WAITING = """
 
 _EXISTING = "SELECT job_id FROM jobs WHERE job_id = ANY(%s)"
 
+_MEMBERS = "SELECT array_index, max(job_id) FROM jobs WHERE array_id = %s GROUP BY array_index"
+
 # Each of these statements stores its rows for any number of submissions. Ids that are drawn in one statement ascend in
 # the order of the submissions: so rows that come back in the order of ids belong to them in their order.
 _INSERT_SUBMISSIONS = """
@@ -354,6 +356,12 @@ def existing_jobs(connection: Connection, job_ids: Iterable[int]) -> set[int]:
         return {row[0] for row in connection.execute(_EXISTING, [list(wanted)])}
 
 
+def of_array(connection: Connection, array: int) -> dict[int, int]:
+    """Return the jobs of an array, live or over, by their numbers in it; of one that was repeated the last."""
+    with reached(connection, JobScope((), array_ids=(array,), live=False)):
+        return dict(connection.execute(_MEMBERS, [array]).fetchall())
+
+
 def _bring_back(connection: Connection, job_ids: Iterable[int]) -> None:
     """Make live rows of the past jobs among these: a job that is submitted is to refer to them."""
     wanted = list(job_ids)
@@ -401,11 +409,16 @@ def insert_all(connection: Connection, new: Sequence[NewSubmission]) -> list[lis
     job_ids = _drawn(connection, _INSERT_JOBS, _job_parameters(numbers, new))
     ends = list(accumulate(submission.array_size for submission in submissions))
     jobs = [job_ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-    required = [
-        (job, one) for ids, each in zip(jobs, submissions, strict=True) for one in each.required.values() for job in ids
-    ]
-    if required:
-        _bring_back(connection, dict.fromkeys(one.job for _, one in required))
+    awaited = [one for each in submissions for one in each.required.values()]
+    if awaited:
+        _bring_back(connection, dict.fromkeys(one.job for one in awaited))
+        members = {one.job: of_array(connection, one.job) for one in awaited if one.outcome == "corr"}
+        required = [
+            (job, one.of_member(members.get(one.job, {}), index))
+            for ids, each in zip(jobs, submissions, strict=True)
+            for one in each.required.values()
+            for index, job in enumerate(ids, 1)
+        ]
         connection.execute(_INSERT_DEPENDENCIES, _dependency_parameters(required))
     windows.insert(
         connection,

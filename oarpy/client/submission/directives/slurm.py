@@ -57,7 +57,13 @@ _FLAGS = frozenset(
 )
 _FILES = {"%j": "%jobid%", "%x": "%jobname%", "%A": "%arrayid%", "%a": "%arrayindex%", "%%": "%"}
 _TAGS = {"BEGIN": ("RUNNING",), "END": ("END",), "FAIL": ("ERROR",), "REQUEUE": ("INFO",)}
-_DEPENDENCIES = {"after": "{},[+0", "afterany": "{}", "afterok": "ok:{}", "afternotok": "notok:{}"}
+_DEPENDENCIES = {
+    "after": "{},[+0",
+    "afterany": "{}",
+    "afterok": "ok:{}",
+    "afternotok": "notok:{}",
+    "aftercorr": "corr:{}",
+}
 _UNITS = {"second": "s", "minute": "m", "hour": "h", "day": "d", "week": "w"}
 
 
