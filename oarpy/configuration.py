@@ -174,6 +174,9 @@ class Nodes:
     start_patience: PositiveSeconds = 60.0
     strikes: NotNegative = 5
     machine_root: FilePath = "/"
+    health_check: MaybePath = ""
+    health_interval: PositiveSeconds = 600.0
+    health_timeout: PositiveSeconds = 60.0
 
 
 @dataclass(frozen=True, slots=True)

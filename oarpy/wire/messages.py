@@ -241,6 +241,16 @@ class TellGpus(Command, word="gpus"):
     """Ask a node how many graphics processors it has; answered by :class:`Gpus`."""
 
 
+class CheckHealth(Command, word="health"):
+    """Have a node run the site's ``program``, which succeeds where the node is fit for jobs, for ``timeout`` seconds.
+
+    Answered by :class:`Health`, unless one runs already. With an empty program the node forgets what one has found.
+    """
+
+    program: str = field(text)
+    timeout: float = field(seconds, default=0.0)
+
+
 class MeasureGpus(Command, word="gpu use"):
     """Ask a node how busy GPUs are, by their numbers there; answered by :class:`GpuUse`, unless it measures already."""
 
@@ -469,6 +479,15 @@ class GpuUse(Report, word="gpu use"):
     """Answer to :class:`MeasureGpus`: the GPUs with a figure from their driver."""
 
     gpus: tuple[MeasuredGpu, ...] = field(each(MeasuredGpu.read))
+
+
+class Health(Report, word="health"):
+    """Answer to :class:`CheckHealth`: the words of a check that failed, empty for one that succeeded.
+
+    :class:`Checked` says the same until one succeeds.
+    """
+
+    problem: str = field(remark)
 
 
 class Knocked(Report, word="knock"):

@@ -37,6 +37,7 @@ from oarpy.wire.messages import (
     Forget,
     Gpus,
     GpuUse,
+    Health,
     JobReport,
     Knocked,
     LauncherEnded,
@@ -380,6 +381,7 @@ SAMPLE_REPORTS: list[Report] = [
     Load(0.5, 1024, 60),
     Gpus(8),
     GpuUse((MeasuredGpu(0, 50, 1 << 30, None),)),
+    Health("the disk is full"),
     Knocked("0123456789abcdef" * 2),
     AgentError("e"),
 ]

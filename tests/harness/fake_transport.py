@@ -16,6 +16,7 @@ from oarpy.wire.messages import (
     ChannelLost,
     Check,
     Checked,
+    CheckHealth,
     Clean,
     Cleaned,
     Command,
@@ -23,6 +24,7 @@ from oarpy.wire.messages import (
     Forget,
     Gpus,
     GpuUse,
+    Health,
     JobOrder,
     JobReport,
     Kill,
@@ -109,6 +111,8 @@ class FakeNode:
     """Jobs whose agent was killed before it started them."""
     refusal: str = ""
     problem: str = ""
+    unhealthy: str = ""
+    """What the site's check says of it."""
     load: Load = field(default_factory=lambda: Load(0.0, 1024, 60))
     gpus: int = 0
     measured: dict[int, MeasuredGpu] = field(default_factory=dict)
@@ -221,7 +225,9 @@ class FakeTransport:
         if isinstance(command, Ping):
             return [Pong(command.token, self._clock())]
         if isinstance(command, Check):
-            return [Checked(node.problem)]
+            return [Checked(node.problem or node.unhealthy)]
+        if isinstance(command, CheckHealth):
+            return [Health(node.unhealthy)] if command.program else []
         if isinstance(command, TellLoad):
             return [node.load]
         if isinstance(command, TellGpus):

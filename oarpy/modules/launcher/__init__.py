@@ -9,6 +9,7 @@
 - The room ``scripts`` runs the site's programs around jobs, and launchers of applications.
 - ``restored_database`` asks nodes which jobs ran there when the database was restored.
 - ``loads`` asks nodes how busy they are, ``gpu_uses`` how busy the GPUs of jobs are.
+- ``health_checks`` has the site's program check nodes.
 - ``call_requests`` tells the gateway which commands want to be connected.
 
 What must hold: a message goes to a node only after it is written, and no node forgets anything before it is recorded. A

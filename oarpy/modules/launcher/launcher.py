@@ -24,6 +24,7 @@ from oarpy.configuration import Configuration
 from oarpy.modules.launcher.call_requests import CallRequests
 from oarpy.modules.launcher.channels import Channels, TransportMaker, make_transport
 from oarpy.modules.launcher.gpu_uses import GpuUses
+from oarpy.modules.launcher.health_checks import NodeHealth
 from oarpy.modules.launcher.loads import NodeLoads
 from oarpy.modules.launcher.parts import Part, Round
 from oarpy.modules.launcher.recording import Recording
@@ -87,6 +88,7 @@ class Launcher:
             *(make(configuration) for make in slices.things(slices.LAUNCHER_PARTS)),
             NodeLoads(),
             GpuUses(configuration.jobs),
+            NodeHealth(configuration.nodes),
         )
         self._hears: dict[type[Report], list[Callable[[str, Any], None]]] = {}
         for part in self._parts:

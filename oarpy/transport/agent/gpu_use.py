@@ -10,11 +10,9 @@ import contextlib
 import ctypes
 import json
 import os
-import select
-import signal
 
+from oarpy.transport.agent.child_answer import ChildAnswer
 from oarpy.transport.agent.gpus import AMD, Gpu, gpus, read_line
-from oarpy.transport.agent.job.supervisor import detach
 from oarpy.wire.messages import GpuUse, MeasuredGpu
 
 TYPE_CHECKING = False
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
 _PATIENCE = 20
 """Seconds that drivers have for their answers."""
 _LIBRARY = "libnvidia-ml.so.1"
-_LONGEST = 1 << 16
 
 
 class _Rates(ctypes.Structure):
@@ -47,45 +44,32 @@ class GpuMeter:
 
     def __init__(self, root: str, poll: epoll, outbox: Outbox, adopt: Callable[[int], None]) -> None:
         self._root = root
-        self._poll = poll
         self._outbox = outbox
-        self._adopt = adopt
-        self.fd = -1
-        """Where the answer is read, -1 while nobody measures."""
-        self._answer = b""
+        self._child = ChildAnswer(poll, adopt)
+
+    @property
+    def fd(self) -> int:
+        """Descriptor that is readable when something was measured, -1 while nobody measures."""
+        return self._child.fd
 
     def measure(self, numbers: Iterable[int]) -> None:
         """Begin to measure GPUs, by their numbers; without effect while others are measured. Raises ``OSError``."""
-        if self.fd >= 0:
-            return
-        answer, told = os.pipe2(os.O_CLOEXEC)
-        try:
-            pid = os.fork()
-        except OSError:
-            os.close(answer)
-            raise
-        else:
-            if pid == 0:
-                _measure(self._root, set(numbers), told)
-        finally:
-            os.close(told)
-        self._adopt(pid)
-        self.fd = answer
-        self._poll.register(answer, select.EPOLLIN)
+        wanted = set(numbers)
+        self._child.begin(lambda: _encoded(measured(self._root, wanted)), _PATIENCE)
 
     def hear(self) -> None:
         """Take in a part of the answer; tell the server when that was all."""
-        if content := os.read(self.fd, _LONGEST):
-            self._answer += content
+        answer = self._child.hear()
+        if answer is None:
             return
-        self._poll.unregister(self.fd)
-        os.close(self.fd)
-        self.fd = -1
         found = []
         with contextlib.suppress(ValueError):  # nothing, or cut: the process did not come to its end
-            found = json.loads(self._answer)
-        self._answer = b""
+            found = json.loads(answer)
         self._outbox.say(GpuUse(tuple(MeasuredGpu(*values) for values in found)))
+
+
+def _encoded(found: Iterable[MeasuredGpu]) -> bytes:
+    return json.dumps([[vars(one)[name] for name in MeasuredGpu.CHECKS] for one in found]).encode()
 
 
 def measured(root: str, numbers: Collection[int]) -> list[MeasuredGpu]:
@@ -96,17 +80,6 @@ def measured(root: str, numbers: Collection[int]) -> list[MeasuredGpu]:
     with contextlib.suppress(OSError, AttributeError, ImportError):  # no such library, an older one, no ctypes
         found += _of_nvidia(root, of_nvidia) if of_nvidia else ()
     return [one for one in found if (one.busy, one.memory) != (None, None)]
-
-
-def _measure(root: str, numbers: set[int], told: int) -> None:
-    """Be the process that measures: write the answer, and end."""
-    try:
-        detach(told)
-        signal.alarm(_PATIENCE)
-        answer = [[vars(one)[name] for name in MeasuredGpu.CHECKS] for one in measured(root, numbers)]
-        os.write(told, json.dumps(answer).encode()[:_LONGEST])
-    finally:
-        os._exit(0)
 
 
 def _of_amd(root: str, number: int, card: Gpu) -> MeasuredGpu:

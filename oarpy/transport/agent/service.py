@@ -25,6 +25,7 @@ from oarpy.transport.agent.job.tombstones import Tombstones
 from oarpy.transport.agent.logins.login_notes import remove_all_notes
 from oarpy.transport.agent.orders import Orders
 from oarpy.transport.agent.outbox import Outbox
+from oarpy.transport.agent.scripts.health import HealthCheck
 from oarpy.transport.agent.scripts.launchers import Launchers
 from oarpy.transport.agent.scripts.scripts import Scripts
 from oarpy.transport.agent.statedir import StateDir, StateError, boot_id
@@ -36,6 +37,7 @@ from oarpy.wire.messages import (
     AgentError,
     Check,
     Checked,
+    CheckHealth,
     Gpus,
     JobReport,
     Knocked,
@@ -99,6 +101,7 @@ class Agent:
         )
         self._launchers = Launchers(self._state, settings["instance"], pool, self._outbox, run)
         self._meter = GpuMeter(self._machine, self._poll, self._outbox, pool.adopt)
+        self._health = HealthCheck(self._state, self._poll, self._outbox, pool.adopt)
         self._orders = Orders(self._state, self._tombstones, self._jobs, self._scripts, self._outbox)
         self._obey: dict[type[Command], Callable[[Any], None]] = {
             **self._orders.obeys(),
@@ -110,6 +113,7 @@ class Agent:
             TellLoad: self._on_tell_load,
             TellGpus: self._on_tell_gpus,
             MeasureGpus: self._on_measure_gpus,
+            CheckHealth: self._health.on_check,
         }
 
     def serve(self) -> None:
@@ -141,6 +145,8 @@ class Agent:
                     self._look_around()
                 elif fd == self._meter.fd:
                     self._meter.hear()
+                elif fd == self._health.fd:
+                    self._health.hear()
                 elif fd == self._knocks.fd:
                     for token in self._knocks.hear():
                         self._outbox.say(Knocked(token))
@@ -188,7 +194,7 @@ class Agent:
         self._outbox.say(Pong(ping.token, time.time()))
 
     def _on_check(self, _check: Check) -> None:
-        self._outbox.say(Checked(self._state.problem() or self._jobs.problem()))
+        self._outbox.say(Checked(self._state.problem() or self._jobs.problem() or self._health.problem()))
 
     def _on_tell_load(self, _order: TellLoad) -> None:
         with open("/proc/meminfo", encoding="ascii") as lines:

@@ -23,6 +23,9 @@ _PATIENCE = 20.0
 _RETRY_DISK = 1.0
 _KEPT = 400
 _TICK = 0.2
+_MOST_READS = 64
+SITE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where programs of the site find others."""
 
 
 class ScriptRun:
@@ -84,7 +87,7 @@ class ScriptRun:
     def _listen(self, source: int) -> bool:
         """Keep the end of its output; return False at the end of the stream."""
         with contextlib.suppress(BlockingIOError):
-            while True:
+            for _ in range(_MOST_READS):  # who never stops talking does not outlive its time limit
                 content = os.read(source, 1 << 16)
                 if not content:
                     return False

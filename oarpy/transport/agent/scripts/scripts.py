@@ -13,7 +13,7 @@ import time
 from oarpy.transport.agent.job import processes, record
 from oarpy.transport.agent.job.account import AccountRefusal, Accounts
 from oarpy.transport.agent.job.environment import node_file, remove_files, write_files
-from oarpy.transport.agent.scripts.script_run import ScriptRun, start_runner
+from oarpy.transport.agent.scripts.script_run import SITE_PATH, ScriptRun, start_runner
 from oarpy.wire.jobs import UnreadableSpec
 from oarpy.wire.messages import EPILOGUE, LOST, PROLOGUE, SKIPPED, Release, RunScript, ScriptEnded
 
@@ -197,7 +197,7 @@ class Scripts:
     def _environment(self, order: Order) -> dict[str, str]:
         """Nothing that the user has chosen: this runs with the agent's rights."""
         return {
-            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "PATH": SITE_PATH,
             "HOME": "/",
             "OAR_JOB_ID": str(order.spec.job),
             "OAR_USER": order.spec.user,
