@@ -1,4 +1,4 @@
-"""The clusters that a broker uses: which there are, how they are entered, and which take new jobs."""
+"""The clusters that a broker uses: their list, the ways to enter them, and which of them take new jobs."""
 
 from __future__ import annotations
 

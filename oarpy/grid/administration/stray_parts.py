@@ -55,7 +55,10 @@ def find(connection: Connection, opening: Opening, *, end: bool = False) -> list
 
 
 def _on_cluster(connection: Connection, cluster: Cluster, *, end: bool) -> list[StrayPart]:
-    """Return the strays of a cluster. Names are looked up last: the broker stores a part before its cluster hears."""
+    """Return the strays of a cluster.
+
+    Names are looked up last: the broker stores a part before it calls its cluster.
+    """
     waiting = cluster.ask(Waiting())
     there = {one.name: StrayPart(cluster.name, one.name, one.job, "waits", one.submitted) for one in waiting}
     for event in _running(cluster).values():

@@ -40,7 +40,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
-    """The part ``name`` that waits on a cluster does not start meanwhile; it is gone once that is committed."""
+    """The part ``name`` that waits on a cluster does not start meanwhile; it is gone once the freeze is committed."""
 
     cluster: str
     name: str
@@ -51,7 +51,7 @@ class Freeze:
 class Amend:
     """The reserved part ``old`` of a component gets another place on its cluster, as ``part``: date, size, walltime.
 
-    The old place is kept until the decision is known there. At no time less is held than was promised.
+    The old place is kept until the decision is known there. At no time are fewer resources held than were promised.
     """
 
     job: int
@@ -108,7 +108,7 @@ class Prepared:
 
     @property
     def failure(self) -> str:
-        """Why not all is prepared, cluster by cluster; nothing if it is."""
+        """Why some acts are not prepared, cluster by cluster; empty if all are."""
         return "; ".join(dict.fromkeys(f"{cluster}: {error}" for cluster, error in self.failures))
 
     def beside(self, more: Prepared, *failures: tuple[str, OarpyError]) -> Prepared:
@@ -122,7 +122,7 @@ _PATIENCE, _PLACED, _HELD = 8.0, 0.5, 1.0
 _VICTIMS_END = 0.5
 """Seconds after which a part is asked for again, while the jobs that were evicted for it end."""
 _BACK_OFF = (0.2, 1.0)
-"""Seconds, by chance between these, after which a cluster that refused is asked again."""
+"""Seconds, random between these, after which a cluster that refused is asked again."""
 
 
 KEPT = PreparedPart("")
@@ -220,7 +220,7 @@ class _FirstPhase:
         return Prepared(parts, [(cluster, one) for one in refused.values()][:1], refused)
 
     def evicted(self, act: Evict) -> Conversation[OarpyError | None]:
-        """Have local jobs of a cluster end; return why it does not free enough."""
+        """Have local jobs of a cluster end; return why that does not free enough processors."""
         call = table.Evict(self._transaction, act.request, act.procs, key=f"{self._transaction}:evict")
         (answer,) = yield CallBatch([ClusterCall(act.cluster, call)])
         if isinstance(answer, OarpyError):

@@ -14,9 +14,9 @@ from oarpy.grid.calls.table import ClusterSilent
 from oarpy.model.errors import OarpyError
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Letters that no text needs, tab and end of line left out; halves of a letter are none."""
+"""Letters that no text needs: control letters without tab and end of line, and halves of surrogate pairs."""
 _LATEST = 1e11
-"""Epoch seconds: dates far in the future that a date can still tell."""
+"""Epoch seconds: the latest accepted date, far in the future and still valid."""
 _WHOLE = (-(2**31), 2**31 - 1)
 _BOUNDS: Mapping[str, tuple[float, float]] = {
     "procs": (0, 2**31 - 1),

@@ -73,7 +73,7 @@ class ClusterConnection:
         return bool(self._pause) or (due is not None and time.monotonic() > due)
 
     def submit(self, call: ClusterCall) -> Future[object]:
-        """Have a call made; while the cluster is silent it is answered so at once."""
+        """Have a call made; while the cluster is silent, the answer says so at once."""
         future = CallInLine(lambda: not self.silent)
         if self.silent:
             future.set_exception(ClusterSilent(self.reason or f"cluster '{self.row.name}' does not answer"))
@@ -128,7 +128,7 @@ class ClusterConnection:
             self._heard()
 
     def _open(self) -> Cluster:
-        """Return the cluster, opened when it is first asked; that it cannot be opened counts as silence."""
+        """Return the cluster, opened at its first call; a failure to open it counts as silence."""
         if self._cluster is None:
             try:
                 self._cluster = self._opening(self.row)

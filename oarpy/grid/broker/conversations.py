@@ -66,7 +66,10 @@ class CallInLine(Future[object]):
         return self.set_running_or_notify_cancel()
 
     def asked_for(self) -> float:
-        """Return for how many seconds the cluster has been asked; 0 while the call stands in line, else infinity."""
+        """Return for how many seconds the cluster has been asked.
+
+        0 while the call waits behind others, else infinity.
+        """
         if self._began is not None:
             return time.monotonic() - self._began
         return 0.0 if self._heard() else math.inf
@@ -143,7 +146,7 @@ class Conversations(Generic[Result]):
         return all(future.done() for future in way.futures) or self._lost_patience(way, way.futures)
 
     def _lost_patience(self, way: _UnderWay[Result], futures: Sequence[Future[object]]) -> bool:
-        """Tell whether none of the answers to come is waited for any more; else note until when they are."""
+        """Tell whether no answer is awaited any more; else note until when answers are awaited."""
         now = self.clock()
         if now < way.until:
             return False

@@ -40,7 +40,7 @@ class TakenDecision:
 
 
 class DrivenCore:
-    """The core with a state, whose exchanges are noted until they are taken as one decision."""
+    """The core with a state, which notes its exchanges until they are taken as one decision."""
 
     def __init__(self, state: BrokerState) -> None:
         self.state = state
@@ -88,7 +88,7 @@ def as_json(value: Any) -> Any:
 
 
 def of_json(value: Any) -> Any:
-    """Return the value of the core that was written as ``value``."""
+    """Return the value of the core that ``value`` stands for."""
     if isinstance(value, list):
         return tuple(of_json(one) for one in value)
     if not isinstance(value, dict):

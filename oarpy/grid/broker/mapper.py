@@ -124,7 +124,7 @@ class Mapper(BrokerModule):
         return Outcome(word, wake_at=wake_at, pending=bool(self._memory.busy or self._conversations.wake_at()))
 
     def _look_again(self, rows: Sequence[GridClusterRow]) -> None:
-        """Let jobs that were put off be mapped when it is time, or when there is a cluster that was not there."""
+        """Let delayed jobs be mapped when it is time, or when a missing cluster is there."""
         memory, silent = self._memory, self._connections.silent()
         usable = {row.name for row in rows if row.active and row.name not in silent}
         now = self._clock()

@@ -106,14 +106,17 @@ def _queues(rows: Sequence[GridClusterRow]) -> Conversation[Mapping[str, Sequenc
 
 @dataclass(frozen=True, slots=True)
 class MoveCheck:
-    """The ECTs of the frozen copy and of the new one, as if each were let go; ``failure`` says why they are unknown."""
+    """The ECTs of the frozen copy and of the new copy, each as if it were let go.
+
+    ``failure`` says why they are unknown.
+    """
 
     old: float = 0
     new: float = 0
     failure: str = ""
 
     def objection(self, move: PlannedMove, rules: ReallocationRules) -> str:
-        """Say why a move does not pay any more; nothing if it does. In algorithm 2 it is to come out as planned."""
+        """Say why a move does not pay any more; empty if it does. In algorithm 2 the ECTs must be as planned."""
         if self.failure:
             return self.failure
         if rules.algorithm == 2:

@@ -115,7 +115,7 @@ class Mover(BrokerModule):
     # Passes
 
     def _begin_pass(self, connection: Connection) -> float:
-        """Begin a pass if one is asked for or due; return when the next one is due, infinity if there is none."""
+        """Begin a pass if one is requested or due; return when the next pass is due, infinity if there is none."""
         asked = next(iter(reallocation_passes.asked(connection)), None)
         due = self._due(connection)
         if asked is None and due > self._clock():
@@ -254,7 +254,7 @@ class Mover(BrokerModule):
         self._conversations.begin(("look again", transaction), check_move(move, new, gone, ahead))
 
     def _settle(self, connection: Connection, under_way: _PassUnderWay, transaction: int, objection: str) -> None:
-        """Decide a move, or give it up for a reason."""
+        """Decide a move, or give it up with a reason."""
         move = under_way.begun.pop(transaction)
         with connection.transaction():
             broker_jobs.lock(connection, [move.part.job])
@@ -291,7 +291,7 @@ def next_pass(first: float, last: float | None, period: float) -> float:
 
 
 def movable(row: broker_parts.WaitingGridPart) -> MovablePart:
-    """Return a row as a part that a pass looks at."""
+    """Return the row of a part as a pass sees it."""
     request = PartRequest(
         row.user, row.resources, row.procs, row.walltime, row.queue, row.properties, row.project, row.types
     )

@@ -28,7 +28,7 @@ from oarpy.grid.core.exchanges import Action, AskEcts, EctsTold, JoinQueue, Move
 _PATIENCE = 60.0
 """Seconds for which a cluster may plan."""
 _AT_FIRST = 1000
-"""Jobs that a cluster is asked for by the first question: its rules look at all of them together."""
+"""Jobs in the first question to a cluster: its rules look at all of them together."""
 
 
 @dataclass(frozen=True, slots=True)

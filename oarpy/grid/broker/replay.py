@@ -32,13 +32,13 @@ class DifferingDecision:
 
 @dataclass(frozen=True, slots=True)
 class UnreplayableDecision:
-    """A decision of which too little is stored, as it was too large."""
+    """A decision that was too large to be stored whole."""
 
     id: int
 
 
 def differing(rows: Iterable[GridDecisionRow]) -> Iterator[DifferingDecision | UnreplayableDecision | None]:
-    """Take decisions again; yield for each None, or how it came out differently, or that it cannot be taken."""
+    """Take decisions again; yield for each None, its difference, or the note that it cannot be taken."""
     for row in rows:
         if not row.replayable:
             yield UnreplayableDecision(row.id)

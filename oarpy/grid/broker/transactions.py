@@ -177,7 +177,7 @@ class Transactions:
         return ("commit", latest) if self._clock() < latest else ("abort", inf)
 
     def _tell(self, connection: Connection, row: GridTransactionRow, verb: Verb, untold: Sequence[str]) -> None:
-        """Begin to tell clusters. A new copy is let go when the old one is known to be gone."""
+        """Begin to send an outcome to clusters. A new copy is let go when the old copy is known to be gone."""
         parts = broker_parts.of_transaction(connection, row.id)
         going = {part.cluster for part in parts if part.state is GridPartState.DELETING}
         if row.kind in _REPLACING and not going and not any(part.state is GridPartState.COMMITTING for part in parts):
@@ -219,7 +219,7 @@ class Transactions:
 
 
 def _old(act: Act) -> str:
-    """Return the name of the part that goes when an act is committed; nothing if none does."""
+    """Return the name of the part that goes when an act is committed; empty if none does."""
     return act.name if isinstance(act, Freeze) else act.old if isinstance(act, Amend) else ""
 
 

@@ -109,7 +109,7 @@ class Watcher(BrokerModule):
         return Outcome(word, wake_at=wake_at, pending=self._conversations.wake_at() is not None)
 
     def _is_due(self, name: Hashable, period: float) -> bool:
-        """Tell whether something is to be done again, and put it off then."""
+        """Tell whether an action is due again, and note its next date."""
         now = self._clock()
         if name in self._conversations or self._due.get(name, 0) > now:
             return False

@@ -43,7 +43,7 @@ _ENTRIES = msgspec.json.Decoder(EnterPart)
 
 
 def is_entry(line: bytes) -> bool:
-    """Tell whether a line is meant to enter a part."""
+    """Tell whether a line is an entry, well-formed or not."""
     try:
         return _KINDS.decode(line).call == "enter"
     except (ValueError, RecursionError):

@@ -120,7 +120,7 @@ class ClusterDescription:
 
 @dataclass(frozen=True, slots=True)
 class FreeSlot:
-    """``procs`` processors are free from ``begin`` on, until the next slot begins."""
+    """A step of free processors: ``procs`` are free from ``begin`` on, until the next slot begins."""
 
     begin: float
     procs: int
@@ -128,7 +128,7 @@ class FreeSlot:
 
 @dataclass(frozen=True, slots=True)
 class PreparedPart:
-    """``job`` is the cluster's own id of it; ``hosts`` has the hosts that are known already, one a processor's host."""
+    """A prepared part. ``job`` is the cluster's own id of it; ``hosts`` has the known hosts, one for each processor."""
 
     job: str
     hosts: tuple[str, ...] = ()
@@ -145,7 +145,7 @@ class KnownPart:
 
 @dataclass(frozen=True, slots=True)
 class EvictableJob:
-    """A local job that runs and may be made to give way. ``job`` is the cluster's own id."""
+    """A running local job that may be evicted. ``job`` is the cluster's own id."""
 
     job: str
     procs: int
@@ -205,7 +205,7 @@ class PartLapsed(PartEvent, frozen=True, tag="lapsed"):
 
 
 class PartIdle(PartEvent, frozen=True, tag="idle"):
-    """It waits for its date, and a job ended early on the cluster: it may have an earlier one."""
+    """The part waits for its date, and a job ended early on the cluster: the part may have an earlier date."""
 
 
 AnyEvent = PartStarted | PartEnded | PartFailed | PartLost | PartEvicted | PartLapsed | PartIdle

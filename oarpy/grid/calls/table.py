@@ -89,7 +89,7 @@ class Question(Call[Answered], Generic[Answered], frozen=True, kw_only=True):
 
 
 class Change(Call[Answered], Generic[Answered], frozen=True, kw_only=True):
-    """A call that changes something: asked twice with the same ``key``, it is done once and answered alike."""
+    """A call that changes something. Repeated with the same ``key``, it is done once and gets the same answer."""
 
     effect = "changes"
 
@@ -99,7 +99,7 @@ class Describe(Question[ClusterDescription], frozen=True, tag="describe"):
 
 
 class Idle(Question[int], frozen=True, tag="idle"):
-    """How many processors that fit the request could be claimed now, until it ends.
+    """Ask how many processors that fit the request could be claimed now, until the part ends.
 
     It ends its walltime after ``begin``: the deadline of a claim (None: now).
     """
@@ -124,7 +124,7 @@ class Slots(Question[Sequence[FreeSlot]], frozen=True, tag="slots"):
 
 
 class Waiting(Question[Sequence[KnownPart]], frozen=True, tag="waiting"):
-    """The broker's committed parts that wait, in the order of joining."""
+    """Ask for the broker's committed parts that wait, in the order of joining."""
 
 
 class Estimate(Question[Sequence[float]], frozen=True, tag="estimate"):
@@ -150,7 +150,7 @@ class EstimateInTurn(Question[Sequence[float]], frozen=True, tag="estimate_in_tu
 
 
 class Evictable(Question[Sequence[EvictableJob]], frozen=True, tag="evictable"):
-    """The local jobs that the owner lets give way to such a part, in the order in which they would."""
+    """Ask for the local jobs that the owner lets give way to such a part, in the order of eviction."""
 
     ability = "evict"
     request: PartRequest

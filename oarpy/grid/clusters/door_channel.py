@@ -1,4 +1,4 @@
-"""Lines to a cluster's door and back, over the input and output of a command: ``oargriddoor`` here, or SSH to there."""
+"""Lines to a cluster's door and back, over the input and output of a command: ``oargriddoor`` on this host, or SSH."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class DoorChannel:
 
 
 def _wait(receiving: int, sending: int | None, until: float) -> set[int]:
-    """Return which of the two are ready; raise :class:`TimeoutError`."""
+    """Return the ready descriptors; raise :class:`TimeoutError`."""
     poll = select.poll()
     poll.register(receiving, select.POLLIN)
     if sending is not None:

@@ -79,7 +79,7 @@ class OarpyCluster:
                 return self._told(call)
 
     def _prepare_all(self, call: PrepareAll) -> list[PreparedPart | CallRefused]:
-        """Have queued parts made, as many by a line as it may have."""
+        """Have queued parts made, as many with each line as fit into it."""
         found: list[PreparedPart | CallRefused] = []
         for place, some in enumerate(_lines_of(call.parts)):
             answers: list[PartAnswer] = self._told(PrepareAll(some, call.ttl, key=f"{call.key}:{place}"))

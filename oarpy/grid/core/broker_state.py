@@ -204,7 +204,7 @@ class WithdrawnJobs:
         return int(best[0] if len(best) == 1 else best[self.firsts[best].argmin()])
 
     def pop(self, kind: int) -> int:
-        """Take the first of a kind out, and return its place."""
+        """Take the first job of a kind out, and return its place."""
         members = self.kinds[kind]
         place = members.pop()
         if members:

@@ -107,7 +107,7 @@ class EctsTold(Event):
 
 @dataclass(frozen=True, slots=True)
 class AskEcts(Action):
-    """Find the ECTs of jobs on clusters as things stand now, and tell them (:class:`EctsTold`); changes nothing."""
+    """Ask for the ECTs of jobs on clusters as they are now (answer: :class:`EctsTold`); changes nothing."""
 
     jobs: Sequence[JobId]
     clusters: Sequence[str]

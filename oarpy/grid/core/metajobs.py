@@ -76,7 +76,7 @@ class AmendParts(Action):
 
 @dataclass(frozen=True, slots=True)
 class RefuseJob(Action):
-    """A job can be placed nowhere, as things stand."""
+    """A job has no place at present."""
 
     job: JobId
 

@@ -65,7 +65,7 @@ def _take(passing: Passing, told: EctsTold, clusters: Sequence[int]) -> None:
 
 
 def _narrow(state: BrokerState, passing: PassInProgress) -> None:
-    """Look at the first of all that are left, or at all of them if anybody may be chosen."""
+    """Look at the first jobs that are left, or at all of them if any job may be chosen."""
     everybody = len(passing.jobs)
     passing.looked_at = min(_TOGETHER, everybody) if state.reallocation.heuristic == "mct" else everybody
 

@@ -61,7 +61,10 @@ def _never_fit(job: CoAllocatedJob, idle: Mapping[str, int], evictable: Mapping[
 def _fewest(
     procs: int, clusters: Sequence[GridCluster], idle: Mapping[str, int], running: Mapping[str, Sequence[LocalJob]]
 ) -> tuple[str, int] | None:
-    """Return where fewest local jobs have to go so that ``procs`` are idle, and how many; None if nowhere enough do."""
+    """Return the cluster where fewest local jobs have to go so that ``procs`` are idle, and their number.
+
+    Return None if nowhere enough do.
+    """
     best: tuple[int, int] | None = None
     name = ""
     for cluster in clusters:

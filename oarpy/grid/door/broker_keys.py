@@ -21,7 +21,7 @@ LARGEST = 10_000
 def authorized_line(configuration: Configuration, broker: str, public_key: str, program: str) -> str:
     """Return the line for a key, with ``program`` as its only command. Raises :class:`UsageError`, :class:`NotFound`.
 
-    The comment of the key is left out: nothing of the text but the key itself comes into the file.
+    The comment of the key is left out: only the key itself comes into the file.
     """
     require_broker(configuration, broker)
     found = _KEY.match(public_key.strip())

@@ -25,7 +25,10 @@ from oarpy.store.jobs import submissions
 
 @contextmanager
 def acting(context: CallContext, broker_user: str) -> Iterator[tuple[GrantRow, Session]]:
-    """Give the grant for the broker's user and the session of the local one. Raises :class:`NotAllowed` without one."""
+    """Yield the grant for the broker's user and the local user's session.
+
+    Raises :class:`NotAllowed` without a grant.
+    """
     grant = grants.find(context.connection, context.broker, broker_user)
     if grant is None:
         raise NotAllowed(
@@ -68,7 +71,7 @@ def require_ordinary(configuration: Configuration, user: str) -> None:
 
 
 def require_broker(configuration: Configuration, broker: str) -> None:
-    """Raise :class:`NotFound` for a broker that is not let in."""
+    """Raise :class:`NotFound` for an unknown broker."""
     brokers = configuration.door.brokers
     if broker not in brokers:
         known = ", ".join(brokers) or "nobody"

@@ -49,7 +49,7 @@ class LocalUser:
         return self._home
 
     def has_directory(self, path: str) -> bool:
-        """Take it for granted: only the user's own processes may see it, and the node says so when it is missing."""
+        """Return True: only the user's own processes may see the folder, and the node says so when it is missing."""
         return True
 
     def has_program(self, name: str) -> bool:
@@ -57,7 +57,7 @@ class LocalUser:
         return True
 
     def read_file(self, path: str, largest: int, *, plain: bool = True, executable: bool = False) -> bytes:
-        """Refuse it, as everything that a process of the user would have to do."""
+        """Refuse it, as everything that needs a process of the user."""
         raise PermissionError(errno.EACCES, "a broker reads no files", path)
 
     def last_line(self, path: str) -> str:

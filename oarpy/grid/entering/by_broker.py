@@ -40,7 +40,7 @@ class WayByBroker:
 
 
 def way_of_user(session: Session, number: int, host: str, command: str, *, with_input: bool) -> WayByBroker:
-    """Return the way to a host of a grid job. Only its owner enters it: not even an admin."""
+    """Return the way to a host of a grid job. Only its owner may enter it, not even an admin."""
     job = next(iter(broker_jobs.read(session.connection, [number])), None)
     if job is None:
         raise NotFound(f"no grid job {number}", hint="oargridstat lists yours")

@@ -21,7 +21,7 @@ from oarpy.store.grid import door_parts
 
 @dataclass(frozen=True, slots=True)
 class WayFromJob:
-    """How a host is reached from a job: in it, or through the door behind a command."""
+    """The way to a host from a job: inside the job, or through the door behind a command."""
 
     entry: EnterPart
     job: RunningJob

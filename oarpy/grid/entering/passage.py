@@ -1,4 +1,4 @@
-"""The way through another door: a command to which an entry is written, and which then is the program."""
+"""The way through another door: a command that takes an entry, and then carries the program's streams."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class _Relay:
                     del self._outputs[output]
 
     def _take(self, pieces: Sequence[object]) -> None:
-        """Take in pieces of input; sizes of terminals are of no interest, and an empty piece is its end."""
+        """Take in pieces of input; sizes of terminals are ignored, and an empty piece is the end."""
         for piece in pieces:
             if isinstance(piece, bytes) and not self._at_end:
                 self._pending += piece

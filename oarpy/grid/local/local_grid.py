@@ -37,7 +37,7 @@ class LocalGrid:
     """A folder of the user's."""
 
     def door(self, name: str) -> list[str]:
-        """Return the command by which the broker, that is its account, enters a cluster."""
+        """Return the command by which the broker's account enters a cluster."""
         return _command(self.clusters[name].directory, self.account, "oargriddoor", BROKER)
 
     def command(self, *words: str, on: str = "") -> list[str]:

@@ -1,4 +1,4 @@
-"""``oargriddel`` as a function: the end of grid jobs is asked for, and the broker's modules bring it about."""
+"""``oargriddel`` as a function: it requests the end of grid jobs, which the broker's modules carry out."""
 
 from __future__ import annotations
 

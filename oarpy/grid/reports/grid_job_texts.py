@@ -18,7 +18,7 @@ def listing(shown: Iterable[GridJobView]) -> str:
 
 
 def description(view: GridJobView) -> str:
-    """Return all that there is to know of a job; each part has a line ``TAB cluster --> job``."""
+    """Return all facts of a job; each part has a line ``TAB cluster --> job``."""
     job = view.job
     facts = {
         "state": job.state.value,

@@ -1,4 +1,4 @@
-"""A grid job as its user sees it: with its components, and the part that stands for each now."""
+"""A grid job as its user sees it: with its components, and the present part of each."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def end_record(end: ExpectedEnd) -> dict[str, JsonValue]:
 
 
 def _place(part: GridPartRow) -> str:
-    """Return how a part waits: in a queue, or with processors that are its own already."""
+    """Return how a part waits: in a queue, or with processors that it holds already."""
     return "waits on" if part.kind == "queued" else "has its processors, to start at its date, on"
 
 

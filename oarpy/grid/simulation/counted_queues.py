@@ -106,7 +106,7 @@ class PlannedQueue(CountedQueue):
         """Return when each of these jobs would start behind the queue."""
 
     def join(self, job: QueuedJob, now: float) -> None:
-        """Let a job join; a plan that stands gets a place more."""
+        """Let a job join; a plan that stands gets one more place."""
         super().join(job, now)
         if self._stands:
             start = self._starts[job.number] = self._place(job, now)
@@ -179,7 +179,7 @@ class FcfsQueue(PlannedQueue):
         self._floor = -inf
         self._left = procs
         self._ends: list[float] = []
-        """Predicted ends from the floor on, in order; at each, as many processors are freed as ``_freed`` says."""
+        """Predicted ends from the floor on, in order; at each, ``_freed`` processors are freed."""
         self._freed: list[int] = []
 
     def _begin_plan(self, now: float) -> None:
@@ -274,7 +274,10 @@ class ConservativeQueue(PlannedQueue):
         super().__init__(procs)
         self._profile = Profile(procs, -inf, ())
         self._no_sooner: dict[int, float] = {}
-        """When jobs would have started behind the queue: not before that as long as the plan stands, as it grows."""
+        """When jobs would have started behind the queue.
+
+        While the plan stands, later answers are not earlier, as it grows.
+        """
 
     def _begin_plan(self, now: float) -> None:
         self._profile = Profile(self._procs, now, self._held.values())
@@ -329,7 +332,7 @@ class EasyQueue(CountedQueue):
         return started
 
     def completions(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
-        """Return when jobs would end: rounds are played forward until they have started."""
+        """Return when jobs would end: rounds are simulated until they have started."""
         known = self._played([job for job in jobs if job.number in self._waiting], (), now)
         return [
             job.walltime + (known[job.number] if job.number in known else self._played([job], [job], now)[job.number])
@@ -337,7 +340,7 @@ class EasyQueue(CountedQueue):
         ]
 
     def _played(self, asked: Sequence[QueuedJob], joining: Sequence[QueuedJob], now: float) -> dict[int, float]:
-        """Return when the jobs asked for start, if each job takes its walltime and only ``joining`` come."""
+        """Return the starts of the given jobs, if each job takes its walltime and only ``joining`` come."""
         waiting = {job.number: job for job in (*self._waiting.values(), *joining)}
         held, idle = sorted(self._held.values()), self._idle
         left = {job.number for job in asked}

@@ -95,7 +95,7 @@ class JobsAsked:
     by_cluster: dict[str, JobsOutside] = field(default_factory=dict)
 
     def remove(self, job: JobId, rank: Callable[[Any], int]) -> None:
-        """Take one out that joins a queue. A pass has them in the order of ``rank``."""
+        """Take out a job that joins a queue. A pass has the jobs in the order of ``rank``."""
         place = bisect_left(self.jobs, rank(job), key=rank)
         if place < len(self.jobs) and self.jobs[place] == job:
             del self.jobs[place]
@@ -187,9 +187,9 @@ class GridRun:
         return self._state
 
     def events(self, until: float = inf) -> Iterator[Happening]:
-        """Let things happen one by one, until every job is over or the instant ``until`` is.
+        """Handle events one by one, until every job is over or the instant ``until``.
 
-        Asked again, it goes on after the last event.
+        A second call goes on after the last.
         """
         if self._scenario.reallocation.algorithm and not self._come and not self.agenda:
             self._note(min(job.submit for job in self._jobs) + self._scenario.period, Kind.PASS, 0)
@@ -202,7 +202,7 @@ class GridRun:
         return not self._left
 
     def handle(self, happening: Happening) -> bool:
-        """Let something happen; the end of an evicted job does not."""
+        """Handle an event; the end of an evicted job is none."""
         now, kind, what = happening
         if kind == Kind.END:
             return self._end(what[1], now)

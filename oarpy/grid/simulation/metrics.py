@@ -17,7 +17,7 @@ _Pair = tuple[GridJob, JobCourse]
 
 @dataclass(frozen=True, slots=True)
 class GridMetrics:
-    """Percentages, mean seconds, and ``rel``, a ratio of mean responses; None where there is nothing to judge."""
+    """Percentages, mean seconds, and ``rel``, a ratio of mean responses; None where there are no such jobs."""
 
     success: float | None
     local_killed: float | None

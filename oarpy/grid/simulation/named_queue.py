@@ -218,7 +218,7 @@ class PlannedNamedQueue(NamedQueue):
         return self._kept
 
     def _is_late(self, kept: QueueInPlan, now: float) -> bool:
-        """Tell whether somebody should have started before ``now``."""
+        """Tell whether a job should have started before ``now``."""
         claims = (kept.claim(job.id) for job in self._waiting.values())
         return now > self._planned_at and any(claim is not None and claim.start < now for claim in claims)
 

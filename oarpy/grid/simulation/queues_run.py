@@ -43,7 +43,7 @@ class QueuesRun:
         """The jobs that the last event changed."""
 
     def events(self, until: float = inf) -> Iterator[Happening]:
-        """Let things happen one by one, up to an instant; asked again, go on after the last event."""
+        """Handle events one by one, up to an instant; a second call goes on after the last."""
         for happening in self._run.events(until):
             self._now = happening[0]
             if happening[1] == Kind.ARRIVAL:
@@ -75,7 +75,7 @@ class QueuesRun:
         return Told(Kind(kind).name.lower(), None if own is None else jobs[own].id, changed)
 
     def _placed(self) -> dict[int, _Place]:
-        """Return where jobs that have arrived are, or wait, and when they start or will end."""
+        """Return the places of jobs that have arrived, with their starts or predicted ends."""
         courses = self._run.outcome.courses
         found: dict[int, _Place] = {}
         for number in self._arrived:

@@ -110,7 +110,7 @@ def check_count(owner: str, key: str, value: int | UnsetType, most: int | None =
 
 
 def owner_of(what: str, key: str, place: int, values: Any) -> str:
-    """Return how errors call an object: by its name if it has one, else by its place."""
+    """Return the name of an object in errors: its own name if it has one, else its place."""
     name = values.get(key) if isinstance(values, dict) else None
     return f"{what} {shown(name)}" if type(name) in (int, str) and name != "" else f"{what} at place {place}"
 

@@ -39,7 +39,7 @@ class GridJob:
 
 @dataclass(frozen=True, slots=True)
 class GridScenario:
-    """Clusters with the policies of their queues, jobs, and how both are dealt with. ``period`` is between passes."""
+    """Clusters with the policies of their queues, jobs, and the rules for both. ``period`` is between passes."""
 
     clusters: tuple[GridCluster, ...]
     policies: tuple[QueuePolicy, ...]

@@ -139,7 +139,7 @@ def _facts(text: str) -> list[dict[str, Any]]:
 
 
 def read_sources(paths: Sequence[str], err: TextIO) -> list[ScenarioSource]:
-    """Read files to be stepped through; each that is none gets a line on ``err``, and then none is returned."""
+    """Read files to be stepped through. Each wrong file gets a line on ``err``, and then none is returned."""
     sources, wrong = [], False
     for path in paths:
         try:

@@ -14,9 +14,10 @@ from oarpy.model.errors import OarpyError
 
 @dataclass(frozen=True, slots=True)
 class ExpectedEnd:
-    """``end`` is the ECT in epoch seconds by the clock here, None: never. ``idle`` processors could be claimed now.
+    """The answer of a cluster. ``end`` is the ECT in epoch seconds by the clock here, None: never.
 
-    ``error`` says why a cluster refused, or, if it was ``silent``, gave no answer; the others are None then.
+    ``idle`` processors could be claimed now. ``error`` says why a cluster refused, or, if it was ``silent``, gave no
+    answer; the other fields are None then.
     """
 
     cluster: str
@@ -42,7 +43,7 @@ class EndQuestion:
 def expected_ends(questions: Sequence[EndQuestion], patience: float = 10) -> list[ExpectedEnd]:
     """Ask all clusters at once and return their answers, in the order of the questions.
 
-    A cluster that says nothing within ``patience`` seconds is silent.
+    A cluster without an answer within ``patience`` seconds is silent.
     """
     if not questions:
         return []
@@ -56,7 +57,7 @@ def expected_ends(questions: Sequence[EndQuestion], patience: float = 10) -> lis
 
 
 def best(ends: Sequence[ExpectedEnd]) -> ExpectedEnd | None:
-    """Return where a job would end first, the first one of equals; None if it can run nowhere."""
+    """Return where a job would end first, the first of equals; None if it can run nowhere."""
     return min((end for end in ends if end.end is not None), key=lambda one: one.end or 0, default=None)
 
 

@@ -1,4 +1,4 @@
-"""The grid job that was asked for: on any one cluster, components that start together, or parts on named clusters."""
+"""The requested grid job: on any one cluster, components that start together, or parts on named clusters."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def _spread(
 
 
 def _named(options: GridOptions, user: str, settings: SubmissionSettings, now: datetime) -> NewGridJob:
-    """Return a job with parts on named clusters, which begin at a date; as soon as may be, if none is given."""
+    """Return a job with parts on named clusters, which begin at a date; as soon as possible without a date."""
     parts = read_parts(" ".join(options.words))
     job = NewGridJob(
         user=user,

@@ -11,11 +11,11 @@ from oarpy.model.states import GridPartState
 
 @dataclass(frozen=True, slots=True)
 class ClaimTimes:
-    """How long before and after a deadline things happen, in seconds.
+    """Times before and after a deadline, in seconds.
 
-    Commits are sent ``commit_lead`` before it, and not any more when less than ``latest_commit`` is left. A cluster
-    may take ``claim_time`` for the answer to a claim, and its victims ``kill_grace`` to end. A claim lapses ``margin``
-    after the deadline. Parts that do not run ``start_bound`` after it are taken for lost.
+    Commits are sent ``commit_lead`` before it, and not any more when less than ``latest_commit`` is left. A cluster may
+    take ``claim_time`` for the answer to a claim, and its victims ``kill_grace`` to end. A claim lapses ``margin``
+    after the deadline. Parts that do not run ``start_bound`` after it count as lost.
     """
 
     commit_lead: float = 5.0

@@ -16,7 +16,10 @@ from oarpy.store.grid.clusters import GridClusterRow
 
 
 def rules_of(job: GridJobRow, general: DeadlineRules, times: ClaimTimes, *, evicting: bool) -> DeadlineRules:
-    """Return when room is looked for, for this job; ``evicting``: a cluster lets local jobs give way."""
+    """Return the rules that say when room is looked for, for this job.
+
+    ``evicting``: a cluster lets local jobs give way.
+    """
     return DeadlineRules(
         general.lp if job.lp is None else job.lp,
         general.tries if job.tries is None else job.tries,
@@ -43,7 +46,7 @@ def core_job(job: GridJobRow, components: Sequence[GridComponentRow]) -> CoAlloc
 
 
 def planned(number: int, due_at: float, last: bool, rules: DeadlineRules) -> PlannedTry:
-    """Return the ``number``-th try of a job, from 0 on, as the core knows it: its numbers end with Mp."""
+    """Return the ``number``-th try of a job, from 0 on, as the core knows it; numbers end with Mp."""
     return PlannedTry(min(number, rules.tries), due_at, last)
 
 

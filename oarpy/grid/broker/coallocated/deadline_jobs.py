@@ -113,7 +113,7 @@ class CoallocatedJobs:
         return following.at
 
     def _starts(self, connection: Connection, file: GridJobFile, now: float) -> float:
-        """See to it that all parts run, or none of them."""
+        """Make sure that all parts run, or none of them."""
         following = at_start(file.parts, file.deadline, now, self.times)
         if following.act == "running":
             started = min(row.started for row in file.rows if row.started is not None)
@@ -196,7 +196,7 @@ class CoallocatedJobs:
         self.transactions.begin(connection, "claim", file.job.id, terms, plan)
 
     def _again(self, connection: Connection, file: GridJobFile, reason: str, now: float) -> None:
-        """Let a claim that came to nothing count as a try that found no room."""
+        """Count a failed claim as a try that found no room."""
         known = open_to(usable(connection), file)
         nothing = TryDue(file.job.id, {one.name: 0 for one in known})
         (action,) = self._decide(connection, file, known, nothing, now)

@@ -35,7 +35,7 @@ class SlotsFound:
 
 
 def objection(row: GridClusterRow, user: str, tolerance: float) -> str:
-    """Say why a cluster gets no part; nothing if it may. Clocks may be off by ``tolerance`` seconds."""
+    """Say why a cluster gets no part; empty if it may. Clocks may be off by ``tolerance`` seconds."""
     if closed := row.refusal_to(user):
         return closed
     if row.procs is None:

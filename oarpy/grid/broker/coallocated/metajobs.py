@@ -79,7 +79,7 @@ _OVER = (GridPartState.ABORTING, GridPartState.GONE, GridPartState.ENDED)
 _BROKERS_TURN = 2.0
 """Seconds that the broker has to end parts that did not begin in time, before their clusters do."""
 _LOOK, _TOLD = 0.25, 5.0
-"""Seconds between two questions whether parts are ready to begin, and after which a program is looked at that began."""
+"""Seconds between two questions whether parts are ready to begin, and after which a begun program is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Metajobs:
     tolerance: float
     chance: Random = field(default_factory=Random)
     _places: dict[int, CommonPlace] = field(default_factory=dict)
-    """Where the parts of transactions that are being prepared are to be."""
+    """The planned places of transactions that are being prepared."""
     _next_look: dict[int, float] = field(default_factory=dict)
     _hinted: dict[int, GridJobFile] = field(default_factory=dict)
     """Jobs that may have an earlier place, as far as they were tended in this round."""
@@ -158,11 +158,11 @@ class Metajobs:
         return inf
 
     def _is_changing(self, file: GridJobFile) -> bool:
-        """Tell whether its parts are being amended: until that is decided it has its old place."""
+        """Tell whether its parts are being amended: until the decision it has its old place."""
         return file.transaction is not None and file.transaction.kind == "amend" and file.transaction.committed is None
 
     def _note_hint(self, connection: Connection, file: GridJobFile, now: float) -> None:
-        """Note that a job may have an earlier place, if nothing is done with it now."""
+        """Note that a job may have an earlier place, if no work on it is under way."""
         asked = metajobs.of_job(connection, file.job.id)
         if not asked.idle_on:
             return
@@ -196,7 +196,7 @@ class Metajobs:
         return due
 
     def _are_lost(self, connection: Connection, file: GridJobFile, rows: Sequence[GridPartRow], now: float) -> bool:
-        """Tell whether parts that are to end need not be awaited: no cluster answers, and no program runs there."""
+        """Tell whether ending parts need not be awaited: no cluster answers, and no program runs there."""
         if not rows:
             return True
         silent = {row.name for row in clusters.every(connection) if row.silent_since is not None}
@@ -207,7 +207,7 @@ class Metajobs:
         return all(row.cluster in silent and (row in idle or now > bound + row.walltime) for row in rows)
 
     def _settle_move(self, connection: Connection, file: GridJobFile, now: float) -> float | None:
-        """See to it that a job that moved has one place; return when there is more to do, None if it has."""
+        """Make sure that a moved job has one place; return the time of the next step, None if it has one place."""
         parts = MovedParts.of(file.rows)
         if not parts.old:
             return None
@@ -232,7 +232,7 @@ class Metajobs:
     def _take_back(
         self, connection: Connection, file: GridJobFile, parts: MovedParts, shift: ShiftRow, reason: str
     ) -> None:
-        """Let a job have its old place: all clusters let it go on there, and none has anything of the new one."""
+        """Give a job its old place back: all clusters let it go on there, and none has anything of the new place."""
         asked = metajobs.of_job(connection, file.job.id)
         broker_parts.number(connection, {row.name: part_origin(row.name)[0] for row in parts.old})
         broker_jobs.set_deadline(connection, file.job.id, shift.old_start)
@@ -241,7 +241,7 @@ class Metajobs:
         metajobs.take_back(connection, shift.transaction, reason)
 
     def _starts(self, connection: Connection, file: GridJobFile, now: float) -> float:
-        """See to it that all parts run soon after its date, or none of them."""
+        """Make sure that all parts run soon after its date, or none of them."""
         rows = _present(file)
         times = ClaimTimes(start_bound=self.rules.begin_time)
         following = at_start(replace(file, rows=rows).parts, file.deadline, now, times)
@@ -255,7 +255,7 @@ class Metajobs:
         return min(following.at, self._begins(connection, file, rows, now))
 
     def _begins(self, connection: Connection, file: GridJobFile, rows: Sequence[GridPartRow], now: float) -> float:
-        """Have parts begin that wait for each other, from their date on; return when there is more to do."""
+        """Have parts that wait for each other begin, from their date on; return the time of the next step."""
         job = file.job.id
         if len(rows) == 1 or ("begin", job) in self.conversations:
             return inf
@@ -512,7 +512,7 @@ def _present(file: GridJobFile) -> list[GridPartRow]:
 
 
 def _may_have_begun(connection: Connection, file: GridJobFile) -> bool:
-    """Tell whether the program of a job ran in the place that it had last, or may have, for all that is known."""
+    """Tell whether the program of a job ran in its last place, or may have."""
     rows = _present(file)
     if not rows or holds_only_hosts(rows[0]):
         return False

@@ -38,12 +38,12 @@ class MovedParts:
 
     @property
     def came_to_nothing(self) -> bool:
-        """Whether it moved, and no cluster has anything of the new place."""
+        """Tell whether it moved, and no cluster has anything of the new place."""
         return bool(self.old) and all(_never_was(row) for row in self.made)
 
     @property
     def stands(self) -> bool:
-        """Whether a cluster has a new part, or had it running."""
+        """Tell whether a cluster has a new part, or had it running."""
         return any(row.state in _STANDING or row.started is not None for row in self.made)
 
     @property

@@ -101,7 +101,7 @@ class NamedJobs:
         self.transactions.begin(connection, "reserve", job.id, terms, plan)
 
     def _reserved(self, connection: Connection, file: GridJobFile) -> None:
-        """Take the job for reserved when all clusters know, or refuse it when one has lost its part before."""
+        """Count the job as reserved when all clusters know, or refuse it when one has lost its part before."""
         lost = next((row for row in file.rows if row.state is GridPartState.ENDED and row.started is None), None)
         if lost is not None:
             self._refuse(connection, file, f"{lost.cluster}: {lost.message}")
@@ -122,7 +122,7 @@ class NamedJobs:
 
 
 def _date(file: GridJobFile, now: float) -> float:
-    """Return when parts begin: at the date that was asked for; if that was at submission, as soon as can be."""
+    """Return when parts begin: at the requested date; for jobs without one, as soon as possible."""
     if file.deadline > file.job.submitted + 2 * _SOON:
         return file.deadline
     return max(file.deadline, math.ceil(now + _SOON))

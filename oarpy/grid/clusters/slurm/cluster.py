@@ -186,7 +186,7 @@ class SlurmCluster:
         raise CallRefused(f"cluster {self._name!r} refuses: {said.strip(' =')}")
 
     def _plan(self, without: Collection[str]) -> tuple[QueuePlan, _Listing]:
-        """Return the counted plan of everybody's jobs, without some parts, and the broker's jobs it was made from."""
+        """Return the counted plan of all users' jobs, without some parts, and the broker's jobs in it."""
         counts, clock, *lines = self._host.run(
             "sinfo --noheader --format=%C\n" + scripts.listing("--states=PENDING,RUNNING,SUSPENDED,COMPLETING")
         ).splitlines()
@@ -251,7 +251,7 @@ class SlurmCluster:
         return self._claim(listed, part, mark, ttl)
 
     def _check_user(self, user: str) -> None:
-        """Raise :class:`CallRefused` for a user whose parts are not made there."""
+        """Raise :class:`CallRefused` for a user whose parts are refused there."""
         if closed := self._refusal(user):
             raise CallRefused(closed)
         if self._as_root or user == "root":

@@ -31,7 +31,7 @@ _ENDS: Mapping[str, PartEventKind] = {
 _KINDS_AND_JOBS = 20
 """Bits of an event's number below its instant."""
 _SETTLED = 2
-"""Seconds after which nothing that happened before is still unknown: Slurm's times are whole seconds."""
+"""Seconds after which all earlier events are known: Slurm's times are whole seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class SlurmJob:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """One a processor, spread evenly over its nodes: Slurm forgets how many it had on each."""
+        """A host for each processor, spread evenly over its nodes: Slurm forgets how many it had on each."""
         names = [str(name) for name in NodeSet(self.nodes)] if self.nodes else []
         return tuple(sorted(names[number % len(names)] for number in range(self.procs))) if names else ()
 

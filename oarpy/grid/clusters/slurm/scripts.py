@@ -58,7 +58,7 @@ class SlurmHost:
 
 
 def size(request: PartRequest, walltime: float) -> list[str]:
-    """Return the options of a request, whose time limit is in whole minutes."""
+    """Return the options of a request; their time limit is in whole minutes."""
     if request.properties or request.types:
         raise CallRefused("Slurm knows no properties and no types of jobs of OAR")
     options = [f"--ntasks={request.procs}", f"--time={ceil(walltime / 60)}"]
@@ -110,7 +110,7 @@ def claimed_job(part: GridPart, mark: PartMark, walltime: float, ttl: float) -> 
 
 
 def let_begin(job: int, mark: PartMark, hosts: Sequence[str]) -> str:
-    """Commit a claim: its step waits for the date of the mark, runs the program, and tells how it ended."""
+    """Commit a claim: its step waits for the date of the mark, runs the program, and reports how it ended."""
     step = f"srun --jobid={job} --overlap --nodes=1 --ntasks=1 --input=none --output=none sh -c"
     starter = (
         f'{step} {quote(_until_begin(job, mark, hosts))}"$(cat {_KEPT}{job})"\nstatus=$?\n'

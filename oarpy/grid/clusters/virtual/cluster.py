@@ -126,7 +126,7 @@ class ClusterFaults:
         self._ordered.clear()
 
     def next(self, call: str) -> OrderedFault:
-        """Take the fault of a call out of the order."""
+        """Take the next fault of a call out of the order."""
         if self.cut:
             return OrderedFault(call, ClusterSilent(f"cluster {self._cluster!r} does not answer"))
         for fault in self._ordered:
@@ -295,7 +295,7 @@ class SimulatedCluster:
         return job is not None or any(event.part == call.part for event in self._events)
 
     def _events_after(self, call: Events) -> list[PartEvent]:
-        """Return events; parts that wait for their date hear now and then that a job ended early."""
+        """Return events; parts that wait for their date get an event now and then that a job ended early."""
         now = self._machine.now
         for name, job in self._parts.items():
             told = self._hinted.get(name, -inf)

@@ -58,7 +58,7 @@ class MachineJob:
         return self.begin + self.patience
 
     def hold(self) -> tuple[float, float] | None:
-        """Return from when to when processors cannot be given to others, as far as is known."""
+        """Return from when to when the processors cannot be given to others, as far as is known."""
         if self.state == "running":
             return self.started, self.started + self.walltime
         if self.begin is None or self.state not in ("claimed", "reserved"):
@@ -119,7 +119,10 @@ class QueuePlan:
 
 
 class CountedMachine:
-    """Processors with numbers, and jobs on them. ``on_start``, ``on_end`` and ``on_lapse`` hear of each of these."""
+    """Processors with numbers, and jobs on them.
+
+    ``on_start``, ``on_end`` and ``on_lapse`` are called for each such event.
+    """
 
     def __init__(self, procs: int, policy: MachinePolicy, now: float) -> None:
         self.procs = procs
@@ -141,7 +144,7 @@ class CountedMachine:
         return job
 
     def changed(self) -> None:
-        """Forget the plan: something has happened that it does not know."""
+        """Forget the plan: an event has happened that it does not know."""
         self._plan = None
 
     def take_processors(self, job: MachineJob) -> None:

@@ -96,7 +96,7 @@ def common_place(
 def placed_by(
     name: str, providers: Sequence[CoProvider[Hold]], request: ParallelRequest, instants: Iterable[float]
 ) -> CommonPlace | None:
-    """Return the place that a plug-in finds, or :func:`common_place` for the name of that."""
+    """Return the place that a plug-in finds, or the result of :func:`common_place` for the name :data:`EARLIEST`."""
     if name == EARLIEST:
         return common_place(providers, request, instants)
     later = iter(instants)

@@ -50,9 +50,10 @@ def slots(context: CallContext, call: Slots) -> list[FreeSlot]:
 
 
 def _taken(held: Iterable[_Held], begin: float, end: float) -> Iterator[tuple[float, int]]:
-    """Yield from when on which resources are held, from ``begin`` on and before ``end``, whenever that changes.
+    """Yield (instant, resources held from then on), from ``begin`` on and before ``end``, at every change.
 
-    Resources that several hold are free when the last of them is over, so all that are held are added up again.
+    A resource that several jobs hold is free when the last of them is over, so all holdings are added up at each
+    change.
     """
     waiting = deque(sorted(held))
     going: list[_Held] = []

@@ -30,7 +30,7 @@ def idle(context: CallContext, call: Idle) -> int:
 
 
 def fitting_processors(matcher: RequestMatcher, free: int, procs: int) -> int:
-    """Return how many free processors jobs can have that ask for ``procs`` each, in the shape that they ask for."""
+    """Return the number of free processors for jobs of ``procs`` processors each, in the shape of their request."""
     if matcher.enough is not None:
         return (free & matcher.usable).bit_count()
     jobs = 0
@@ -51,7 +51,7 @@ def fitting(planned: PlannedQueues, job: WaitingJob) -> int:
 
 
 def _free(planned: PlannedQueues, request: PartRequest, begin: float) -> int:
-    """Return the resources that no job, reservation or outage has until a job is over that begins then, or now."""
+    """Return the resources that no job, reservation or outage holds until the end of a job that begins then, or now."""
     snapshot = planned.snapshot
     now, end = snapshot.now, max(snapshot.now, begin) + request.walltime
     free = snapshot.usable & ~snapshot.asleep & ~snapshot.out(now, end)

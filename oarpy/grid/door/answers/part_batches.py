@@ -39,7 +39,7 @@ def prepare_all(context: CallContext, call: PrepareAll) -> list[PartAnswer]:
 
 
 def _refused(context: CallContext, wanted: Sequence[tuple[str, GridPart]]) -> Mapping[int, OarpyError]:
-    """Return why parts cannot be made whatever they ask for, by their places."""
+    """Return why parts cannot be made, whatever their requests, by their places."""
     states = door_parts.transaction_states(context.connection, context.broker, (name for name, _ in wanted))
     known = set(door_parts.named(context.connection, context.broker, [part.name for _, part in wanted]))
     found: dict[int, OarpyError] = {}

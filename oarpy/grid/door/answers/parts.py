@@ -39,7 +39,7 @@ def prepare(context: CallContext, call: Prepare) -> PreparedPart:
 
 
 def amend(context: CallContext, call: Amend) -> PreparedPart:
-    """Answer ``amend``, as :func:`prepare` does: the next pass places it as if the old one were away."""
+    """Answer ``amend``, as :func:`prepare` does: the next pass places it as if the old part were away."""
     _check_open(context, call.transaction)
     old = door_parts.part(context.connection, context.broker, call.instead_of)
     if old is None or old.kind != "reserved" or old.state != "Committed":

@@ -24,10 +24,10 @@ from oarpy.scheduler.forecast.completions import Completions
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob, conditions
 
 _ADMITTED_FOR = 60.0
-"""Seconds for which the rules are taken to say the same."""
+"""Seconds for which an answer of the rules is used again."""
 _MOST_ADMITTED = 20_000
 _TOGETHER = 2
-"""Requests that are worth being looked at together."""
+"""The least number of requests that the rules look at together."""
 
 
 _BEHIND = 1_000_000_000
@@ -79,7 +79,7 @@ def admitted(context: CallContext, request: PartRequest) -> Admitted:
 
 
 def admit_all(context: CallContext, requests: Iterable[PartRequest]) -> None:
-    """Let the rules look at many requests at once, as far as they have not said anything lately."""
+    """Let the rules look at many requests at once, except requests that they have answered lately."""
     known, since = _memory(context).admitted, time.monotonic() - _ADMITTED_FOR
     unknown = [
         wanted_request
@@ -138,12 +138,12 @@ def equal_jobs(context: CallContext, planned: PlannedQueues, request: PartReques
 
 
 def orders() -> SiteOrders:
-    """Return the orders of queues that the site has."""
+    """Return the orders of queues of the site."""
     return SiteOrders()
 
 
 def _new_job(context: CallContext, planned: PlannedQueues, request: PartRequest, above: int) -> WaitingJob:
-    """Return a job for a request; which resources its conditions admit is found out."""
+    """Return a job for a request, with the resources that its conditions admit."""
     planned.next_number += 1
     job = WaitingJob.of_submission(admitted(context, request).submission, planned.next_number + above, planned.joins_at)
     # kept by the reader, where the snapshot looks for them

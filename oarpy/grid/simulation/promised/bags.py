@@ -23,7 +23,7 @@ Task = PlannedTask[int, CountedHold]
 
 
 class BagsWorld(PromisedWorld[EstimatingClusterEntry, BagsJobEntry]):
-    """Everybody is placed beside all that is held; an early end lets others come forward, as their bags need it."""
+    """Every job is placed beside all that is held; an early end lets others come forward, as their bags need it."""
 
     def __init__(self, scenario: PromisedScenario[EstimatingClusterEntry, BagsJobEntry]) -> None:
         self._profiled = any(cluster.estimates == "predicted" for cluster in scenario.clusters)

@@ -26,7 +26,7 @@ from oarpy.profiles.profile import CountedHold, Profile
 
 
 class FlexcoWorld(PromisedWorld[ClusterEntry, FlexcoJobEntry]):
-    """Everybody is placed beside all that is held; an early end lets others come forward."""
+    """Every job is placed beside all that is held; an early end lets others come forward."""
 
     def __init__(self, scenario: PromisedScenario[ClusterEntry, FlexcoJobEntry]) -> None:
         super().__init__(scenario)

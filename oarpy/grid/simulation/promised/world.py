@@ -70,7 +70,7 @@ class Course:
 
 
 class PlannedPlace(NamedTuple):
-    """Where something of a job is planned on a cluster."""
+    """The planned place of a part of a job on a cluster."""
 
     number: int
     start: float
@@ -117,7 +117,7 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
         self.courses = [come.get(number) or Course(left=job.count) for number, job in enumerate(self.jobs)]
 
     def events(self, until: float = inf) -> Iterator[Happening]:
-        """Let things happen one by one; asked again, go on after the last event."""
+        """Handle events one by one; a second call goes on after the last."""
         left = (number for number, course in enumerate(self.courses) if course.state == "Submitted")
         order = sorted(left, key=lambda number: (self.arrival(number), number))
         return events(self, ((self.arrival(number), Kind.ARRIVAL, number) for number in order), until)
@@ -127,7 +127,7 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
         return not self._left
 
     def handle(self, happening: Happening) -> bool:
-        """Let something happen; a begin that was planned otherwise meanwhile does not."""
+        """Handle an event; a begin whose plan has changed meanwhile is none."""
         now, kind, what = happening
         changed: set[int] = set()
         self.changed = changed
@@ -173,7 +173,7 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
         """Return the figures of a whole run."""
 
     def note_begin(self, number: int, cluster: str, start: float) -> None:
-        """Note that something of a job is planned to begin."""
+        """Note the planned begin of a part of a job."""
         heappush(self.agenda, (start, Kind.BEGIN, (number, self.names.index(cluster))))
 
     def start(self, run: Run) -> None:
@@ -286,7 +286,7 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
         return max(run.end for run in self.courses[number].runs)
 
     def utilisation(self, names: Iterable[str] | None = None) -> float | None:
-        """Return which part (%) of the processors was really used, of all clusters or of some."""
+        """Return the share (%) of the processors that was really used, of all clusters or of some."""
         some = set(self.names if names is None else names)
         if self.scenario.measure is None:
             begin: float = min(job.submit for job in self.jobs)
@@ -304,7 +304,7 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
 
 
 def percent(part: float, whole: float) -> float | None:
-    """Return a part in %, None of nothing."""
+    """Return a share in %, None of nothing."""
     return 100 * part / whole if whole else None
 
 
