@@ -129,7 +129,7 @@ class Caller(Protocol):
         """
 
     def hand_over(self) -> None:
-        """Let the negotiator speak with the caller from here on; raise :class:`oarpy.model.errors.Unreachable`."""
+        """Connect the negotiator with the caller directly; raise :class:`oarpy.model.errors.Unreachable`."""
 
     def may_keep_connection(self) -> bool:
         """Tell whether a connection to the database may be kept while the command waits, attached."""

@@ -283,7 +283,7 @@ def _run(words: Sequence[str], dsn: str, output: IO[bytes]) -> None:
 
 
 def _place(dsn: str) -> tuple[str, dict[str, str]]:
-    """Return where the database is without its password, which everybody could see, and an environment that has it."""
+    """Return the database's address without its password, which everybody could see, and an environment with it."""
     parts = {name: str(value) for name, value in conninfo_to_dict(dsn).items() if value is not None}
     password = parts.pop("password", None)
     return make_conninfo(**parts), {**os.environ, **({"PGPASSWORD": password} if password else {})}

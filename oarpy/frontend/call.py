@@ -73,7 +73,7 @@ def _wait(listening: socket.socket, pipe: str, token: str, until: float) -> sock
 
 
 def _knock(pipe: str, token: str) -> bool:
-    """Leave a call request with the agent; False when none listens now, or too many ask."""
+    """Send a call request to the agent; return False if no agent listens, or if there are too many requests."""
     try:
         descriptor = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Lines of a launcher between standard input and output and the server."""
+"""Passes the lines of an application launcher between this process's standard streams and the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The caller's terminal while a program far away has it: unfiltered input, its size, and word when that changes."""
+"""The caller's terminal while a program far away has it: unfiltered input, its size and the changes of that."""
 
 from __future__ import annotations
 

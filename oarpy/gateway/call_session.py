@@ -134,7 +134,7 @@ def _refuse(stream: ByteStream, error: OarpyError) -> None:
 
 
 def _carry(stream: ByteStream, gateway: socket.socket) -> None:
-    """Copy both ways until both sides have ended, or the gateway's has and the node does not follow."""
+    """Copy both ways until both sides have ended, or the gateway's has and the node's does not end."""
     answers = threading.Thread(target=_copy_to_gateway, args=(stream, gateway), daemon=True)
     answers.start()
     threading.Thread(target=_limit, args=(stream, gateway), daemon=True).start()

@@ -1,4 +1,4 @@
-"""Calls of commands on nodes: each call request gets a process, which goes to the node and speaks for the command."""
+"""Calls of commands on nodes: for each, a process connects to the node and makes the command's request."""
 
 from __future__ import annotations
 

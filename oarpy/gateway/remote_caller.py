@@ -167,13 +167,13 @@ class RemoteCaller:
         raise HandedOver
 
     def may_keep_connection(self) -> bool:
-        """Ask for a place among the sessions that listen, kept until this session's end."""
+        """Ask for one of the places of sessions that keep a connection; it is kept until this session ends."""
         self._listens = self._listens or self._shares.listen(self._uid)
         return self._listens
 
     @contextmanager
     def attached(self) -> Iterator[Streams]:
-        """Go on in a session, a process of its own; the worker, in which this raises :class:`HandedOver`, is free."""
+        """Continue in a new process, the session. In the worker, which is free then, raise :class:`HandedOver`."""
         sys.stdout.flush()
         sys.stderr.flush()
         if os.fork():
@@ -194,7 +194,7 @@ class RemoteCaller:
             streams.end_input()
 
     def require_presence(self) -> None:
-        """Raise :class:`BrokenPipeError` when the caller's process has closed its end."""
+        """Raise :class:`BrokenPipeError` if the caller's process has closed its end."""
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         # nothing was asked, so readable bytes can only be the end

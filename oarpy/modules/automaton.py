@@ -1,4 +1,4 @@
-"""The central automaton: hears events, merges repeats, and alone decides when a module runs.
+"""The central automaton: receives events, merges repeats, and alone decides when a module runs.
 
 It keeps no truth. Per module it is in one of three states; :data:`TABLE` is the whole machine and
 ``docs/automaton.md`` is generated from it.
@@ -160,7 +160,7 @@ class EventMachine:
 
 
 class Automaton:
-    """The automaton as a module: leads by its lock, listens to events, tells modules to run."""
+    """The automaton as a module: the holder of its lock receives the events and makes modules run."""
 
     name = "automaton"
     period = 0.5

@@ -1,4 +1,4 @@
-"""The module that saves energy: runs the site's commands for nodes that are to sleep or to wake, and sees them wake."""
+"""The module that saves energy: puts nodes to sleep and wakes them by commands of the site, and checks the waking."""
 
 from __future__ import annotations
 

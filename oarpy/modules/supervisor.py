@@ -109,7 +109,7 @@ class ModuleSupervisor:
                 child.heard = now
 
     def _keep_database(self) -> None:
-        """See that the embedded database runs; try again ever later when it cannot be started."""
+        """Start the embedded database if it does not run; the pauses between tries grow."""
         if self._directory is None or time.monotonic() < self._check_database_at:
             return
         self._check_database_at = time.monotonic() + _DATABASE_CHECK_PERIOD
@@ -128,7 +128,7 @@ class ModuleSupervisor:
             log.error("embedded database cannot be started", error=str(error), again_in=self._database_delay)
 
     def _keep(self, child: _Child) -> float:
-        """See to one module; return the seconds after which it wants to be looked at again."""
+        """Start one module again if it has died; return the seconds until the next check."""
         now = time.monotonic()
         if child.process is not None:
             status = child.process.poll()

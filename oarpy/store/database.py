@@ -153,7 +153,7 @@ def database_dsn(configuration: Configuration) -> str:
 
 
 def _answers(path: str) -> bool:
-    """Tell whether somebody takes connections to the socket of the gateway."""
+    """Tell whether a process accepts connections on the gateway's socket."""
     with socket.socket(socket.AF_UNIX) as one, suppress(OSError):
         one.settimeout(_GATEWAY_SECONDS)
         one.connect(path)

@@ -61,7 +61,7 @@ _encode = json.JSONEncoder(check_circular=False, separators=(",", ":"), default=
 
 
 class Message(Structure):
-    """A message under its word; one without a word does not travel."""
+    """A message, which travels under its word. A class without a word is a base of others."""
 
     WORD: ClassVar[str] = ""
 
@@ -90,7 +90,7 @@ class Start(Command, word="start"):
 
 
 class JobOrder(Command):
-    """A command about jobs that are there, or were."""
+    """A command about jobs that the node has, or had."""
 
     jobs: tuple[JobKey, ...] = field(job_keys)
 

@@ -57,7 +57,7 @@ def listen(command: str, since: str | None, streams: Streams, hear: Hear, begun:
 
 
 def _hear_of_news(ear: Ear, streams: Streams) -> None:
-    """Return when something has happened, or after a while, as that may go unheard."""
+    """Return when something has happened, or after a while: a notification may be missed."""
     deadline = time.monotonic() + _UNHEARD
     while not ear.drain() and (seconds := deadline - time.monotonic()) > 0:
         if wait(seconds, [ear.fileno()], streams):
@@ -66,7 +66,7 @@ def _hear_of_news(ear: Ear, streams: Streams) -> None:
 
 
 def wait(seconds: float, files: list[int], streams: Streams) -> bool:
-    """Wait for one of ``files``, or for the user to go, which raises."""
+    """Wait until one of ``files`` is readable; raise if the user leaves."""
     heard = [] if streams.ended else [streams.fileno()]
     ready = readable([*files, *heard], seconds)
     if not streams.ended and streams.fileno() in ready:

@@ -1,4 +1,4 @@
-"""``oarpy doctor``: looks at everything that an installation needs, and says what is wrong and what to do."""
+"""``oarpy doctor``: checks everything that an installation needs, and prints what is wrong and what to do."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class _Node:
 
 
 class Channels:
-    """Everything the launcher says to nodes and hears from them."""
+    """The launcher's connections: every command to a node and every report of one goes through here."""
 
     def __init__(self, settings: configuration.Nodes, instance: str, make_transport: TransportMaker) -> None:
         self._settings = settings
@@ -125,7 +125,7 @@ class Channels:
 
     @property
     def any_pending(self) -> bool:
-        """Whether some node has neither been reached nor not reached yet."""
+        """Whether the first try to connect is still open for some node."""
         return not all(node.answered for node in self._nodes.values())
 
     @property
@@ -154,7 +154,7 @@ class Channels:
         return tuple(self._nodes)
 
     def forget(self, name: str, keys: Sequence[JobKey]) -> None:
-        """Let a node forget jobs, in a moment: every message wakes it."""
+        """Let a node forget jobs, a little later with others: every message wakes the node."""
         node = self._nodes.get(name)
         if node is not None:
             node.forgettable += keys

@@ -105,13 +105,13 @@ def end_of_nothing(job: int, kill_reason: str | None, now: float) -> End:
 
 
 def lost(job: int, now: float) -> End:
-    """Return the end of a job that its node knows nothing of, although it ran there."""
+    """Return the end of a job that ran on its node, where the node has no record of it now."""
     message = "lost: its node forgot it (restarted without its state)"
     return End(job, JobState.ERROR, None, None, now, "NODE_LOST", message)
 
 
 def leaves_nothing(end: End, row: LiveRow) -> bool:
-    """Tell whether nothing is left to be done: a job that ended by itself on its only node left nothing there."""
+    """Tell whether a job needs no cleaning: one that ended by itself on its only node left nothing there."""
     by_itself = end.final_state == JobState.TERMINATED and end.started is not None and not end.event
     return by_itself and len(row.nodes) == 1
 

@@ -133,7 +133,7 @@ class Launcher:
             part.close()
 
     def _looks(self, agenda: Agenda, now: float) -> bool:
-        """Tell whether jobs are to be looked at: that costs more than to ask whether there is anything to do."""
+        """Tell whether this round reads the live jobs, which costs more than the question whether there is work."""
         over = agenda.noop_end is not None and agenda.noop_end <= now
         return agenda.settle or over or any(part.looks() for part in self._parts)
 
@@ -149,7 +149,7 @@ class Launcher:
         return self._channels
 
     def _sync_nodes(self, connection: Connection, channels: Channels) -> float:
-        """See to nodes that are new, moved or gone, not too often; return the seconds until it is wanted again."""
+        """Match the channels to the nodes from time to time, and check unfit nodes; return the seconds to the next."""
         age = time.monotonic() - self._synced
         if age < self._sync_period:
             return self._sync_period - age

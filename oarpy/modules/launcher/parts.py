@@ -49,7 +49,7 @@ class Part:
         """Write down its reports, before anything is begun."""
 
     def looks(self) -> bool:
-        """Tell whether jobs are to be looked at even though the database names nothing to do."""
+        """Tell whether the part needs the live jobs even if the database has no work for the launcher."""
         return False
 
     def act(self, turn: Round, agenda: Agenda) -> None:

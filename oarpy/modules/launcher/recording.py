@@ -364,5 +364,5 @@ def _is_current(key: JobKey, current: Current) -> bool:
 
 
 def _is_to_start(key: JobKey, current: Current) -> bool:
-    """Tell whether a prologue is that of a start: one on a node that comes to a running job ends nothing."""
+    """Tell whether a prologue belongs to a start. One on a node that joins a running job ends no job."""
     return _is_current(key, current) and current[key.job].state == JobState.LAUNCHING

@@ -58,7 +58,7 @@ class RestoredDatabase(Part):
     believed: set[str] = field(default_factory=set)
 
     def begin(self, connection: Connection) -> None:
-        """Look whether this is the database that it was."""
+        """Check whether the database is still the one it was, and not a restored older one."""
         self._take(site.generation(connection))
 
     def _take(self, generation: Generation) -> None:
@@ -97,7 +97,7 @@ class RestoredDatabase(Part):
                     self.asked[node] = time.monotonic()
 
     def _believe(self, connection: Connection, node: str, job: int) -> None:
-        """Take the word of a node that it had a job of such a number, unless that cannot be."""
+        """Take the database as restored, as a node knows a job that it has lost; not if the id is impossible."""
         self.believed.add(node)
         if job > self.highest + _FARTHEST:
             log.warning("a node claims a job id that cannot be", node=node, job=job, highest=self.highest)

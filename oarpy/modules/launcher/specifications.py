@@ -95,7 +95,7 @@ def _amounts(launch: Launch) -> dict[str, str]:
 
 
 def _place_in_bag(launch: Launch) -> dict[str, str]:
-    """Tell a task which one of its bag it is, and of how many."""
+    """Return the variables that give a task its place in its bag and the number of tasks there."""
     if launch.bag_tasks is None:
         return {}
     spec = launch.spec

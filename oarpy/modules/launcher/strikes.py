@@ -109,7 +109,7 @@ class Strikes:
 
 
 def _away_from(properties: str, node: str) -> str:
-    """Return a job's condition with the addition that it gets nothing of ``node``."""
+    """Return a job's condition, with ``node`` excluded."""
     return join_conditions(properties, f"network_address IS NULL OR network_address <> '{node}'")
 
 

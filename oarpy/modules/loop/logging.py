@@ -32,13 +32,13 @@ def job_ranges(jobs: Iterable[int]) -> str:
 
 
 def _stamp(_logger: object, _method: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Say when it is, with the offset of the machine's time zone."""
+    """Add the present time to a line, with the offset of the machine's time zone."""
     line["timestamp"] = datetime.now().astimezone().isoformat(timespec="milliseconds")
     return line
 
 
 class _Log(structlog.WriteLogger):
-    """Loses a line that cannot be written (a full disk, a reader that is gone): no process may end for its log."""
+    """A log that drops the lines it cannot write (full disk, no reader): no process may end for its log."""
 
     def msg(self, message: str) -> None:
         """Write one line."""

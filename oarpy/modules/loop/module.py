@@ -69,10 +69,10 @@ class Module(Protocol):
 
 @runtime_checkable
 class Closing(Protocol):
-    """A module that has something to bring to its end before the process ends."""
+    """A module that must finish some work before its process ends."""
 
     def close(self) -> None:
-        """Let work that was begun be finished."""
+        """Finish the work that was begun."""
 
 
 def run(module: Module, connection: Connection, now: datetime) -> Outcome:
@@ -179,7 +179,7 @@ class Loop:
                 self._wait(ear, outcome)
 
     def _attempt(self, connection: Connection) -> Outcome:
-        """Run the module; when the database refuses it all the same, pause before it is run again."""
+        """Run the module once. If the database refuses its work, pause before the next run."""
         try:
             outcome = self._run(connection)
         except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):

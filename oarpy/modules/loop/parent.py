@@ -1,4 +1,4 @@
-"""Ending a module with the supervisor that started it, however the supervisor ends."""
+"""A module ends when the supervisor that started it ends, even if the supervisor is killed."""
 
 from __future__ import annotations
 

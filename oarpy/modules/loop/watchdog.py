@@ -30,7 +30,7 @@ class SignsOfLife:
     """The signs of life that this process owes to its watcher; none without a watcher."""
 
     def __init__(self) -> None:
-        """Take over the variables: processes started from here are not watched."""
+        """Read the variables and remove them from the environment: child processes are not watched."""
         place, allowed = os.environ.pop(_SOCKET, ""), os.environ.pop(_MICROSECONDS, "")
         os.environ.pop("WATCHDOG_PID", None)
         self._place = f"\0{place[1:]}" if place.startswith("@") else place
@@ -46,7 +46,7 @@ class SignsOfLife:
             self._send()
 
     def give_always(self) -> None:
-        """Give signs from a thread of its own until the end of this process."""
+        """Send signs of life from a thread until this process ends."""
         if self.period:
             threading.Thread(target=self._repeat, name="signs of life", daemon=True).start()
 

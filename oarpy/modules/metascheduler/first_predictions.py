@@ -26,15 +26,15 @@ class ToldStarts:
         self._told: set[int] = set()
 
     def forget(self) -> None:
-        """Believe nothing of the table any more."""
+        """Forget which jobs have a first prediction in the table."""
         self._told = set()
 
     def learn(self, connection: Connection) -> None:
-        """Tell from the latest starts from now on."""
+        """Base the predictions on these latest starts from now on."""
         self._forecast = learnt(connection)
 
     def tell(self, connection: Connection, snapshot: Snapshot, predictions: Iterable[Prediction]) -> Sequence[int]:
-        """Tell the jobs that have their first start among ``predictions``; return these jobs."""
+        """Write the first predicted start of each job that gets it in ``predictions``; return these jobs."""
         new = {
             prediction.job: prediction.start
             for prediction in predictions

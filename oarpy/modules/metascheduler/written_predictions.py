@@ -76,7 +76,7 @@ class ToldPredictions:
         self._at = float("-inf")
 
     def forget(self) -> None:
-        """Believe nothing of the table any more: all is written again."""
+        """Forget what the table holds: the next pass writes every prediction."""
         self._told, self._known = {}, False
 
     def compare(

@@ -127,7 +127,7 @@ class Notifier:
         )
 
     def _begin(self, connection: Connection, rows: Sequence[NoticeRow]) -> int:
-        """Start to tell the notices that somebody wants and drop the others; return how many were seen to."""
+        """Begin to send the notices that have a recipient and drop the others; return the number of both."""
         unwanted: list[int] = []
         hopeless: list[tuple[int, str, str]] = []
         mails: list[tuple[NoticeRow, str]] = []

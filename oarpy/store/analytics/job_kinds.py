@@ -39,7 +39,7 @@ def use(connection: Connection, kind: int, fewest: int, pause: float) -> Use | N
 
 
 def consider(connection: Connection, kind: int) -> bool:
-    """Note that the use of a kind is considered now; return False when somebody else is at it."""
+    """Note that the use of a kind is considered now; return False if another process is doing it."""
     return connection.execute(_CONSIDER, [kind]).rowcount > 0
 
 

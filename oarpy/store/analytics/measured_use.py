@@ -38,7 +38,7 @@ _ADD_USAGE = """
 
 @set_wise
 def note_memory(connection: Connection, kills: Sequence[tuple[int, str, str]]) -> None:
-    """Tell in events, and in the messages of jobs, of (job, node, text): it was out of its memory there."""
+    """Log for each (job, node, text) that the job ran out of memory there, as an event and in its message."""
     if kills:
         connection.execute(_NOTE_MEMORY, [list(column) for column in zip(*kills, strict=True)])
 

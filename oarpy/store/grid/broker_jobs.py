@@ -288,7 +288,7 @@ def move(
 
 
 def correct(connection: Connection, job: int, *, started: float, ended: float, status: int, message: str) -> None:
-    """Bring a job that was given up to the end that it had; times in epoch seconds."""
+    """Record the real end of a job that was given up but has run; times in epoch seconds."""
     values = {"job": job, "started": started, "ended": ended, "status": status, "message": message}
     connection.execute(_CORRECT, values)
 

@@ -34,7 +34,7 @@ class GridPartRow:
 
 @dataclass(frozen=True, slots=True)
 class WaitingGridPart:
-    """A committed part of a mapped job that waits and that no transaction is about: it may be moved."""
+    """A committed waiting part of a mapped job that no open transaction concerns: it may be moved."""
 
     name: str
     job: int
@@ -210,7 +210,7 @@ def set_aside(connection: Connection, names: Sequence[str]) -> None:
 
 
 def number(connection: Connection, numbers: Mapping[str, int]) -> None:
-    """Let parts, by name, stand for components, by number."""
+    """Assign parts, by name, to components, by number."""
     connection.execute(_NUMBER, [list(numbers), list(numbers.values())])
 
 

@@ -18,5 +18,5 @@ def processors(connection: Connection) -> tuple[int, float]:
 
 
 def see_one_state(connection: Connection) -> None:
-    """Let a transaction that has just begun see one state of the database, and change nothing."""
+    """Make a transaction that has just begun read one state of the database and write nothing."""
     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")

@@ -34,7 +34,7 @@ class GridClusterRow:
     told_speed: float | None = None
 
     def refusal_to(self, user: str) -> str:
-        """Say why no job of a user may go there; nothing if it may."""
+        """Return why no job of a user may go to the cluster; empty if it may."""
         return "" if self.users is None or user in self.users else f"cluster '{self.name}' is not open to '{user}'"
 
     @property
@@ -140,10 +140,10 @@ def note_answer(connection: Connection, name: str) -> None:
 
 
 def note_event(connection: Connection, name: str, number: int) -> None:
-    """Note up to which event of a cluster all was taken in."""
+    """Store the last event of a cluster that was processed, with all before it."""
     connection.execute(_TOOK_IN, {"name": name, "number": number})
 
 
 def forget_events(connection: Connection, name: str) -> None:
-    """Have the events of a cluster be taken in again, from the first one it has."""
+    """Make the events of a cluster be processed again, from the first one it has."""
     connection.execute(_FORGET_EVENTS, [name])

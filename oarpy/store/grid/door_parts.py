@@ -225,7 +225,7 @@ def undecided(connection: Connection, broker: str, transaction: str) -> list[Doo
 
 
 def of_job(connection: Connection, job: int) -> tuple[str, str] | None:
-    """Return the broker and the name of the part that a job is, None if it is none."""
+    """Return the broker and the name of a job's part; None if the job is not the part of a grid job."""
     row = connection.execute(_OF_JOB, [job]).fetchone()
     return None if row is None else (row[0], row[1])
 
@@ -267,13 +267,13 @@ def freeze(connection: Connection, broker: str, transaction: str, row: DoorPartR
 
 
 def keep(connection: Connection, broker: str, transaction: str, row: DoorPartRow, ttl: float) -> bool:
-    """Note that a transaction is to end a committed part, which goes on as before meanwhile; False for no such one."""
+    """Note that a transaction is to end a committed part, which continues until then; False if there is none."""
     values = {"broker": broker, "transaction": transaction, "part": row.name, "ttl": ttl}
     return connection.execute(_FREEZE, values).rowcount == 1
 
 
 def stop(connection: Connection, jobs: Sequence[int]) -> bool:
-    """Let no pass start jobs that are to end; return False if one does not wait any more."""
+    """Keep passes from starting jobs that are to end; return False if one of them does not wait any more."""
     return connection.execute(_STOP, [list(jobs)]).rowcount == len(jobs)
 
 
@@ -311,7 +311,7 @@ def note_hosts(connection: Connection, broker: str, row: DoorPartRow, others: Se
 
 
 def abort(connection: Connection, broker: str, transaction: str) -> None:
-    """Undo what a transaction that is not committed has prepared, and let it be aborted for ever."""
+    """Undo the preparations of a transaction that is not committed, and abort it for good."""
     connection.execute(_ABORT_FIRST, [broker, transaction])
     _undo(connection, [(broker, transaction)], "its broker did not need it", lapsed=False)
 

@@ -45,15 +45,15 @@ def put(connection: Connection, job: int, expected: float, walltime: float, laps
 
 
 def open_gates(connection: Connection, jobs: Sequence[int], begin: float | None) -> None:
-    """Let jobs be launched from ``begin`` (epoch seconds) on; None: from when it was expected.
+    """Open the gates of jobs at ``begin`` (epoch seconds), with None at the expected start.
 
-    Gates that lapse stay shut.
+    A gate that lapses stays shut until :func:`begin`.
     """
     connection.execute(_OPEN, {"jobs": list(jobs), "begin": begin})
 
 
 def begin(connection: Connection, job: int) -> None:
-    """Let a job be launched now, unless it was already."""
+    """Open the gate of a job now, unless its opening is set already."""
     connection.execute(_BEGIN, [job])
 
 

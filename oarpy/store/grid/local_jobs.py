@@ -1,4 +1,4 @@
-"""Local jobs that may be made to give way to parts of brokers."""
+"""Local jobs that may be ended to make room for parts of brokers."""
 
 from __future__ import annotations
 

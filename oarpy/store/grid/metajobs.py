@@ -214,7 +214,7 @@ def settle_shift(connection: Connection, transaction: int, outcome: str, message
 
 
 def take_back(connection: Connection, transaction: int, message: str) -> None:
-    """Note that nothing came of a move that was decided."""
+    """Note that a decided move was given up."""
     connection.execute(_TAKE_BACK, [message[:1000], transaction])
 
 

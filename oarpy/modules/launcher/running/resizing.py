@@ -225,7 +225,7 @@ class Resizes(Part):
         return change.resize.kind == _GRANT and (change.resize.away or bool(self._progress[change.resize.id].failed))
 
     def _is_followed(self, change: _Change, channels: Channels) -> bool:
-        """Tell nodes in their turn; return whether all have followed."""
+        """Send the change to the nodes in their order; return whether all have made it."""
         if change.resize.kind == _GRANT:
             if not self._told(change, change.coming, channels):
                 return False

@@ -146,7 +146,7 @@ def _wanted(row: PauseRow) -> Order:
 
 
 def _gives(row: PauseRow) -> bool:
-    """Tell whether a job that was stopped is about to give its resources to others."""
+    """Tell whether a stopped job will now free its resources for others."""
     return row.state == JobState.RUNNING or row.owed
 
 

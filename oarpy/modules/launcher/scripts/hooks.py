@@ -231,7 +231,7 @@ class Hooks(Part):
         return [*self.server_prologue.files(), *self.server_epilogue.files()]
 
     def looks(self) -> bool:
-        """Tell whether jobs may wait for a script."""
+        """Tell whether some jobs may be waiting for a script, so that the live jobs are needed."""
         return self._configured
 
     def wait(self) -> float:

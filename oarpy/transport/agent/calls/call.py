@@ -73,13 +73,13 @@ def connect(state: str, token: str) -> tuple[socket.socket, str]:
 
 
 def _listener(connection: socket.socket) -> int:
-    """Return the user that the other side had when it began to listen, by the kernel's word."""
+    """Return the user of the process that listens, as the kernel recorded it when it began to listen."""
     found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return int(_CREDENTIALS.unpack(found)[1])
 
 
 def carry(connection: socket.socket, source: int, sink: int) -> None:
-    """Copy both ways until both are at their ends, or the server has left and the command does not."""
+    """Copy both ways until both sides have ended, or the server's has and the command does not follow."""
     ended, ending = os.pipe()
 
     def run(copy: Callable[[], None]) -> None:

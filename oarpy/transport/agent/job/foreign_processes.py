@@ -69,7 +69,7 @@ class ForeignProcesses:
         return over
 
     def forget(self, keys: list[str]) -> None:
-        """Wait for these no longer: they are being killed."""
+        """Stop waiting for these processes: they are being killed."""
         for key in keys:
             self._awaited.pop(key, None)
             self._asked.pop(key, None)

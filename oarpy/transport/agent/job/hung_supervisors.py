@@ -54,7 +54,7 @@ class HungSupervisors:
         self._problems: dict[str, str] = {}
 
     def assigned(self, key: str) -> None:
-        """Expect word of a job that was handed to a supervisor."""
+        """Note that a supervisor got a job, and must report soon."""
         self._silent.setdefault(key, time.monotonic() + self._settings.start + _MARGIN)
 
     def heard(self, key: str) -> None:
@@ -62,7 +62,7 @@ class HungSupervisors:
         self._silent.pop(key, None)
 
     def must_end(self, key: str, grace: float) -> None:
-        """Expect the end of a job that was asked to end ``grace`` seconds after TERM."""
+        """Note that a job was asked to end: ``grace`` seconds after TERM, and a margin, it must be over."""
         # its processes, its steps and its group may resist, one after the other
         self._ending.setdefault(key, time.monotonic() + grace + 3 * self._settings.kill + _MARGIN)
 
@@ -92,7 +92,7 @@ class HungSupervisors:
             self._end(key, "not ended in time", self._ending)
 
     def look_at(self, key: str, pid: int) -> None:
-        """Tell of a supervisor that stands still for long, and let it go on."""
+        """Report a supervisor that has been stopped for long, and continue it."""
         if processes.state(pid) not in ("T", "t"):
             if self._stopped.pop(key, None) is not None and key not in self._killed:
                 self._problems.pop(key, None)

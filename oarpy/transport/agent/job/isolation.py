@@ -137,7 +137,7 @@ class Isolation:
             device_walls.refuse_by_list(os.path.join(self._lists, key), denied, governed)
 
     def _wall(self, key: str, gpus: Collection[int] | None) -> bool:
-        """Join the group of a job that keeps it from devices, if it has a wall; return that. Raises ``OSError``."""
+        """Join a group that denies a job devices, if the job needs one; return whether it does. Raises ``OSError``."""
         if not self.walls(gpus):
             return False
         by_program = self._is_program_taken()
@@ -255,7 +255,7 @@ class Isolation:
         return f"/{self._name}/{key}" if base else ""
 
     def leave(self) -> None:
-        """Take this process back to where it was before it entered a group."""
+        """Move this process back to the groups that it was in before it entered a job's."""
         for home in self._homes:
             with contextlib.suppress(OSError):
                 _write(os.path.join(home, "cgroup.procs"), "0")

@@ -129,7 +129,7 @@ class NodeJobs:
         return processes.marked([mark], self.spared(), self._state.root).get(mark, [])
 
     def spared(self) -> set[int]:
-        """Return processes of the agent's own, whatever marks they carry."""
+        """Return the agent's own processes, which are never killed, even if they carry the mark of a job."""
         return processes.ancestors() | self._pool.pids()
 
     def has_record(self, key: str) -> bool:

@@ -141,7 +141,7 @@ class LaunchFailure(Exception):
 
     @classmethod
     def of_devices(cls, error: OSError) -> LaunchFailure:
-        """Return the failure that it is to have no wall around devices on a node that has such walls."""
+        """Return the failure of a start for which no walls around devices can be made, on a node that has them."""
         return cls("DEVICES", f"it cannot be kept from devices: {error.strerror or error}", by_node=True)
 
     @classmethod
@@ -150,7 +150,7 @@ class LaunchFailure(Exception):
         return cls(refusal.reason, refusal.detail, by_node=refusal.reason == PAM)
 
     def packed(self) -> bytes:
-        """Return it as a child tells it to its parent."""
+        """Return the failure as the bytes that a child sends to its parent."""
         lines = self.reason, "node" if self.by_node else "", str(self)
         return "\n".join(lines).encode(errors="replace")[:_MOST_TOLD]
 
