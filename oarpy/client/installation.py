@@ -102,7 +102,7 @@ def _upgrade_when_reachable(dsn: str, wait: float) -> Upgrade:
 
 
 def upgrade(dsn: str) -> Upgrade:
-    """Bring the schema and the default rules up to date. It may be done again, and at the same time as another."""
+    """Bring the schema and the default rules up to date. It may be repeated, and run beside another upgrade."""
     # here, for the start-up time of everything else
     from oarpy.store.schema import migrations
 

@@ -1,4 +1,4 @@
-"""The application: its parts in their order, and errors of oarpy as answers."""
+"""The application: its parts in their order, and the answers that stand for errors of oarpy."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class EventHub:
 
     @property
     def head(self) -> Cursor | None:
-        """How far this process has read, None before it has begun: the batches that are kept lead there."""
+        """The cursor after the last batch that was read and kept; None before the first."""
         return self._head
 
     async def news(self, seconds: float) -> None:

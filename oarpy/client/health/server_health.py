@@ -91,7 +91,7 @@ def _room(name: str, folder: Path) -> Iterator[Finding]:
 
 
 def is_full(free: int, size: int) -> bool:
-    """Tell whether a disk has so little room (bytes) that somebody should see to it."""
+    """Tell whether a disk has so little room (bytes) that an admin should act."""
     return free < LEAST_BYTES and free < LEAST_PART * size
 
 

@@ -172,7 +172,7 @@ def hold(session: Session, selection: JobSelection, *, running: bool = False) ->
 
 
 def resume(session: Session, selection: JobSelection) -> tuple[int, ...]:
-    """Let the selected jobs go on, which must be held or suspended; return their ids."""
+    """Resume the selected jobs, which must be held or suspended; return their ids."""
     with session.connection.transaction():
         undecided = cache(lambda: door_parts.undecided_jobs(session.connection))  # read when the jobs are locked
         jobs = checked(session, selection, lambda job: _why_not_resumed(session, job, undecided))

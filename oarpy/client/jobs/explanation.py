@@ -111,7 +111,7 @@ def _shown(job: WaitingJob, written: WrittenFilters) -> dict[str, str]:
 
 
 def _away(connection: Connection, snapshot: Snapshot, job: WaitingJob) -> tuple[NodeDescription, ...]:
-    """Return the nodes that the job could use were they not drained or down."""
+    """Return the drained and down nodes that the job could use otherwise."""
     platform, bits = snapshot.platform, 0
     for text in conditions([job]) or {""}:
         now = snapshot.filters.get(text, 0) if text else platform.default_type
@@ -131,7 +131,7 @@ def _nodes(snapshot: Snapshot, bits: int) -> tuple[str, ...]:
 
 @contextmanager
 def _collection_put_off() -> Iterator[None]:
-    """Keep the garbage collector from walking again and again over a platform that is being read."""
+    """Keep the garbage collector from repeated walks over a platform while it is read."""
     enabled = gc.isenabled()
     gc.disable()
     try:

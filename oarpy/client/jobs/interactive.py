@@ -111,7 +111,7 @@ def _bad_ends(jobs: int, bad: Sequence[FinishedJob], array: int) -> str:
 
 
 def _hear_of_an_end(ear: Ear, streams: Streams) -> None:
-    """Return when some job has ended, or after a while, as that may go unheard."""
+    """Return when some job has ended, or after a while: a notification may be missed."""
     deadline = time.monotonic() + _UNHEARD
     while _ENDS.isdisjoint(ear.drain()) and (seconds := deadline - time.monotonic()) > 0:
         if wait(seconds, [ear.fileno()], streams):
@@ -175,7 +175,7 @@ class _StartWait:
             wait(_LOOK_PERIOD, [], self._streams)
 
     def _hear(self, connection: Connection) -> bool:
-        """Look whenever something has happened, until the job runs."""
+        """Read the job after each notification, until it runs."""
         connection.execute("LISTEN oarpy_events")
         while not self._runs(connection):
             wait(_PAUSE, [], self._streams)
@@ -186,7 +186,7 @@ class _StartWait:
         return True
 
     def _runs(self, connection: Connection) -> bool:
-        """Look at the job once, and show a new prediction."""
+        """Read the job once, and show a new prediction; tell whether it runs."""
         found = requests.progress(connection, self._job_id)
         if found is None or found.state in _OVER:
             raise OarpyError(f"job {self._job_id} ended before its shell could start: {_why(found)}")

@@ -238,7 +238,7 @@ def _pass_output(events: Sequence[StepEvent], streams: Streams, started: Callabl
 
 
 def failure(event: StepFailed) -> OarpyError:
-    """Return the error that a failed step is."""
+    """Return the error for a failed step."""
     if event.reason == UNREACHABLE:
         return Unreachable(event.detail)
     if event.reason == "JOB_OVER":

@@ -46,7 +46,7 @@ def parse_month(text: str, hint: str = "such as 2026-03") -> date:
 
 
 def move(connection: Connection, now: datetime, keep_live: int) -> int:
-    """Move every job to the past that is due; return how many."""
+    """Move every job that is due to the past; return their number."""
     moved = 0
     while some := file_away(connection, now, keep_live):
         moved += some

@@ -49,7 +49,7 @@ class Precedence:
 
 
 def precedence(session: Session, job: int, other: int) -> Precedence:
-    """Tell why ``other`` went before ``job``; raise :class:`NotFound` for a job that there is not."""
+    """Return why ``other`` started before ``job``; raise :class:`NotFound` for an unknown job."""
     connection, now = session.connection, time.time()
     listed = {one.job_id: one for one in _listed(session, (job, other))}
     for one in (job, other):

@@ -115,7 +115,7 @@ def _admins(session: Session) -> tuple[str, ...]:
 
 
 def enable(session: Session, names: Sequence[str], *, active: bool) -> None:
-    """Let new jobs go to clusters, or keep them away; all or nothing. Admins only; :class:`NotFound`."""
+    """Open clusters to new jobs, or close them; all or none. Admins only. Raises :class:`NotFound`."""
     session.require_admin("enable and disable clusters")
     with session.connection.transaction():
         for name in dict.fromkeys(names):
@@ -124,7 +124,7 @@ def enable(session: Session, names: Sequence[str], *, active: bool) -> None:
 
 
 def remove(session: Session, names: Sequence[str]) -> None:
-    """Remove clusters that no job was ever given; all or nothing. Admins only; :class:`NotFound`."""
+    """Remove clusters that never got a job; all or none. Admins only. Raises :class:`NotFound`."""
     session.require_admin("remove clusters")
     with session.connection.transaction():
         known = {cluster.name for cluster in clusters.every(session.connection)}

@@ -174,7 +174,7 @@ class _FirstPhase:
         self._refused: Counter[str] = Counter()
 
     def prepared(self, acts: Sequence[_Part]) -> Conversation[Prepared]:
-        """Have acts prepared, at the same time or cluster by cluster."""
+        """Ask clusters to prepare acts, all at the same time or one by one."""
         if self._terms.rounds == 1:
             return (yield from self.asked(acts))
         found = yield from self.asked([act for act in acts if not isinstance(act, Hold | Amend)])

@@ -90,7 +90,7 @@ class _UnderWay(Generic[Result]):
 
 @dataclass(slots=True)
 class Conversations(Generic[Result]):
-    """The conversations under way, by name. ``clock`` tells epoch seconds."""
+    """The open conversations, by name. ``clock`` tells epoch seconds."""
 
     submit: Submit
     clock: Callable[[], float]

@@ -308,7 +308,7 @@ class Mapper(BrokerModule):
     # its part there
 
     def _begin_bunches(self, connection: Connection) -> None:
-        """Have the next parts prepared, on each cluster one bunch at a time."""
+        """Begin to prepare the next parts, on each cluster one bunch at a time."""
         working = {bunch.cluster.name for bunch in self._memory.preparing.values()}
         for name, bunches in self._memory.waiting.items():
             if bunches and name not in working:

@@ -202,7 +202,7 @@ class Mover(BrokerModule):
     def _begin_move(
         self, connection: Connection, under_way: _PassUnderWay, move: PlannedMove, target: GridClusterRow
     ) -> None:
-        """Freeze the old copy and have the new one made."""
+        """Begin a transaction that freezes the old copy and makes the new one."""
         part = move.part
         (job,) = broker_jobs.read(connection, [part.job])
         (component,) = broker_jobs.components(connection, [part.job])[part.job]

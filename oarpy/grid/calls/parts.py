@@ -181,7 +181,7 @@ class PartStarted(PartEvent, frozen=True, tag="started"):
 
 
 class PartOver(PartEvent, frozen=True, tag="over"):
-    """It runs no more, or never ran; ``reason`` says why."""
+    """The part has ended, or never ran; ``reason`` says why."""
 
 
 class PartEnded(PartOver, frozen=True, tag="ended"):
@@ -193,15 +193,15 @@ class PartFailed(PartOver, frozen=True, tag="failed"):
 
 
 class PartLost(PartOver, frozen=True, tag="lost"):
-    """The cluster lost it, as with its node."""
+    """The cluster lost the part, for example with its node."""
 
 
 class PartEvicted(PartOver, frozen=True, tag="evicted"):
-    """The cluster took its processors for other jobs."""
+    """The cluster took the part's processors for other jobs."""
 
 
 class PartLapsed(PartEvent, frozen=True, tag="lapsed"):
-    """It was prepared, and not committed in time."""
+    """The part was prepared, and not committed in time."""
 
 
 class PartIdle(PartEvent, frozen=True, tag="idle"):

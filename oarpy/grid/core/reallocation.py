@@ -110,7 +110,7 @@ def _move(state: BrokerState, passing: PassInProgress) -> list[Action]:
 
 
 def _withdraw(state: BrokerState, passing: PassInProgress) -> list[Action]:
-    """Algorithm 2, its beginning: note the ECTs and withdraw all."""
+    """Begin algorithm 2: note the ECTs and withdraw all jobs."""
     noted = passing.ects[passing.here, np.arange(len(passing.parts))]
     followers = _followers(state.reallocation.heuristic, passing.parts, noted)
     state.passing = withdrawn = WithdrawnJobs.of(passing, noted, followers)
@@ -135,7 +135,7 @@ def _followers(heuristic: HeuristicName, parts: Sequence[WaitingPart], noted: Se
 
 
 def _put_anew(state: BrokerState, withdrawn: WithdrawnJobs) -> list[Action]:
-    """Algorithm 2: let the chosen job join the queue where it ends first, ties where it was."""
+    """Put the chosen job into the queue where it ends first, at a tie where it was (algorithm 2)."""
     ects, kinds = withdrawn.ects, withdrawn.looked_at
     best = np.minimum.reduce(ects)  # ects.min(axis=0), without some calls on the way
     score = SCORES[state.reallocation.heuristic]

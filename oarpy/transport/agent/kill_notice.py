@@ -66,7 +66,7 @@ class KillNotice:
                 self._written.release()
 
     def close(self) -> None:
-        """Wait a little until the line is written, and let the file go."""
+        """Wait a little until the line is written, then close the file."""
         self._written.acquire(timeout=_PATIENCE)
         if self._errors >= 0:
             os.close(self._errors)

@@ -111,7 +111,7 @@ class Orders:
             found.close()
 
     def _kill_unstarted(self, found: Record, history: History) -> History:
-        """Leave a mark that a start which comes later will respect; say so if the attempt was over and is forgotten."""
+        """Record the end of a job before its start, so that a start is refused; report a forgotten attempt."""
         self._tombstones.refresh()
         if found.key in self._tombstones:
             os.unlink(os.path.join(self._state.jobs, found.key))
@@ -263,7 +263,7 @@ class Orders:
         self._clean(self._foreign.hold_back(keys, order.grace) if order.grace else keys)
 
     def look_around(self) -> None:
-        """Clean up after jobs that were given time."""
+        """Kill what is left of jobs whose time to end by themselves is over."""
         self._clean(self._foreign.due())
 
     def _clean(self, names: list[str]) -> None:
@@ -316,7 +316,7 @@ class Orders:
         return True
 
     def _on_recall(self, order: Recall) -> None:
-        """Tell of records and of tombstones; a tombstone knows no more than the record that it was made of."""
+        """Report the jobs in records and in tombstones; a tombstone has nothing that its record had not."""
         past = self._tombstones.recall(order.since)
         for key in self._state.job_keys():
             found = record.open_record(self._state.jobs, key, create=False)

@@ -225,7 +225,10 @@ class Agent:
         self._jobs.start(wanted, durable=not fence)
 
     def _enter_incarnation(self) -> str:
-        """Find out which life of the node this is. After a reboot nothing runs any more, whatever the records say."""
+        """Read or make the name of the node's present incarnation.
+
+        After a reboot no job runs any more, even if its record says so: such a job is lost.
+        """
         lock = self._state.lock()
         try:
             boot, identity = self._state.read_incarnation()

@@ -92,7 +92,7 @@ class StateDir:
         return descriptor
 
     def ring(self) -> None:
-        """Touch the bell: agents that follow jobs they did not start look at the records."""
+        """Touch the bell: agents then read the records of the jobs that they follow without having started them."""
         with contextlib.suppress(OSError):  # they also look from time to time
             self.hold_bell()
             os.pwrite(self._bell_fd, b"!", 0)

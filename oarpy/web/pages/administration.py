@@ -123,7 +123,7 @@ class Proven:
 
 
 def _proved(found: AdmissionRuleRow) -> Proven:
-    """Run the cases that we ship for a rule of this name on the text that is stored."""
+    """Run the shipped test cases for a rule of this name on the stored text."""
     # NN_name.cases.toml
     folder = files("oarpy.admission_rules").iterdir()
     shipped = next((file for file in folder if file.name[3:] == f"{found.name}.cases.toml"), None)

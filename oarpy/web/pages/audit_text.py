@@ -81,7 +81,7 @@ def _page_of(action: Action, sent: Mapping[str, str]) -> str:
 
 
 def _rest_deed(method: str, parts: list[str]) -> tuple[str, frozenset[str], str]:
-    """Return that of an operation of REST, such as POST of ``jobs/12/hold``."""
+    """Return the same as :func:`_deed` for an operation of REST, such as POST of ``jobs/12/hold``."""
     kind = parts[0].removesuffix("s")
     if parts == ["jobs"]:
         return "Submit a job", frozenset(), ""

@@ -28,7 +28,7 @@ def form(request: Request, next: str = "/") -> Response:
 
 @router.post("/login", dependencies=[Depends(require_own_origin)])
 def log_in(request: Request, token: Annotated[str, Form()] = "", next: Annotated[str, Form()] = "/") -> Response:
-    """Begin a session, or say that the token is none."""
+    """Begin a session, or show that the token is not valid."""
     secret = token.strip()
     lifetime = timedelta(seconds=request.app.state.configuration.web.session_lifetime)
     with seats_of(request).connection() as connection:

@@ -129,7 +129,7 @@ class _LiveView:
                     return
 
     def _take(self, pieces: Sequence[bytes | Size]) -> bool:
-        """Heed keys and sizes; return whether the screen is to be drawn again."""
+        """Process keys and changes of size; return whether to draw the screen again."""
         before = self.size
         for piece in pieces:
             if isinstance(piece, Size):

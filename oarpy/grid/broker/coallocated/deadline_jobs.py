@@ -99,7 +99,7 @@ class CoallocatedJobs:
         return inf
 
     def _held(self, connection: Connection, file: GridJobFile, now: float) -> float:
-        """Decide its start when it is time, unless a part was lost."""
+        """Decide the start of a job when it is time, unless a part was lost."""
         transaction = file.rows[0].transaction
         following = before_start(file.parts, file.deadline, now, self.times)
         if following.act == "commit":

@@ -119,7 +119,7 @@ class Metajobs:
     """The planned places of transactions that are being prepared."""
     _next_look: dict[int, float] = field(default_factory=dict)
     _hinted: dict[int, GridJobFile] = field(default_factory=dict)
-    """Jobs that may have an earlier place, as far as they were tended in this round."""
+    """Jobs that may have an earlier place, of those that this round has handled so far."""
     _looked_at: tuple[int, str] = (0, "")
     """The last job that was looked at for an earlier place, and the cluster where processors became idle."""
 
@@ -266,7 +266,7 @@ class Metajobs:
         return inf
 
     def ready(self, connection: Connection, file: GridJobFile, ready: PartsReady, now: float) -> None:
-        """Have the program begin when the parts that hold hosts for it run; ask again otherwise, and until it runs."""
+        """Let the program begin when the parts with its hosts run; ask again until it runs."""
         job, rows = file.job.id, _present(file)
         if file.job.state is not GridJobState.MAPPED or not rows:
             return
@@ -597,7 +597,7 @@ def _begin_hosts(rows: Sequence[GridPartRow]) -> Conversation[object]:
 
 
 def _begin_program(row: GridPartRow, others: Sequence[str]) -> Conversation[object]:
-    """Have the program begin; ``others`` are the hosts of the other parts."""
+    """Let the program begin; ``others`` are the hosts of the other parts."""
     (answer,) = yield CallBatch([_begin(row, others)], PATIENCE)
     return PartsReady({}, isinstance(answer, PreparedPart), program=True)
 

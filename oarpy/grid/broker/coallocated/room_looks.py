@@ -67,7 +67,7 @@ class RoomLooks:
         return job in self._added or job in self._awaited
 
     def add(self, job: int, asked: RoomAsked) -> None:
-        """Have room looked for with the next look."""
+        """Add a job to the next look for room."""
         self._added[job] = asked
 
     def forget(self, *jobs: int) -> None:

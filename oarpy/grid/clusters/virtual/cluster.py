@@ -105,7 +105,7 @@ class ClusterFaults:
         self._ordered: list[OrderedFault] = []
 
     def silent(self, call: str = "", *, done: bool = False) -> None:
-        """Let a call get no answer; with ``done`` it is carried out nevertheless."""
+        """Drop the answer to a call; with ``done`` the call is carried out all the same."""
         self.strike(OrderedFault(call, ClusterSilent(f"cluster {self._cluster!r} does not answer"), done))
 
     def refuse(self, call: str = "", reason: str = "not now") -> None:

@@ -196,7 +196,7 @@ class CountedMachine:
         return self._plan
 
     def advance(self, now: float) -> None:
-        """Let time go on to ``now``; it never goes back."""
+        """Advance the time to ``now``; it never goes back."""
         self._settle()
         while (instant := min(self.instants(), default=inf)) <= now:
             self.now = max(instant, self.now)

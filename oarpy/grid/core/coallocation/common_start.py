@@ -1,4 +1,4 @@
-"""The earliest common start of a parallel job on one cluster, or on several, which makes it longer."""
+"""The earliest common start of a parallel job on one cluster, or on several, where it takes longer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When jobs would end, submitted or not, by the plan of the cluster; nothing is changed."""
+"""Expected ends of jobs, submitted or not, by the plan of the cluster. Nothing is changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Local jobs that give way to parts, as far as the owner of the cluster lets them (``door.evict``)."""
+"""Eviction of local jobs for parts, as far as the owner of the cluster allows it (``door.evict``)."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def ask_each(context: CallContext, requests: Sequence[PartRequest]) -> dict[Part
 def _each(
     grant: GrantRow, session: Session, requests: Sequence[PartRequest]
 ) -> Iterator[tuple[PartRequest, Admitted | OarpyError]]:
-    """Take the requests of one user through the submission."""
+    """Run the requests of one user through the checks of a submission."""
     site = DatabaseSite(session, datetime.now().astimezone())
     asked = [_Asked(request, partial(_options, request, _NOTHING), _typed(request, _NOTHING)) for request in requests]
     return zip(requests, _admitted_each(grant, session, asked, site, counted=False), strict=True)
@@ -160,7 +160,7 @@ def _not_counted(_submission: Submission) -> Need:
 
 
 def submit(context: CallContext, part: GridPart) -> int:
-    """Submit the job that a part is, in the caller's transaction; return its id. Raises as :func:`ask`."""
+    """Submit the job of a part in the caller's transaction; return its id. Raises as :func:`ask`."""
     _check(part)
     _check_lead(part, context.configuration.door.longest_lead)
     program = _program(part)
@@ -180,7 +180,7 @@ def submit(context: CallContext, part: GridPart) -> int:
 
 
 def submit_all(context: CallContext, parts: Sequence[GridPart]) -> list[int | OarpyError]:
-    """Submit the jobs that queued parts are, in their order; return the id of each, or why it is refused."""
+    """Submit the jobs of queued parts in their order; return the id of each, or the reason of its refusal."""
     found: list[int | OarpyError] = []
     for user, mine in groupby(parts, lambda part: part.request.user):
         asked = list(mine)
@@ -292,7 +292,7 @@ def _unlimited(session: Session) -> Session:
 
 
 def _until_its_end(admitted: Admitted, begin: float) -> Admitted:
-    """Let a claim hold its resources until its walltime from ``begin`` (epoch seconds) on is over."""
+    """Extend the hold of a claim to its walltime after ``begin`` (epoch seconds)."""
     lead = max(0, math.ceil(begin - time.time()))
     alternatives = tuple(replace(way, walltime=(way.walltime or 0) + lead) for way in admitted.submission.alternatives)
     return replace(admitted, submission=admitted.submission.changed(alternatives=alternatives))

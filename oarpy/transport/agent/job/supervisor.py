@@ -109,7 +109,7 @@ def start_probe(place: str) -> int:
 
 
 def detach(keep: int) -> None:
-    """Leave everything of the agent behind: its session, its channel, its descriptors, its signals."""
+    """Give up all that came from the agent: its session, channel, descriptors and signal handlers."""
     os.setsid()
     os.chdir("/")
     null = os.open(os.devnull, os.O_RDWR)

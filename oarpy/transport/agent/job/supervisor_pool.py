@@ -53,7 +53,7 @@ class SupervisorPool:
                 supervisor.key = None  # its end is noticed by the poll
 
     def _idle_for(self, user: str) -> JobSupervisor | None:
-        """Take an idle supervisor that has run no job of anybody else; let one go when too many are others'."""
+        """Return an idle supervisor that has run only this user's jobs; end one if too many belong to other users."""
         for supervisor in reversed(self._idle):
             if supervisor.user in (None, user):
                 self._idle.remove(supervisor)
@@ -74,7 +74,7 @@ class SupervisorPool:
         return ""
 
     def probe(self, place: str) -> None:
-        """Have a process wait until a place in the file system answers."""
+        """Start a process that waits until a place in the file system answers."""
         if place in self._probes.values() or len(self._probes) >= _MOST_PROBES:
             return
         with contextlib.suppress(OSError):
@@ -115,7 +115,7 @@ class SupervisorPool:
         return supervisor.key
 
     def trim(self) -> None:
-        """Let supervisors go that had nothing to do for a while."""
+        """End the supervisors that had no job for a while."""
         oldest = time.monotonic() - _IDLE_SECONDS
         for supervisor in [supervisor for supervisor in self._idle if supervisor.idle_since < oldest]:
             self._remove(supervisor)

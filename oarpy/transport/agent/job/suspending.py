@@ -45,7 +45,7 @@ def stop(groups: Iterable[str], find: Find, root: int = 0) -> None:
 
 
 def go_on(groups: Iterable[str], find: Find, root: int = 0) -> None:
-    """Let a job go on, however it was stopped."""
+    """Continue a job, whether its group or its processes were stopped."""
     thaw(groups)
     tree = processes.descendants(root) if root else []
     processes.send([*tree, *find()], signal.SIGCONT)
@@ -62,7 +62,7 @@ def thaw(groups: Iterable[str]) -> None:
 
 
 def is_frozen(group: str) -> bool:
-    """Tell whether the processes of a group stand still, or would."""
+    """Tell whether a group is frozen or about to be."""
     return any(_read(os.path.join(group, order)).strip() in (word, "FREEZING") for order, word, *_ in _FREEZERS)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DAY = 86400
 _RECALLED_DAYS = 30
-"""How long files are there to be recalled from."""
+"""Days for which files are kept at least, so that their jobs can be recalled."""
 _MOST = 100_000
 """Jobs that are recalled at most, the last ones: their line must not grow without bounds."""
 _encode = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
@@ -43,7 +43,7 @@ class Tombstones:
         self._append([f"{key} {_encode(known[key])}" if key in known else key for key in keys])
 
     def revoke(self, key: str) -> None:
-        """Remember a key no more, where it is; on disk when this returns. Raises ``OSError``."""
+        """Remove a key where it is remembered; this is on disk at the return. Raises ``OSError``."""
         if key in self:
             self._append([f"-{key}"])
 

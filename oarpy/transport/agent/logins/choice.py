@@ -91,7 +91,7 @@ def _move(settings: dict[str, Any], user: str, monitor: int, pid: int, asked: st
 
 
 def ask(state: StateDir, asked: str) -> tuple[str, str]:
-    """Have this process's session moved into a job; return the key of the job, or an empty text and why not."""
+    """Ask for this process's session to be moved into a job; return the job's key, or an empty text and the reason."""
     for pid in processes.ancestors():
         with socket.socket(socket.AF_UNIX) as asking:
             asking.settimeout(_PATIENCE)

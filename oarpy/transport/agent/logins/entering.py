@@ -37,7 +37,7 @@ def enter_job(settings: dict[str, Any], note: LoginNote, pids: list[int]) -> str
 
 
 def is_stopped(state: StateDir, isolation: Isolation, key: str) -> bool:
-    """Tell whether a job is suspended here, be it that it had no group to be stopped."""
+    """Tell whether a job is suspended here, also without a group that could be frozen."""
     if os.path.exists(state.suspension_note(key)) or any(map(suspending.is_frozen, isolation.freezers(key))):
         return True
     found = record.open_record(state.jobs, key, create=False)

@@ -39,7 +39,7 @@ class LoginNote:
 
 
 def leave_note(state: StateDir, spec: JobSpec, account: Account, variables: dict[str, str], *, head: bool) -> None:
-    """Let the user of a job log in here from now on. Raises ``OSError``."""
+    """Write the note by which the user of a job may log in here from now on. Raises ``OSError``."""
     key = str(spec.key)
     content = {
         "user": account.name,

@@ -73,7 +73,7 @@ class ScriptRun:
         return FAILED, f"{self.kind} ended with {how}: {text}".removesuffix(": ")
 
     def _wait(self, main: int, source: int, statuses: dict[int, int]) -> bool:
-        """Wait for the script itself, whatever it leaves in the background; False when its time is over."""
+        """Wait for the script itself, not for its background processes; return False when its time is over."""
         deadline = time.monotonic() + self.timeout
         while processes.reap_children(statuses) and main not in statuses:
             if time.monotonic() >= deadline:

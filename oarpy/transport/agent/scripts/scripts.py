@@ -195,7 +195,7 @@ class Scripts:
         return [*arguments, str(order.spec.walltime)] if order.kind == PROLOGUE else arguments
 
     def _environment(self, order: Order) -> dict[str, str]:
-        """Nothing that the user has chosen: this runs with the agent's rights."""
+        """Return an environment without anything that the user chose: the script has the agent's rights."""
         return {
             "PATH": SITE_PATH,
             "HOME": "/",
