@@ -55,6 +55,7 @@ def run(title: str, *arguments: str, workers: str = WORKERS, version: str | None
     sys.stdout.write(f"\n== {title}\n")
     sys.stdout.flush()
     environment = {**os.environ, **({"OARPY_TEST_POSTGRES": version} if version else {})}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # each worker would take all tests apart, which takes long
     with tempfile.TemporaryDirectory(prefix="oarpy-report-") as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-n", workers, *BY_FILE, f"--junitxml={report}"]

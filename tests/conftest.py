@@ -14,7 +14,7 @@ import signal
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from oarpy.postgres import embedded_server
 from oarpy.postgres.binaries import available_versions
 from tests.harness.bare_environment import bare_environment, enter
 from tests.harness.examples import RANDOM, examples
+from tests.harness.kept_database import KeptDatabase, KeptDatabases
 
 # before any test is imported: no test sees what this machine has of oarpy
 enter()
@@ -144,10 +145,30 @@ def empty_dsn(server: str) -> Iterator[str]:
     yield from _database(server, "template0")
 
 
+@pytest.fixture(scope="session")
+def kept_databases(server: str, template: str) -> Iterator[KeptDatabases]:
+    """Databases that one test of this process uses after the other."""
+    with closing(KeptDatabases(lambda: contextmanager(_database)(server, template))) as kept:
+        yield kept
+
+
 @pytest.fixture
-def dsn(server: str, template: str) -> Iterator[str]:
-    """DSN of a fresh database with the current schema (no admission rules, no nodes), dropped afterwards."""
-    yield from _database(server, template)
+def kept_database(kept_databases: KeptDatabases) -> Iterator[KeptDatabase]:
+    """The database of a test marked ``kept``."""
+    with kept_databases.lend() as database:
+        yield database
+
+
+@pytest.fixture
+def dsn(request: pytest.FixtureRequest, server: str, template: str) -> Iterator[str]:
+    """DSN of a fresh database with the current schema (no admission rules, no nodes), dropped afterwards.
+
+    For a test marked ``kept`` it is one that others have used, emptied.
+    """
+    if request.node.get_closest_marker("kept"):
+        yield request.getfixturevalue("kept_database").dsn
+    else:
+        yield from _database(server, template)
 
 
 @pytest.fixture(scope="module")
@@ -174,8 +195,11 @@ def cluster_database(cluster_databases: Callable[[], dict[str, str]]) -> dict[st
 
 
 @pytest.fixture
-def connection(dsn: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-    """A connection to the fresh database, in autocommit mode: a server's, as far as commands can tell."""
+def connection(request: pytest.FixtureRequest, dsn: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    """A connection to the database of ``dsn``, in autocommit mode: a server's, as far as commands can tell."""
+    if request.node.get_closest_marker("kept"):
+        yield request.getfixturevalue("kept_database").connection()
+        return
     with psycopg.connect(dsn, autocommit=True, application_name="oarpy metascheduler") as opened:
         yield opened
 

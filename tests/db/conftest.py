@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from tests.harness import small_cluster
+from tests.harness.kept_database import KeptDatabase, KeptDatabases
 from tests.harness.oarsub_cluster import Submitter, build, submitter
 from tests.harness.sample_cluster import Connection, Shell
 
@@ -43,7 +44,15 @@ def shell(
 
 
 @pytest.fixture
+def kept_database(request: pytest.FixtureRequest, kept_databases: KeptDatabases) -> Iterator[KeptDatabase]:
+    """The database of a test marked ``kept``; for those who submit it has the cluster of ``build``."""
+    with kept_databases.lend(*[build] * ("oarsub" in request.fixturenames)) as database:
+        yield database
+
+
+@pytest.fixture
 def oarsub(
+    request: pytest.FixtureRequest,
     connection: Connection,
     cluster_environment: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
@@ -51,6 +60,7 @@ def oarsub(
     tmp_path: Path,
 ) -> Submitter:
     """Runs commands as somebody who may submit and is an admin, in an empty folder, on the cluster of ``build``."""
-    build(connection)
+    if not request.node.get_closest_marker("kept"):
+        build(connection)
     monkeypatch.chdir(tmp_path)
     return submitter(cluster_environment, monkeypatch, capsys)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.harness.oarsub_cluster import Connection, Submitter, contents, decide, run_pass
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 def alter(oarsub: Submitter, *words: str) -> str:

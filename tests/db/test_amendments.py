@@ -19,7 +19,7 @@ from oarpy.store.grid.broker_parts import GridPartRow
 from tests.harness.claim_rounds import BrokerKilled, ClaimRounds
 from tests.harness.inline_calls import inline_calls
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 DATE, LATER = 600.0, 900.0
 MODULE = "amender"

@@ -13,7 +13,7 @@ from oarpy.store.passes import bag_promises
 from oarpy.wire.messages import Start
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from oarpy.store.passes import snapshot_rows
 from oarpy.wire.messages import Kill, Signal
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
-pytestmark = [pytest.mark.db, pytest.mark.oldest]
+pytestmark = [pytest.mark.db, pytest.mark.oldest, pytest.mark.kept]
 
 
 @pytest.fixture

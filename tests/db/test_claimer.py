@@ -18,7 +18,7 @@ from oarpy.store.grid import broker_jobs, decisions, placing_tries
 from tests.harness.claim_rounds import BrokerKilled, ClaimRounds
 from tests.harness.inline_calls import answer_instead
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 NOTHING: dict[str, dict[str, str]] = {"north": {}, "south": {}}
 

@@ -16,7 +16,7 @@ from tests.harness.small_cluster import Connection, SmallCluster
 from tests.harness.waiting import until
 from tests.harness.wrong_rows import wrong_rows
 
-pytestmark = [pytest.mark.db, pytest.mark.oldest]
+pytestmark = [pytest.mark.db, pytest.mark.oldest, pytest.mark.kept]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from tests.harness import hand_written
 from tests.harness.hand_written import add_resource, insert, move, one, rewrite
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
-pytestmark = [pytest.mark.db, pytest.mark.oldest]
+pytestmark = [pytest.mark.db, pytest.mark.oldest, pytest.mark.kept]
 
 NOW = "{[now,)}"
 SHARING = [["container"], ["timesharing=*,*"], ["placeholder=p"]]

@@ -27,7 +27,7 @@ from oarpy.wire.messages import (
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 from tests.harness.waiting import until
 
-pytestmark = [pytest.mark.db, pytest.mark.oldest]
+pytestmark = [pytest.mark.db, pytest.mark.oldest, pytest.mark.kept]
 
 WHOLE = ["Waiting", "toLaunch", "Launching", "Running", "Finishing", "Terminated"]
 

@@ -16,7 +16,7 @@ from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import broker_jobs, clusters, decisions, metajobs
 from tests.harness.claim_rounds import BrokerKilled, ClaimRounds
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 NOTHING: dict[str, dict[str, str]] = {"north": {}, "south": {}}
 LEAD = 15

@@ -27,7 +27,7 @@ from oarpy.store.grid.broker_jobs import NewGridComponent, NewGridJob
 from oarpy.store.grid.clusters import GridClusterRow
 from oarpy.store.grid.transactions import NewGridPart
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 BEGIN = 1_800_000_000.0
 STARTABLE = ("waiting", "running")

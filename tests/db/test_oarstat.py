@@ -9,7 +9,7 @@ import pytest
 
 from tests.harness.sample_cluster import EPOCH, ME, Connection, Shell, add_job, add_nodes
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 def test_plain_list_has_live_jobs_in_format_2(connection: Connection, shell: Shell) -> None:

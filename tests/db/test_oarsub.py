@@ -12,7 +12,7 @@ import pytest
 from tests.harness.oarsub_cluster import Connection, Submitter
 from tests.harness.sample_cluster import ME, add_job, add_nodes
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 def test_one_job(connection: Connection, oarsub: Submitter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

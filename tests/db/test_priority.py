@@ -23,7 +23,7 @@ from oarpy.scheduler.order.queue_orders import ORDERS, fifo
 from oarpy.scheduler.order.usage_shares import NO_HISTORY, Priorities
 from tests.harness.sample_cluster import Connection, Shell, add_job, add_nodes
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 HOUR = 3600
 Install = Callable[[str, str], None]

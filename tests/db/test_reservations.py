@@ -18,7 +18,7 @@ from oarpy.store.events import job_events
 from oarpy.wire.messages import Signal
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from oarpy.model.errors import UsageError
 from tests.harness.oarsub_cluster import settings
 from tests.harness.sample_cluster import ME, Connection, Shell, add_job, add_nodes
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 OTHER = "somebody"
 

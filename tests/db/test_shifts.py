@@ -16,7 +16,7 @@ from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import broker_jobs, decisions, metajobs, transactions
 from tests.harness.claim_rounds import BrokerKilled, ClaimRounds
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 LEAD, OVER = 15, 1000
 """Seconds to the earliest start, and until the local jobs are over by their walltime."""

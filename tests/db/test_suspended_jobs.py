@@ -22,7 +22,7 @@ from oarpy.wire.messages import Clean, Command, Kill, Resume, Start, Suspend
 from tests.harness.sample_cluster import Shell, add_job, add_nodes
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.kept]
 
 PATH = ["Waiting", "toLaunch", "Launching", "Running", "Suspended", "Resuming", "Running"]
 
