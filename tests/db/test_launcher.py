@@ -339,6 +339,29 @@ def test_a_node_that_comes_back_is_cleaned_of_jobs_that_ended_meanwhile(cluster:
     assert nodes_told(cluster, Clean, job) == {"n1", "n2"}
 
 
+def test_a_new_launcher_cleans_what_the_one_before_may_not_have(cluster: SmallCluster) -> None:
+    """It wrote that a node is back, and was killed before it told the node; or the node's agent was, which heard it."""
+    job, alone = cluster.submit("/nodes=2"), cluster.submit("/nodes=1")
+    cluster.settle()
+    cluster.node("n2").deaf = True
+    cluster.end(job)
+    cluster.end(alone)
+    cluster.launch()
+    cluster.node("n2").unreachable = "cannot reach node n2"
+    cluster.nodes.lose("n2")
+    cluster.settle()
+    assert cluster.states([job, alone]) == ["Terminated"] * 2
+    cluster.node("n2").unreachable = ""
+    cluster.reconnect("n2")
+    assert cluster.sql("SELECT channel FROM nodes WHERE network_address = 'n2'") == [("connected",)]
+    cluster.node("n2").deaf = False
+    cluster.restart_launcher()
+    cluster.nodes.sent.clear()
+    cluster.settle()
+    assert nodes_told(cluster, Clean, job) == {"n1", "n2"}
+    assert nodes_told(cluster, Clean, alone) == set()
+
+
 def test_what_runs_on_of_a_job_that_is_over_is_killed(cluster: SmallCluster) -> None:
     settings = with_settings(nodes={"lost_timeout": 0.0})
     cluster = SmallCluster(cluster.connection, settings)

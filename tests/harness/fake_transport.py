@@ -257,7 +257,10 @@ class FakeTransport:
                 return [Resized(key, order.order, node.resize_problem)]
             case Clean():
                 node.node_files.pop(key, None)
-                return [Cleaned(key, 0, 0)]
+                if job is None or job.started is None or job.ended is not None:
+                    return [Cleaned(key, 0, 0)]
+                job.ended = Ended(key, 9, "exited", self._start_of(job), self._clock())
+                return [Cleaned(key, 1, 0), job.ended]
             case Forget():
                 node.node_files.pop(key, None)
                 if job is not None:

@@ -175,6 +175,15 @@ class Conformance:
         assert driver.expect(Cleaned) == Cleaned(FIRST, 0, 0)
         assert driver.expect(Cleaned) == Cleaned(JobKey(2, 1), 0, 0)
 
+    def test_clean_ends_a_program_that_runs(self, driver: Driver) -> None:
+        driver.connect()
+        driver.start(driver.spec(1, "sleep 600"))
+        driver.started(1)
+        driver.send(Clean((FIRST,)))
+        ended = driver.ended(1)
+        # its supervisor may be ended first
+        assert (ended.status, ended.reason) in ((9, "exited"), (None, "lost"))
+
     def test_the_fence_refuses_another_life_of_the_node(self, driver: Driver) -> None:
         ready = driver.connect()
         driver.start(driver.spec(1, "exit 0"), incarnation="elsewhere:1")

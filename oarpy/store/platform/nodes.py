@@ -170,7 +170,10 @@ _GPUS = """
 """
 
 # Jobs that ended while a node could not be reached, or left it, may have left processes there. By the index of each
-# resource's holders, however many there were before. Jobs that were killed while suspended held them earlier.
+# resource's holders, however many there were before. Jobs that were killed while suspended held them earlier. A node
+# that greets while its channel counts as open greets a new launcher: the launcher before may have been killed before it
+# told the node, or the node's agent before it obeyed. Only jobs on several nodes need that: what a job had where its
+# program ran is gone when the program has ended.
 _LEFT_BEHIND = """
     SELECT DISTINCT a.job_id, j.attempt
     FROM nodes n
@@ -179,6 +182,16 @@ _LEFT_BEHIND = """
             AND a.during && tstzrange(n.channel_since - interval '1 hour', NULL)
         JOIN jobs j ON j.job_id = a.job_id
     WHERE n.network_address = %(node)s AND n.channel <> 'connected' AND NOT is_live(j.state) AND j.attempt > 0
+    UNION
+    SELECT a.job_id, j.attempt
+    FROM nodes n
+        JOIN resources r USING (network_address)
+        JOIN assigned_resources a ON a.resource_id = r.resource_id
+            AND a.during && tstzrange(now() - interval '1 hour', NULL)
+        JOIN jobs j ON j.job_id = a.job_id
+    WHERE n.network_address = %(node)s AND n.channel = 'connected' AND NOT is_live(j.state) AND j.attempt > 0
+      AND EXISTS (SELECT FROM assigned_resources h JOIN resources o USING (resource_id)
+                  WHERE h.job_id = a.job_id AND o.network_address <> n.network_address)
     UNION
     SELECT a.job_id, j.attempt
     FROM nodes n
