@@ -61,6 +61,8 @@ _SLOWNESS = SECOND // 2
 """For how long a module that is woken hears more, while all is calm."""
 _PROBED = 0.3
 """How often, when no module was told to run and some job has changed, one does: it must find nothing to do."""
+_MOMENT = SECOND // 10
+"""More than a run takes: what a module finds that would have run so soon, it would have found."""
 _LIVES = (6, 6, 20)
 """After how many statements and messages a process is struck, on average; a round of the launcher has 20 or so."""
 _AWAY = 240 * SECOND
@@ -498,7 +500,10 @@ class Run:
         if unasked and name not in cluster.told:
             cluster.rows("SELECT")
             cluster.listen()
-        unasked &= name not in cluster.told and (cluster.processes[name].by_period or name not in PATIENT)
+        process = cluster.processes[name]
+        unasked &= name not in cluster.told and (process.by_period or name not in PATIENT)
+        # it would have run in a moment by itself
+        unasked &= process.by_period or process.due - cluster.clock.now > _MOMENT
         self.oracle.ran(name, cluster.run(name), unasked=unasked)
 
     def _sleep(self) -> None:

@@ -322,7 +322,9 @@ class VirtualCluster:
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """Return what a user could read now."""
-        return self.control.execute(query, values).fetchall()
+        found = self.control.execute(query, values).fetchall()
+        self._ear.listen()  # what came behind the rows, but before the server was ready again
+        return found
 
     # Processes
 
