@@ -137,7 +137,7 @@ class WebCaller:
         raise UsageError("no directory for the job", hint='give "directory": its absolute path')
 
     def has_directory(self, path: str) -> bool:
-        """Take it for granted: only the user's own processes may see it, and the node says so when it is missing."""
+        """Assume it exists: only the user's own processes may see it, and the node reports a missing one."""
         return True
 
     def has_program(self, name: str) -> bool:

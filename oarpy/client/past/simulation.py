@@ -146,7 +146,7 @@ def _step(asked: SimulationOptions, order: str, live: LiveOrder | None) -> None:
 
 
 def source_of(asked: SimulationOptions) -> TraceSource:
-    """Return the trace to be stepped through in a page. Raises :class:`UsageError` for options that clash."""
+    """Return the trace that a page will step through. Raises :class:`UsageError` for options that clash."""
     from oarpy.simulation.engines.queue_order import is_fixed
     from oarpy.simulation.stepping.trace_command import TraceSource
 

@@ -1,4 +1,4 @@
-"""Maintenance windows: planning them, telling of them, cancelling them."""
+"""Maintenance windows: planned, listed and cancelled here."""
 
 from __future__ import annotations
 

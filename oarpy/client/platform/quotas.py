@@ -92,7 +92,7 @@ def table(file: QuotaFile, now: datetime) -> str:
 
 
 def zone(session: Session) -> tzinfo | None:
-    """Return the zone of the times of the day, None for that of this machine."""
+    """Return the time zone of the rules' times of day, None for that of this machine."""
     name = session.configuration.scheduler.time_zone
     return ZoneInfo(name) if name else None
 

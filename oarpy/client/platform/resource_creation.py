@@ -178,7 +178,7 @@ def _ways(session: Session, creation: Creation, names: Sequence[str]) -> tuple[A
 
 
 def _dealt(text: str | None, names: Sequence[str], option: str) -> list[str | None]:
-    """Return one value a node: a single one for all, or as many as there are nodes."""
+    """Return one value per node, from a single value or from as many values as nodes."""
     if text is None:
         return [None] * len(names)
     values = list(node_names(text if option == "--address" else _folded(text)))

@@ -209,13 +209,13 @@ def _told(
 
 
 def unused_id(admitted: Admitted, present: Snapshot) -> int:
-    """Return an id that no job has which the pass hears of, above all of them as a new one would be."""
+    """Return an id above those of all jobs that the pass reads, as a new job would have."""
     live = [job.id for job in present.waiting] + [job.id for job in present.holding]
     return 1 + max([*live, *present.outcomes, *admitted.submission.required], default=0)
 
 
 def _ways(admitted: Admitted, job: WaitingJob, probe: Probe, forecast: Forecast, waking: Waking) -> tuple[Way, ...]:
-    """Try each alternative alone; a reservation has no other than its first."""
+    """Plan each alternative alone; of a reservation only the first."""
     ways = []
     for rank, (request, alternative) in enumerate(zip(admitted.submission.alternatives, job.alternatives, strict=True)):
         place = forecast.place if rank == forecast.alternative else None

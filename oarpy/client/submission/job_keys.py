@@ -57,7 +57,7 @@ def store(connection: Connection, submission: Submission, jobs: Sequence[int], p
 
 
 def hand_out(session: Session, submission: Submission, jobs: Sequence[int], pairs: Sequence[KeyPair]) -> None:
-    """Write the keys where their user wants them, once the jobs are stored: no transaction waits for the user's disk.
+    """Write the keys where their user wants them, after the jobs are stored: no transaction waits for the user's disk.
 
     Raises :class:`OarpyError` where that fails, and asks for the end of the jobs.
     """

@@ -89,7 +89,7 @@ def answer_text(answer: ReservationAnswer) -> str:
 
 
 def promise_text(answer: BagAnswer) -> str:
-    """Return by when a bag is done, and how that is to its deadline; or why it was refused."""
+    """Return the date by which a bag will be done and whether that meets its deadline, or why it was refused."""
     if answer.reason:
         return f"# Bag not accepted --> KO ({answer.reason})\n"
     assert answer.promise is not None

@@ -1,4 +1,4 @@
-"""Entering a part of a broker: a program inside its job, on one of its hosts, as the user of its grant."""
+"""Entering a part of a broker: runs a program in the part's job, on one of its hosts, as the user of its grant."""
 
 from __future__ import annotations
 

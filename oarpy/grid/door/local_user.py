@@ -1,4 +1,4 @@
-"""Acting as a local user for a broker: never as an admin, and without anything of the broker's own process."""
+"""Acts as a local user for a broker: never as an admin, and with nothing of the broker's own process."""
 
 from __future__ import annotations
 

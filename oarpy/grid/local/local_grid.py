@@ -127,7 +127,7 @@ def _with_database(settings: Settings, database: Callable[[], dict[str, str]] | 
 
 
 def add_clusters(grid: LocalGrid) -> None:
-    """Tell the broker of all clusters, in their order."""
+    """Add all clusters to the broker, in their order."""
     for place, name in enumerate(grid.clusters):
         grid.broker.run(
             "oargridctl", "clusters", "add", name, "--door", shlex.join(grid.door(name)), "--place", str(place)

@@ -22,7 +22,7 @@ _NEVER = frozenset({GridJobState.ERROR, GridJobState.MISSED})
 
 @contextmanager
 def wait_until_it_runs(number: int, streams: Streams) -> Iterator[tuple[Session, GridJobRow]]:
-    """Give the job once all its parts run, or ran; raise :class:`OarpyError` if it is over and they never did."""
+    """Yield the job once all its parts run, or ran; raise :class:`OarpyError` if it ends before."""
     while True:
         with open_session("oargridstat") as session:
             (job,) = own_jobs(session, [number])

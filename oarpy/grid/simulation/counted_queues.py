@@ -99,7 +99,7 @@ class PlannedQueue(CountedQueue):
 
     @abstractmethod
     def _place(self, job: QueuedJob, now: float) -> float:
-        """Return the start of a job behind all others, and let it hold its processors."""
+        """Return the start of a job behind all others, and reserve its processors."""
 
     @abstractmethod
     def _behind(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
@@ -259,7 +259,7 @@ class FcfsQueue(PlannedQueue):
         return [self._floor, *self._ends], list(accumulate(self._freed, initial=self._left))
 
     def _advance(self, now: float) -> None:
-        """Let the tail of the plan begin at ``now`` at the earliest."""
+        """Cut the plan's past: its tail begins at ``now`` at the earliest."""
         if self._floor < now:
             self._floor = now
             over = bisect_right(self._ends, now)

@@ -1,4 +1,4 @@
-"""A file of ``oarpy grid simulate`` that is stepped through: its choices, and its jobs beforehand."""
+"""A file of ``oarpy grid simulate`` for stepping through: its choices, and its jobs before the run."""
 
 from __future__ import annotations
 

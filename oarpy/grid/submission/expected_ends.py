@@ -1,4 +1,4 @@
-"""When a job would end on each cluster, as the clusters themselves say; nothing is changed there."""
+"""The expected end of a job on each cluster, by the clusters' own estimates. Nothing is changed there."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def waiting_line(job: int) -> str:
 
 
 def text(jobs: Sequence[GridJobView], *, verbose: bool) -> str:
-    """Return the lines about jobs that were accepted."""
+    """Return the lines for accepted jobs."""
     lines = [
         f"{_PREFIX} [{part.cluster}] Reservation success on {part.cluster} : batchId = {part.cluster_job}"
         for view in jobs

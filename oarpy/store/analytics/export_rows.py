@@ -37,7 +37,7 @@ _CONTENTS = """
 
 
 def one_view(connection: Connection) -> None:
-    """Have the transaction that has just begun see one state of the database, and write nothing."""
+    """Make a transaction that has just begun read one state of the database, and write nothing."""
     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
     connection.execute("SET LOCAL jit = off")
 

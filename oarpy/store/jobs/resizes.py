@@ -125,7 +125,7 @@ def job(connection: Connection, number: int) -> ResizableJob | None:
 
 
 def is_open(connection: Connection, number: int) -> bool:
-    """Tell whether nodes have not confirmed a resize."""
+    """Tell whether some node has still to confirm a resize."""
     return connection.execute(_IS_OPEN, [number]).fetchone() is not None
 
 

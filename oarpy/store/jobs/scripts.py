@@ -52,5 +52,5 @@ def of_job(connection: Connection, job_id: int) -> str | None:
 
 
 def forget_unused(connection: Connection) -> None:
-    """Forget scripts that no job has any more, live or past."""
+    """Delete the scripts that no job has any more, live or past."""
     connection.execute(_FORGET)

@@ -465,7 +465,7 @@ def record_of(connection: Connection, job_id: int) -> dict[str, object]:
 
 
 def replace_request(connection: Connection, job_id: int, submission: Submission, message: str) -> bool:
-    """Let a job that waits ask for something else; return whether it still waits."""
+    """Replace the request of a waiting job; return whether the job still waits."""
     connection.execute(_FORGET_REQUEST, [job_id])
     row = connection.execute(_NEW_MESSAGE, [message, job_id]).fetchone()
     if row is None:

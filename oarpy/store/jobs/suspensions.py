@@ -115,7 +115,7 @@ def pauses(connection: Connection, types: Sequence[str]) -> list[PauseRow]:
 
 
 def forget(connection: Connection) -> None:
-    """Drop requests for jobs that run no more."""
+    """Delete the requests for jobs that do not run any more."""
     connection.execute(_FORGET)
 
 
@@ -139,14 +139,14 @@ def give_back(connection: Connection, jobs: Sequence[int]) -> None:
 
 @set_wise
 def resume(connection: Connection, jobs: Sequence[int]) -> None:
-    """Record that jobs which have their resources go on on all their nodes."""
+    """Record that resumed jobs, which have their resources again, run on all their nodes."""
     if jobs:
         connection.execute(_RESUME, [list(jobs)])
 
 
 @set_wise
 def stay(connection: Connection, jobs: Sequence[tuple[int, str]]) -> None:
-    """Suspend (job, reason) again that were to go on."""
+    """Suspend jobs again, (job, reason) each, that were to be resumed."""
     if jobs:
         connection.execute(_STAY, [list(column) for column in zip(*jobs, strict=True)])
 

@@ -191,7 +191,7 @@ def drop(connection: Connection, jobs: Sequence[int], reason: str) -> None:
 
 
 def untold(connection: Connection) -> list[UntoldRow]:
-    """Return the running jobs whose node does not know their present walltime."""
+    """Return the running jobs with a walltime that their node does not know yet."""
     return [
         UntoldRow(job, attempt, tuple(types), walltime, head)
         for job, attempt, types, walltime, head in connection.execute(_UNTOLD, binary=True)

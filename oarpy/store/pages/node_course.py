@@ -49,7 +49,7 @@ def states(connection: Connection, node: str, begin: datetime, end: datetime) ->
 
 
 def absences(connection: Connection, node: str, begin: datetime, end: datetime) -> tuple[Absence, ...]:
-    """Return why it was away in the period."""
+    """Return the reasons why the node was away in the period."""
     return tuple(Absence(*row) for row in connection.execute(_ABSENCES, [node, begin, end]).fetchall())
 
 

@@ -62,7 +62,7 @@ _CAME = """
 
 @set_wise
 def note(connection: Connection, predictions: Sequence[FirstPrediction]) -> None:
-    """Keep first predictions; jobs that have one keep theirs."""
+    """Store first predictions; a job that has one keeps it."""
     if predictions:
         intervals = [prediction.interval or (None, None) for prediction in predictions]
         connection.execute(

@@ -260,7 +260,7 @@ def gated_ends(connection: Connection) -> dict[int, float]:
 
 
 def amending(connection: Connection) -> dict[int, int]:
-    """Return the reservations that are to take the place of others, with these."""
+    """Return the reservations that will replace others, each with the one it replaces."""
     return dict(connection.execute(_AMENDING).fetchall())
 
 

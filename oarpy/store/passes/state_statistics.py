@@ -25,7 +25,7 @@ class StateStatistics:
         """The fewest that have waited since the last count."""
 
     def forget(self) -> None:
-        """Know of no count: it may have been rolled back."""
+        """Forget the last count: it may have been rolled back."""
         self._waiting = 0
 
     def renew(self, connection: Connection, waiting: int) -> None:

@@ -95,7 +95,7 @@ def live(connection: Connection) -> list[WindowRow]:
 
 @set_wise
 def move(connection: Connection, moves: Sequence[MoveRow], security_time: float) -> None:
-    """Let accepted reservations go to other starts, all of them at once, and tell their users.
+    """Move accepted reservations to other starts, all of them at once, and notify their users.
 
     Raises ``psycopg.errors.ExclusionViolation`` when somebody else has one of the resources then.
     """

@@ -64,13 +64,13 @@ _ONE_VIEW = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 
 
 def one_view(connection: Connection) -> None:
-    """Have the transaction that has just begun see one state of the past, and write values in one way."""
+    """Make a transaction that has just begun read one state of the past, and write values in one way."""
     connection.execute(_ONE_VIEW)
     write_plainly(connection)
 
 
 def write_plainly(connection: Connection) -> None:
-    """Have values written in one way until the end of the transaction."""
+    """Make the database write values in one way until the transaction ends."""
     connection.execute(_PLAIN)
 
 
@@ -165,7 +165,7 @@ def elsewhere(connection: Connection, month: date) -> int | None:
 
 
 def keep_numbers(connection: Connection, tables: Iterable[FiledTable], month: date) -> None:
-    """See to it that no number of a row of the month is given again, in a database that has not given it."""
+    """Make the database never assign a number that a row of the month has."""
     for table in tables:
         for column, sequence in connection.execute(_NUMBERED, [table.name]).fetchall():
             schema, name = sequence.split(".")

@@ -208,7 +208,7 @@ class DependentViews:
                 self._entitle(view, columns)
 
     def _gone(self) -> list[str]:
-        """Return the tables that a revision took away meanwhile."""
+        """Return the tables that a revision has dropped meanwhile."""
         tables = [name for schema, name in self._stored if schema == "oar_all"]
         rows = self._connection.execute(_GONE, [tables])
         return [table for (table,) in rows]

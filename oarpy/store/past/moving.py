@@ -1,4 +1,4 @@
-"""Filing ended jobs away by month, and getting them back for live jobs that need them. Whole submissions move."""
+"""Moves ended jobs to the past by month, and back if live jobs need them. Whole submissions move."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exclusive levels as the database keeps them: a block of one goes to one job that asks for the level at a time."""
+"""Exclusive levels as the database keeps them: at most one job that asks for a level holds a block of it."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _MOST_BYTES = 32 << 20
 _EDITED = 16
 """Texts that were sent by pages and are kept."""
 _SECONDS = 0.25
-"""How long a long stretch is run through before the page hears of it."""
+"""Seconds for which a long run goes on in one call; the page then sees the progress and calls again."""
 
 
 class Wish(Struct):

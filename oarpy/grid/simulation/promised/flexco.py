@@ -1,4 +1,4 @@
-"""The system ``flexco``: local jobs, and parallel jobs over clusters that come forward after an early end."""
+"""The system ``flexco``: local jobs, and parallel jobs over clusters, which start earlier after early ends."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class FlexcoWorld(PromisedWorld[ClusterEntry, FlexcoJobEntry]):
         return True
 
     def ended_early(self, run: Run, now: float) -> None:
-        """Let others come forward on each cluster where it ran."""
+        """Start other jobs earlier on each cluster where the job ran."""
         for name, procs in run.held.items():
             self._profiles[name].give_back(CountedHold(procs, now, run.planned_end))
         for name in self.names:

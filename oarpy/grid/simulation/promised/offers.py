@@ -29,7 +29,7 @@ class OffersWorld(PromisedWorld[ClusterEntry, OffersJobEntry]):
         self._counts: dict[int, dict[str, int]] = {}
 
     def arrive(self, number: int, now: float) -> None:
-        """Promise a completion, and take the job or the parts of the bag in."""
+        """Promise a completion, and plan the job or the parts of the bag."""
         job = self.jobs[number]
         if job.cluster is not UNSET:
             tasks = self._tasks(number, job.cluster, 1)
@@ -172,7 +172,7 @@ class OffersWorld(PromisedWorld[ClusterEntry, OffersJobEntry]):
                 yield PlannedPlace(number, group.start, end, group.tasks * part.tasks.procs)
 
     def tables(self) -> dict[str, Any]:
-        """Return where the tasks of bags are that are not over, and by when each is promised."""
+        """Return the clusters of the unfinished tasks of bags, and the promised dates."""
         open_bags = [number for number in self._counts if self.courses[number].left]
         return {
             "bags": [

@@ -120,7 +120,7 @@ class WindowsWorld(PromisedWorld[ClusterEntry, WindowJobEntry]):
                     self.moved(number)
 
     def _fix(self, name: str, now: float) -> None:
-        """Let jobs that have waited for a given part (%) of their wait keep their starts from now on."""
+        """Fix the starts of jobs that have waited for a given part (%) of their wait."""
         if self._rules.fix is None:
             return
         for number, job in self._waiting[name].items():
