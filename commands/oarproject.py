@@ -42,8 +42,8 @@ def list_projects(as_json: Json = False) -> None:
     from oarpy.client.session import open_session
 
     with open_session("oarproject") as session:
-        found = projects.seen(session)
-    write(json_text([projects.record(row) for row in found]) if as_json else projects.table(found))
+        found = projects.listed(session)
+    write(json_text([projects.listed_record(one) for one in found]) if as_json else projects.table(found))
 
 
 @app.command("show")

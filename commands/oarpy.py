@@ -277,6 +277,9 @@ def report(
     folder: Annotated[
         Path | None, typer.Option("--csv", metavar="DIR", help="Write a CSV file for each table.")
     ] = None,
+    project: Annotated[
+        str | None, typer.Option("--project", metavar="PROJECT", help="Usage of a project and those below it alone.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Report a period: usage, waits, utilisation, failures, best-effort waste, accuracy of predictions."""
@@ -287,7 +290,7 @@ def report(
     begin, end = reports.period(period)
     reports.require_one_place(to, folder, as_json)
     with reachable(), connect(database_dsn(load()), "report") as connection:
-        found = reports.tables(connection, begin, end)
+        found = reports.tables(connection, begin, end, project)
     if to is not None:
         reports.write_page(to, reports.page(found, begin, end))
     if folder is not None:

@@ -13,6 +13,7 @@ from oarpy.scheduler.order.usage_shares import NO_HISTORY, FactorRules, KarmaRul
 from oarpy.scheduler.resources.platform import Platform
 from oarpy.store.accounting import KarmaRow, UsageRow, accounted, held, record_karma, usage_version
 from oarpy.store.database import Connection
+from oarpy.store.passes.project_use import project_shares
 from oarpy.store.passes.snapshot_rows import QueueRow
 
 REFRESH = 10
@@ -66,7 +67,10 @@ class PriorityHistory:
         if expired or version != self._version:
             self._accounted, self._read_at, self._version = accounted(connection), now, version
         sums = _Sums.of((*self._accounted, *held(connection)))
-        usage = Usage(dict(sums.used_by_user), dict(sums.asked_by_user), dict(sums.used_by_project))
+        tree = (
+            project_shares(connection) if any(queue.policy.partition("/")[0] == "projects" for queue in queues) else {}
+        )
+        usage = Usage(dict(sums.used_by_user), dict(sums.asked_by_user), dict(sums.used_by_project), tree)
         return Priorities(usage, self._karma, self._factors, platform.default_type.bit_count())
 
 

@@ -28,6 +28,7 @@ from oarpy.cluster_state.existing_resources import declared_consumables
 from oarpy.cluster_state.outages import available_until, ends_of_availability, maintenance_outages
 from oarpy.cluster_state.pass_limits import PassLimits
 from oarpy.cluster_state.priority_history import PriorityHistory
+from oarpy.cluster_state.project_budgets import ProjectBudgets
 from oarpy.cluster_state.quota_rules import QuotaRules
 from oarpy.cluster_state.set_aside import made_of, unplaced
 from oarpy.cluster_state.state_part import StatePart
@@ -143,6 +144,7 @@ class SnapshotReader:
         self._begun: dict[int, int] = {}
         self._history = PriorityHistory(configuration)
         self._quotas = QuotaRules(configuration)
+        self._projects = ProjectBudgets(configuration)
         self._limits = PassLimits(configuration.scheduler)
         self.matchers = Matchers(self._platform)
         """Compiled requests of the platform that was read last."""
@@ -257,7 +259,8 @@ class SnapshotReader:
         self._unasked = frozenset().union(*(part.unasked for part in self._parts))
 
     def _with_parts(self, connection: Connection, snapshot: Snapshot, withheld: Collection[int]) -> Snapshot:
-        """Return ``snapshot`` with the waiting and holding parts of slices, and with their promises."""
+        """Return ``snapshot`` with projects, the waiting and holding parts of slices, and their promises."""
+        snapshot = replace(snapshot, projects=self._projects.read(connection, snapshot.now))
         for part in self._parts:
             waiting, held = part.jobs(snapshot, withheld)
             if waiting or held:

@@ -80,6 +80,9 @@ def scenario_of(snapshot: Snapshot) -> Json:
     }
     if snapshot.exclusive_levels:
         written["exclusive_levels"] = list(snapshot.exclusive_levels)
+    if snapshot.projects is not None:
+        written["projects"] = [_changed(project) for project in snapshot.projects.of.values()]
+        written["billing"] = dict(snapshot.projects.weights)
     if snapshot.windows is not None:
         written["windows"] = _windows(snapshot.windows)
     if snapshot.amending:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
+GPU: Final = "gpu"
+"""The level by which jobs ask for GPUs, and the property that names the GPU of a resource."""
 BilledKind = Literal["core", "gpu"]
 """The kinds that ``accounting.weights`` may weight: resources of type ``default``, and GPUs."""
 

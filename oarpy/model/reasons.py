@@ -101,6 +101,8 @@ class Why(StrEnum):
     """A ``quota`` is reached ``until``; what it needs is free ``at``, where that is later."""
     QUOTA_OF_RUNNING = "quota_of_running"
     """Running jobs reach a ``quota``."""
+    BUDGET = "budget"
+    """A project has too few hours left for it, by ``budget``, ``until``; what it needs is free ``at``, where later."""
     OUTAGE = "outage"
     """Nodes that it needs are not available: ``outages``; it waits ``until``."""
     SHORT = "short"
@@ -195,6 +197,26 @@ class QuotaLimit(Struct, frozen=True, omit_defaults=True, gc=False):
         return f"{name}: at most {', '.join(limits)}"
 
 
+class BudgetLimit(Struct, frozen=True, omit_defaults=True, gc=False):
+    """A project that has too few of its ``hours``, in billing units, ``left`` in a period.
+
+    ``end`` (None: never) closes the period. From ``over`` on the project pays for nothing.
+    """
+
+    project: str
+    hours: float = 0
+    left: float = 0
+    end: float | None = None
+    over: float | None = None
+
+    def text(self, show: Show) -> str:
+        """Say which project lacks what."""
+        if self.over is not None:
+            return f"project {self.project} is over at {show(self.over)}"
+        until = "" if self.end is None else f" until {show(self.end)}"
+        return f"project {self.project} has {self.left:.10g} of {self.hours:.10g} hours left{until}, too few for it"
+
+
 class NamedOutage(Struct, frozen=True, omit_defaults=True, gc=False):
     """Nodes that are not available, and why: from ``begin`` (None: already) until ``end`` (None: for good)."""
 
@@ -271,7 +293,8 @@ class Reason(Struct, frozen=True, omit_defaults=True, gc=False):
     wanted: int = 0
     quota: QuotaLimit | None = None
     quota_until: float | None = None
-    """Until when the quota keeps it waiting from ``until`` on."""
+    """Until when the quota, or the budget, keeps it waiting from ``until`` on."""
+    budget: BudgetLimit | None = None
     outages: tuple[NamedOutage, ...] = ()
     more_outages: int = 0
     amounts: tuple[ShortAmount, ...] = ()
@@ -331,6 +354,16 @@ class QuotaLimitDocument(TypedDict):
     end: NotRequired[float]
 
 
+class BudgetLimitDocument(TypedDict):
+    """A project that lacks hours, in billing units; what is missing has no end, or is 0."""
+
+    project: str
+    hours: NotRequired[float]
+    left: NotRequired[float]
+    end: NotRequired[float]
+    over: NotRequired[float]
+
+
 class NamedOutageDocument(TypedDict):
     """Nodes that are not available, and when (epoch seconds); what is missing is already, or for good."""
 
@@ -376,6 +409,7 @@ class ReasonDocument(TypedDict):
     wanted: NotRequired[int]
     quota: NotRequired[QuotaLimitDocument]
     quota_until: NotRequired[float]
+    budget: NotRequired[BudgetLimitDocument]
     outages: NotRequired[Sequence[NamedOutageDocument]]
     more_outages: NotRequired[int]
     amounts: NotRequired[Sequence[ShortAmountDocument]]
@@ -410,10 +444,11 @@ def _until(reason: Reason, show: Show) -> str:
 
 
 def _then(reason: Reason, show: Show) -> str:
-    """Name the quota that keeps the job waiting from ``until`` on, if one does."""
-    if reason.quota is None or reason.quota_until is None:
+    """Name the quota, or the project, that keeps the job waiting from ``until`` on, if one does."""
+    limit = reason.quota if reason.budget is None else reason.budget
+    if limit is None or reason.quota_until is None:
         return ""
-    return f", then {reason.quota.text(show)} until {show(reason.quota_until)}"
+    return f", then {limit.text(show)} until {show(reason.quota_until)}"
 
 
 def _security(reason: Reason) -> str:
@@ -452,6 +487,14 @@ def _quota(reason: Reason, show: Show) -> str:
     reached = "" if reason.until is None else f", reached until {show(reason.until)}"
     free = "" if reason.at is None else f"; all that it needs is free at {show(reason.at)}"
     return f"{text}{reached}{free}"
+
+
+def _budget(reason: Reason, show: Show) -> str:
+    """Name the project, and say until when it has too little and what resources do after that."""
+    text = "" if reason.budget is None else reason.budget.text(show)
+    waits = "" if reason.until is None else f", so that it waits{_until(reason, show)}"
+    free = "" if reason.at is None else f"; all that it needs is free at {show(reason.at)}"
+    return f"{text}{waits}{free}"
 
 
 def _outage(reason: Reason, show: Show) -> str:
@@ -554,6 +597,7 @@ _SENTENCES: Mapping[Why, Callable[[Reason, Show], str]] = {
     ),
     Why.QUOTA: _quota,
     Why.QUOTA_OF_RUNNING: lambda reason, show: f"{_quota(reason, show)}, reached by running jobs",
+    Why.BUDGET: _budget,
     Why.OUTAGE: _outage,
     Why.SHORT: _short,
     Why.BEHIND: lambda reason, show: (

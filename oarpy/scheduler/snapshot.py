@@ -23,6 +23,7 @@ from oarpy.model.request import Consumption, Group
 from oarpy.model.setting_values import PolicyName
 from oarpy.model.submission import NICEST, Submission
 from oarpy.model.typed_values import Number, Whole, Word
+from oarpy.scheduler.order.budgets import Projects
 from oarpy.scheduler.order.usage_shares import NO_HISTORY, Priorities
 from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.platform import Platform
@@ -433,6 +434,8 @@ class Snapshot:
 
     A block of one of the ``exclusive_levels`` goes to one job that asks for that level at a time.
 
+    ``projects`` pay for jobs, and have hours; None if no project pays.
+
     ``amending`` maps new reservations to the accepted ones that they replace.
 
     A running best-effort job keeps its resources for ``besteffort_minimum_life`` seconds, even if another job needs
@@ -481,6 +484,7 @@ class Snapshot:
     windows: Windows | None = None
     heads: bool = False
     amending: Mapping[int, int] = field(default_factory=dict)
+    projects: Projects | None = None
 
     @property
     def asking(self) -> tuple[WaitingJob, ...]:

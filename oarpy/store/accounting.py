@@ -8,6 +8,7 @@ from datetime import datetime
 
 from psycopg.types.json import Jsonb
 
+from oarpy.model.billing import BilledKind
 from oarpy.store.database import Connection
 from oarpy.store.histories import rewrite
 from oarpy.store.jobs.kill_requests import GAVE_WAY
@@ -32,6 +33,7 @@ _KARMA = """
           (r.karma_window, r.karma_project, r.karma_user, r.karma_asked, r.other_users_target,
            r.other_projects_target, r.user_targets, r.project_targets)
 """
+_WEIGHTS = "UPDATE scheduling_passes SET billing_weights = %(weights)s WHERE billing_weights <> %(weights)s"
 _VERSION = "SELECT usage_version FROM site"
 
 
@@ -80,6 +82,11 @@ def record_karma(connection: Connection, row: KarmaRow) -> None:
     """Record the inputs of karma, for passes and for the view, unless they are there."""
     values = row.window, row.project, row.user, row.asked, row.other_users, row.other_projects
     connection.execute(_KARMA, [*values, Jsonb(dict(row.user_targets)), Jsonb(dict(row.project_targets))])
+
+
+def record_weights(connection: Connection, weights: Mapping[BilledKind, float]) -> None:
+    """Record what an hour of each kind of resource is billed, for views, unless it is there."""
+    connection.execute(_WEIGHTS, {"weights": Jsonb(dict(weights))})
 
 
 # One statement: the sums and the marks of the jobs they come from are written together or not at all. A job that

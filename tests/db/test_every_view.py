@@ -26,6 +26,13 @@ from tests.harness.virtual_time import Clock, Database
 pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
 
+_PROJECTS = """
+    INSERT INTO projects (project, parent, hours, weight)
+    VALUES ('all', NULL, NULL, 1), ('default', 'all', 1e9, 1), ('p1', 'all', 0.5, 2);
+    UPDATE submissions SET asked_units = 2;
+"""
+
+
 @pytest.fixture(scope="module")
 def told(server: str) -> Iterator[Told]:
     """Jobs of every kind twice, the first of them in the past, and some that are not over."""
@@ -38,6 +45,7 @@ def told(server: str) -> Iterator[Told]:
             world.make()
             world.restored()
             world.present()
+            world.connection.execute(_PROJECTS)
         yield Told(world, clock.time())
         world.cluster.close()
         world.connection.close()

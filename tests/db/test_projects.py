@@ -6,14 +6,19 @@ import grp
 import json
 import pwd
 from collections.abc import Callable
+from datetime import timedelta
 from types import SimpleNamespace
+from typing import Any
 
 import psycopg
 import pytest
 from psycopg.errors import CheckViolation, ForeignKeyViolation, UniqueViolation
 
-from tests.harness.oarsub_cluster import Connection, Submitter, contents
+from oarpy.client.platform.tokens import Scope
+from oarpy.modules.accounting import account
+from tests.harness.oarsub_cluster import Connection, Submitter, contents, decide, run_pass
 from tests.harness.sample_cluster import ME, Result
+from tests.harness.web_client import ANN, BOB, token, web_client, web_settings
 
 pytestmark = pytest.mark.db
 
@@ -248,3 +253,175 @@ def test_members_come_from_groups(oarsub: Submitter, monkeypatch: pytest.MonkeyP
     assert "kim" in done(oarsub, "sync", "--from-groups", "art=arts")
     shown = json.loads(done(oarsub, "show", "fire", "-J"))
     assert [one["user"] for one in shown["members"]] == ["ann", "eve", "zoe"]
+
+
+def why(oarsub: Submitter, job: int) -> dict[str, Any]:
+    return dict(json.loads(oarsub("--why", str(job), "-J", command="oarstat").out))
+
+
+def end(connection: Connection, job: int, hours: float) -> None:
+    """Let a running job be over that began so many hours ago."""
+    ago = timedelta(hours=hours)
+    connection.execute("UPDATE jobs SET state = 'Finishing', final_state = 'Terminated' WHERE job_id = %s", [job])
+    connection.execute(
+        "UPDATE jobs SET state = 'Terminated', started_at = now() - %s, ended_at = now(), exit_status = 0,"
+        " left_nothing = true WHERE job_id = %s",
+        [ago, job],
+    )
+
+
+def paid(oarsub: Submitter, *more: str) -> None:
+    """Make a project of 10 hours that pays for the user of the tests."""
+    done(oarsub, "create", "fire", "--hours", "10", *more)
+    done(oarsub, "member", "add", "fire", ME)
+
+
+def test_hours_are_held_asked_and_used(connection: Connection, oarsub: Submitter) -> None:
+    """Of 10 hours 4 are held by a running job, 4 asked for; what the running job leaves comes back when it is over."""
+    paid(oarsub, "--when-spent", "refuse")
+    first = oarsub.job_id("-l", "/core=4,walltime=1", "date")
+    run_pass(connection)
+    oarsub.job_id("-l", "/core=2,walltime=2", "--hold", "date")
+    before = contents(connection)
+    refused = oarsub("-l", "/core=3,walltime=1", "date")
+    assert (refused.status, refused.out) == (3, "")
+    assert refused.err == (
+        "oarsub: project 'fire' has 2 of 10 hours left, and this asks for 3"
+        " (ask for less; oarproject show fire tells what is used)\n"
+    )
+    assert oarsub("--dry-run", "-l", "/core=3,walltime=1", "date").status == 3
+    assert contents(connection) == before
+    end(connection, first, 0.25)
+    found = connection.execute(
+        "SELECT used_hours, held_hours, asked_hours, left_hours FROM oar_report.projects"
+    ).fetchall()
+    assert found == [(pytest.approx(1, abs=0.1), 0, 4, pytest.approx(5, abs=0.1))]
+    account(connection, 86400)
+    assert connection.execute("SELECT used_hours FROM oar_report.projects").fetchall() == [(pytest.approx(1, abs=0.1),)]
+    assert oarsub("-l", "/core=3,walltime=1", "--array", "2", "date").status == 3
+    assert oarsub("-l", "/core=3,walltime=1", "date").status == 0
+    done(oarsub, "create", "physics")
+    done(oarsub, "change", "fire", "--parent", "physics")
+    for project, tables in (("physics", ["users", "projects", "queues"]), ("art", [])):
+        report = json.loads(oarsub("report", "today", "--project", project, "-J", command="oarpy").out)
+        assert [name for name, rows in report.items() if rows] == tables
+    document = json.loads(done(oarsub, "show", "fire", "-J"))
+    assert (document["asked_hours"], round(document["used_hours"])) == (7, 1)
+
+
+def test_who_has_no_hours_left_waits_for_the_next_period(connection: Connection, oarsub: Submitter) -> None:
+    """The pass, --why and the dry run know when the hours begin anew: the last of them lie at the end of this one."""
+    done(oarsub, "create", "physics", "--hours", "12", "--period", "year", "--when-spent", "wait")
+    paid(oarsub, "--parent", "physics", "--when-spent", "wait")
+    oarsub.job_ids("-l", "/core=8,walltime=1", "date")
+    run_pass(connection)
+    waiting = oarsub.job_id("-l", "/core=4,walltime=1", "date")
+    decide(connection)
+    answer = why(oarsub, waiting)
+    assert (answer["verdict"], answer["reason_data"]["kind"]) == ("quota", "budget")
+    assert answer["reason_data"]["budget"] == {"project": "fire", "hours": 10, "left": 2}
+    assert answer["reason"] == "project fire has 2 of 10 hours left, too few for it"
+    assert answer["start"] is None, "they never begin anew"
+    done(oarsub, "change", "fire", "--hours", "none")
+    assert why(oarsub, waiting)["verdict"] == "starts", "12 hours of physics are enough"
+    another = json.loads(oarsub("--dry-run", "-J", "-l", "/core=2,walltime=1", "date").out)
+    assert another["reason_data"]["budget"]["project"] == "physics"
+    (end_of_year,) = (
+        connection.execute("SELECT extract(epoch FROM period_end) FROM oar_report.projects").fetchone() or ()
+    )
+    assert another["start"] == int(end_of_year), "the next year has hours"
+    done(oarsub, "change", "physics", "--hours", "13")
+    half = json.loads(oarsub("--dry-run", "-J", "-l", "/core=2,walltime=1", "date").out)
+    assert half["start"] == int(end_of_year) - 1800, "an hour of two cores, half of it in this year"
+    done(oarsub, "change", "fire", "--until", "2026-01-01")
+    over = why(oarsub, waiting)
+    assert over["reason_data"]["budget"]["over"] == 1767225600
+
+
+def test_without_hours_left_a_job_may_be_best_effort(connection: Connection, oarsub: Submitter) -> None:
+    paid(oarsub, "--when-spent", "besteffort")
+    oarsub.job_ids("-l", "/core=8,walltime=1", "date")
+    result = oarsub("-l", "/core=4,walltime=1", "date")
+    assert "Warning: project 'fire' has too few hours left: it is best effort" in result.out + result.err
+    rows = connection.execute("SELECT queue_name, types FROM jobs ORDER BY job_id").fetchall()
+    assert rows == [("default", []), ("besteffort", ["besteffort"])]
+    run_pass(connection)
+    running = connection.execute("SELECT count(*) FROM jobs WHERE state = 'Running'").fetchone()
+    assert running == (2,), "best effort takes no hours"
+    assert oarsub("-r", "2030-01-01 00:00:00", "-l", "/core=4,walltime=1", "date").status == 3
+
+
+def test_others_count_for_the_parent(connection: Connection, oarsub: Submitter) -> None:
+    """What a project beside another took is not left for it, and a weight is what its hours are billed."""
+    done(oarsub, "create", "physics", "--hours", "10")
+    for name, weight in (("fire", "1"), ("flood", "2")):
+        done(oarsub, "create", name, "--parent", "physics", "--weight", weight)
+        done(oarsub, "member", "add", name, ME)
+    oarsub.job_ids("--project", "flood", "-l", "/core=3,walltime=1", "date")
+    assert oarsub("--project", "fire", "-l", "/core=5,walltime=1", "date").status == 3
+    assert oarsub("--project", "fire", "-l", "/core=4,walltime=1", "date").status == 0
+    left: dict[str, float] = dict(connection.execute("SELECT project, left_hours FROM oar_report.projects").fetchall())
+    assert left == {"physics": 0, "fire": None, "flood": None}
+    assert oarsub("2", "--project", "flood", command="oaralter").status == 3
+    assert oarsub("2", "-l", "/core=2", "--project", "flood", command="oaralter").status == 0
+    left = dict(connection.execute("SELECT project, left_hours FROM oar_report.projects").fetchall())
+    assert left["physics"] == 0
+
+
+def test_rest_and_pages_do_what_the_command_does(connection: Connection, dsn: str) -> None:
+    for name, parent in (("physics", None), ("fire", "physics")):
+        connection.execute("INSERT INTO projects (project, parent) VALUES (%s, %s)", [name, parent])
+    connection.execute(
+        "INSERT INTO project_members (project, user_name, role) VALUES ('physics', %s, 'coordinator')", [ANN]
+    )
+    with web_client(web_settings(dsn)) as client:
+        ann, bob = (token(connection, user) for user in (ANN, BOB))
+        admin = token(connection, ME, Scope.ADMIN)
+        assert client.get("/api/v1/projects", headers=bob).json() == []
+        assert client.get("/api/v1/projects/fire", headers=bob).status_code == 404
+        assert client.post("/api/v1/projects", json={"project": "ice"}, headers=ann).status_code == 403
+        made = client.post("/api/v1/projects", json={"project": "ice", "hours": 5, "parent": "fire"}, headers=admin)
+        assert (made.status_code, made.json()["hours"]) == (201, 5)
+        assert client.patch("/api/v1/projects/ice", json={"hours": None}, headers=admin).json()["hours"] is None
+        assert client.patch("/api/v1/projects/ice", json={"share": 3}, headers=ann).json()["share"] == 3
+        assert client.patch("/api/v1/projects/ice", json={"hours": 3}, headers=ann).status_code == 403
+        assert client.put(f"/api/v1/projects/ice/members/{BOB}", json={}, headers=bob).status_code == 404
+        added = client.put(f"/api/v1/projects/ice/members/{BOB}", json={}, headers=ann)
+        assert added.json()["members"] == [{"user": BOB, "role": "member", "preferred": False}]
+        role = {"role": "coordinator"}
+        assert client.put(f"/api/v1/projects/ice/members/{BOB}", json=role, headers=ann).json()["members"][0][
+            "role"
+        ] == ("coordinator")
+        html = {"Accept": "text/html"}
+        assert "/projects/ice" in client.get("/projects", headers={**html, **bob}).text
+        page = client.get("/projects/ice", headers={**html, **bob}).text
+        assert "Add a member" in page
+        assert client.get("/projects/fire", headers={**html, **bob}).status_code == 404
+        assert ">Projects</a>" in client.get("/queues", headers={**html, **bob}).text
+        asked = client.get("/confirm/add-member?project=ice&user=eve&role=member", headers={**html, **bob})
+        assert "Make eve a member of project ice?" in asked.text
+        assert client.delete(f"/api/v1/projects/ice/members/{BOB}", headers=ann).json()["members"] == []
+        assert client.delete("/api/v1/projects/ice", headers=admin).json() == {"removed": "ice"}
+    rows = connection.execute("SELECT changed_by, content ->> 'share' FROM project_changes WHERE relation = 'projects'")
+    assert (ANN, "3") in rows.fetchall()
+
+
+def test_gpus_are_billed_by_their_weight(
+    connection: Connection, oarsub: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A GPU and a core for two hours are 42 units: two jobs fit in 100, the third waits; what ran is billed."""
+    monkeypatch.setenv("OARPY_ACCOUNTING_WEIGHTS", "core=1,gpu=20")
+    connection.execute("UPDATE resources SET gpu = 'g' || cpu WHERE type = 'default'")
+    done(oarsub, "create", "fire", "--hours", "100", "--when-spent", "wait")
+    done(oarsub, "member", "add", "fire", ME)
+    jobs = [oarsub.job_id("-l", "/gpu=1/core=1,walltime=2", "date") for _ in range(3)]
+    run_pass(connection)
+    answer = why(oarsub, jobs[2])
+    assert answer["reason_data"]["budget"] == {"project": "fire", "hours": 100, "left": 16}
+    use = "SELECT held_hours, asked_hours FROM oar_report.projects"
+    assert connection.execute(use).fetchall() == [(84, 42)]
+    end(connection, jobs[0], 1)
+    used = "SELECT used_hours FROM oar_report.projects"
+    assert connection.execute(used).fetchall() == [(pytest.approx(21, abs=0.1),)]
+    account(connection, 86400)
+    assert connection.execute(used).fetchall() == [(pytest.approx(21, abs=0.1),)]

@@ -451,6 +451,34 @@ def report_prediction_accuracy(told: Told) -> list[Row]:
     return rows
 
 
+def report_projects(told: Told) -> list[Row]:
+    """Of the projects that ``test_every_view`` makes: all, and below it those of the jobs, p1 with a weight of 2."""
+    of: dict[str, list[float]] = {"default": [0, 0, 0], "p1": [0, 0, 0]}
+    for (_, _, project, queue, kind), value in sums(told).items():
+        if kind == "USED" and queue != "besteffort" and project in of:
+            of[project][0] += value / 3600
+    for life in told.lives:
+        if life.ended is None and life.queue != "besteffort" and life.project in of:
+            if told.by_job[life.job]["state"] in ("Waiting", "Hold", "toAckReservation"):
+                of[life.project][2] += 2
+            elif life.holds:
+                of[life.project][1] += len(computing(life)) * (life.walltime or 0) / 3600
+    of["p1"][:2] = [2 * hours for hours in of["p1"][:2]]
+    of["all"] = [sum(pair) for pair in zip(of["default"], of["p1"], strict=True)]
+    hours = {"all": None, "default": 1e9, "p1": 0.5}
+    return [
+        {
+            "project": name, "parent": None if name == "all" else "all", "share": 1.0,
+            "weight": 2.0 if name == "p1" else 1.0, "hours": hours[name], "period": "ever", "period_begin": None,
+            "period_end": None, "until": None, "when_spent": "refuse", "used_hours": near(used, 0.1),
+            "held_hours": near(held, 0.1), "asked_hours": asked_for,
+            "left_hours": near(None if (most := hours[name]) is None else most - used - held - asked_for, 0.2),
+            "spent_at": near(told.now if name == "p1" else None, 3600),
+        }
+        for name, (used, held, asked_for) in of.items()
+    ]  # fmt: skip
+
+
 REPORT: dict[str, tuple[Callable[[Told], list[Row]], tuple[str, ...]]] = {
     "accounting": (report_accounting, ("day", "user_name", "project", "queue_name")),
     "assigned_amounts": (report_assigned_amounts, ("job_id", "block")),
@@ -472,6 +500,7 @@ REPORT: dict[str, tuple[Callable[[Told], list[Row]], tuple[str, ...]]] = {
     "offers": (report_offers, ("offer_id",)),
     "prediction_accuracy": (report_prediction_accuracy, ("day", "queue_name")),
     "predictions": (report_predictions, ("job_id", "resource_id")),
+    "projects": (report_projects, ("project",)),
     "promises": (report_promises, ("bag_id",)),
     "run_accuracy": (report_run_accuracy, ("user_name", "predictor")),
     "utilisation": (report_utilisation, ("day",)),

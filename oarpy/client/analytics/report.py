@@ -92,9 +92,9 @@ def period(text: str) -> tuple[date, date]:
     return begin.date(), last
 
 
-def tables(connection: Connection, begin: date, end: date) -> dict[str, ReportTable]:
-    """Return the tables of the report by name."""
-    return report_tables(connection, begin, end)
+def tables(connection: Connection, begin: date, end: date, project: str | None = None) -> dict[str, ReportTable]:
+    """Return the tables of the report by name, those of one project if it is given."""
+    return report_tables(connection, begin, end, project)
 
 
 def document(found: Mapping[str, ReportTable]) -> JsonValue:
@@ -108,7 +108,7 @@ def document(found: Mapping[str, ReportTable]) -> JsonValue:
 def page(found: Mapping[str, ReportTable], begin: date, end: date) -> str:
     """Return the report as one page of HTML that needs no other file."""
     environment = Environment(loader=PackageLoader("oarpy.client.analytics"), autoescape=select_autoescape())
-    plots = [_plot(found["days"], column, title) for column, title in _PLOTS]
+    plots = [_plot(found["days"], column, title) for column, title in _PLOTS if "days" in found]
     shown = [
         (
             _TITLES[name],

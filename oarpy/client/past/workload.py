@@ -10,6 +10,7 @@ from math import inf
 from oarpy.client.platform.quota_file import QuotaFile
 from oarpy.client.session import Session
 from oarpy.cluster_state.priority_history import factor_rules, karma_rules
+from oarpy.cluster_state.project_budgets import ProjectBudgets
 from oarpy.cluster_state.quota_rules import QuotaRules, spanned
 from oarpy.cluster_state.snapshot_reader import SnapshotReader, alternatives
 from oarpy.cluster_state.what_if import read_only, with_jobs
@@ -20,13 +21,14 @@ from oarpy.model.errors import UsageError
 from oarpy.model.job_types import read_types
 from oarpy.model.quota_calendar import WEEK, valid_spans
 from oarpy.model.request import Consumption
-from oarpy.scheduler.order.usage_shares import Priorities
+from oarpy.scheduler.order.usage_shares import Priorities, Usage
 from oarpy.scheduler.resources.platform import Platform
 from oarpy.scheduler.snapshot import Alternative, AskedJob, HoldingJob, QuotaRule, Snapshot, WaitingJob
 from oarpy.simulation.traces.past import Occupation, PastJob
 from oarpy.store.database import Connection
 from oarpy.store.jobs import history
 from oarpy.store.passes import snapshot_rows
+from oarpy.store.passes.project_use import project_shares
 from oarpy.store.past.reading import with_past
 from oarpy.store.platform import consumables
 
@@ -85,8 +87,12 @@ def read_past(session: Session, since: datetime | None, until: datetime | None) 
         throttles = {row.array: row.throttle for row in rows if row.throttle}
         rules = _rules_then(connection, session.configuration, rows)
         rules += tuple(QuotaRule.of_array(array, throttle) for array, throttle in throttles.items())
-        present = replace(present, quotas=rules, quota_horizon=inf, outages=(), asleep=0)
+        instants = [instant for row in rows for instant in (row.submitted, row.ended)] or [0]
+        start = min(instants) if begin is None else begin
+        projects = ProjectBudgets(session.configuration).between(connection, start, max(instants) + _LATER)
+        present = replace(present, quotas=rules, quota_horizon=inf, outages=(), asleep=0, projects=projects)
         nobody = replace(present, waiting=(), holding=(), reservations=(), rules=replace(present.rules, power=None))
+        shares = project_shares(connection)
         base = with_jobs(connection, reader, nobody, [past.job for past in jobs])
     known = {past.job.id for past in jobs} | {occupation.job.id for occupation in occupations}
     settings = session.configuration.priority
@@ -98,7 +104,10 @@ def read_past(session: Session, since: datetime | None, until: datetime | None) 
         outcomes={job: outcome for job, outcome in base.outcomes.items() if job not in known},
         spans={job: span for job, span in base.spans.items() if job not in known},
         priorities=Priorities(
-            karma=karma_rules(settings), factors=factor_rules(settings), resources=platform.default_type.bit_count()
+            usage=Usage(tree=shares),
+            karma=karma_rules(settings),
+            factors=factor_rules(settings),
+            resources=platform.default_type.bit_count(),
         ),
     )
     return PastWorkload(base, jobs, occupations, len(rows) - len(ran), reader)

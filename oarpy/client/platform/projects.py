@@ -16,7 +16,7 @@ from oarpy.model.errors import NotAllowed, NotFound, OarpyError, UsageError
 from oarpy.model.submission_checks import check_project, check_text, short
 from oarpy.store.histories import sign
 from oarpy.store.platform import projects
-from oarpy.store.platform.projects import MemberRow, ProjectRow
+from oarpy.store.platform.projects import MemberRow, ProjectRow, UseRow
 
 ROLES = ("member", "coordinator")
 PERIODS = ("week", "month", "quarter", "year", "ever")
@@ -223,6 +223,20 @@ def _synced(session: Session, name: str, group: str, *, named: bool, dry_run: bo
     return GroupChange(name, group, added, removed)
 
 
+@dataclass(frozen=True, slots=True)
+class ListedProject:
+    """A project, and what became of its hours."""
+
+    row: ProjectRow
+    use: UseRow
+
+
+def listed(session: Session) -> list[ListedProject]:
+    """Return the projects that the caller may see, with what became of their hours."""
+    uses = projects.uses(session.connection)
+    return [ListedProject(row, uses[row.project]) for row in seen(session)]
+
+
 def seen(session: Session) -> list[ProjectRow]:
     """Return the projects that the caller may see: all for an admin, else own ones and those below coordinated ones."""
     known = projects.projects(session.connection)
@@ -233,9 +247,10 @@ def seen(session: Session) -> list[ProjectRow]:
     return [row for row in known if row.project in mine or above & {one.project for one in _line(known, row.project)}]
 
 
-def shown(session: Session, name: str) -> tuple[ProjectRow, list[MemberRow]]:
+def shown(session: Session, name: str) -> tuple[ListedProject, list[MemberRow]]:
     """Return a project with its members. Raises :class:`NotFound`, also for one that the caller may not see."""
-    found = _find(seen(session), name)
+    row = _find(seen(session), name)
+    found = ListedProject(row, projects.uses(session.connection)[name])
     return found, projects.members(session.connection, project=name)
 
 
@@ -308,7 +323,17 @@ class ProjectDocument(TypedDict):
     when_spent: str
 
 
-class ShownDocument(ProjectDocument):
+class ListedDocument(ProjectDocument):
+    """A project with what became of its hours; ``spent_at`` (epoch seconds) is null where that is not foreseen."""
+
+    used_hours: float
+    held_hours: float
+    asked_hours: float
+    left_hours: float | None
+    spent_at: int | None
+
+
+class ShownDocument(ListedDocument):
     """A project with its members."""
 
     members: Sequence[MemberDocument]
@@ -328,25 +353,40 @@ def record(row: ProjectRow) -> ProjectDocument:
     }
 
 
-def shown_record(row: ProjectRow, members: Sequence[MemberRow]) -> ShownDocument:
+def listed_record(listed: ListedProject) -> ListedDocument:
+    """Return a project with what became of its hours as JSON."""
+    use = listed.use
+    return {
+        **record(listed.row),
+        "used_hours": use.used_hours,
+        "held_hours": use.held_hours,
+        "asked_hours": use.asked_hours,
+        "left_hours": use.left_hours,
+        "spent_at": None if use.spent_at is None else int(use.spent_at),
+    }
+
+
+def shown_record(found: ListedProject, members: Sequence[MemberRow]) -> ShownDocument:
     """Return a project with its members as JSON."""
     listed: list[MemberDocument] = [
         {"user": one.user_name, "role": one.role, "preferred": one.preferred} for one in members
     ]
-    return {**record(row), "members": listed}
+    return {**listed_record(found), "members": listed}
 
 
-def table(rows: Sequence[ProjectRow]) -> str:
+def table(found: Sequence[ListedProject]) -> str:
     """Return a line a project."""
-    titles = ("Project", "Parent", "Share", "Hours", "Period", "Weight", "Until", "When spent")
-    return Table(tuple(map(Column, titles)), tuple(map(_cells, rows))).text()
+    titles = ("Project", "Parent", "Share", "Hours", "Period", "Used", "Held", "Asked", "Left", "Spent at", "Until")
+    return Table(tuple(map(Column, titles)), tuple(map(_cells, found))).text()
 
 
-def shown_text(row: ProjectRow, members: Sequence[MemberRow]) -> str:
-    """Return a project and a line a member."""
+def shown_text(found: ListedProject, members: Sequence[MemberRow]) -> str:
+    """Return a project, what is said of its jobs, and a line a member."""
+    row = found.row
     columns = (Column("Member"), Column("Role"), Column("Preferred"))
     rows = tuple((one.user_name, one.role, "yes" if one.preferred else "") for one in members)
-    return f"{table([row])}\n{Table(columns, rows).text()}"
+    said = f"Jobs are billed {row.weight:g} times what they hold; without hours left: {row.when_spent}.\n"
+    return f"{table([found])}{said}\n{Table(columns, rows).text()}"
 
 
 class GroupChangeDocument(TypedDict):
@@ -370,14 +410,20 @@ def sync_text(changes: Sequence[GroupChange]) -> str:
     return Table(columns, rows).text()
 
 
-def _cells(row: ProjectRow) -> tuple[str, ...]:
+def _cells(found: ListedProject) -> tuple[str, ...]:
+    row, use = found.row, found.use
+    until = "-" if row.until is None else local_date(row.until.timestamp())
     return (
         row.project,
         row.parent or "-",
         f"{row.share:g}",
-        "-" if row.hours is None else f"{row.hours:g}",
+        _hours(row.hours),
         row.period,
-        f"{row.weight:g}",
-        "-" if row.until is None else local_date(row.until.timestamp()),
-        row.when_spent,
+        *map(_hours, (use.used_hours, use.held_hours, use.asked_hours, use.left_hours)),
+        "-" if use.spent_at is None else local_date(use.spent_at),
+        until,
     )
+
+
+def _hours(hours: float | None) -> str:
+    return "-" if hours is None else f"{hours:.1f}".removesuffix(".0")

@@ -15,6 +15,7 @@ from oarpy.client.jobs.selection import JobSelection
 from oarpy.client.session import Session
 from oarpy.client.submission.draft import directory
 from oarpy.client.submission.options import Options
+from oarpy.client.submission.project_hours import charge
 from oarpy.client.submission.submission import Admitted, message, readmitted, require_no_launcher
 from oarpy.model.durations import format_duration
 from oarpy.model.errors import OarpyError, UsageError
@@ -169,6 +170,7 @@ def _alter(session: Session, members: Sequence[AskedRow], values: dict[str, Any]
     kind = found.submission.kind if session.configuration.submission.hints else None
     new = submissions.NewSubmission(found.submission, message(found), found.asked, kind)
     alterations.store(session.connection, [row.job for row in members], first.submission, new)
+    charge(session, found.submission, found.need, [row.job for row in members])
     return found
 
 

@@ -14,6 +14,7 @@ from oarpy.admission.filters.filters import check_condition, compile_filter, joi
 from oarpy.admission.filters.parts import without_usual
 from oarpy.client.session import Session
 from oarpy.model.amounts import format_amount
+from oarpy.model.billing import GPU
 from oarpy.model.errors import AdmissionRefused, UsageError
 from oarpy.model.job_types import read_types
 from oarpy.model.request import Consumption, Count, Group, ResourceRequest
@@ -87,11 +88,16 @@ def consumable_names(session: Session) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """The first possible alternative (its position) and its number of resources; warnings about impossible ones."""
+    """The first possible alternative (its position) and its number of resources; warnings about impossible ones.
+
+    ``cores`` are the resources of type default among them, ``gpus`` the GPUs that it asks for: they are billed.
+    """
 
     alternative: int
     resources: int
     warnings: tuple[str, ...] = ()
+    cores: int = 0
+    gpus: int = 0
 
 
 def needed_resources(session: Session, submission: Submission) -> Need:
@@ -102,7 +108,7 @@ def needed_resources(session: Session, submission: Submission) -> Need:
     condition, requests = submission.properties, submission.alternatives
     existing = _existing(session, condition, requests)
     whole_nodes = read_types(submission.types).whole_nodes
-    taken = [_taken(existing, request, condition, whole_nodes=whole_nodes) for request in requests]
+    taken = [_bits(existing, request, condition, whole_nodes=whole_nodes) for request in requests]
     reasons = {
         place: _reason(existing, request, condition) for place, request in enumerate(requests) if not taken[place]
     }
@@ -110,7 +116,8 @@ def needed_resources(session: Session, submission: Submission) -> Need:
         raise AdmissionRefused(f"the request can never run: {reasons[0]}", hint="oarnodes shows what exists")
     warnings = (f"Warning: alternative {place + 1} can never run: {reason}" for place, reason in reasons.items())
     first = next(place for place, resources in enumerate(taken) if resources)
-    return Need(first, taken[first], tuple(warnings))
+    cores = (taken[first] & existing.platform.default_type).bit_count()
+    return Need(first, taken[first].bit_count(), tuple(warnings), cores, _gpus(existing, requests[first], taken[first]))
 
 
 class KnownNeeds:
@@ -132,7 +139,7 @@ def resources_taken(session: Session, request: ResourceRequest, condition: str, 
     """Return how many resources a request takes, 0 if it can never be served. Raises :class:`UsageError`."""
     check_names((request,), condition, submissions.properties(session.connection))
     existing = _existing(session, condition, (request,))
-    return _taken(existing, request, condition, whole_nodes=read_types(types).whole_nodes)
+    return _bits(existing, request, condition, whole_nodes=read_types(types).whole_nodes).bit_count()
 
 
 def _existing(session: Session, condition: str, requests: Sequence[ResourceRequest]) -> ExistingResources:
@@ -142,13 +149,20 @@ def _existing(session: Session, condition: str, requests: Sequence[ResourceReque
     return session.existing_reader().read(session.connection, named)
 
 
-def _taken(existing: ExistingResources, request: ResourceRequest, condition: str, *, whole_nodes: bool) -> int:
-    """Return how many resources the request takes, 0 if it can never be served."""
+def _bits(existing: ExistingResources, request: ResourceRequest, condition: str, *, whole_nodes: bool) -> int:
+    """Return the resources that the request takes as a set, which is empty if it can never be served."""
     if _too_much(existing.consumables, request):
         return 0
     masks = [existing.admitted(join_conditions(condition, group.filter), request.consumes) for group in request.groups]
     matcher = existing.matcher(request.groups, masks, whole_nodes=whole_nodes)
-    return matcher.match(matcher.usable).bit_count()
+    return matcher.match(matcher.usable)
+
+
+def _gpus(existing: ExistingResources, request: ResourceRequest, bits: int) -> int:
+    """Return how many GPUs the resources belong to, if the request names GPUs."""
+    if all(level.name != GPU for group in request.groups for level in group.levels):
+        return 0
+    return sum(bool(block.bits & bits) for block in existing.platform.blocks(GPU))
 
 
 def _reason(existing: ExistingResources, request: ResourceRequest, condition: str) -> str:

@@ -11,7 +11,7 @@ from oarpy.model.errors import AdmissionRefused, NotFound
 from oarpy.model.submission import Submission
 from oarpy.model.submission_checks import short
 from oarpy.store.platform import projects
-from oarpy.store.platform.projects import MemberRow
+from oarpy.store.platform.projects import MemberRow, ProjectRow
 
 UNNAMED = "default"
 """The project of a submission that names none."""
@@ -20,7 +20,7 @@ _MOST_NAMED = 10
 
 def with_project(session: Session, asked: Submission) -> Submission:
     """Return a submission that names no project with its user's project: the only one, or the preferred one."""
-    if not _is_asked(session) or asked.project != UNNAMED:
+    if not is_asked(session) or asked.project != UNNAMED:
         return asked
     mine = projects.members(session.connection, user=asked.user)
     if any(row.project == UNNAMED for row in mine):
@@ -33,11 +33,11 @@ def with_project(session: Session, asked: Submission) -> Submission:
 
 def check_project(session: Session, submission: Submission) -> None:
     """Raise for a project that does not pay for jobs of the user: :class:`NotFound`, :class:`AdmissionRefused`."""
-    if not _is_asked(session):
+    if not is_asked(session):
         return
     name = submission.project
     mine = projects.members(session.connection, user=submission.user)
-    line = projects.line(projects.projects(session.connection), name)
+    line = line_of(session, name)
     if not line:
         raise NotFound(f"there is no project '{short(name)}'", hint=_yours(mine))
     if all(row.project != name for row in mine):
@@ -50,8 +50,14 @@ def check_project(session: Session, submission: Submission) -> None:
             raise AdmissionRefused(f"project '{short(row.project)}' is over since {since}", hint=_yours(mine))
 
 
-def _is_asked(session: Session) -> bool:
+def is_asked(session: Session) -> bool:
+    """Tell whether a submission has to name a project of its user."""
     return session.configuration.submission.projects == "members"
+
+
+def line_of(session: Session, name: str) -> list[ProjectRow]:
+    """Return a project and those above it, upwards; nothing for one that there is not."""
+    return projects.line(projects.projects(session.connection), name)
 
 
 def _nothing_named(user: str, mine: Sequence[MemberRow]) -> str:

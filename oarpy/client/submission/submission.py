@@ -19,6 +19,7 @@ from oarpy.client.submission.draft import Submitter, draft
 from oarpy.client.submission.feasibility import Need, check_consumables, check_names, consumable_names, needed_resources
 from oarpy.client.submission.kept_scripts import without_foreign_script
 from oarpy.client.submission.options import Options
+from oarpy.client.submission.project_hours import as_paid, charge, require_rest
 from oarpy.client.submission.projects import check_project, with_project
 from oarpy.client.submission.site import DatabaseSite, rule_limits, unix_groups
 from oarpy.client.submission.values import check_values
@@ -26,10 +27,11 @@ from oarpy.client.submission.waiting_jobs import WAITING_JOBS
 from oarpy.model.dependency import Dependency
 from oarpy.model.durations import format_duration
 from oarpy.model.errors import AdmissionRefused, NotFound, OarpyError, UsageError
-from oarpy.model.job_types import NEGOTIATED, read_types
+from oarpy.model.job_types import BESTEFFORT, NEGOTIATED, read_types
 from oarpy.model.request import ResourceRequest, parse_request
 from oarpy.model.states import JobState
 from oarpy.model.submission import Submission
+from oarpy.model.submission_checks import short
 from oarpy.store import notifications
 from oarpy.store.jobs import job_listing, submissions
 from oarpy.store.jobs.scope import JobScope, reached
@@ -63,6 +65,7 @@ def resubmit_failed(session: Session, array: str) -> Submitted:
             if alike not in traces:
                 traces[alike] = _admit_again(session, job_id, old)
             again.append(submissions.copy_job(session.connection, job_id))
+            require_rest(session, old.project, old.queue, old.types)
         WAITING_JOBS.recheck(session, again[-1], len(again))
     notes = tuple(dict.fromkeys(note for trace in traces.values() for note in trace.notes))
     lines = tuple(line for trace in traces.values() for line in trace.lines())
@@ -79,6 +82,7 @@ def resubmit(session: Session, job: str) -> Submitted:
         old = _ended_job(session, job_id)
         trace = _admit_again(session, job_id, old)
         new = submissions.copy_job(session.connection, job_id)
+        require_rest(session, old.project, old.queue, old.types)
         WAITING_JOBS.recheck(session, new, 1)
     return Submitted((new,), is_array=False, notes=tuple(trace.notes), trace=tuple(trace.lines()))
 
@@ -224,6 +228,7 @@ def store(session: Session, found: Admitted, message: str, kind: int | None = No
     WAITING_JOBS.check(session, size)
     job_ids = submissions.insert(session.connection, found.submission, asked=found.asked, message=message, kind=kind)
     WAITING_JOBS.recheck(session, job_ids[-1], size)
+    charge(session, found.submission, found.need, job_ids)
     return job_ids
 
 
@@ -252,6 +257,11 @@ def admit(session: Session, options: Options, arguments: Sequence[str], environm
     settings = session.configuration
     asked, warnings = draft(options, caller, settings.submission, settings.scheduler.bag_tasks)
     asked = with_project(session, asked)
+    found = admitted(session, site, asked, warnings, *_ruled(session, site, asked))
+    if as_paid(session, found.submission, found.need):
+        return found
+    warnings.append(f"Warning: project '{short(found.submission.project)}' has too few hours left: it is best effort")
+    asked = asked.changed(queue=BESTEFFORT, types=(*asked.types, BESTEFFORT))
     return admitted(session, site, asked, warnings, *_ruled(session, site, asked))
 
 

@@ -40,6 +40,7 @@ from oarpy.scheduler.rules.walltime_changes import WalltimeAnswers
 from oarpy.scheduler.snapshot import PartId, Reservation, Snapshot
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.store import notifications
+from oarpy.store.accounting import record_weights
 from oarpy.store.database import Connection
 from oarpy.store.jobs import suspensions, walltime_changes
 from oarpy.store.passes import decisions
@@ -69,6 +70,7 @@ class Metascheduler:
     def __init__(self, configuration: Configuration) -> None:
         self.period = configuration.modules.metascheduler
         self._settings, self._priority = configuration.scheduler, configuration.priority
+        self._weights = configuration.accounting.weights
         self._reader = SnapshotReader(configuration)
         self._reader.begin_passes()
         self._orders = SiteOrders()
@@ -98,6 +100,7 @@ class Metascheduler:
             self._levels = None
             self._starts.learn(connection)
             record_rules(connection, self._priority)
+            record_weights(connection, self._weights)
         if refusals_of(connection).careful:
             self._memory.forget()
         try:

@@ -48,14 +48,14 @@ class Explainer:
         if demand.limits is not None and (
             answer.fitted == self._now or (answer.fitted is not None and not answer.found)
         ):
-            return Verdict.QUOTA, self._reached(self._quota(demand, answer), answer)
+            return Verdict.QUOTA, self._reached(self._quota(demand, answer, Why.QUOTA), answer)
         if demand.limits is None:
             beside = self._fits_beside(demand, answer)
         else:
             chosen = demand if answer.found is None else structs.replace(demand, options=(answer.found.option,))
             alone = self._search.at(self.baseline, chosen, self._now)
             if alone.fitted is not None and not alone.found:
-                return Verdict.QUOTA, Reason(Why.QUOTA_OF_RUNNING, quota=self._quota(demand, alone))
+                return Verdict.QUOTA, self._quota(demand, alone, Why.QUOTA_OF_RUNNING)
             beside = alone.found is not None
         if not beside and (out := self._outages(demand, answer)):
             return Verdict.RESOURCES_DOWN, self._until(out, answer)
@@ -87,27 +87,36 @@ class Explainer:
         """Name the quota that keeps the job waiting from then on, if one does."""
         if answer.found is None or answer.excess is None:
             return reason
-        return structs.replace(reason, quota=self._limit(answer), quota_until=answer.found.claim.start)
+        limit = self._limit(answer)
+        return structs.replace(reason, quota=limit.quota, budget=limit.budget, quota_until=answer.found.claim.start)
 
-    def _reached(self, quota: QuotaLimit, answer: Answer) -> Reason:
-        """Return until when the quota keeps the job waiting, and until when resources do after that."""
+    def _reached(self, reason: Reason, answer: Answer) -> Reason:
+        """Say until when a quota or a budget keeps the job waiting, and what resources do after that."""
         if answer.found is None or answer.excess is None:
-            return Reason(Why.QUOTA, quota=quota)
+            return reason
         start, until = answer.found.claim.start, answer.excess.until
         if until >= start:
-            return Reason(Why.QUOTA, quota=quota, until=start)
-        return Reason(Why.QUOTA, quota=quota, until=until, at=start)
+            return structs.replace(reason, until=start)
+        return structs.replace(reason, until=until, at=start)
 
-    def _quota(self, demand: Demand, answer: Answer) -> QuotaLimit:
-        """Name the quota that keeps ``demand`` from the place that resources allow; the last to end of several."""
+    def _quota(self, demand: Demand, answer: Answer, kind: Why) -> Reason:
+        """Name what keeps ``demand`` from the place that resources allow: a quota, by ``kind``, or a budget.
+
+        Of several, it is the last to end.
+        """
         if answer.excess is not None and answer.excess.limit is not None:
             self.bound[demand.job.id] = answer.excess.limit
-        return self._limit(answer)
+        limit = self._limit(answer)
+        return limit if limit.kind is Why.BUDGET else structs.replace(limit, kind=kind)
 
-    def _limit(self, answer: Answer) -> QuotaLimit:
-        """Name the quota that forbids the place found, or say that the quotas of that time are not known."""
-        limit = None if answer.excess is None else answer.excess.limit
-        return QuotaLimit("", end=self.baseline.ledger.horizon) if limit is None else limit.named
+    def _limit(self, answer: Answer) -> Reason:
+        """Name the quota or the project that forbids what was found, or say until when quotas are known."""
+        excess = answer.excess
+        if excess is not None and excess.overdraft is not None:
+            return Reason(Why.BUDGET, budget=excess.overdraft.named)
+        limit = None if excess is None else excess.limit
+        unknown = QuotaLimit("", end=self.baseline.ledger.horizon)
+        return Reason(Why.QUOTA, quota=unknown if limit is None else limit.named)
 
     def _outages(self, demand: Demand, answer: Answer) -> Reason | None:
         """Name the outages without which the job could start now beside the resources held already."""
@@ -205,7 +214,7 @@ class Explainer:
         if ready > start:
             reason = Reason(Why.AFTER_END, jobs=anteriors(demand.job), until=ready)
         elif answer.fitted is not None:
-            reason = Reason(Why.QUOTA, quota=self._quota(demand, answer))
+            reason = self._quota(demand, answer, Why.QUOTA)
         elif impossible is not None:
             reason = impossible[1]
         else:

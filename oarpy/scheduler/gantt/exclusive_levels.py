@@ -60,6 +60,10 @@ class Blocks:
                 found |= block
         return found
 
+    def number(self, level: str, bits: int) -> int:
+        """Count the blocks of ``level`` that have some of ``bits``."""
+        return sum(bool(block & bits) for block in self._of[level])
+
     def common(self, levels: Iterable[str], bits: int, others: Iterable[str], held: int) -> int:
         """Return the resources of ``bits`` that share a block with ``held``, at a level that both jobs ask for."""
         found = 0

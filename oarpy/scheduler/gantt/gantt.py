@@ -24,6 +24,7 @@ from operator import and_, or_
 
 from msgspec import Struct, structs
 
+from oarpy.model.billing import GPU
 from oarpy.model.request import Consumption
 from oarpy.scheduler.gantt.amount_timeline import Stocks, StockView
 from oarpy.scheduler.gantt.exclusive_levels import Blocks, ExclusiveLevel
@@ -31,6 +32,7 @@ from oarpy.scheduler.gantt.known_lower_bounds import Bounds
 from oarpy.scheduler.gantt.sharing import Line, Space, Views
 from oarpy.scheduler.gantt.wide_timeline import AnyTimeline
 from oarpy.scheduler.job_roles import EXCLUSIVE, PLAIN, Profile, Roles, roles_of
+from oarpy.scheduler.order.budgets import Charge
 from oarpy.scheduler.order.quotas import Amount, Ledger, Limits
 from oarpy.scheduler.resources.consumables import Capacities
 from oarpy.scheduler.resources.matching import RequestMatcher
@@ -105,7 +107,7 @@ class Gantt:
         self._outages = snapshot.outages
         self._close(self.whole)
         self.inside: dict[str, Space] = {}
-        self.ledger = Ledger(snapshot.quotas, snapshot.quota_horizon)
+        self.ledger = Ledger(snapshot.quotas, snapshot.quota_horizon, snapshot.projects)
         self.stocks = Stocks(Capacities(snapshot.consumables, snapshot.platform), snapshot.now)
         self.blocks = Blocks(snapshot.platform, snapshot.exclusive_levels)
         everything = self._platform.everything
@@ -324,7 +326,7 @@ class Gantt:
                 # amounts change only where the timeline of the platform has a boundary
                 self.whole.exclusive.remove(begin, end, 0)
             self.stocks.take(begin, end, claim.bits, claim.consumes)
-        if self.ledger.rules and (amount := self.amount(job, roles, claim)).resources:
+        if self.ledger.counts and (amount := self.amount(job, roles, claim)).resources:
             self.ledger.count(job, begin, end, amount)
 
     def _take_blocks(
@@ -351,11 +353,16 @@ class Gantt:
         self.barred = {}
 
     def amount(self, job: WaitingJob | HoldingJob, roles: Roles, claim: Claim) -> Amount:
-        """Return the amount that ``claim`` of ``job`` adds to the quota sums."""
+        """Return what ``claim`` of ``job`` adds to the quota sums, and what its project is billed."""
         if not roles.counted:
             return NOTHING
         resources = (claim.bits & self._platform.default_type).bit_count()
-        return Amount(resources, resources * claim.walltime, 1 if job.part is None else 0)
+        charge = None
+        if self.ledger.budgets is not None:
+            gpus = self.blocks.number(GPU, claim.bits) if GPU in claim.levels else 0
+            rate = self.ledger.budgets.projects.rate(job.project, {"core": resources, "gpu": gpus})
+            charge = Charge(claim.start, claim.end, rate)
+        return Amount(resources, resources * claim.walltime, 1 if job.part is None else 0, charge)
 
     def counts_all(self, bits: int) -> bool:
         """Tell whether quotas count each of ``bits``."""

@@ -205,6 +205,8 @@ class Search:
         """
         if demand.limits is None or not option.matcher.fixed or not views or views[0] is not gantt.whole.exclusive:
             return None
+        if demand.limits.payers:  # what is left of hours depends on when they are used
+            return None
         if not self._is_on_one_line(views) or not gantt.counts_all(option.matcher.usable):
             return None
         return option.matcher, option.walltime, option.consumes, id(demand.limits)

@@ -12,7 +12,7 @@ from sys import float_info
 from typing import NamedTuple
 
 from oarpy.scheduler.order.priorities import karma, multifactor_priority
-from oarpy.scheduler.order.usage_shares import NO_HISTORY, Priorities
+from oarpy.scheduler.order.usage_shares import NO_HISTORY, NOTHING_DUE, Priorities
 from oarpy.scheduler.snapshot import WaitingJob
 
 _WINDOW = re.compile(r"[0-9]{1,12}")
@@ -78,6 +78,16 @@ def fairshare(candidate: Candidate) -> tuple[float, ...]:
     return _karma(candidate), *fifo(candidate)
 
 
+def projects(candidate: Candidate) -> tuple[float, ...]:
+    """Those whose project used least over its share first, from the top of the tree down.
+
+    Of one project, those whose user used least; then as :func:`fifo`.
+    """
+    usage, job = candidate.priorities.usage, candidate.job
+    ratios = usage.ratios.get(job.project, (NOTHING_DUE,))
+    return *ratios, usage.used_by_user.get(job.user, 0), *fifo(candidate)
+
+
 def multifactor(candidate: Candidate) -> tuple[float, ...]:
     """The highest weighted sum of factors first, then as :func:`fifo`."""
     return -_priority(candidate), *fifo(candidate)
@@ -86,6 +96,10 @@ def multifactor(candidate: Candidate) -> tuple[float, ...]:
 def slowdown(candidate: Candidate) -> tuple[float, ...]:
     """The largest expected bounded slowdown first, then as :func:`fifo`; short jobs overtake others as they wait."""
     return -_expected_slowdown(candidate), *fifo(candidate)
+
+
+def _top_ratio(candidate: Candidate) -> float:
+    return candidate.priorities.usage.ratios.get(candidate.job.project, (NOTHING_DUE,))[0]
 
 
 def _karma(candidate: Candidate) -> float:
@@ -131,6 +145,14 @@ QUEUE_ORDERS: Mapping[str, QueueOrder] = {
         "this one asks for {size} for {walltime}.",
     ),
     "fairshare": QueueOrder(fairshare, value=_karma, of_the_job_alone=False, of_the_past=True),
+    "projects": QueueOrder(
+        projects,
+        "Jobs go by what projects used over what is their share, from the top of the tree down; "
+        "at the top this one has {value:.4f}{nearest}.",
+        value=_top_ratio,
+        of_the_job_alone=False,
+        of_the_past=True,
+    ),
     "multifactor": QueueOrder(multifactor, value=_priority, of_the_job_alone=False, of_the_past=True),
     "slowdown": QueueOrder(
         slowdown,

@@ -20,6 +20,7 @@ from math import inf
 
 from oarpy.model.quota_calendar import Span
 from oarpy.model.reasons import QuotaLimit
+from oarpy.scheduler.order.budgets import BudgetSums, Charge, Overdraft, Project, Projects
 from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, WaitingJob
 
 Job = WaitingJob | HoldingJob
@@ -32,12 +33,13 @@ Pattern = tuple[Key, int]
 class Amount:
     """The amount that a job adds to sums: resources of type default, and their number times the walltime (seconds).
 
-    ``jobs`` is 0 for a part of another job.
+    ``jobs`` is 0 for a part of another one. ``charge`` is what its project is billed, where projects pay.
     """
 
     resources: int
     seconds: float
     jobs: int = 1
+    charge: Charge | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +72,25 @@ class Limit:
 class Excess:
     """A quota that would be broken ``until`` an instant (infinity: for ever), the last if there are several.
 
-    ``limit`` is None if the job would end beyond the horizon of the calendar.
+    ``overdraft`` is what a project lacks, if that is in the way. Else ``limit`` is None when what lies beyond the
+    horizon of the calendar is.
     """
 
     until: float
     limit: Limit | None
+    overdraft: Overdraft | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits of a job: for each level at most one rule at each instant, ascending.
 
-    The job cannot be placed beyond ``horizon``.
+    The job cannot be placed beyond ``horizon``. ``payers`` are the projects whose hours it takes.
     """
 
     levels: tuple[tuple[Limit, ...], ...]
     horizon: float = inf
+    payers: tuple[Project, ...] = ()
 
     def __iter__(self) -> Iterator[Limit]:
         """Yield every rule that applies at some instant."""
@@ -161,21 +166,30 @@ def _excessive(rule: QuotaRule, resources: int, jobs: int, seconds: float) -> bo
 
 
 class Ledger:
-    """The sums of every rule, kept while a plan is made. No rules are known beyond ``horizon``."""
+    """The sums of every rule, kept while a plan is made. Beyond ``horizon`` nobody knows which rules are valid.
 
-    __slots__ = ("_known", "_patterns", "_regimes", "_sums", "horizon", "rules")
+    ``budgets`` are the hours that projects have, where they pay.
+    """
 
-    def __init__(self, rules: Sequence[QuotaRule], horizon: float = inf) -> None:
+    __slots__ = ("_known", "_patterns", "_regimes", "_sums", "budgets", "horizon", "rules")
+
+    def __init__(self, rules: Sequence[QuotaRule], horizon: float = inf, projects: Projects | None = None) -> None:
         self.rules = tuple(rules)
         self.horizon = horizon
+        self.budgets = None if projects is None or not projects.limited else BudgetSums(projects)
         self._regimes = regimes(self.rules)
         # rules that are valid at different times count the same jobs when their patterns are the same
         self._patterns: dict[int, dict[Pattern, QuotaRule]] = {}
         """By array, 0 for the rules that are of none."""
         for rule in reversed(self.rules):
             self._patterns.setdefault(rule.array, {})[_pattern(rule)] = rule
-        self._known: dict[tuple[str, str, tuple[str, ...], str, int], Limits | None] = {}
+        self._known: dict[tuple[str, str, tuple[str, ...], str, int, bool], Limits | None] = {}
         self._sums: dict[tuple[Pattern, Key], Sums] = {}
+
+    @property
+    def counts(self) -> bool:
+        """Whether there is anything to count."""
+        return bool(self.rules) or self.budgets is not None
 
     def copy(self) -> Ledger:
         """Return an independent ledger of equal content."""
@@ -185,19 +199,23 @@ class Ledger:
         """Return a ledger of the same rules with these sums."""
         twin = object.__new__(Ledger)
         twin.rules, twin.horizon = self.rules, self.horizon
+        twin.budgets = None if self.budgets is None else self.budgets.copy()
         twin._regimes, twin._patterns, twin._known = self._regimes, self._patterns, self._known
         twin._sums = sums
         return twin
 
     def limits(self, job: Job) -> Limits | None:
         """Return the rules that apply to ``job``, None when nothing limits it."""
-        key = job.queue, job.project, job.types, job.user, job.array
+        pays = self.budgets is not None and not job.besteffort
+        key = job.queue, job.project, job.types, job.user, job.array, pays
         if key not in self._known:
-            self._known[key] = self._limits(job)
+            self._known[key] = self._limits(job, pays=pays)
         return self._known[key]
 
     def count(self, job: Job, begin: float, end: float, amount: Amount) -> None:
-        """Count ``job`` during [begin, end) for every rule that it matches."""
+        """Count ``job`` during [begin, end) for every rule that it matches, and bill its project."""
+        if self.budgets is not None and amount.charge is not None and not job.besteffort:
+            self.budgets.count(job.project, amount.charge)
         for array in {0, job.array}:
             for pattern, rule in self._patterns.get(array, _NO_RULES).items():
                 if _specificity(rule, job) is not None:
@@ -213,6 +231,10 @@ class Ledger:
             found = self._excess(spans, begin, end, amount)
             if found is not None and (worst is None or found.until > worst.until):
                 worst = found
+        if limits.payers and self.budgets is not None and amount.charge is not None:
+            lacking = self.budgets.overdraft(limits.payers, amount.charge)
+            if lacking is not None and (worst is None or lacking.until > worst.until):
+                worst = Excess(lacking.until, None, lacking)
         return worst
 
     def _excess(self, spans: Sequence[Limit], begin: float, end: float, amount: Amount) -> Excess | None:
@@ -248,10 +270,11 @@ class Ledger:
             instants |= {limit.begin, limit.end}
             for sums in self._sums_of(limit):
                 instants |= {one for one in sums.begins if limit.begin < one < limit.end}
+        instants |= {instant for payer in limits.payers for instant in (*payer.begins, payer.until)}
         return [(instant, self._room(limits, instant)) for instant in sorted(instants) if begin <= instant < inf]
 
     def _room(self, limits: Limits, instant: float) -> float:
-        if instant >= limits.horizon:
+        if instant >= limits.horizon or (self.budgets is not None and self.budgets.spent(limits.payers, instant)):
             return 0
         return min(
             (
@@ -266,8 +289,8 @@ class Ledger:
     def _sums_of(self, limit: Limit) -> list[Sums]:
         return [self._sums.get((_pattern(limit.rule), key), _NOTHING) for key in limit.keys]
 
-    def _limits(self, job: Job) -> Limits | None:
-        """Return the rules that apply to ``job`` in each period, None when none ever does."""
+    def _limits(self, job: Job, *, pays: bool) -> Limits | None:
+        """Return the rules that apply to ``job`` in each period, and whose hours it takes; None when nothing does."""
         levels: dict[str, list[Limit]] = {}
         applying: dict[int, list[QuotaRule]] = {}
         for regime in self._regimes:  # regimes of equal content share their rules
@@ -279,9 +302,10 @@ class Ledger:
                     spans[-1] = replace(spans[-1], end=regime.end)
                 else:
                     spans.append(Limit(rule, tuple(_keys(rule, job)), regime.begin, regime.end))
-        if not levels:
+        payers = self.budgets.payers(job.project) if self.budgets is not None and pays else ()
+        if not levels and not payers:
             return None
-        limits = Limits(tuple(map(tuple, levels.values())))
+        limits = Limits(tuple(map(tuple, levels.values())), payers=payers)
         return replace(limits, horizon=self.horizon) if any(limit.passing for limit in limits) else limits
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 _WEEK = 7 * 86400.0
+NOTHING_DUE = 1e9
+"""Used over due where nothing is due: such jobs come last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,40 @@ class Usage:
     used_by_user: Mapping[str, float] = field(default_factory=dict)
     asked_by_user: Mapping[str, float] = field(default_factory=dict)
     used_by_project: Mapping[str, float] = field(default_factory=dict)
+    tree: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+
+    @cached_property
+    def ratios(self) -> Mapping[str, tuple[float, ...]]:
+        """By project, what was used over what is due, from the top of the tree down to it.
+
+        What is due is the share among projects of the same parent. Beside each other stand what these used with those
+        below them. All have the same number of ratios: 0 below what has none below it.
+        """
+        lines = {name: self._line(name) for name in self.tree}
+        used = dict.fromkeys(self.tree, 0.0)
+        for name, seconds in self.used_by_project.items():
+            for above in lines.get(name, ()):
+                used[above] += seconds
+        beside: dict[str, list[str]] = {}
+        for name, (parent, _) in self.tree.items():
+            beside.setdefault(parent, []).append(name)
+        ratio: dict[str, float] = {}
+        for names in beside.values():
+            whole, shares = sum(used[name] for name in names), sum(self.tree[name][1] for name in names)
+            for name in names:
+                due = self.tree[name][1] / shares if shares else 0
+                ratio[name] = (used[name] / whole if whole else 0) / due if due else NOTHING_DUE
+        depth = max(map(len, lines.values()), default=0)
+        found = {name: tuple(ratio[above] for above in line[::-1]) for name, line in lines.items()}
+        return {name: (*ratios, *[0.0] * (depth - len(ratios))) for name, ratios in found.items()}
+
+    def _line(self, name: str) -> list[str]:
+        """Return a project and those above it, upwards."""
+        found: list[str] = []
+        while name in self.tree and len(found) < len(self.tree):
+            found.append(name)
+            name = self.tree[name][0]
+        return found
 
     @cached_property
     def used(self) -> float:

@@ -243,7 +243,7 @@ def _left(jobs: list[WaitingJob], gone: set[int]) -> list[WaitingJob]:
 
 def is_steady(snapshot: Snapshot) -> bool:
     """Tell whether time changes no placement until the next predicted start."""
-    limited = snapshot.quotas or snapshot.consumables or snapshot.outages
+    limited = snapshot.quotas or snapshot.consumables or snapshot.outages or snapshot.projects is not None
     return not limited and all(map(is_plain, snapshot.waiting)) and all(map(is_plain, snapshot.holding))
 
 

@@ -133,5 +133,5 @@ def _meets(placement: Placement, promises: Sequence[tuple[float, float, int]], s
 
 
 def _limits_hours(snapshot: Snapshot) -> bool:
-    """Tell whether quotas count walltimes."""
-    return any(rule.resource_hours >= 0 for rule in snapshot.quotas)
+    """Tell whether quotas or budgets count walltimes."""
+    return snapshot.projects is not None or any(rule.resource_hours >= 0 for rule in snapshot.quotas)

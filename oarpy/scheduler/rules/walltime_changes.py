@@ -159,7 +159,11 @@ class _More:
         if wanted < (change.seconds if change.whole else 1):
             return 0
         seconds = _largest(int(wanted), self._fits)
-        if seconds and not change.delay_next_jobs and (self._snapshot.quotas or self._dependants):
+        if (
+            seconds
+            and not change.delay_next_jobs
+            and (self._snapshot.quotas or self._snapshot.projects is not None or self._dependants)
+        ):
             seconds = self._verified(seconds, replan)
         return 0 if change.whole and seconds < change.seconds else seconds
 

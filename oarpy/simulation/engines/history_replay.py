@@ -16,8 +16,13 @@ from typing import Literal
 
 from msgspec import structs
 
+from oarpy.model.billing import GPU, BilledKind
 from oarpy.model.reasons import Reason, sentence
 from oarpy.scheduler.decide import decide
+from oarpy.scheduler.gantt.exclusive_levels import Blocks
+from oarpy.scheduler.gantt.gantt import bits_held
+from oarpy.scheduler.job_roles import roles_of
+from oarpy.scheduler.order.budgets import Charge
 from oarpy.scheduler.order.queue_orders import Order
 from oarpy.scheduler.plan import Placement, Plan
 from oarpy.scheduler.resources.matching import Matchers
@@ -53,7 +58,7 @@ class ReplayOutcome:
 
 
 class HistoryReplay:
-    """One replay. ``base`` holds all that does not change: platform, queues, quotas, filters, policy."""
+    """One replay. ``base`` holds what does not change, platform, queues, quotas, filters, policy, and projects."""
 
     def __init__(
         self,
@@ -132,6 +137,13 @@ class HistoryReplay:
         self._ended[job.id] = "ok" if succeeded else "notok"
         self._spans[job.id] = job.start, end
         self._usage.add(job, end)
+        if (projects := self._base.projects) is not None and not job.besteffort and roles_of(job).counted:
+            platform = self._base.platform
+            bits = bits_held(platform, job)
+            gpus = Blocks(platform, (GPU,)).number(GPU, bits) if GPU in job.levels else 0
+            held: dict[BilledKind, float] = {"core": (bits & platform.default_type).bit_count(), "gpu": gpus}
+            charge = Charge(job.start, end, projects.rate(job.project, held))
+            self._base = replace(self._base, projects=projects.with_use(job.project, charge))
 
     def _arrive(self, now: float) -> None:
         """Submit the jobs whose date has come by ``now``; admission may refuse some."""

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from oarpy.model.billing import BilledKind
 from oarpy.model.quota_calendar import DEFAULT_LEVEL
 from oarpy.model.setting_values import PolicyName
 from oarpy.model.typed_values import Number, Whole, Word
@@ -48,6 +49,19 @@ class QuotaEntry(Struct, forbid_unknown_fields=True, rename={"level": "set"}):
     period: str = ""
     level: str = DEFAULT_LEVEL
     array: Annotated[int, Meta(ge=0)] = 0
+
+
+class ProjectEntry(Struct, forbid_unknown_fields=True):
+    """A project that pays for jobs; without ``begins`` its hours never begin anew."""
+
+    name: Word
+    parent: str = ""
+    share: Number = 1
+    weight: Number = 1
+    hours: Number | None = None
+    used: tuple[Number, ...] = ()
+    begins: tuple[Number, ...] | UnsetType = UNSET
+    until: Number | None = None
 
 
 class ConsumableEntry(Struct, forbid_unknown_fields=True):
@@ -179,6 +193,7 @@ class UsageEntry(Struct, frozen=True, forbid_unknown_fields=True):
     used_by_user: dict[str, Number] = {}
     asked_by_user: dict[str, Number] = {}
     used_by_project: dict[str, Number] = {}
+    tree: dict[str, tuple[str, Number]] = {}
 
 
 class KarmaEntry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -233,6 +248,8 @@ class ScenarioFile(Struct, forbid_unknown_fields=True):
     queues: tuple[QueueEntry, ...] | UnsetType = UNSET
     exclusive_levels: tuple[Word, ...] = ()
     quotas: tuple[QuotaEntry, ...] = ()
+    projects: tuple[ProjectEntry, ...] = ()
+    billing: dict[BilledKind, Number] = field(default_factory=lambda: {"core": 1})
     consumables: tuple[ConsumableEntry, ...] = ()
     running: tuple[RunningEntry, ...] = ()
     reservations: tuple[ReservationEntry, ...] = ()

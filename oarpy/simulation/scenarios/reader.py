@@ -20,6 +20,7 @@ from oarpy.model.reasons import local_instant, plain_instant
 from oarpy.model.request import Consumption, parse_request
 from oarpy.model.setting_values import ReservationOrder
 from oarpy.model.typed_values import LARGEST, Misfit, check_named, shown
+from oarpy.scheduler.order.budgets import Project, Projects
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.order.usage_shares import FactorRules, KarmaRules, Priorities, Usage
 from oarpy.scheduler.resources.bit_sets import bits_at
@@ -48,6 +49,7 @@ from oarpy.simulation.scenarios.fields import (
     JobEntry,
     OutageEntry,
     PrioritiesEntry,
+    ProjectEntry,
     QueueEntry,
     QuotaEntry,
     RequestEntry,
@@ -63,6 +65,7 @@ _OWNERS = {
     "resources": "resource",
     "queues": "queue",
     "quotas": "quota",
+    "projects": "project",
     "consumables": "consumable",
     "running": "running job",
     "jobs": "job",
@@ -113,6 +116,7 @@ def read_scenario(text: str, orders: Mapping[str, Order] = ORDERS) -> Snapshot:
         consumables=consumables,
         reservations=reservations,
         exclusive_levels=file.exclusive_levels,
+        projects=_projects(file),
     )
     return _with_site(snapshot, file)
 
@@ -273,6 +277,34 @@ def _quota(entry: QuotaEntry, place: int) -> QuotaRule:
             problem = f"{limit} is not a limit"
             raise _wrong(_at_place("quota", place), key, problem, hint="0 or more, -1 for no limit")
     return _built(QuotaRule, entry, valid=None if entry.valid is UNSET else tuple(map(_span, entry.valid)))
+
+
+def _projects(file: ScenarioFile) -> Projects | None:
+    """Return the projects that pay for jobs, None if there are none."""
+    if not file.projects:
+        return None
+    _refuse_repeated("project", "name", (entry.name for entry in file.projects))
+    found = {entry.name: _project(entry, place) for place, entry in enumerate(file.projects)}
+    projects = Projects(found, {kind: _exact(weight) for kind, weight in file.billing.items()})
+    for place, project in enumerate(found.values()):
+        owner = _at_place("project", place)
+        if project.parent and project.parent not in found:
+            raise _wrong(owner, "parent", f"there is no project {shown(project.parent)}")
+        if projects.line(project.name)[-1].parent:
+            raise _wrong(owner, "parent", "it is below itself")
+    return projects
+
+
+def _project(entry: ProjectEntry, place: int) -> Project:
+    for key in ("share", "weight", "hours"):
+        if (getattr(entry, key) or 0) < 0:
+            raise _wrong(_at_place("project", place), key, "it is below 0")
+    begins = (-inf,) if entry.begins is UNSET else tuple(map(_exact, entry.begins))
+    if not begins or list(begins) != sorted(set(begins)):
+        raise _wrong(_at_place("project", place), "begins", "instants ascend")
+    hours, until = (inf if end is None else _exact(end) for end in (entry.hours, entry.until))
+    used = tuple(map(_exact, entry.used))
+    return _built(Project, entry, begins=begins, used=used, hours=hours, until=until)
 
 
 def _span(ends: tuple[float, float | None]) -> tuple[float, float]:

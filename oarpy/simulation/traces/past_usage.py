@@ -65,4 +65,4 @@ class PastUsage:
             used[one.user] = used.get(one.user, 0) + one.used
             asked[one.user] = asked.get(one.user, 0) + one.asked
             by_project[one.project] = by_project.get(one.project, 0) + one.used
-        return replace(self.known, usage=Usage(used, asked, by_project))
+        return replace(self.known, usage=Usage(used, asked, by_project, self.known.usage.tree))

@@ -19,19 +19,22 @@ class ReportTable:
     rows: tuple[Row, ...]
 
 
+_OF_PROJECTS = "(%(projects)s::text[] IS NULL OR project = ANY(%(projects)s))"
+
+
 def _usage(key: str) -> str:
     """Return the query of consumption and waits by a column, the largest user first."""
     return f"""
         WITH used AS (
             SELECT {key}, sum(used_hours) AS used_hours, sum(asked_seconds) / 3600 AS asked_hours
             FROM oar_report.accounting WHERE day >= %(begin)s::timestamp AT TIME ZONE 'UTC'
-                AND day < %(end)s::timestamp AT TIME ZONE 'UTC' GROUP BY 1
+                AND day < %(end)s::timestamp AT TIME ZONE 'UTC' AND {_OF_PROJECTS} GROUP BY 1
         ), ended AS (
             SELECT {key}, sum(jobs)::bigint AS jobs, sum(failed_jobs)::bigint AS failed_jobs,
                    sum(wait_seconds) / nullif(sum(started_jobs), 0)::float8 AS mean_wait_seconds,
                    max(longest_wait_seconds) AS longest_wait_seconds,
                    sum(bounded_slowdowns) / nullif(sum(started_jobs), 0)::float8 AS mean_bounded_slowdown
-            FROM oar_report.daily_jobs WHERE day >= %(begin)s AND day < %(end)s GROUP BY 1
+            FROM oar_report.daily_jobs WHERE day >= %(begin)s AND day < %(end)s AND {_OF_PROJECTS} GROUP BY 1
         )
         SELECT {key}, coalesce(used_hours, 0) AS used_hours, coalesce(asked_hours, 0) AS asked_hours,
                coalesce(jobs, 0) AS jobs, coalesce(failed_jobs, 0) AS failed_jobs, mean_wait_seconds,
@@ -79,15 +82,33 @@ _QUERIES: Mapping[str, str] = {
 }
 
 
-def report_tables(connection: Connection, begin: date, end: date) -> dict[str, ReportTable]:
-    """Return the tables of the days from ``begin`` up to ``end``, which is not among them, as of one instant."""
+_OF_ONE = ("users", "projects", "queues")
+"""What is reported of one project."""
+_BELOW = """
+    WITH RECURSIVE below (project) AS (
+        SELECT %s::text
+        UNION SELECT p.project FROM below JOIN projects p ON p.parent = below.project
+    )
+    SELECT array_agg(project) FROM below
+"""
+
+
+def report_tables(connection: Connection, begin: date, end: date, project: str | None = None) -> dict[str, ReportTable]:
+    """Return the tables of the days from ``begin`` up to ``end``, which is not among them, as of one instant.
+
+    Those of a ``project`` are of its jobs, and of the jobs of projects below it.
+    """
     found = {}
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         # short queries over many partitions: compiling them takes longer than they do
         connection.execute("SET LOCAL jit = off")
+        row = None if project is None else connection.execute(_BELOW, [project]).fetchone()
+        values = {"begin": begin, "end": end, "projects": None if row is None else row[0]}
         for name, query in _QUERIES.items():
-            cursor = connection.execute(query, {"begin": begin, "end": end})
+            if project is not None and name not in _OF_ONE:
+                continue
+            cursor = connection.execute(query, values)
             columns = tuple(column.name for column in cursor.description or ())
             found[name] = ReportTable(columns, tuple(cursor.fetchall()))
     return found

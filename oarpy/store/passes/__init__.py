@@ -2,6 +2,7 @@
 
 - ``snapshot_rows`` and ``quotas`` are read before a pass; ``decisions`` writes its decisions, ``window_moves``
   reads windows and writes moves inside them, ``bag_promises`` reads bags and writes their promises.
+- ``project_use``: projects, and the used and left part of their hours.
 - ``state_statistics`` has PostgreSQL count jobs when many more wait than it knows of.
 - ``last_answer`` and ``gantt`` read the answers of the last pass, for ``oarstat``.
 

@@ -25,6 +25,21 @@ class ProjectRow:
 
 
 @dataclass(frozen=True, slots=True)
+class UseRow:
+    """What became of the hours of a project and of those below it in the present period; ``left_hours`` is the rest.
+
+    ``spent_at`` (epoch seconds) is when they are used up, if that is foreseen.
+    """
+
+    project: str
+    used_hours: float
+    held_hours: float
+    asked_hours: float
+    left_hours: float | None
+    spent_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class MemberRow:
     """A user whose jobs a project pays for; ``preferred`` for jobs that name no project."""
 
@@ -37,6 +52,10 @@ class MemberRow:
 _ALL = """
     SELECT project, parent, share, hours::float8 AS hours, period, weight, until, when_spent
     FROM projects ORDER BY project
+"""
+_USES = """
+    SELECT project, used_hours, held_hours, asked_hours, left_hours, extract(epoch FROM spent_at)::float8 AS spent_at
+    FROM oar_report.projects
 """
 _MEMBERS = """
     SELECT project, user_name, role, preferred FROM project_members
@@ -83,6 +102,11 @@ _SEED_MEMBERS = """
 def projects(connection: Connection) -> list[ProjectRow]:
     """Return every project, by name."""
     return rows.read(connection, _ALL, ProjectRow)
+
+
+def uses(connection: Connection) -> dict[str, UseRow]:
+    """Return what became of the hours of each project, by name."""
+    return {row.project: row for row in rows.read(connection, _USES, UseRow)}
 
 
 def members(connection: Connection, project: str | None = None, user: str | None = None) -> list[MemberRow]:

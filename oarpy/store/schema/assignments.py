@@ -231,6 +231,13 @@ scheduling_passes = table(
         default=0,
         check=f"jobs_started BETWEEN 0 AND {MANY}",
     ),
+    column(
+        "billing_weights",
+        JSONB,
+        "what an hour of each kind of resource is billed, as the settings say",
+        default='{"core": 1}',
+        check="jsonb_typeof(billing_weights) = 'object'",
+    ),
 )
 
 # It refers to nothing, so that jobs may move to the past. Rows come by date, which an index of block ranges suits.

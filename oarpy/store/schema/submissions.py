@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, ForeignKey, Identity, Index, Integer, SmallInteger, Text, UniqueConstraint, text
+from sqlalchemy import (
+    BigInteger,
+    Double,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    SmallInteger,
+    Text,
+    UniqueConstraint,
+    text,
+)
 from sqlalchemy.dialects.postgresql import ARRAY, INTERVAL, JSONB
 
 from oarpy.store.schema.columns import INSTANT, LONGEST_REQUEST, NOW, column, table
@@ -45,6 +56,13 @@ submissions = table(
         "digest of the script that the command begins with, as it was submitted; NULL: none is kept",
         optional=True,
         check="script ~ '^[0-9a-f]{64}$'",
+    ),
+    column(
+        "asked_units",
+        Double,
+        "billing units, in hours, that each job of it asks for, where projects pay; NULL: nobody counted",
+        optional=True,
+        check="asked_units >= 0",
     ),
     Index("submissions_script", "script", postgresql_where=text("script IS NOT NULL")),
 )

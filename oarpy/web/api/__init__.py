@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from oarpy.web.api import audit, events, jobs, past, platform, rules, service, submission, tokens
+from oarpy.web.api import audit, events, jobs, past, platform, projects, rules, service, submission, tokens
 
 PREFIX = "/api/v1"
 
 
-AREAS = (service, jobs, submission, platform, past, events, rules, tokens, audit)
+AREAS = (service, jobs, submission, platform, projects, past, events, rules, tokens, audit)
 
 
 def router() -> APIRouter:

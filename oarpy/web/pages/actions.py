@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from oarpy.client.jobs import actions as job_actions
 from oarpy.client.jobs.selection import JobSelection, parse_ids
-from oarpy.client.platform import maintenance, node_settings, queues, quotas
+from oarpy.client.platform import maintenance, node_settings, projects, queues, quotas
 from oarpy.client.platform.node_settings import Changes, Selection
 from oarpy.client.platform.resource_selection import find as find_resources
 from oarpy.client.rendering import local_date
@@ -272,6 +272,26 @@ def _check_queue(session: Session, given: Fields) -> list[Line]:
     return []
 
 
+# Projects
+
+
+def _check_member(session: Session, given: Fields) -> list[Line]:
+    found, _ = projects.shown(session, given["project"])
+    if not projects.coordinates(session, given["project"]):
+        raise NotAllowed(f"'{session.user}' does not coordinate project '{given['project']}'")
+    return [("", f"it is below {found.row.parent}")] if found.row.parent else []
+
+
+def _add_member(session: Session, given: Fields) -> str:
+    projects.add_members(session, given["project"], [given["user"]], given["role"])
+    return f"{given['user']} is a {given['role']} of {given['project']}."
+
+
+def _remove_member(session: Session, given: Fields) -> str:
+    projects.remove_members(session, given["project"], [given["user"]])
+    return f"{given['user']} is no member of {given['project']} any more."
+
+
 # Rules and quotas
 
 
@@ -427,6 +447,24 @@ ACTIONS = {
         "/admin",
         _check_queue,
         _queue_change(True),
+    ),
+    "add-member": Action(
+        ("project", "user", "role"),
+        "Make {user} a {role} of project {project}?",
+        "The project pays for jobs of {user}.",
+        "Add",
+        "/projects/{project}",
+        _check_member,
+        _add_member,
+    ),
+    "remove-member": Action(
+        ("project", "user"),
+        "Take {user} out of project {project}?",
+        "The project pays for no new jobs of {user}; those that are submitted stay.",
+        "Remove",
+        "/projects/{project}",
+        _check_member,
+        _remove_member,
     ),
     "enable-rule": Action(
         ("rule",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from oarpy.client.platform.projects import seen
 from oarpy.store.pages import shares
 from oarpy.store.pages.shares import QueueLoad
 from oarpy.store.platform.queues import queues as all_queues
@@ -25,9 +26,19 @@ def queues(request: Request, identity: Reader) -> Response:
         found = [(queue, loads.get(queue.name, _EMPTY)) for queue in all_queues(session.connection)]
         shared = shares.shares(session.connection)
         days = shares.window(session.connection) / 86400
+        paying = bool(seen(session))
     fair = [queue.name for queue, _ in found if queue.active and queue.policy == "fairshare"]
     by_kind = [
         (title, kind, [one for one in shared if one.kind == kind])
         for title, kind in (("Users", "user"), ("Projects", "project"))
     ]
-    return page(request, identity, "queues.html", queues=found, shares=by_kind, window=f"{days:g} days", fair=fair)
+    return page(
+        request,
+        identity,
+        "queues.html",
+        queues=found,
+        shares=by_kind,
+        window=f"{days:g} days",
+        fair=fair,
+        paying=paying,
+    )

@@ -29,6 +29,7 @@ from oarpy.web.pages import (
     node,
     operations,
     plans,
+    projects,
     queues,
     submission,
 )
@@ -44,6 +45,7 @@ AREAS = (
     submission,
     gantt,
     queues,
+    projects,
     plans,
     accounting,
     node,

@@ -5,6 +5,7 @@ It reads the dictionary of a scenario file and shares no code with the scheduler
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -71,6 +72,7 @@ class Reference:
             {"name": "besteffort", "priority": 0, "policy": "fifo"},
         ]
         self.quotas = scenario.get("quotas", [])
+        self.projects = {one["name"]: one for one in scenario.get("projects", [])}
         self.consumables = {one["name"]: one for one in scenario.get("consumables", [])}
         self.running = scenario.get("running", [])
         self.jobs = scenario["jobs"]
@@ -575,9 +577,43 @@ class Reference:
         walltime = job["requests"][option]["walltime"]
         if not self.counted(ids):
             return True
-        return all(
+        return self.budgets_hold(job, walltime, start, ids) and all(
             self.quota_holds_at(job, walltime, ids, second) for second in range(start, start + walltime + self.security)
         )
+
+    def budgets_hold(self, job: Job, walltime: int, start: int, ids: set[int]) -> bool:
+        """Count, second by second, what all jobs take of each project that the job is billed to."""
+        if exempt(job) or is_besteffort(job):
+            return True
+        mine = Hold(job, start, walltime, ids, True)
+        holds = [*(hold for hold in self.holds if not exempt(hold.job) and not is_besteffort(hold.job)), mine]
+        for project in self.payers(job):
+            if start >= project.get("until", math.inf):
+                return False
+            if "hours" not in project:
+                continue
+            begins = project.get("begins", [-math.inf])
+            taken = dict(enumerate(project.get("used", [])))
+            touched = set()
+            for hold in holds:
+                if project in self.payers(hold.job):
+                    rate = self.counted(hold.ids) * self.projects[hold.job.get("project", "default")].get("weight", 1)
+                    for second in range(hold.start, hold.start + hold.walltime):
+                        if second >= begins[0]:
+                            place = max(place for place, begin in enumerate(begins) if begin <= second)
+                            taken[place] = taken.get(place, 0) + rate / 3600
+                            touched |= {place} if hold is mine and rate else set()
+            if any(taken[place] > project["hours"] + 1e-5 for place in touched):
+                return False
+        return True
+
+    def payers(self, job: Job) -> list[dict[str, Any]]:
+        """The projects that a job is billed to: its own and all above."""
+        found, name = [], job.get("project", "default")
+        while name in self.projects:
+            found.append(self.projects[name])
+            name = self.projects[name].get("parent", "")
+        return found
 
     def quota_holds_at(self, job: Job, walltime: int, ids: set[int], second: int) -> bool:
         return all(self.rule_holds_at(rule, job, walltime, ids, second) for rule in self.rules(job, second))
@@ -619,7 +655,8 @@ class Reference:
         return [rule for some in first for rule in some]
 
     def limited(self, job: Job) -> bool:
-        return not exempt(job) and any(matches(rule, job) for rule in self.quotas)
+        pays = not is_besteffort(job) and any({"hours", "until"} & project.keys() for project in self.payers(job))
+        return not exempt(job) and (pays or any(matches(rule, job) for rule in self.quotas))
 
     # --- verdicts -----------------------------------------------------------------------------------------------
 
@@ -663,10 +700,16 @@ class Reference:
             found |= {hold.start, end + self.security}
             if inside(job) in opens(hold.job):
                 found.add(end)
+        if any("hours" in project for project in self.payers(job)):  # any second may be the first with enough left
+            found |= set(range(begin, max([begin, *found, *self.last_begins()]) + 1))
         for rule in self.quotas:
             for span in rule.get("valid") or ():
                 found |= {date for date in span if self.rules(job, date) != self.rules(job, date - 1)}
         return sorted(instant for instant in found if instant >= begin)
+
+    def last_begins(self) -> list[int]:
+        """When the last period of each project begins."""
+        return [project["begins"][-1] for project in self.projects.values() if "begins" in project]
 
     def oversized(self, job: Job, options: list[int], states: set[str]) -> str:
         if any(self.match(job, option, set(self.row), states) for option in options):

@@ -158,7 +158,27 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
         scenario["queues"] = queues
     if draw(st.integers(0, 5)) == 0:
         scenario["hierarchy"] = ["core"]
+    if draw(st.integers(0, 3)) == 0:
+        scenario["projects"] = draw(projects())
+        for job in (*jobs, *running):
+            job["project"] = draw(st.sampled_from(["default", "fire", "flame"]))
     return scenario
+
+
+@st.composite
+def projects(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Fire with flame below it, each with hours for some seconds of cores; the project default has no limit."""
+    found: list[dict[str, Any]] = [{"name": "fire"}, {"name": "flame", "parent": "fire"}]
+    for project in found:
+        if draw(st.booleans()):
+            project["hours"] = draw(st.integers(0, 12)) / 3600
+            project["used"] = draw(st.sampled_from([[], [2 / 3600]]))
+        if draw(st.booleans()):
+            project["begins"] = draw(st.sampled_from([[-3, 4], [0, 5, 9], [-8]]))
+        if draw(st.integers(0, 3)) == 0:
+            project["until"] = draw(st.integers(0, 8))
+        project["weight"] = draw(st.sampled_from([1, 1, 2, 0]))
+    return found
 
 
 def consumables_or_none() -> st.SearchStrategy[list[dict[str, Any]]]:

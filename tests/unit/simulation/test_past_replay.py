@@ -212,3 +212,13 @@ def test_what_ran_before_keeps_its_resources_to_its_real_end() -> None:
     past = [PastJob(one, one.id, (50,), 50, 0, True) for one in snapshot.waiting]
     before = Occupation(HoldingJob(1, "bob", -100, 400, (1,)), until=70, succeeded=True)
     assert spans(HistoryReplay(empty(snapshot), past, (before,), ORDERS).run()) == {2: (70, 120)}
+
+
+def test_hours_of_projects_bind_as_they_did_then() -> None:
+    """Of 200 node seconds until 300, each job asks for 100 and uses 50: the fourth has to wait for the next period."""
+    projects = [{"name": "fire", "hours": 200 / 3600, "begins": [0, 300]}]
+    jobs = [job(number, 0, 1, project="fire") for number in (1, 2, 3, 4)]
+    replayed = outcome(*jobs, projects=projects)
+    assert {number: run.start for number, run in replayed.runs.items()} == {1: 0, 2: 0, 3: 50, 4: 250}
+    free = outcome(*[job(number, 0, 1) for number in (1, 2, 3, 4)], projects=projects)
+    assert {number: run.start for number, run in free.runs.items()} == {1: 0, 2: 0, 3: 50, 4: 50}

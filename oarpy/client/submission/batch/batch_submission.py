@@ -13,6 +13,7 @@ from oarpy.client.submission.batch.batch_site import BatchSite
 from oarpy.client.submission.batch.lines import Batch, BatchLine
 from oarpy.client.submission.draft import draft
 from oarpy.client.submission.feasibility import KnownNeeds
+from oarpy.client.submission.project_hours import charge
 from oarpy.client.submission.projects import with_project
 from oarpy.client.submission.site import rule_limits
 from oarpy.client.submission.submission import (
@@ -134,6 +135,7 @@ def _stored(session: Session, found: Sequence[Admitted], pairs: Sequence[tuple[K
         job_ids = submissions.insert_all(connection, new)
         WAITING_JOBS.recheck(session, job_ids[-1][-1], jobs)
         for one, ids, keys in zip(found, job_ids, pairs, strict=True):
+            charge(session, one.submission, one.need, ids)
             job_keys.store(connection, one.submission, ids, keys)
     for one, ids, keys in zip(found, job_ids, pairs, strict=True):
         job_keys.hand_out(session, one.submission, ids, keys)

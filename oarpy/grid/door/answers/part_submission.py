@@ -25,6 +25,7 @@ from oarpy.client.submission.batch.batch_site import BatchSite
 from oarpy.client.submission.draft import draft
 from oarpy.client.submission.feasibility import KnownNeeds, Need
 from oarpy.client.submission.options import Options
+from oarpy.client.submission.project_hours import charge
 from oarpy.client.submission.projects import with_project
 from oarpy.client.submission.site import DatabaseSite, rule_limits
 from oarpy.client.submission.submission import (
@@ -225,6 +226,8 @@ def _stored(session: Session, found: Sequence[Admitted]) -> list[int | OarpyErro
             WAITING_JOBS.check(session, len(found), "a batch")
             jobs = submissions.insert_all(session.connection, [_new(one) for one in found])
             WAITING_JOBS.recheck(session, jobs[-1][-1], len(found))
+            for one, ids in zip(found, jobs, strict=True):
+                charge(session, one.submission, one.need, ids)
     except AdmissionRefused as error:
         refusal: OarpyError = error
     except psycopg.Error as error:
