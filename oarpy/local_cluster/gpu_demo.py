@@ -87,7 +87,6 @@ class GpuDemo(Transcript):
         self.sandbox.wait_for([forgetful], ("Error",), _TIMEOUT)
         self.show("oarstat", "-e", "-j", str(forgetful))
         self.sandbox.wait_for([large], ("Running",), _TIMEOUT)
-        self.show("oarstat", "-s", *(word for job in jobs for word in ("-j", str(job))))
         self.print_file(f"OAR.first.{first}.stdout")
         self.print_file(f"OAR.forgetful.{forgetful}.stdout")
         self.show("oardel", str(first), str(second), str(large))
