@@ -207,8 +207,8 @@ MUTANTS = (
         "hosts that came with an extension are ASKED for the whole walltime",
         "69dfb823",
         "oarpy/store/accounting.py",
-        "        FROM sized WHERE NOT came_later\n",
-        "        FROM sized\n",
+        "        FROM held WHERE NOT came_later\n",
+        "        FROM held\n",
     ),
     Mutant(
         "parts of a second at the end of a job are not counted",
@@ -228,8 +228,8 @@ MUTANTS = (
         "a resize that cannot be goes on as it was instead of taking back what it gave",
         "806fee3a",
         _LAUNCHER + "running/resizing.py",
-        "            del self._progress[change.resize.id]  # the same resize takes back now what it gave\n",
-        "            pass\n",
+        "            del self._progress[change.resize.id]  #",
+        "            pass  #",
     ),
     Mutant(
         "a pass that was rolled back is remembered as if it had been written",
