@@ -77,6 +77,14 @@ def oargridsub(
         typer.Option("--at-most", metavar="CLUSTER=N", help="So many at most from a cluster; repeatable."),
     ] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="DATE", help="It is to be over then.")] = None,
+    bag: Annotated[
+        str | None, typer.Option("--bag", metavar="N", help="N equal tasks over clusters, done by a promise.")
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option("--policy", metavar="NAME", help="How a bag is shared out: plb, dplb, dplbv2, nolb or slots."),
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse a bag that cannot be done by --until.")] = False,
     start: Annotated[
         str | None, typer.Option("-s", "--start", metavar="DATE", help="When parts on named clusters begin; now.")
     ] = None,
@@ -111,12 +119,12 @@ def oargridsub(
     ] = False,
     answer_timeout: Annotated[
         float,
-        typer.Option("--answer-timeout", min=0, metavar="SECONDS", help="Wait so long for the named clusters."),
+        typer.Option("--answer-timeout", min=0, metavar="SECONDS", help="Wait so long for the answer of clusters."),
     ] = 60,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say also how to follow the job.")] = False,
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
-    """Submit a job to any one of several clusters, components that start together, or parts on named clusters."""
+    """Submit a job to any one of several clusters, or to several together, or a bag of tasks."""
     options = GridOptions(
         words=tuple(command or ()),
         resources=tuple(resources or ()),
@@ -134,6 +142,9 @@ def oargridsub(
         operation=operation,
         at_most=tuple(at_most or ()),
         until=until,
+        bag=bag,
+        policy=policy,
+        strict=strict,
         queue=queue,
         types=tuple(types or ()),
         directory=directory,

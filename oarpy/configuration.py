@@ -344,6 +344,8 @@ class DoorSettings:
     brokers: Mapping[BrokerName, AccountName] = field(default_factory=dict)
     broker_doors: Mapping[BrokerName, str] = field(default_factory=dict)
     evict: str = "none"
+    disclose: Literal["offers", "power", "load", "slots"] = "offers"
+    offer_time: PositiveSeconds = 60.0
     longest_lead: PositiveSeconds = 86_400.0
     speed: Speed = 1.0
     sessions: Positive = 16
@@ -383,6 +385,9 @@ class GridSettings:
     commit_lead: PositiveSeconds = 15.0
     begin_time: PositiveSeconds = 60.0
     hint_interval: PositiveSeconds = 10.0
+    bag_policy: Literal["plb", "dplb", "dplbv2", "nolb", "slots"] = "plb"
+    coordination: bool = True
+    provider_lost: PositiveSeconds = 300.0
     accounts: Mapping[BrokerName, AccountName] = field(default_factory=dict)
 
 

@@ -60,6 +60,7 @@ class Bags(StatePart):
                 row.promise,
                 -inf if row.last_end is None else row.last_end,
                 frozenset(row.repeated),
+                -inf if row.completion is None else row.completion,
             )
             for row in self._rows
         ]

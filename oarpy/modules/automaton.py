@@ -96,6 +96,7 @@ REACTIONS: dict[str, tuple[str, ...]] = {
     "grid part placed": ("watcher",),
     "grid part to end": ("watcher",),
     "grid processors idle": ("claimer",),
+    "grid bag changed": ("claimer",),
     "grid clusters changed": ("mapper", "claimer", "mover", "watcher"),
     "grid cluster heard": ("mapper", "claimer", "mover"),
     "grid pass asked": ("mover",),

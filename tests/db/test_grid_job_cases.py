@@ -21,11 +21,11 @@ def test_it_is_stored_as_the_guide_says(connection: Connection, oarsub: Submitte
     result = oarsub("--answer-timeout", "0", *words, command=command)
     jobs = broker_jobs.of_everybody(connection)
     kind, processors, walltime = case.cells
-    assert result.status == (6 if kind in ("named", "metajob") else 0), result
+    assert result.status == (6 if kind in ("named", "metajob", "bag") else 0), result
     assert {(job.kind, job.walltime) for job in jobs} == {(kind, float(walltime))}
     for components in broker_jobs.components(connection, [job.id for job in jobs]).values():
         assert " ".join(str(one.procs) for one in components) == processors
 
 
 def test_every_kind_is_shown() -> None:
-    assert {case.cells[0] for case in CASES} == {"mapped", "coallocated", "named", "metajob"}
+    assert {case.cells[0] for case in CASES} == {"mapped", "coallocated", "named", "metajob", "bag"}

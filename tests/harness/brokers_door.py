@@ -58,7 +58,7 @@ class BrokersDoor:
 
     def prepare(self, transaction: str, part: Any, ttl: float = 600, key: str = "") -> Any:
         """Return the answer to ``prepare``."""
-        asking = self.while_it_plans if part["kind"] in ("claim", "reserved") else self.ask
+        asking = self.while_it_plans if part["kind"] in ("claim", "reserved", "bag") else self.ask
         return asking("prepare", key=key, transaction=transaction, part=part, ttl=ttl)
 
     def queued(self, name: str, procs: int = 1, walltime: float = 3600) -> int:

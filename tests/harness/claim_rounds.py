@@ -17,7 +17,8 @@ from oarpy.grid.broker.watcher import Watcher
 from oarpy.grid.calls.parts import PartEvent
 from oarpy.grid.clusters.virtual.cluster import SimulatedCluster, VirtualClock
 from oarpy.grid.core.broker_state import DeadlineRules
-from oarpy.store.grid import broker_jobs, broker_parts, clusters, metajobs
+from oarpy.store.grid import bags, broker_jobs, broker_parts, clusters, metajobs
+from oarpy.store.grid.bags import NewGridBag
 from oarpy.store.grid.broker_jobs import GridJobRow, NewGridComponent, NewGridJob
 from oarpy.store.grid.broker_parts import GridPartRow
 from oarpy.store.grid.metajobs import NewMetajob, Operation
@@ -42,11 +43,12 @@ class ClaimRounds:
         names: Iterable[str] = ("north", "south"),
         procs: int = 8,
         metajobs: MetajobRules | None = None,
+        **traits: Any,
     ) -> None:
         self.connection, self._metajobs = connection, metajobs
         self.clock = VirtualClock(float(int(time.time())))
         self.began = self.clock()
-        self.clusters = {name: SimulatedCluster(name, procs, clock=self.clock) for name in names}
+        self.clusters = {name: SimulatedCluster(name, procs, clock=self.clock, **traits) for name in names}
         for place, name in enumerate(self.clusters):
             clusters.put(connection, name, "oarpy", ["oargriddoor", "campus"], place=place)
             clusters.note_description(connection, name, procs, ["claim", "evict"], 0)
@@ -77,6 +79,13 @@ class ClaimRounds:
         component = NewGridComponent(f"/core={procs}", procs)
         number = self._inserted(NewGridJob("alice", "metajob", "date", walltime, (component,)))
         metajobs.add(self.connection, number, NewMetajob("/core", procs, operation, **asked))
+        return number
+
+    def bag(self, tasks: int, walltime: float = 100, *types: str, **asked: Any) -> int:
+        """Submit a bag of tasks of one processor; return its id."""
+        component = NewGridComponent("/core=1", 1, None, "", types)
+        number = self._inserted(NewGridJob("alice", "bag", "date", walltime, (component,)))
+        bags.add(self.connection, number, NewGridBag(tasks, **{"policy": "plb", **asked}))
         return number
 
     def _inserted(self, job: NewGridJob) -> int:

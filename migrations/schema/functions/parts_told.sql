@@ -1,5 +1,6 @@
--- What happened to jobs that are parts of a broker is noted for it. A gate has no use once its job was launched, or is
--- over. Where nobody uses either, both tables are empty, and nothing else is looked at.
+-- What happened to jobs that are parts of a broker is noted for it; of bags that is found when it is asked for. A gate
+-- has no use once its job was launched, or is over. Where nobody uses either, both tables are empty, and nothing else
+-- is looked at.
 CREATE OR REPLACE FUNCTION parts_told() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT FROM launch_gates) THEN
@@ -15,7 +16,7 @@ BEGIN
                    FROM assigned_resources a JOIN resources r USING (resource_id)
                    WHERE a.job_id = n.job_id AND r.type = 'default' AND r.network_address IS NOT NULL), '{}')
         FROM new_jobs n JOIN old_jobs o USING (job_id) JOIN door_parts p USING (job_id)
-        WHERE n.started_at IS NOT NULL AND o.started_at IS NULL ORDER BY n.job_id;
+        WHERE n.started_at IS NOT NULL AND o.started_at IS NULL AND p.kind <> 'bag' ORDER BY n.job_id;
     INSERT INTO door_events (broker, part, kind, at, job_id, exit_status, reason)
         SELECT p.broker, p.part, CASE
                    WHEN n.state = 'Terminated' THEN 'ended'
@@ -26,13 +27,13 @@ BEGIN
         FROM new_jobs n JOIN old_jobs o USING (job_id) JOIN door_parts p USING (job_id)
             LEFT JOIN kill_requests k USING (job_id)
         WHERE n.state IN ('Terminated', 'Error') AND n.state <> o.state AND p.state <> 'Aborted'
-          AND p.held_at IS NOT NULL
+          AND p.held_at IS NOT NULL AND p.kind <> 'bag'
         ORDER BY n.job_id;
     -- what is to begin at a date does not wait for other resources: its broker looks for some, elsewhere too
     INSERT INTO kill_requests (job_id, requested_by, reason)
         SELECT n.job_id, 'door', 'lost: its node could not begin it'
         FROM new_jobs n JOIN old_jobs o USING (job_id) JOIN door_parts p USING (job_id)
-        WHERE n.state = 'Waiting' AND o.state IN ('toLaunch', 'Finishing') AND p.kind <> 'queued'
+        WHERE n.state = 'Waiting' AND o.state IN ('toLaunch', 'Finishing') AND p.kind NOT IN ('queued', 'bag')
         ON CONFLICT (job_id) DO NOTHING;
     RETURN NULL;
 END $$;

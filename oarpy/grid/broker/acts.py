@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from math import inf
 from random import Random
 
+from msgspec import UNSET
+
 from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation
 from oarpy.grid.calls import table
 from oarpy.grid.calls.parts import GridPart, PartOfTransaction, PartRequest, PreparedPart
@@ -119,6 +121,8 @@ class Prepared:
 
 _PATIENCE, _PLACED, _HELD = 8.0, 0.5, 1.0
 """Seconds that a cluster has for its answer, and for each part; a part that holds processors waits for a pass."""
+_TASK = 0.01
+"""The seconds for each task of a bag."""
 _VICTIMS_END = 0.5
 """Seconds after which a part is asked for again, while the jobs that were evicted for it end."""
 _BACK_OFF = (0.2, 1.0)
@@ -259,4 +263,9 @@ class _FirstPhase:
 
 def _time_of(acts: Iterable[_Part]) -> float:
     """Return for how many seconds more a cluster may be busy with acts."""
-    return sum(_HELD if isinstance(act, Hold | Amend) else _PLACED for act in acts)
+    return sum((_HELD if isinstance(act, Hold | Amend) else _PLACED) + _TASK * _tasks_of(act) for act in acts)
+
+
+def _tasks_of(act: _Part) -> int:
+    """Return how many tasks of a bag an act is about."""
+    return len(act.part.bag.tasks) if isinstance(act, Hold) and act.part.bag is not UNSET else 0

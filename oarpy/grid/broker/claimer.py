@@ -17,6 +17,8 @@ import structlog
 
 from oarpy.grid.broker.acts import Prepared
 from oarpy.grid.broker.broker_module import BrokerModule
+from oarpy.grid.broker.coallocated.bag_offers import OffersFound
+from oarpy.grid.broker.coallocated.bags import BagRules, GridBags
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
 from oarpy.grid.broker.coallocated.deadline_jobs import MODULE, CoallocatedJobs, usable
 from oarpy.grid.broker.coallocated.free_slots import SlotsFound
@@ -52,6 +54,7 @@ class Claimer(BrokerModule):
         connections: ClusterConnections,
         clock: Callable[[], float] = time.time,
         metajobs: MetajobRules | None = None,
+        bags: BagRules | None = None,
     ) -> None:
         super().__init__(connections, clock)
         self._looks = RoomLooks(self._conversations, tolerance)
@@ -59,10 +62,12 @@ class Claimer(BrokerModule):
         self._coallocated = CoallocatedJobs(self._transactions, rules, times, self._looks, clock)
         self._named = NamedJobs(self._transactions, tolerance)
         self._metajobs = Metajobs(self._transactions, self._conversations, metajobs or MetajobRules(), tolerance)
+        self._bags = GridBags(self._transactions, self._conversations, bags or BagRules(), tolerance)
 
     def _begin_anew(self, connection: Connection) -> None:
         self._looks.clear()
         self._metajobs.forget(connection)
+        self._bags.forget()
 
     def _round(self, connection: Connection, rows: Sequence[GridClusterRow]) -> Outcome:
         wake_at, heard = self._tend(connection), 0
@@ -85,11 +90,15 @@ class Claimer(BrokerModule):
         self._metajobs.begin_moves(connection, now)
         return min(wake_at, self._transactions.spread(connection))
 
-    def _kind(self, file: GridJobFile) -> CoallocatedJobs | NamedJobs | Metajobs:
+    def _kind(self, file: GridJobFile) -> CoallocatedJobs | NamedJobs | Metajobs | GridBags:
         """Return the object that makes the steps of jobs of its kind."""
-        if file.job.kind == "coallocated":
-            return self._coallocated
-        return self._named if file.job.kind == "named" else self._metajobs
+        kinds: dict[str, CoallocatedJobs | NamedJobs | Metajobs | GridBags] = {
+            "coallocated": self._coallocated,
+            "named": self._named,
+            "metajob": self._metajobs,
+            "bag": self._bags,
+        }
+        return kinds[file.job.kind]
 
     def _hear(self, connection: Connection, name: Hashable, result: object) -> None:
         """Take in the result of a conversation."""
@@ -98,6 +107,13 @@ class Claimer(BrokerModule):
                 self._rooms_found(connection, result)
             case ("slots", int(job)), SlotsFound():
                 self._slots_found(connection, job, result)
+            case ("offers", int(job)), OffersFound():
+                if file := live_file(connection, job):
+                    with _one_job(connection, job):
+                        self._bags.offers_found(connection, file, result, self._clock())
+            case ("tell", int(job), str(part)), int(version):
+                with _one_job(connection, job):
+                    self._bags.told(connection, job, part, version, self._clock())
             case ("begin", int(job)), PartsReady():
                 if file := live_file(connection, job):
                     with _one_job(connection, job):

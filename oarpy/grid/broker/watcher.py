@@ -22,6 +22,7 @@ from oarpy.grid.calls.parts import (
     Ability,
     ClusterDescription,
     ClusterEvent,
+    PartCompletion,
     PartEnded,
     PartEvent,
     PartIdle,
@@ -29,6 +30,7 @@ from oarpy.grid.calls.parts import (
     PartLost,
     PartOver,
     PartStarted,
+    PartTaskOver,
 )
 from oarpy.grid.calls.table import CallRefused, Cancel, Cluster, ClusterSilent, Events
 from oarpy.model.errors import OarpyError
@@ -36,6 +38,7 @@ from oarpy.model.states import GridJobState, GridPartState
 from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
 from oarpy.store.grid import (
+    bags,
     broker_jobs,
     broker_parts,
     clusters,
@@ -203,6 +206,10 @@ def _change_parts(connection: Connection, cluster: str, events: Sequence[PartEve
         if part is None or part.cluster != cluster:
             continue
         job = jobs[part.job]
+        if isinstance(event, PartTaskOver | PartCompletion):
+            if job.kind == "bag":
+                _note_of_bag(connection, event)
+            continue
         if event.part in changed:
             (part,) = broker_parts.by_name(connection, [event.part])
             (job,) = broker_jobs.read(connection, [part.job])
@@ -245,6 +252,14 @@ def change_part(connection: Connection, part: GridPartRow, job: GridJobRow, even
         _change_job(connection, job, part, event)
     elif job.state is GridJobState.MISSED:
         _heard_late(connection, job)
+
+
+def _note_of_bag(connection: Connection, event: PartTaskOver | PartCompletion) -> None:
+    """Note what happened to tasks of a bag, or when they are done."""
+    if isinstance(event, PartTaskOver):
+        bags.task_over(connection, event.part, event.task, event.status, event.reason)
+    else:
+        bags.note_completion(connection, event.part, event.completion)
 
 
 def _change_job(connection: Connection, job: GridJobRow, part: GridPartRow, event: PartEvent) -> None:

@@ -15,6 +15,7 @@ from msgspec import UNSET, Struct, UnsetType
 from oarpy.grid.calls.parts import (
     PART_EVENTS,
     AnyEvent,
+    BagOffers,
     ClusterDescription,
     ClusterEvent,
     EvictableJob,
@@ -35,6 +36,7 @@ from oarpy.grid.calls.table import (
     Evict,
     Evictable,
     Idle,
+    Offers,
     Prepare,
     PrepareAll,
     Slots,
@@ -71,6 +73,7 @@ ANSWERS: dict[type[Call[Any]], Any] = {
     Describe: ClusterDescription,
     Idle: int,
     Slots: list[FreeSlot],
+    Offers: BagOffers,
     Waiting: list[KnownPart],
     Estimate: list[float | None],
     EstimateInTurn: list[float | None],

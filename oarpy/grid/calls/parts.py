@@ -29,20 +29,28 @@ Number = Annotated[int, Meta(ge=0, le=2**62, description="a whole number, 0 or m
 Words = Annotated[tuple[Line, ...], Meta(max_length=64)]
 Names = Annotated[Sequence[Name], Meta(max_length=20_000)]
 Hosts = Annotated[Sequence[Name], Meta(max_length=200_000)]
+TaskNumbers = Annotated[tuple[Count, ...], Meta(min_length=1, max_length=100_000)]
+Shares = Annotated[tuple[Annotated[int, Meta(ge=1, le=100)], ...], Meta(min_length=1, max_length=100)]
+OfferName = Annotated[str, Meta(max_length=256, pattern=r"\A[!-~]*\Z")]
 
-Ability = Literal["claim", "reserve", "withdraw", "evict", "amend", "foresee"]
+Ability = Literal["claim", "reserve", "withdraw", "evict", "amend", "foresee", "offer"]
 
-PartKind = Literal["claim", "queued", "reserved", "withdrawn"]
+PartKind = Literal["claim", "queued", "reserved", "withdrawn", "bag"]
 """The kinds of parts, each of which stands for a component on a cluster.
 
 ``claim``: idle processors held at once, for a program that begins later. ``queued``: a job that waits in its queue once
 it is committed. ``reserved``: processors from a date on. ``withdrawn``: a waiting job, frozen in its rank, or a
-reservation, which keeps its place meanwhile.
+reservation, which keeps its place meanwhile. ``bag``: tasks, each of which is one such request, with a promise.
 """
 
-PartEventKind = Literal["started", "ended", "failed", "lost", "evicted", "lapsed", "idle"]
+PartEventKind = Literal["started", "ended", "failed", "lost", "evicted", "lapsed", "idle", "task", "completion"]
 
-ABILITY_FOR: dict[PartKind, Ability] = {"claim": "claim", "reserved": "reserve", "withdrawn": "withdraw"}
+ABILITY_FOR: dict[PartKind, Ability] = {
+    "claim": "claim",
+    "reserved": "reserve",
+    "withdrawn": "withdraw",
+    "bag": "offer",
+}
 """The ability that a cluster needs to prepare a part of a kind; every cluster has queued parts."""
 
 
@@ -60,6 +68,19 @@ class PartRequest(Struct, frozen=True, forbid_unknown_fields=True):
     properties: Line = ""
     project: Line = ""
     types: Words = ()
+
+
+class BagPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a part of kind ``bag`` has: its ``tasks``, by their numbers over all clusters, are done by ``end_by``.
+
+    ``offer`` is what it takes up, as its cluster called it; empty: none. A cluster that cannot do it by then refuses it
+    if it is ``strict``, else it does it as soon as it can.
+    """
+
+    tasks: TaskNumbers
+    end_by: Instant
+    offer: OfferName = ""
+    strict: bool = True
 
 
 class GridPart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,6 +101,7 @@ class GridPart(Struct, frozen=True, forbid_unknown_fields=True):
     begin: Instant | None = None
     environment: Annotated[dict[Variable, Text], Meta(max_length=1024)] = {}
     patience: Duration | UnsetType = UNSET
+    bag: BagPart | UnsetType = UNSET
 
 
 class PartOfTransaction(Struct, frozen=True, forbid_unknown_fields=True):
@@ -94,7 +116,8 @@ class ClusterAbilities:
     """The abilities of a cluster besides holding queued jobs. ``evict``: its owner lets some local jobs give way.
 
     ``amend``: give a reservation another place, keeping the old place meanwhile; ``foresee``: say when how many
-    processors are free. Older clusters do not mention these two, and lack them.
+    processors are free; ``offer``: promise by when bags of tasks are done. Older clusters do not mention these three,
+    and lack them.
     """
 
     claim: bool = True
@@ -103,6 +126,7 @@ class ClusterAbilities:
     evict: bool = False
     amend: bool = False
     foresee: bool = False
+    offer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +152,47 @@ class FreeSlot:
 
 @dataclass(frozen=True, slots=True)
 class PreparedPart:
-    """A prepared part. ``job`` is the cluster's own id of it; ``hosts`` has the known hosts, one for each processor."""
+    """A prepared part. ``job`` is the cluster's own id of it; ``hosts`` has the known hosts, one for each processor.
+
+    ``end`` is by when the tasks of a bag are done.
+    """
 
     job: str
     hosts: tuple[str, ...] = ()
+    end: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOffer:
+    """So many tasks of a bag would be done by ``end``. A part that takes it up names it by ``name``."""
+
+    tasks: int
+    end: float
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BagOffers:
+    """What a cluster offers for a bag, by its plan number ``plan`` and until ``until``; larger offers end later.
+
+    What it tells besides is its owner's choice: its ``power``, in processors at speed 1, the processor seconds that
+    are ``pending``, and whether it tells free ``slots``.
+    """
+
+    plan: int
+    until: float
+    offers: tuple[TaskOffer, ...] = ()
+    power: float | None = None
+    pending: float | None = None
+    slots: bool = False
+
+
+class BagCompletion(Struct, frozen=True, forbid_unknown_fields=True):
+    """When the bag of a part is done over all clusters. Of two messages that of the higher ``version`` counts."""
+
+    part: Name
+    completion: Instant
+    version: Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +269,29 @@ class PartIdle(PartEvent, frozen=True, tag="idle"):
     """The part waits for its date, and a job ended early on the cluster: the part may have an earlier date."""
 
 
-AnyEvent = PartStarted | PartEnded | PartFailed | PartLost | PartEvicted | PartLapsed | PartIdle
+class PartTaskOver(PartEvent, frozen=True, tag="task"):
+    """A task of a bag is over, and is not run again: number ``task``, with ``status``, or for a reason."""
+
+    task: int = 0
+
+
+class PartCompletion(PartEvent, frozen=True, tag="completion"):
+    """The last task of a bag is done at ``completion`` on this cluster, as planned now."""
+
+    completion: float = 0.0
+
+
+AnyEvent = (
+    PartStarted
+    | PartEnded
+    | PartFailed
+    | PartLost
+    | PartEvicted
+    | PartLapsed
+    | PartIdle
+    | PartTaskOver
+    | PartCompletion
+)
 
 PART_EVENTS: dict[PartEventKind, type[PartEvent]] = {
     "started": PartStarted,
@@ -218,4 +301,6 @@ PART_EVENTS: dict[PartEventKind, type[PartEvent]] = {
     "evicted": PartEvicted,
     "lapsed": PartLapsed,
     "idle": PartIdle,
+    "task": PartTaskOver,
+    "completion": PartCompletion,
 }

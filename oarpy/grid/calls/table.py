@@ -2,10 +2,11 @@
 
 A call has fields, the type of its answer, the ability that a cluster needs for it, and its effect::
 
-    question   looks: the cluster changes nothing   describe, idle, slots, waiting, estimate, estimate_in_turn,
-                                                    evictable
+    question   looks: the cluster changes nothing   describe, idle, slots, offers, waiting, estimate,
+                                                    estimate_in_turn, evictable
                numbers events, else nothing         events
-    change     done once for its key                prepare, prepare_all, amend, commit, abort, begin, cancel, evict
+    change     done once for its key                prepare, prepare_all, amend, commit, abort, begin, cancel, evict,
+                                                    tell_completions
 
 A change on several clusters is two-phase: all prepare; the broker stores its decision; only then all commit. A new call
 is a class here, a place in :data:`AnyCall`, and a handler of each kind of cluster that can do it.
@@ -21,6 +22,8 @@ from msgspec import Meta, Struct
 from oarpy.grid.calls.parts import (
     Ability,
     Age,
+    BagCompletion,
+    BagOffers,
     ClusterDescription,
     ClusterEvent,
     Copies,
@@ -39,6 +42,7 @@ from oarpy.grid.calls.parts import (
     PartOfTransaction,
     PartRequest,
     PreparedPart,
+    Shares,
 )
 from oarpy.model.errors import OarpyError
 
@@ -121,6 +125,20 @@ class Slots(Question[Sequence[FreeSlot]], frozen=True, tag="slots"):
     begin: Instant
     end: Instant
     without: Names = ()
+
+
+class Offers(Question[BagOffers], frozen=True, tag="offers"):
+    """By when shares of a bag could be done: of ``tasks``, each of which asks for ``request``, so many percent each.
+
+    With ``end_by`` offers that can be had by then end then. Nothing is held for an offer; who takes it up in time, on
+    an unchanged plan, gets it.
+    """
+
+    ability = "offer"
+    request: PartRequest
+    tasks: Copies
+    end_by: Instant | None = None
+    shares: Shares = (10, 25, 50, 75, 100)
 
 
 class Waiting(Question[Sequence[KnownPart]], frozen=True, tag="waiting"):
@@ -233,6 +251,13 @@ class Cancel(Change[bool], frozen=True, tag="cancel"):
     reason: Line = ""
 
 
+class TellCompletions(Change[None], frozen=True, tag="tell_completions"):
+    """Hear when bags of which there are parts here are done over all clusters: tasks that end before gain nothing."""
+
+    ability = "offer"
+    bags: Annotated[Sequence[BagCompletion], Meta(max_length=10_000)]
+
+
 class Evict(Change[Sequence[str]], frozen=True, tag="evict"):
     """End local jobs in the order of :class:`Evictable` until ``procs`` more processors are idle for a transaction.
 
@@ -250,6 +275,7 @@ AnyCall = (
     Describe
     | Idle
     | Slots
+    | Offers
     | Waiting
     | Estimate
     | EstimateInTurn
@@ -263,6 +289,7 @@ AnyCall = (
     | Begin
     | Cancel
     | Evict
+    | TellCompletions
 )
 
 

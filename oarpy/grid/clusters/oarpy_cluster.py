@@ -22,6 +22,7 @@ from oarpy.grid.calls.table import (
     ClusterSilent,
     Estimate,
     EstimateInTurn,
+    Offers,
     Prepare,
     PrepareAll,
     Question,
@@ -36,7 +37,7 @@ _LINE = 1 << 20
 """Bytes of the parts of a line; one part may have more."""
 _PLANNING_SECONDS = 60.0
 """The seconds that it has where it may have to plan."""
-_PLANNING = (Estimate, EstimateInTurn, Prepare, PrepareAll, Amend)
+_PLANNING = (Estimate, EstimateInTurn, Offers, Prepare, PrepareAll, Amend)
 
 
 class OarpyCluster:

@@ -12,5 +12,7 @@ def describe(context: CallContext, call: Describe) -> ClusterDescription:
     """Answer ``describe``: processors that are not dead, by the clock of the database."""
     procs, clock = cluster_facts.processors(context.connection)
     door = context.configuration.door
-    abilities = ClusterAbilities(evict=door.evict != "none", amend=True, foresee=True)
+    abilities = ClusterAbilities(
+        evict=door.evict != "none", amend=True, foresee=True, offer=context.configuration.scheduler.promises
+    )
     return ClusterDescription(procs, door.speed, clock, abilities)

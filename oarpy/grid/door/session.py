@@ -36,13 +36,25 @@ from oarpy.grid.calls.table import (
     Evict,
     Evictable,
     Idle,
+    Offers,
     Prepare,
     PrepareAll,
     Slots,
+    TellCompletions,
     Waiting,
 )
 from oarpy.grid.door import entering
-from oarpy.grid.door.answers import estimates, evictions, free_slots, idle_processors, part_batches, part_events, parts
+from oarpy.grid.door.answers import (
+    bag_offers,
+    bag_parts,
+    estimates,
+    evictions,
+    free_slots,
+    idle_processors,
+    part_batches,
+    part_events,
+    parts,
+)
 from oarpy.grid.door.call_context import CallContext
 from oarpy.grid.door.description import describe
 from oarpy.grid.door.lines import Pace, lines_of
@@ -58,6 +70,7 @@ _ANSWERS: dict[type[Call[Any]], Callable[[CallContext, Any], Any]] = {
     Describe: describe,
     Idle: idle_processors.idle,
     Slots: free_slots.slots,
+    Offers: bag_offers.offers,
     Waiting: part_events.waiting,
     Estimate: estimates.estimate,
     EstimateInTurn: estimates.estimate_in_turn,
@@ -70,6 +83,7 @@ _ANSWERS: dict[type[Call[Any]], Callable[[CallContext, Any], Any]] = {
     Begin: parts.begin,
     Cancel: parts.cancel,
     Evict: evictions.evict,
+    TellCompletions: bag_parts.tell_completions,
     Events: part_events.events,
 }
 """The handler of each call, inside a transaction that has begun."""

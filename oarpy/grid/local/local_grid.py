@@ -95,7 +95,8 @@ def local_grid(
         return shlex.join(_command(folder / "broker", account, "oargriddoor", name))
 
     with ExitStack() as stack:
-        door: Mapping[str, Any] = {"brokers": {BROKER: account.pw_name}, "evict": "besteffort"}
+        own: Mapping[str, Any] = (site or {}).get("door", {})
+        door: Mapping[str, Any] = {**own, "brokers": {BROKER: account.pw_name}, "evict": "besteffort"}
         clusters = {
             name: stack.enter_context(
                 running_sandbox(

@@ -33,6 +33,7 @@ def _watcher(configuration: Configuration) -> Module:
 
 def _claimer(configuration: Configuration) -> Module:
     from oarpy.grid.broker.claimer import Claimer
+    from oarpy.grid.broker.coallocated.bags import BagRules
     from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
     from oarpy.grid.broker.coallocated.metajobs import MetajobRules
 
@@ -40,7 +41,8 @@ def _claimer(configuration: Configuration) -> Module:
     times = ClaimTimes(kill_grace=settings.kill_grace)
     rules = MetajobRules(settings.commit_lead, settings.threshold, settings.begin_time)
     tolerance = settings.clock_tolerance
-    return Claimer(deadline_rules(settings), times, tolerance, _connections(settings), metajobs=rules)
+    bags = BagRules(settings.coordination, settings.provider_lost)
+    return Claimer(deadline_rules(settings), times, tolerance, _connections(settings), metajobs=rules, bags=bags)
 
 
 def _mover(configuration: Configuration) -> Module:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from oarpy.client.rendering import JsonValue, ids_text, local_date, one_line
 from oarpy.grid.reports.grid_job_views import GridJobView
 from oarpy.model.durations import format_duration
+from oarpy.store.grid.bags import GridBagRow, TaskRow
 from oarpy.store.grid.broker_jobs import GridComponentRow
 from oarpy.store.grid.broker_parts import GridPartRow
 from oarpy.store.grid.metajobs import MetajobRow
@@ -36,6 +38,7 @@ def description(view: GridJobView) -> str:
         "project": job.project,
         "array": "" if job.array_id is None else f"{job.array_id}, {job.array_index}",
         **_promises(view.metajob),
+        **_of_bag(view),
     }
     lines = [_heading(view), *(f"  {name} : {value}" for name, value in facts.items() if value)]
     lines += [f"  component {component.number} : {_asked(component)}" for component in view.components]
@@ -79,7 +82,54 @@ def record(view: GridJobView) -> dict[str, JsonValue]:
         "tries": job.tries,
         "wait": job.wait,
         "metajob": None if view.metajob is None else _metajob(view.metajob),
+        "bag": None if view.bag is None else _bag(view, view.bag),
         "components": [_component(one, part) for one, part in zip(view.components, view.parts, strict=True)],
+    }
+
+
+def promise_lines(row: GridBagRow) -> list[str]:
+    """Return by when a bag is done, and how that is to its deadline."""
+    lines = [f"promised completion : {local_date(row.promise)}"]
+    if row.deadline is not None and row.promise is not None:
+        missed = f"deadline missed by {format_duration(round(row.promise - row.deadline))}"
+        lines.append("deadline met" if row.meets else missed)
+    return lines
+
+
+def _of_bag(view: GridJobView) -> dict[str, str]:
+    """Return the facts of a bag; none of another job."""
+    if (row := view.bag) is None:
+        return {}
+    states = ", ".join(f"{count} {state}" for state, count in sorted(_states(view.tasks).items()))
+    done = "completion" if view.job.ended is not None else "expected completion"
+    return {
+        "tasks": f"{row.tasks} ({states})" if states else str(row.tasks),
+        "deadline": local_date(row.deadline) + (" (strict)" if row.strict else ""),
+        "policy": row.policy if row.used_policy in ("", row.policy) else f"{row.policy}, used {row.used_policy}",
+        "promised completion": local_date(row.promise) or "not yet",
+        done: local_date(view.job.ended if view.job.ended is not None else row.expected),
+    }
+
+
+def _states(tasks: Iterable[TaskRow]) -> Counter[str]:
+    return Counter(task.state for task in tasks)
+
+
+def _bag(view: GridJobView, row: GridBagRow) -> dict[str, JsonValue]:
+    """Return a bag for programs; instants are epoch seconds. ``failed`` and ``lost`` are numbers of tasks."""
+    return {
+        "tasks": row.tasks,
+        "states": dict(sorted(_states(view.tasks).items())),
+        "failed": [task.task for task in view.tasks if task.state == "Failed"],
+        "lost": [task.task for task in view.tasks if task.state == "Lost"],
+        "deadline": row.deadline,
+        "strict": row.strict,
+        "policy": row.policy,
+        "used_policy": row.used_policy,
+        "promise": row.promise,
+        "expected": row.expected,
+        "meets": row.meets,
+        "told": dict(row.told),
     }
 
 

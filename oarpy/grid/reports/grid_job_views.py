@@ -9,7 +9,8 @@ from oarpy.client.session import Session
 from oarpy.model.errors import NotFound
 from oarpy.model.states import STARTABLE_PARTS, GridPartState
 from oarpy.store.database import Connection
-from oarpy.store.grid import broker_jobs, broker_parts, metajobs
+from oarpy.store.grid import bags, broker_jobs, broker_parts, metajobs
+from oarpy.store.grid.bags import GridBagRow, TaskRow
 from oarpy.store.grid.broker_jobs import GridComponentRow, GridJobRow
 from oarpy.store.grid.broker_parts import GridPartRow
 from oarpy.store.grid.metajobs import MetajobRow
@@ -26,6 +27,9 @@ class GridJobView:
     parts: tuple[GridPartRow | None, ...]
     metajob: MetajobRow | None = None
     """The further request of a job of this kind, and its promise."""
+    bag: GridBagRow | None = None
+    tasks: tuple[TaskRow, ...] = ()
+    """The request and the promise of a bag, and its tasks that clusters have or had."""
 
     @property
     def clusters(self) -> tuple[str, ...]:
@@ -48,6 +52,7 @@ def views(connection: Connection, jobs: Sequence[GridJobRow]) -> list[GridJobVie
     ids = [job.id for job in jobs]
     asked = broker_jobs.components(connection, ids)
     asking = metajobs.of_jobs(connection, [job.id for job in jobs if job.kind == "metajob"])
+    of_bags = bags.of_jobs(connection, [job.id for job in jobs if job.kind == "bag"])
     shown: dict[tuple[int, int], GridPartRow] = {}
     for part in broker_parts.of_jobs(connection, ids):
         before = shown.get((part.job, part.component))
@@ -60,6 +65,8 @@ def views(connection: Connection, jobs: Sequence[GridJobRow]) -> list[GridJobVie
             tuple(asked[job.id]),
             tuple(shown.get((job.id, one.number)) for one in asked[job.id]),
             asking.get(job.id),
+            of_bags.get(job.id),
+            tuple(bags.tasks_of(connection, job.id)) if job.id in of_bags else (),
         )
         for job in jobs
     ]

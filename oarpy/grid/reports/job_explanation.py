@@ -42,7 +42,10 @@ class GridJobExplanation:
         lines += [f"  {_place(part)} {part.cluster}, as job {part.cluster_job} there" for part in waiting]
         if not self.view.clusters and job.ended is None and job.kind == "mapped":
             lines.append("  no cluster has taken it yet")
-        told = {} if self.view.metajob is None else self.view.metajob.told
+        asked = self.view.metajob or self.view.bag
+        told = {} if asked is None else asked.told
+        if self.view.bag is not None and self.view.bag.used_policy:
+            lines.append(f"  its tasks were shared out by {self.view.bag.used_policy}")
         lines += [f"  when it was placed, {cluster} : {one_line(words)}" for cluster, words in told.items()]
         lines += [f"  {_end_line(end)}" for end in self.ends]
         lines += [f"  {_try_line(one)}" for one in self.tries]

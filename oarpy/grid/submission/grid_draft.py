@@ -37,6 +37,7 @@ from oarpy.model.submission_checks import (
     read_number,
     short,
 )
+from oarpy.store.grid.bags import BagPolicy, NewGridBag
 from oarpy.store.grid.broker_jobs import NewGridComponent, NewGridJob
 from oarpy.store.grid.metajobs import NewMetajob, Operation
 
@@ -45,6 +46,20 @@ _UNTIL_THE_END = "exec sleep infinity"
 _MOST_TRIES = 1000
 _MOST_PROCESSORS = 10_000_000
 _QUEUE = re.compile(r"[A-Za-z0-9_.-]{1,100}", re.ASCII)
+_NOT_IN_BAGS = (
+    "array",
+    "parts",
+    "components",
+    "deadline",
+    "lp",
+    "tries",
+    "wait",
+    "start",
+    "program",
+    "overhead",
+    "operation",
+    "at_most",
+)
 _SPELLED = {
     "start": "-s",
     "program": "-p",
@@ -60,6 +75,9 @@ _SPELLED = {
     "operation": "--operation",
     "at_most": "--at-most",
     "until": "--until",
+    "bag": "--bag",
+    "policy": "--policy",
+    "strict": "--strict",
     "properties": "--properties",
 }
 
@@ -68,28 +86,46 @@ _SPELLED = {
 class GridDraft:
     """A grid job and its number of copies, more than one for an array.
 
-    ``metajob``: the further request of a metajob.
+    ``metajob`` and ``bag`` are the further requests of jobs of these kinds.
     """
 
     job: NewGridJob
     copies: int = 1
     metajob: NewMetajob | None = None
+    bag: NewGridBag | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BagLimits:
+    """What a bag may be: its policy if it does not say, and most ``tasks``."""
+
+    policy: BagPolicy = "plb"
+    tasks: int = 10_000
 
 
 def draft(
-    options: GridOptions, user: str, settings: SubmissionSettings, now: datetime, operation: Operation = "shift"
+    options: GridOptions,
+    user: str,
+    settings: SubmissionSettings,
+    now: datetime,
+    operation: Operation = "shift",
+    limits: BagLimits | None = None,
 ) -> GridDraft:
-    """Return the request of ``options``; ``operation`` is the default for metajobs.
+    """Return the request of ``options``; ``operation`` is the default for metajobs, ``limits`` are those of bags.
 
     Raises :class:`UsageError` for every error that can be found without asking a cluster.
     """
     for field in fields(options):
         value = getattr(options, field.name)
         for text in value if isinstance(value, tuple) else filter(None, [value]):
-            check_text("an argument", text, 2**17 - 1)
+            if isinstance(text, str):
+                check_text("an argument", text, 2**17 - 1)
+    if options.bag is not None:
+        return _bag(options, user, settings, now, limits or BagLimits())
+    _refuse(options, ("policy", "strict"), "without --bag N")
     if options.parts is not None:
         return _spread(options, user, settings, now, operation)
-    _refuse(options, ("overhead", "operation", "at_most", "until"), "without --parts any")
+    _refuse(options, ("overhead", "operation", "at_most", "until"), "without --parts any or --bag N")
     if options.resources:
         return _anywhere(options, user, settings, now)
     _refuse(options, ("components", "deadline", "lp", "tries", "wait", "array", "properties"), "without -l")
@@ -184,6 +220,42 @@ def _spread(
     return GridDraft(_with_common(job, options), metajob=metajob)
 
 
+def _bag(options: GridOptions, user: str, settings: SubmissionSettings, now: datetime, limits: BagLimits) -> GridDraft:
+    """Return a bag of tasks over clusters."""
+    _refuse(options, _NOT_IN_BAGS, "with --bag")
+    if len(options.resources) != 1:
+        raise UsageError("--bag takes one -l", hint="oargridsub --bag 100 -l core=1,walltime=0:10:0 PROG")
+    if not options.words:
+        raise UsageError("no program", hint="oargridsub --bag 100 -l core=1,walltime=0:10:0 PROG")
+    request = parse_request(options.resources[0])
+    if request.walltime is not None and options.walltime is not None:
+        raise UsageError("a walltime in -l and in -w", hint="give one of them")
+    if options.policy is not None and options.policy not in get_args(BagPolicy):
+        raise UsageError(f"--policy '{short(options.policy)}' is not known", hint=", ".join(get_args(BagPolicy)))
+    if options.strict and options.until is None:
+        raise UsageError("--strict without --until", hint="--until DATE says by when the bag has to be done")
+    types = _types(options)
+    if unfit := next((word for word in types if word != "idempotent"), None):
+        raise UsageError(f"-t {short(unfit)} with --bag", hint="tasks of a bag may be idempotent, and nothing else")
+    walltime = request.walltime or _walltime(options, settings)
+    filter_ = "" if options.properties is None else condition(options.properties)
+    bag = NewGridBag(
+        read_number("--bag", options.bag or "", 1, limits.tasks),
+        limits.policy if options.policy is None else cast(BagPolicy, options.policy),
+        None if options.until is None else read_until(options.until, now, walltime),
+        options.strict,
+    )
+    component = NewGridComponent(str(replace(request, walltime=None)), processors(request), None, filter_, types)
+    job = NewGridJob(
+        user=user,
+        kind="bag",
+        program=_program(options.words[0] if len(options.words) == 1 else shlex.join(options.words)),
+        walltime=walltime,
+        components=(component,),
+    )
+    return GridDraft(_with_common(job, options), bag=bag)
+
+
 def _named(options: GridOptions, user: str, settings: SubmissionSettings, now: datetime) -> NewGridJob:
     """Return a job with parts on named clusters, which begin at a date; as soon as possible without a date."""
     parts = read_parts(" ".join(options.words))
@@ -259,6 +331,6 @@ def _program(text: str) -> str:
 def _refuse(options: GridOptions, names: tuple[str, ...], where: str) -> None:
     """Raise :class:`UsageError` for an option of another form."""
     for name in names:
-        if getattr(options, name) not in (None, ()):
+        if getattr(options, name) not in (None, (), False):
             hint = "-l REQUEST PROG is for any cluster, or several with --parts any; a:rdef=REQUEST with -s, -w, -p"
             raise UsageError(f"{_SPELLED[name]} {where}", hint=hint)

@@ -41,6 +41,9 @@ class GridOptions:
     operation: str | None = None
     at_most: tuple[str, ...] = ()
     until: str | None = None
+    bag: str | None = None
+    policy: str | None = None
+    strict: bool = False
     queue: str | None = None
     types: tuple[str, ...] = ()
     directory: str | None = None

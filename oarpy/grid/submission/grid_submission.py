@@ -7,12 +7,12 @@ from datetime import datetime
 
 from oarpy.client.pass_answers import place_to_wait, wait_for
 from oarpy.client.session import Session
-from oarpy.grid.submission.grid_draft import GridDraft, draft
+from oarpy.grid.submission.grid_draft import BagLimits, GridDraft, draft
 from oarpy.grid.submission.grid_options import GridOptions
 from oarpy.model.errors import AdmissionRefused, NotFound, Unreachable, UsageError
-from oarpy.model.states import GridJobState
+from oarpy.model.states import FINAL_GRID_JOBS, GridJobState
 from oarpy.store.database import Connection
-from oarpy.store.grid import broker_jobs, clusters, metajobs
+from oarpy.store.grid import bags, broker_jobs, clusters, metajobs
 from oarpy.store.grid.broker_jobs import GridJobRow, NewGridJob
 from oarpy.store.grid.clusters import GridClusterRow
 from oarpy.store.grid.metajobs import NewMetajob
@@ -38,7 +38,8 @@ def read_draft(session: Session, options: GridOptions) -> tuple[GridDraft, list[
     clusters that are not open to its user.
     """
     configuration, now = session.configuration, datetime.now().astimezone()
-    drafted = draft(options, session.user, configuration.submission, now, configuration.grid.operation)
+    limits = BagLimits(configuration.grid.bag_policy, configuration.scheduler.bag_tasks)
+    drafted = draft(options, session.user, configuration.submission, now, configuration.grid.operation, limits)
     rows = usable(drafted.job, clusters.every(session.connection))
     if drafted.metajob is not None:
         _check_limits(drafted.metajob, rows)
@@ -85,7 +86,9 @@ def submit(session: Session, options: GridOptions) -> SubmittedGridJobs:
         ids = broker_jobs.insert(session.connection, drafted.job, drafted.copies)
         if drafted.metajob is not None:
             metajobs.add(session.connection, ids[0], drafted.metajob)
-    return SubmittedGridJobs(tuple(ids), waits=drafted.job.kind in ("named", "metajob"))
+        if drafted.bag is not None:
+            bags.add(session.connection, ids[0], drafted.bag)
+    return SubmittedGridJobs(tuple(ids), waits=drafted.job.kind in ("named", "metajob", "bag"))
 
 
 def absent_broker(session: Session) -> str:
@@ -112,7 +115,7 @@ def _check_waiting(session: Session, more: int) -> None:
 
 
 def wait_for_answer(connection: Connection, job: int, timeout: float) -> GridJobRow:
-    """Return the job once all its clusters have reserved its parts, or one of them has refused.
+    """Return the job once all its clusters have reserved its parts, or promised its tasks, or one of them has refused.
 
     Raises :class:`Unreachable` after ``timeout`` seconds, or if too many of the caller's commands wait: the job stays.
     """
@@ -120,7 +123,10 @@ def wait_for_answer(connection: Connection, job: int, timeout: float) -> GridJob
 
     def answered() -> GridJobRow | None:
         (found,) = broker_jobs.read(connection, [job])
-        return None if found.state in _OPEN else found
+        unpromised = (
+            found.kind == "bag" and found.state not in FINAL_GRID_JOBS and bags.of_job(connection, job).promise is None
+        )
+        return None if found.state in _OPEN or unpromised else found
 
     with place_to_wait(stays):
         row = wait_for(connection, answered, timeout)

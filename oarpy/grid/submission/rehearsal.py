@@ -12,6 +12,7 @@ from oarpy.grid.broker.connections import clusters_of
 from oarpy.grid.calls.parts import PartRequest
 from oarpy.grid.calls.table import CallRefused, Cluster
 from oarpy.grid.reports.grid_job_views import GridJobView
+from oarpy.grid.submission.bag_rehearsal import BagRehearsal, rehearse_bag
 from oarpy.grid.submission.expected_ends import EndQuestion, ExpectedEnd, best, expected_ends
 from oarpy.grid.submission.grid_draft import GridDraft
 from oarpy.grid.submission.grid_options import GridOptions
@@ -76,12 +77,15 @@ class GridRehearsal:
 
 def rehearse(
     session: Session, options: GridOptions, opening: GridOpening | None = None
-) -> GridRehearsal | SpreadRehearsal:
+) -> GridRehearsal | SpreadRehearsal | BagRehearsal:
     """Return the predicted result of a submission; errors as :func:`read_draft`."""
     drafted, rows = read_draft(session, options)
     if drafted.metajob is not None:
         opening = opening or clusters_of(session.configuration.grid.name)
         return rehearse_spread(session, drafted, drafted.metajob, opening, _MOST_AT_ONCE)
+    if drafted.bag is not None:
+        opening = opening or clusters_of(session.configuration.grid.name)
+        return rehearse_bag(session, drafted, drafted.bag, opening, _MOST_AT_ONCE)
     job = drafted.job
     if job.kind == "named":
         by_name = {row.name: row for row in rows}

@@ -85,7 +85,8 @@ def rehearse_spread(
             return SpreadRehearsal(drafted, asked, SlotsFound({}, {row.name: busy for row in rows}, silent=True), None)
         connections.adopt(rows)
         conversation = look_for_slots(rows, job, component, asked, {}, settings.clock_tolerance, now)
-        found = _carried_out(conversation, connections)
+        found = carried_out(conversation, connections)
+        assert isinstance(found, SlotsFound)
     return SpreadRehearsal(drafted, asked, found, _place(session, rows, drafted, asked, found, now))
 
 
@@ -110,13 +111,12 @@ def _place(
     return action.place if isinstance(action, ReserveParts) else None
 
 
-def _carried_out(conversation: Conversation[object], connections: ClusterConnections) -> SlotsFound:
-    """Run a conversation to its end."""
+def carried_out(conversation: Conversation[object], connections: ClusterConnections) -> object:
+    """Run a conversation to its end; return its result."""
     conversations = Conversations[object](connections.submit, time.time)
-    conversations.begin("slots", conversation)
+    conversations.begin("asked", conversation)
     while not (over := conversations.go_on()):
         wake_at = conversations.wake_at() or time.time()
         readable(list(conversations.files()), max(0.0, wake_at - time.time()))
     ((_, found),) = over
-    assert isinstance(found, SlotsFound)
     return found

@@ -27,17 +27,26 @@ def text(jobs: Sequence[GridJobView], *, verbose: bool) -> str:
     lines += [f"{_PREFIX} Grid reservation id = {view.job.id}" for view in jobs]
     if jobs[0].job.array_id is not None:
         lines.append(f"{_PREFIX} Grid array id = {jobs[0].job.array_id}")
+    if jobs[0].bag is not None:
+        lines += grid_job_texts.promise_lines(jobs[0].bag)
     if verbose:
         lines.append(f"{_PREFIX} oargridstat {jobs[0].job.id} shows it, oargriddel {jobs[0].job.id} deletes it")
     return "\n".join(lines) + "\n"
 
 
 def record(jobs: Sequence[GridJobView]) -> dict[str, JsonValue]:
-    """Return ``id`` (the first job), ``ids``, ``array_id``, and ``jobs`` as ``oargridstat -J`` has them."""
-    first = jobs[0].job
+    """Return ``id`` (the first job), ``ids``, ``array_id``, and ``jobs`` as ``oargridstat -J`` has them.
+
+    A bag has ``promise`` and ``deadline`` (epoch seconds), and ``meets``.
+    """
+    first, bag = jobs[0].job, jobs[0].bag
+    promised: dict[str, JsonValue] = (
+        {} if bag is None else {"promise": bag.promise, "deadline": bag.deadline, "meets": bag.meets}
+    )
     return {
         "id": first.id,
         "ids": [view.job.id for view in jobs],
         "array_id": first.array_id,
+        **promised,
         "jobs": [grid_job_texts.record(view) for view in jobs],
     }

@@ -99,11 +99,12 @@ def _place_in_bag(launch: Launch) -> dict[str, str]:
     if launch.bag_tasks is None:
         return {}
     spec = launch.spec
-    return {
+    place = {
         "OAR_BAG_ID": str(spec.array_id),
         "OAR_BAG_TASK": str(spec.array_index),
         "OAR_BAG_TASKS": str(launch.bag_tasks),
     }
+    return place if launch.grid_task is None else place | {"OAR_GRID_TASK": str(launch.grid_task)}
 
 
 MEMORY = "memory"

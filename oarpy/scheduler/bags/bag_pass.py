@@ -3,10 +3,10 @@
 A promised task is an accepted reservation. Its bag has a *promise*, the instant by which all its tasks are over.
 
 1. When resources became free or were lost unexpectedly, the tasks of each promised bag are placed anew, beside all that
-   others hold. The bag with the earliest promise comes first. The tasks of a bag are equal, so the k-th of them must
-   start no later than the k-th did before. Otherwise all tasks stay in their places, unless one of them cannot start
-   there. A pass that is not thorough only starts tasks now on the resources planned for them later, and only if no
-   other task could start now as well.
+   others hold. The bag that is done first comes first, where it is done over all its clusters. The tasks of a bag are
+   equal, so the k-th of them must start no later than the k-th did before. Otherwise all tasks stay in their places,
+   unless one of them cannot start there. A pass that is not thorough only starts tasks now on the resources planned for
+   them later, and only if no other task could start now as well.
 2. New bags, in the order of submission, are placed beside all promised and planned jobs. If that misses a deadline, the
    bag is placed beside the promised jobs alone, and waiting jobs without a promise give way. If that misses it, too,
    reservations move inside their windows (:mod:`~oarpy.scheduler.bags.making_room`). A failed task that is run
@@ -53,7 +53,8 @@ class Bag:
 
     ``tasks`` are its jobs that are not over, ``ended`` is the latest end of the others. Without a ``promise`` it waits
     for its answer. The promised instant includes the security time after the end, for launching and ending tasks. Jobs
-    that run failed tasks of a promised bag again are ``repeated`` until they have places.
+    that run failed tasks of a promised bag again are ``repeated`` until they have places. ``completion`` is when a bag
+    over several clusters is done over all, as its broker told.
     """
 
     id: int
@@ -63,6 +64,12 @@ class Bag:
     promise: float | None = None
     ended: float = -inf
     repeated: frozenset[int] = frozenset()
+    completion: float = -inf
+
+    @property
+    def done(self) -> float:
+        """When it is done over all clusters: tasks that end before gain nothing by coming forward."""
+        return max(self.latest, self.completion)
 
     @property
     def asking(self) -> frozenset[int]:
@@ -129,7 +136,7 @@ class BagStep:
         moves: list[Reservation] = []
         hasty, without_place = False, set[int]()
         by_job = {one.job.id: one for one in snapshot.reservations}
-        kept = sorted((bag for bag in self.bags if bag.promise is not None), key=lambda bag: (bag.promise, bag.id))
+        kept = sorted((bag for bag in self.bags if bag.promise is not None), key=lambda bag: (bag.done, bag.id))
         for bag in kept:
             tasks = [one for job in sorted(bag.tasks) if (one := by_job.get(job)) is not None and not one.job.held]
             late = any(room.cannot_start(one) for one in tasks)
@@ -239,6 +246,31 @@ class KeptBags:
         return expected
 
 
+def ends_of_tasks(
+    snapshot: Snapshot,
+    matchers: Matchers,
+    share: float,
+    tasks: Sequence[WaitingJob],
+    plan: Plan,
+    ready: float,
+    deadline: float,
+) -> list[float]:
+    """Return by when the first task of a bag that is not there could be promised to be done, the first two, and so on.
+
+    Tasks start at ``ready`` at the earliest: until then a pass would promise no less, if nobody else comes. What can be
+    done by ``deadline`` is. Nothing is returned if there is no place for them.
+    """
+    room, security = _Room(snapshot, matchers, share, tasks), snapshot.security_time
+    beside = [claim.end + security for claim in room.places(tasks, plan, ready)]
+    if not beside or deadline == inf:
+        return beside
+    if beside[-1] <= deadline:
+        return [deadline] * len(beside)
+    starting = replace(plan, placements=tuple(one for one in plan.placements if one.verdict in _AT_ONCE))
+    alone = [claim.end + security for claim in room.places(tasks, starting, ready)]
+    return [max(deadline, min(ends)) for ends in zip(beside, alone, strict=True)]
+
+
 class _Room:
     """The resources left for tasks beside those that other jobs hold."""
 
@@ -327,9 +359,12 @@ class _Room:
             if (held := promised(task, self._snapshot.now)) is not None:
                 self._holding[task.job.id] = held
 
-    def places(self, tasks: Sequence[WaitingJob], plan: Plan) -> list[Claim]:
-        """Return places for the tasks of a new bag beside held and planned resources; none if a task has none."""
-        return self._place(self._beside(plan).copy(), tasks, self._option(tasks[0]), ())
+    def places(self, tasks: Sequence[WaitingJob], plan: Plan, ready: float = -inf) -> list[Claim]:
+        """Return places from ``ready`` on for the tasks of a new bag beside held and planned resources.
+
+        There are none if a task has none.
+        """
+        return self._place(self._beside(plan).copy(), tasks, self._option(tasks[0]), (), ready)
 
     def by_deadline(self, tasks: Sequence[WaitingJob], plan: Plan, deadline: float, beside: float) -> RoomMade | None:
         """Return places that end by a deadline, or the earliest later one that bisection finds before ``beside``.
@@ -391,14 +426,19 @@ class _Room:
         return gantt
 
     def _place(
-        self, gantt: Gantt, tasks: Sequence[WaitingJob], option: CompiledAlternative, slots: Sequence[Claim]
+        self,
+        gantt: Gantt,
+        tasks: Sequence[WaitingJob],
+        option: CompiledAlternative,
+        slots: Sequence[Claim],
+        ready: float = -inf,
     ) -> list[Claim]:
         """Enter equal tasks into ``gantt``, one after the other, and return their places; none if one has none.
 
         A task gets one of the bag's present ``slots``, sorted by their starts, if it begins as early as any place.
         """
         limits, roles, left = gantt.limits(tasks[0], roles_of(tasks[0])), roles_of(tasks[0]), deque(slots)
-        ready, claims = self._snapshot.now, list[Claim]()
+        ready, claims = max(ready, self._snapshot.now), list[Claim]()
         for task in tasks:
             demand = Demand(task, roles, (option,), limits)
             found = self._search.earliest(gantt, demand, ready).found

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from oarpy.store.database import Connection
 
@@ -54,6 +54,19 @@ _ADD = """
     FROM unnest(%(parts)s::text[], %(jobs)s::bigint[], %(kinds)s::text[], %(transactions)s::text[],
                 %(begins)s::float8[], %(walltimes)s::float8[], %(held)s::boolean[], %(instead_of)s::bigint[])
         AS s(part, job, kind, transaction, begin_at, walltime, held, instead_of)
+"""
+_ADD_BAG = """
+    INSERT INTO door_parts (broker, part, job_id, kind, transaction, walltime, lapses_at, tasks, offer)
+    VALUES (%(broker)s, %(name)s, %(job)s, %(kind)s, %(transaction)s, %(walltime)s * interval '1 second',
+            clock_timestamp() + %(ttl)s * interval '1 second', %(tasks)s, %(offer)s)
+"""
+_TAKEN_UP = "SELECT FROM door_parts WHERE (broker, offer) = (%s, %s)"
+_PROMISE = "SELECT extract(epoch FROM promise)::float8 FROM bags WHERE bag_id = %s"
+_TASKS = "SELECT job_id FROM jobs WHERE array_id = %s AND 'bag' = ANY(types) AND is_live(state) ORDER BY job_id"
+_COMPLETIONS = """
+    UPDATE door_parts p SET completion = to_timestamp(c.completion), completion_version = c.version
+    FROM unnest(%s::text[], %s::float8[], %s::int[]) AS c(part, completion, version)
+    WHERE (p.broker, p.part) = (%s, c.part) AND p.kind = 'bag' AND p.completion_version < c.version
 """
 _FREEZE = """
     UPDATE door_parts SET state = 'Frozen', transaction = %(transaction)s,
@@ -113,8 +126,11 @@ _UNDO = """
         FROM undone u WHERE (p.broker, p.part) = (u.broker, u.part)
     ), killed AS (
         INSERT INTO kill_requests (job_id, requested_by, reason)
-        SELECT u.job_id, 'door', %(reason)s FROM undone u JOIN jobs j USING (job_id)
-        WHERE u.state = 'Prepared' AND is_live(j.state)
+        SELECT j.job_id, 'door', %(reason)s FROM undone u JOIN jobs j USING (job_id)
+        WHERE u.state = 'Prepared' AND u.kind <> 'bag' AND is_live(j.state)
+        UNION ALL
+        SELECT j.job_id, 'door', %(reason)s FROM undone u JOIN jobs j ON j.array_id = u.job_id
+        WHERE u.state = 'Prepared' AND u.kind = 'bag' AND 'bag' = ANY(j.types) AND is_live(j.state)
         ON CONFLICT (job_id) DO NOTHING
         RETURNING job_id
     ), told AS (
@@ -259,6 +275,38 @@ def add(connection: Connection, broker: str, parts: Sequence[NewDoorPart], ttl: 
         "instead_of": [one.instead_of for one in parts],
     }
     connection.execute(_ADD, {"broker": broker, "ttl": ttl, **columns})
+
+
+def add_bag(
+    connection: Connection, broker: str, part: NewDoorPart, tasks: Sequence[int], offer: str, ttl: float
+) -> None:
+    """Note a bag, with the numbers of its tasks over all clusters, and the offer that it takes up.
+
+    ``psycopg.errors.UniqueViolation``: somebody has taken that up.
+    """
+    values = {**asdict(part), "broker": broker, "tasks": list(tasks), "offer": offer, "ttl": ttl}
+    connection.execute(_ADD_BAG, values)
+
+
+def is_taken_up(connection: Connection, broker: str, offer: str) -> bool:
+    """Tell whether a part took up an offer."""
+    return connection.execute(_TAKEN_UP, [broker, offer]).fetchone() is not None
+
+
+def promise_of(connection: Connection, bag: int) -> float | None:
+    """Return by when a bag is done (epoch seconds); None if that is not promised."""
+    row = connection.execute(_PROMISE, [bag]).fetchone()
+    return None if row is None else row[0]
+
+
+def tasks_of(connection: Connection, bag: int) -> list[int]:
+    """Return the jobs of a bag that are not over."""
+    return [job for (job,) in connection.execute(_TASKS, [bag])]
+
+
+def note_completions(connection: Connection, broker: str, completions: Sequence[tuple[str, float, int]]) -> None:
+    """Note when bags are done over all clusters: part, instant (epoch seconds) and version. Older ones are dropped."""
+    connection.execute(_COMPLETIONS, [*map(list, zip(*completions, strict=True)), broker])
 
 
 def freeze(connection: Connection, broker: str, transaction: str, row: DoorPartRow, ttl: float) -> bool:

@@ -24,6 +24,14 @@ _BEGIN = """
         walltime = greatest(walltime - greatest(now() - expected_at, interval '0'), interval '1 second')
     WHERE job_id = %s AND opens_at IS NULL
 """
+_PUT_BAG = """
+    INSERT INTO launch_gates (job_id, expected_at, walltime)
+    SELECT job_id, now(), %s * interval '1 second' FROM jobs WHERE array_id = %s AND 'bag' = ANY(types)
+"""
+_REMOVE_BAGS = """
+    DELETE FROM launch_gates g USING jobs j
+    WHERE j.job_id = g.job_id AND j.array_id = ANY(%s) AND 'bag' = ANY(j.types)
+"""
 _LAPSE = """
     INSERT INTO kill_requests (job_id, requested_by, reason)
     SELECT job_id, 'door', 'its broker did not let it begin in time' FROM launch_gates
@@ -42,6 +50,16 @@ def put(connection: Connection, job: int, expected: float, walltime: float, laps
     A gate that ``lapses`` opens by :func:`begin` alone, and its job ends if it is shut at that time.
     """
     connection.execute(_PUT, [job, expected, walltime, lapses])
+
+
+def put_bag(connection: Connection, bag: int, walltime: float) -> None:
+    """Let no task of a bag be launched until :func:`remove_bags`."""
+    connection.execute(_PUT_BAG, [walltime, bag])
+
+
+def remove_bags(connection: Connection, bags: Sequence[int]) -> None:
+    """Let the tasks of bags be launched when it is their turn."""
+    connection.execute(_REMOVE_BAGS, [list(bags)])
 
 
 def open_gates(connection: Connection, jobs: Sequence[int], begin: float | None) -> None:

@@ -23,7 +23,8 @@ _NUMBER = """
     WHERE e.event_id = n.event_id
 """
 _EVENTS = """
-    SELECT number, part, kind, extract(epoch FROM at)::float8, job_id, hosts, exit_status, reason
+    SELECT number, part, kind, extract(epoch FROM at)::float8, job_id, hosts, exit_status, reason, task,
+           extract(epoch FROM completion)::float8
     FROM door_events WHERE broker = %s AND number > %s ORDER BY number LIMIT %s
 """
 
@@ -46,6 +47,43 @@ _IDLE = """
                                   AND NOT EXISTS (SELECT FROM assigned_resources b
                                                   WHERE b.resource_id = a.resource_id AND upper_inf(b.during))))
 """
+# Of bags: the first task that began; those that are over, and not to be run again; a change of the plan; the end.
+_BAGS_STARTED = """
+    INSERT INTO door_events (broker, part, kind, at, job_id, hosts)
+    SELECT p.broker, p.part, 'started', s.at, p.job_id, '{}'
+    FROM door_parts p CROSS JOIN LATERAL (
+        SELECT min(j.started_at) AS at FROM jobs j WHERE j.array_id = p.job_id AND 'bag' = ANY(j.types)) s
+    WHERE p.broker = %s AND p.kind = 'bag' AND p.state = 'Committed' AND s.at IS NOT NULL
+      AND NOT EXISTS (SELECT FROM door_events e WHERE e.job_id = p.job_id AND e.kind = 'started')
+"""
+_TASKS_OVER = """
+    INSERT INTO door_events (broker, part, kind, at, job_id, exit_status, reason, task)
+    SELECT p.broker, p.part, 'task', j.ended_at, j.job_id, j.exit_status,
+           CASE WHEN j.state = 'Error' THEN j.message ELSE '' END, p.tasks[j.array_index]
+    FROM door_parts p JOIN jobs j ON j.array_id = p.job_id AND 'bag' = ANY(j.types)
+    WHERE p.broker = %s AND p.kind = 'bag' AND p.state = 'Committed' AND j.state IN ('Terminated', 'Error')
+      AND NOT EXISTS (SELECT FROM door_events e WHERE e.job_id = p.job_id AND e.kind = 'ended')
+      AND NOT EXISTS (SELECT FROM jobs r WHERE r.resubmit_of = j.job_id)
+      AND NOT EXISTS (SELECT FROM door_events e WHERE e.job_id = j.job_id AND e.kind = 'task')
+    ORDER BY j.ended_at, j.job_id
+"""
+_BAGS_PLANNED = """
+    INSERT INTO door_events (broker, part, kind, job_id, completion)
+    SELECT p.broker, p.part, 'completion', p.job_id, b.expected
+    FROM door_parts p JOIN bags b ON b.bag_id = p.job_id CROSS JOIN LATERAL (
+        SELECT max(e.event_id) AS event_id FROM door_events e WHERE e.job_id = p.job_id AND e.kind = 'completion') l
+        LEFT JOIN door_events e ON e.event_id = l.event_id
+    WHERE p.broker = %s AND p.kind = 'bag' AND p.state = 'Committed' AND b.ended IS NULL AND b.expected IS NOT NULL
+      AND (e.completion IS NULL OR e.completion <> b.expected)
+"""
+_BAGS_ENDED = """
+    INSERT INTO door_events (broker, part, kind, at, job_id, exit_status)
+    SELECT p.broker, p.part, 'ended', b.ended, p.job_id, coalesce((
+               SELECT max(j.exit_status) FROM jobs j WHERE j.array_id = p.job_id AND 'bag' = ANY(j.types)), 0)
+    FROM door_parts p JOIN bags b ON b.bag_id = p.job_id
+    WHERE p.broker = %s AND p.kind = 'bag' AND p.state = 'Committed' AND b.ended IS NOT NULL
+      AND NOT EXISTS (SELECT FROM door_events e WHERE e.job_id = p.job_id AND e.kind = 'ended')
+"""
 _PRUNE = """
     DELETE FROM door_events e WHERE at < %s AND number IS NOT NULL AND number < (
         SELECT max(number) FROM door_events o WHERE o.broker = e.broker)
@@ -54,7 +92,10 @@ _PRUNE = """
 
 @dataclass(frozen=True, slots=True)
 class PartEventRow:
-    """An event; ``at`` in epoch seconds, ``exit_status`` as ``wait`` tells it."""
+    """An event; ``at`` in epoch seconds, ``exit_status`` as ``wait`` tells it.
+
+    ``task`` is of a task that is over, ``completion`` (epoch seconds) of a bag that is planned.
+    """
 
     number: int
     part: str
@@ -64,6 +105,8 @@ class PartEventRow:
     hosts: tuple[str, ...]
     exit_status: int | None
     reason: str
+    task: int | None
+    completion: float | None
 
 
 def events(connection: Connection, broker: str, after: int) -> list[PartEventRow]:
@@ -72,8 +115,8 @@ def events(connection: Connection, broker: str, after: int) -> list[PartEventRow
     connection.execute(_NUMBER, {"broker": broker})
     rows = connection.execute(_EVENTS, [broker, after, _MOST]).fetchall()
     return [
-        PartEventRow(number, name, kind, at, job, tuple(hosts), status, reason)
-        for number, name, kind, at, job, hosts, status, reason in rows
+        PartEventRow(number, name, kind, at, job, tuple(hosts), *rest)
+        for number, name, kind, at, job, hosts, *rest in rows
     ]
 
 
@@ -83,6 +126,12 @@ def note_idle(connection: Connection, broker: str, interval: float) -> None:
     For each it is noted every ``interval`` seconds at most.
     """
     connection.execute(_IDLE, [broker, interval])
+
+
+def note_bags(connection: Connection, broker: str) -> None:
+    """Note what happened to bags and their tasks since that was noted last."""
+    for statement in (_BAGS_STARTED, _TASKS_OVER, _BAGS_PLANNED, _BAGS_ENDED):
+        connection.execute(statement, [broker])
 
 
 def prune(connection: Connection, before: datetime) -> None:

@@ -39,7 +39,8 @@ class Launch:
 
     ``submission`` is the id of its submission, with a number that changes whenever the row of the submission does.
     ``held`` has the properties of its resources. ``part_hosts`` is None unless the job is the part of a broker: then it
-    has the known hosts of all components. ``bag_tasks`` is the number of tasks in its bag, None if it is no task.
+    has the known hosts of all components. ``bag_tasks`` is the number of tasks in its bag, None if it is no task;
+    ``grid_task`` is its number over all clusters, None unless a broker has the bag.
     ``without_gpu``: GPUs go to jobs that ask for them, and this job did not. ``kept_script`` is the digest of its
     script.
     """
@@ -55,6 +56,7 @@ class Launch:
     public_key: str
     part_hosts: tuple[str, ...] | None
     bag_tasks: int | None
+    grid_task: int | None
     without_gpu: bool = False
     kept_script: str | None = None
 
@@ -174,7 +176,10 @@ _LAUNCHES = f"""
                                       ORDER BY c.name, m.block)
                      FROM assigned_amounts m JOIN consumables c ON c.name = m.consumable
                      WHERE m.job_id = j.job_id AND upper_inf(m.during)), '[]') AS amounts,
-           (SELECT p.hosts FROM door_parts p WHERE p.job_id = j.job_id) AS part_hosts,
+           (SELECT p.hosts FROM door_parts p WHERE p.job_id = j.job_id AND p.kind <> 'bag') AS part_hosts,
+           CASE WHEN 'bag' = ANY(j.types)
+                THEN (SELECT p.tasks[j.array_index] FROM door_parts p
+                      WHERE p.job_id = j.array_id AND p.kind = 'bag') END AS grid_task,
            EXISTS (SELECT FROM exclusive_levels WHERE property = 'gpu') AND NOT EXISTS (
                SELECT FROM held_blocks b WHERE b.job_id = j.job_id AND b.property = 'gpu') AS without_gpu
     FROM jobs j LEFT JOIN submissions s USING (submission_id) LEFT JOIN job_keys k ON k.job_id = j.job_id

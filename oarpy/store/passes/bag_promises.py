@@ -19,7 +19,8 @@ _LIVE = """
            coalesce(array_agg(j.job_id) FILTER (
                WHERE is_live(j.state) AND b.promise IS NOT NULL AND j.reservation_start IS NULL
                  AND j.resubmit_of IS NOT NULL), '{}') AS repeated,
-           extract(epoch FROM max(j.ended_at))::float8 AS last_end
+           extract(epoch FROM max(j.ended_at))::float8 AS last_end,
+           (SELECT extract(epoch FROM p.completion)::float8 FROM door_parts p WHERE p.job_id = b.bag_id) AS completion
     FROM bags b LEFT JOIN jobs j ON j.array_id = b.bag_id AND 'bag' = ANY(j.types)
     WHERE b.ended IS NULL
     GROUP BY b.bag_id
@@ -67,7 +68,8 @@ _END = """
 class LiveBagRow:
     """A bag that is not over; instants in epoch seconds.
 
-    ``tasks`` are live, ``last_end`` is that of the others. Tasks that failed wait as ``repeated`` to be run again.
+    ``tasks`` are live, ``last_end`` is that of the others. Tasks that failed wait as ``repeated`` to be run again. Of a
+    bag over several clusters ``completion`` is when it is done over all, as its broker told.
     """
 
     bag: int
@@ -78,6 +80,7 @@ class LiveBagRow:
     tasks: tuple[int, ...]
     repeated: tuple[int, ...]
     last_end: float | None
+    completion: float | None
 
 
 @dataclass(frozen=True, slots=True)

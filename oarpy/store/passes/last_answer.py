@@ -27,6 +27,12 @@ class PlaceRow(NamedTuple):
     ranges: str
 
 
+def number(connection: Connection) -> int:
+    """Return the number of the last pass."""
+    row = connection.execute("SELECT pass FROM scheduling_passes").fetchone()
+    return 0 if row is None else int(row[0])
+
+
 def places(connection: Connection) -> list[PlaceRow]:
     """Return every job with a prediction."""
     return [PlaceRow(*row) for row in connection.execute(_PLACES)]

@@ -17,7 +17,7 @@ from oarpy.transport.node import NodeAddress
 from oarpy.wire.jobs import JobSpec
 
 NODES = (NodeAddress("n1", "/n1"), NodeAddress("n2", "/n2"))
-LAUNCH = Launch(JobSpec(1, 1, "ann", "", "/"), "Running", (), (1, 0), "", "PASSIVE", (), (), "", None, None)
+LAUNCH = Launch(JobSpec(1, 1, "ann", "", "/"), "Running", (), (1, 0), "", "PASSIVE", (), (), "", None, None, None)
 
 
 def job(*cores: str, kind: str = "default") -> RunningJob:

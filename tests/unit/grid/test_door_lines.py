@@ -10,7 +10,7 @@ import pytest
 
 from oarpy.client.caller import Size
 from oarpy.grid.calls.json_lines import ANSWERS, encode, key_of, read_answer, read_call
-from oarpy.grid.calls.parts import ClusterEvent, GridPart, PartOfTransaction, PartRequest, PartStarted
+from oarpy.grid.calls.parts import BagCompletion, ClusterEvent, GridPart, PartOfTransaction, PartRequest, PartStarted
 from oarpy.grid.calls.table import (
     Abort,
     Amend,
@@ -25,9 +25,11 @@ from oarpy.grid.calls.table import (
     Evict,
     Evictable,
     Idle,
+    Offers,
     Prepare,
     PrepareAll,
     Slots,
+    TellCompletions,
     Waiting,
 )
 from oarpy.grid.door import session
@@ -94,6 +96,10 @@ LINES: list[tuple[AnyCall, str]] = [
     (Describe(key="k"), '"describe"'),
     (Idle(ASKED, 3.0, key="k"), f'"idle","request":{ASKED_LINE},"begin":3.0'),
     (Slots(ASKED, 3.0, 9.0, ["p"], key="k"), f'"slots","request":{ASKED_LINE},"begin":3.0,"end":9.0,"without":["p"]'),
+    (
+        Offers(ASKED, 5, 9.0, key="k"),
+        f'"offers","request":{ASKED_LINE},"tasks":5,"end_by":9.0,"shares":[10,25,50,75,100]',
+    ),
     (Waiting(key="k"), '"waiting"'),
     (
         Estimate([ASKED, "g1"], ["g2"], [ASKED], 2.0, key="k"),
@@ -115,6 +121,10 @@ LINES: list[tuple[AnyCall, str]] = [
     (Abort("t", key="k"), '"abort","transaction":"t"'),
     (Begin("7.1", ["n1"], key="k"), '"begin","part":"7.1","hosts":["n1"]'),
     (Cancel("7.1", "why", key="k"), '"cancel","part":"7.1","reason":"why"'),
+    (
+        TellCompletions([BagCompletion("7.1", 9.0, 2)], key="k"),
+        '"tell_completions","bags":[{"part":"7.1","completion":9.0,"version":2}]',
+    ),
     (Evict("t", ASKED, 2, key="k"), f'"evict","transaction":"t","request":{ASKED_LINE},"procs":2'),
 ]
 
@@ -139,7 +149,7 @@ def test_every_call_has_a_line_and_is_answered_at_the_door() -> None:
     table = set(get_args(AnyCall))
     assert {type(call) for call, _ in LINES} == table
     assert set(session._ANSWERS) == table
-    assert table - set(ANSWERS) == {Commit, Abort}
+    assert table - set(ANSWERS) == {Commit, Abort, TellCompletions}
 
 
 def changed(way: str, value: Any) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class GridJobFile:
 
 def live_files(connection: Connection, module: str) -> list[GridJobFile]:
     """Return the files of all live jobs with several components, by id; ``module`` leads their transactions."""
-    jobs = broker_jobs.in_states(connection, _LIVE, ("coallocated", "named", "metajob"))
+    jobs = broker_jobs.in_states(connection, _LIVE, ("coallocated", "named", "metajob", "bag"))
     return _files(connection, jobs, transactions.open_of(connection, module))
 
 

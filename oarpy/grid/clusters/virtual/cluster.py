@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from threading import RLock
 from typing import Any, Literal
@@ -25,15 +25,18 @@ from msgspec import UNSET
 from oarpy.grid.calls.parts import (
     ABILITY_FOR,
     PART_EVENTS,
+    BagOffers,
     ClusterAbilities,
     ClusterDescription,
     EvictableJob,
     FreeSlot,
     GridPart,
     KnownPart,
+    PartCompletion,
     PartEvent,
     PartEventKind,
     PartRequest,
+    PartTaskOver,
     PreparedPart,
 )
 from oarpy.grid.calls.table import (
@@ -53,13 +56,16 @@ from oarpy.grid.calls.table import (
     Evict,
     Evictable,
     Idle,
+    Offers,
     Prepare,
     PrepareAll,
     Slots,
+    TellCompletions,
     Waiting,
     prepare_each,
     unable,
 )
+from oarpy.grid.clusters.virtual.bags import VirtualBags
 from oarpy.grid.clusters.virtual.machine import CountedMachine, MachineJob, MachinePolicy, QueuePlan
 
 _HINT_INTERVAL = 10.0
@@ -150,6 +156,7 @@ class SimulatedCluster:
 
     ``runs`` returns the run time of a part's program in seconds, ``sleep`` lets a slow call pass. ``clock_off`` is
     added to ``clock``, for a cluster whose clock is wrong. ``calls`` has the names of the calls that were carried out.
+    ``disclose`` is what it tells besides offers, as ``door.disclose``.
     """
 
     def __init__(
@@ -163,6 +170,7 @@ class SimulatedCluster:
         abilities: ClusterAbilities | None = None,
         runs: Callable[[GridPart], float] = lambda part: part.request.walltime,
         sleep: Callable[[float], None] = time.sleep,
+        disclose: Literal["offers", "power", "load", "slots"] = "offers",
     ) -> None:
         self.name = name
         self.faults = ClusterFaults(name)
@@ -171,12 +179,13 @@ class SimulatedCluster:
         self._clock = clock
         self._sleep = sleep
         self._runs = runs
-        self._facts = (procs, speed, abilities or ClusterAbilities(evict=True, amend=True, foresee=True))
+        self._facts = (procs, speed, abilities or ClusterAbilities(evict=True, amend=True, foresee=True, offer=True))
         self._lock = RLock()
         self._machine = CountedMachine(procs, policy, clock())
         self._machine.on_start = self._started
         self._machine.on_end = self._ended
         self._machine.on_lapse = self._lapsed
+        self._bags = VirtualBags(self._machine, runs, (speed, disclose))
         self._parts: dict[str, MachineJob] = {}
         self._transaction_of: dict[str, str] = {}
         self._transactions: dict[str, _Transaction] = {}
@@ -246,6 +255,16 @@ class SimulatedCluster:
         bounds = [call.begin, *(end for end in profile.ends(call.begin) if end < call.end)]
         return [FreeSlot(bound, profile.free(max(bound, self._machine.now))) for bound in bounds]
 
+    def _offers(self, call: Offers) -> BagOffers:
+        return self._bags.offers(call)
+
+    def _tell_completions(self, call: TellCompletions) -> None:
+        self._bags.note_completions(call)
+
+    def completions(self) -> dict[str, tuple[float, int]]:
+        """Return when bags that are not over are done over all clusters, by part: as was told, with the version."""
+        return self._bags.completions()
+
     def _waiting(self, call: Waiting) -> list[KnownPart]:
         """Return the committed parts that wait, including the frozen ones."""
         return [
@@ -289,6 +308,8 @@ class SimulatedCluster:
 
     def _cancel(self, call: Cancel) -> bool:
         if job := self._parts.get(call.part):
+            for task in self._bags.drop(job):
+                self._tell_task(job, task, None, call.reason or "cancelled")
             self._machine.finish(job)
             self._forget(call.part)
             self._tell(job, "failed", reason=call.reason or "cancelled")
@@ -303,6 +324,13 @@ class SimulatedCluster:
             if waits and self._early_end > since and now >= told + _HINT_INTERVAL:
                 self._hinted[name] = now
                 self._tell(job, "idle")
+        for bag in self._bags.committed():
+            if bag.jobs and (expected := bag.expected()) != bag.told:
+                bag.told = expected
+                number = len(self._events) + 1
+                self._events.append(
+                    PartCompletion(number, now, bag.whole.name, str(bag.whole.number), completion=expected)
+                )
         return self._events[call.after :]
 
     # how it is done
@@ -346,16 +374,37 @@ class SimulatedCluster:
             if part in names:
                 names.remove(part)
 
+    def _tell_task(self, whole: MachineJob, task: int, status: int | None, reason: str = "") -> None:
+        about = (len(self._events) + 1, self._machine.now, whole.name, str(whole.number), (), status, reason)
+        self._events.append(PartTaskOver(*about, task=task))
+
+    def _task_over(self, job: MachineJob) -> bool:
+        """Tell that a task of a bag is over, and the bag with its last one; False for another job."""
+        if (bag := self._bags.of(job)) is None:
+            return False
+        self._tell_task(bag.whole, self._bags.over(job), job.status)
+        if not bag.jobs:
+            self._bags.drop(bag.whole)
+            self._machine.finish(bag.whole)
+            self._forget(bag.whole.name)
+            self._tell(bag.whole, "ended", bag.status)
+        return True
+
     def _started(self, job: MachineJob) -> None:
+        bag = self._bags.of(job)
+        if bag is not None and not bag.began:
+            bag.began = True
+            self._tell(bag.whole, "started")
         if not job.local:
             self._tell(job, "started")
 
     def _ended(self, job: MachineJob) -> None:
         if self._machine.now < job.started + job.walltime:
             self._early_end = self._machine.now
-        if not job.local:
+        if not self._task_over(job) and not job.local:
             self._forget(job.name)
             self._tell(job, "ended", job.status)
+        self._bags.come_forward()
 
     def _lapsed(self, job: MachineJob) -> None:
         if job.local:
@@ -380,6 +429,7 @@ class SimulatedCluster:
         transaction.state = "aborted"
         self._release_cleared(transaction)
         for name in list(transaction.made):
+            self._bags.drop(self._parts[name])
             self._machine.finish(self._parts[name])
             self._forget(name)
         for name in transaction.frozen:
@@ -394,6 +444,11 @@ class SimulatedCluster:
         if part.kind == "withdrawn":
             return self._prepared(call, self._frozen(part.name), transaction.frozen)
         room = transaction.cleared
+        if part.kind == "bag":
+            self._check(part)
+            whole, end = self._bags.make(part)
+            self._parts[part.name] = whole
+            return replace(self._prepared(call, whole, transaction.made), end=end)
         job = self._made(part, room)
         if room is not None and room.state != "over":
             room.procs -= part.request.procs
@@ -488,7 +543,8 @@ class SimulatedCluster:
         for part in transaction.made:
             job = self._parts[part]
             job.lapses_at, job.may_begin, job.instead_of = inf, True, None
-            if job.state == "held":
+            self._bags.commit(job)
+            if job.state == "held" and not self._bags.of(job):
                 job.state = "waiting"
             elif call.begin is not None:
                 job.begin = call.begin
@@ -541,6 +597,7 @@ _HANDLERS: dict[type[Call[Any]], Callable[[SimulatedCluster, Any], Any]] = {
     Describe: SimulatedCluster._describe,
     Idle: SimulatedCluster._idle,
     Slots: SimulatedCluster._slots,
+    Offers: SimulatedCluster._offers,
     Waiting: SimulatedCluster._waiting,
     Estimate: SimulatedCluster._estimate,
     EstimateInTurn: SimulatedCluster._estimate_in_turn,
@@ -553,5 +610,6 @@ _HANDLERS: dict[type[Call[Any]], Callable[[SimulatedCluster, Any], Any]] = {
     Begin: SimulatedCluster._begin,
     Cancel: SimulatedCluster._cancel,
     Evict: SimulatedCluster._evict,
+    TellCompletions: SimulatedCluster._tell_completions,
 }
 """The handler of each call."""

@@ -5,7 +5,14 @@ from __future__ import annotations
 import os
 from typing import cast
 
-from oarpy.grid.calls.parts import PART_EVENTS, KnownPart, PartEvent, PartEventKind
+from oarpy.grid.calls.parts import (
+    PART_EVENTS,
+    KnownPart,
+    PartCompletion,
+    PartEvent,
+    PartEventKind,
+    PartTaskOver,
+)
 from oarpy.grid.calls.table import Events, Waiting
 from oarpy.grid.door.call_context import CallContext
 from oarpy.store.grid import door_parts
@@ -19,12 +26,18 @@ def waiting(context: CallContext, call: Waiting) -> list[KnownPart]:
 
 
 def events(context: CallContext, call: Events) -> list[PartEvent]:
-    """Answer ``events``. Processors that became idle since the last answer are an event, too."""
+    """Answer ``events``. Processors that became idle since the last answer are an event, and so is news of bags."""
     store.note_idle(context.connection, context.broker, context.configuration.grid.hint_interval)
+    store.note_bags(context.connection, context.broker)
     return [_event(row) for row in store.events(context.connection, context.broker, call.after)]
 
 
 def _event(row: store.PartEventRow) -> PartEvent:
     status = None if row.exit_status is None else os.waitstatus_to_exitcode(row.exit_status)
     kind = cast(PartEventKind, row.kind)
-    return PART_EVENTS[kind](row.number, row.at, row.part, str(row.job), row.hosts, status, row.reason)
+    what = (row.number, row.at, row.part, str(row.job), row.hosts, status, row.reason)
+    if row.task is not None:
+        return PartTaskOver(*what, task=row.task)
+    if row.completion is not None:
+        return PartCompletion(*what, completion=row.completion)
+    return PART_EVENTS[kind](*what)

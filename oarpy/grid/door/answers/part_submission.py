@@ -39,7 +39,7 @@ from oarpy.client.submission.submission import (
     summary,
 )
 from oarpy.client.submission.waiting_jobs import WAITING_JOBS
-from oarpy.grid.calls.parts import GridPart, PartRequest
+from oarpy.grid.calls.parts import BagPart, GridPart, PartRequest
 from oarpy.grid.calls.table import CallRefused
 from oarpy.grid.door import grants
 from oarpy.grid.door.call_context import CallContext
@@ -178,6 +178,22 @@ def submit(context: CallContext, part: GridPart) -> int:
             admitted = replace(admitted, submission=admitted.submission.changed(reservation=start))
         (job,) = store(session, admitted, message)
     return job
+
+
+def submit_bag(context: CallContext, part: GridPart, bag: BagPart) -> int:
+    """Submit the tasks that a part is, in the caller's transaction; return the first job. Raises as :func:`ask`."""
+    texts = {
+        "name": part.job_name,
+        "directory": part.directory or "",
+        "bag": str(len(bag.tasks)),
+        "until": str(math.floor(bag.end_by)),
+    }
+    options = _options(part.request, _program(part), texts, frozenset({"strict"} if bag.strict else ()))
+    with grants.acting(context, part.request.user) as (grant, own):
+        session = _unlimited(own)
+        admitted = admit(session, options, _typed(part.request, _program(part)), part.environment)
+        grants.check(grant, KnownNeeds(session), admitted.submission)
+        return store(session, admitted, summary(admitted.submission, admitted.need))[0]
 
 
 def submit_all(context: CallContext, parts: Sequence[GridPart]) -> list[int | OarpyError]:

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from oarpy.grid.calls.parts import PreparedPart
 from oarpy.grid.calls.table import Abort, Amend, Begin, CallRefused, Cancel, Commit, Prepare
-from oarpy.grid.door.answers import part_submission
+from oarpy.grid.door.answers import bag_parts, part_submission
 from oarpy.grid.door.call_context import CallContext
 from oarpy.model.errors import Unreachable
 from oarpy.model.states import JobState
@@ -63,6 +63,8 @@ def _make(context: CallContext, call: Prepare | Amend, instead_of: int | None = 
     connection, part = context.connection, call.part
     if door_parts.part(connection, context.broker, part.name) is not None:
         raise CallRefused(f"there is a part '{part.name}' already", hint="names of parts are used once")
+    if part.kind == "bag" and isinstance(call, Prepare):
+        return bag_parts.make(context, call)
     job = part_submission.submit(context, part)
     walltime = part_submission.walltime_of(part.request)
     new = NewDoorPart(part.name, call.transaction, job, part.kind, walltime, part.begin, instead_of)
@@ -79,7 +81,7 @@ def settled(context: CallContext, call: Prepare | Amend, prepared: PreparedPart)
     Raises :class:`CallRefused` when it cannot have them: then nothing of it is left.
     """
     part = call.part
-    if part.kind not in ("claim", "reserved"):
+    if part.kind not in ("claim", "reserved", "bag"):
         return prepared
     connection, job = context.connection, int(prepared.job)
     if not _await(context, part.name, _is_answered, _ANSWER_TIME):
@@ -93,9 +95,11 @@ def settled(context: CallContext, call: Prepare | Amend, prepared: PreparedPart)
                 door_parts.is_refused(connection, context.broker, part.name)
         hosts = door_parts.hosts_of(connection, job) if row.live else []
     if row.state == "Aborted" or (row.state == "Prepared" and not row.live):
+        if part.kind == "bag" and row.state == "Prepared":
+            raise bag_parts.refusal(row)
         reason = row.message or "not committed in time"
         raise CallRefused(f"part '{part.name}' cannot be held: {reason}", hint="nothing is held for it")
-    return PreparedPart(prepared.job, tuple(hosts))
+    return bag_parts.with_promise(context, prepared) if part.kind == "bag" else PreparedPart(prepared.job, tuple(hosts))
 
 
 def commit(context: CallContext, call: Commit) -> None:
@@ -120,7 +124,9 @@ def commit(context: CallContext, call: Commit) -> None:
             what = row.message if not row.live else "it is not held yet"
             raise CallRefused(f"part '{row.name}' cannot begin: {what}", hint="abort the transaction")
     door_parts.release(connection, [row.job for row in made if row.kind == "queued"])
-    launch_gates.open_gates(connection, [row.job for row in made if row.kind != "queued"], call.begin)
+    launch_gates.open_gates(connection, [row.job for row in made if row.kind not in ("queued", "bag")], call.begin)
+    if bags := [row.job for row in made if row.kind == "bag"]:
+        launch_gates.remove_bags(connection, bags)
     if dated := [row.job for row in rows if row.state == "Frozen" and row.kind == "reserved"]:
         if not door_parts.stop(connection, dated):
             raise CallRefused("a reservation that is to end starts at this moment", hint="abort the transaction")
@@ -174,8 +180,9 @@ def cancel(context: CallContext, call: Cancel) -> bool | None:
     row = door_parts.part(context.connection, context.broker, call.part)
     if row is None:
         return False
-    if row.live:
-        kill_requests.ask(context.connection, [row.job], DOOR, call.reason or "cancelled by its broker")
+    jobs = door_parts.tasks_of(context.connection, row.job) if row.kind == "bag" else [row.job] if row.live else []
+    if jobs:
+        kill_requests.ask(context.connection, jobs, DOOR, call.reason or "cancelled by its broker")
     return None
 
 

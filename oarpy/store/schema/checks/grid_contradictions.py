@@ -30,7 +30,8 @@ QUERIES = (
     """
     SELECT format('grid job %s has %s components, and is to have %s', id, count(c.job), components),
            format('UPDATE grid_jobs SET components = %s WHERE id = %s', greatest(count(c.job), 1), id)
-    FROM grid_jobs j LEFT JOIN grid_components c ON c.job = j.id AND (j.kind <> 'metajob' OR c.number < j.components)
+    FROM grid_jobs j LEFT JOIN grid_components c
+        ON c.job = j.id AND (j.kind NOT IN ('metajob', 'bag') OR c.number < j.components)
     GROUP BY id HAVING count(c.job) <> components ORDER BY id
     """,
     f"""

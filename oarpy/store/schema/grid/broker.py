@@ -83,8 +83,8 @@ grid_jobs = table(
         "kind",
         Text,
         "mapped: on one cluster; coallocated: components that start together; named: parts on named clusters;"
-        " metajob: one program over clusters that the broker chooses",
-        check="kind IN ('mapped', 'coallocated', 'named', 'metajob')",
+        " metajob: one program over clusters that the broker chooses; bag: equal tasks over clusters",
+        check="kind IN ('mapped', 'coallocated', 'named', 'metajob', 'bag')",
     ),
     column("state", Text, "present state; grid_transitions says what may follow", default="Submitted"),
     column("submitted_at", INSTANT, "when", default=CLOCK),
@@ -215,7 +215,7 @@ grid_parts = table(
     column("job", BigInteger, "the job"),
     column("component", Integer, "number of the component"),
     column("cluster", Text, "the cluster", ForeignKey(grid_clusters.c.name)),
-    column("kind", Text, "claim, queued or reserved", check="kind IN ('claim', 'queued', 'reserved')"),
+    column("kind", Text, "claim, queued, reserved or bag", check="kind IN ('claim', 'queued', 'reserved', 'bag')"),
     column("state", Text, "present state; grid_transitions says what may follow", default="Preparing"),
     column("cluster_job", Text, "the cluster's own id of it; empty: not known", default=""),
     column("transaction", BigInteger, "the last transaction that changed it", ForeignKey(grid_transactions.c.id)),
@@ -238,6 +238,57 @@ grid_parts = table(
     Index("grid_parts_job", "job"),
     Index("grid_parts_transaction", "transaction"),
     Index("grid_parts_live", "cluster", "state", postgresql_where=text("state NOT IN ('Ended', 'Gone')")),
+)
+
+grid_bags = table(
+    "grid_bags",
+    "what jobs of kind bag ask for, and by when they are done",
+    column("job", BigInteger, "the job", ForeignKey(grid_jobs.c.id, ondelete="CASCADE"), key=True),
+    column("tasks", Integer, "how many tasks it has, over all clusters", check="tasks > 0"),
+    column("deadline", INSTANT, "by when its user wants it to be done; NULL: as soon as can be", optional=True),
+    column("strict", Boolean, "it is refused if the deadline cannot be met", default=False),
+    column(
+        "policy",
+        Text,
+        "by what its tasks are shared out",
+        check="policy IN ('plb', 'dplb', 'dplbv2', 'nolb', 'slots')",
+    ),
+    column("used_policy", Text, "by what they were, as clusters told enough for it; empty: not yet", default=""),
+    column("rounds", Integer, "how often offers were worse when they were taken", default=0, check="rounds >= 0"),
+    column("told", JSONB, "by cluster what it offered last, or why it was left out", default="{}"),
+    column("promise", INSTANT, "by when all its tasks are done; NULL: not every cluster has answered", optional=True),
+    column("expected", INSTANT, "when its last task is done as clusters plan now", optional=True),
+    column("version", Integer, "how often that changed", default=0, check="version >= 0"),
+)
+
+grid_bag_parts = table(
+    "grid_bag_parts",
+    "what clusters promised of bags, and what became of that",
+    column("part", Text, "the part", ForeignKey(grid_parts.c.name, ondelete="CASCADE"), key=True),
+    column("job", BigInteger, "the job", ForeignKey(grid_jobs.c.id, ondelete="CASCADE")),
+    column("promised", INSTANT, "by when its tasks are done, as the cluster promised", optional=True),
+    column("completion", INSTANT, "when its last task is done there as planned now; NULL: not told", optional=True),
+    column("told", Integer, "version of the whole completion that its cluster knows", default=0, check="told >= 0"),
+    Index("grid_bag_parts_job", "job"),
+)
+
+grid_bag_tasks = table(
+    "grid_bag_tasks",
+    "copies of tasks of bags on clusters",
+    column("part", Text, "the part", ForeignKey(grid_bag_parts.c.part, ondelete="CASCADE"), key=True),
+    column("task", Integer, "number of the task in its bag, from 1 on", key=True, check="task > 0"),
+    column("job", BigInteger, "the job", ForeignKey(grid_jobs.c.id, ondelete="CASCADE")),
+    column(
+        "state",
+        Text,
+        "Asked: undecided; Live: it can start, or runs; Over; Failed; Lost with its cluster; Gone: another is to come",
+        default="Asked",
+        check="state IN ('Asked', 'Live', 'Over', 'Failed', 'Lost', 'Gone')",
+    ),
+    column("exit_status", Integer, "how it ended", optional=True),
+    column("message", Text, "why it failed, or is lost", default=""),
+    Index("grid_bag_tasks_one", "job", "task", unique=True, postgresql_where=text("state = 'Live'")),
+    Index("grid_bag_tasks_job", "job", "state"),
 )
 
 grid_tries = table(

@@ -1,0 +1,396 @@
+"""Bags of tasks over clusters: composed of what clusters offer, promised, and told when they are done.
+
+::
+
+    Submitted --clusters make offers--> composed, promised by all --> Mapped --a task starts--> Running --> over
+        ^                                     |                        |                          |
+        '--- an offer is worse than it was ---'     tasks of a lost cluster are composed anew ----'
+
+What is to be done follows from the rows alone, but for awards that are being prepared: these are given up when the
+broker is killed.
+
+1. Tasks that no cluster has, had, or is asked to have are open: all of them at first. Clusters make offers for them,
+   the core shares them out, and each part is prepared, a bag of its cluster with the offer's end as deadline.
+2. An offer that is worse by now gives the award up. After some rounds clusters may be late: then what can be had.
+3. When all clusters know of the decision, the promise is told: the latest end of the parts.
+4. Clusters tell when their parts are done as they plan now. The latest of these is told to all that have a part, with a
+   number: whatever gets lost on the way, the last one is told again until it is known.
+5. A cluster that is lost for long has its tasks taken away: others get them if they may run twice, else they are lost.
+
+What is always true: a task has one copy that can start.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from random import Random
+
+from oarpy.grid.broker.acts import Hold, Prepared, Terms
+from oarpy.grid.broker.coallocated.bag_offers import OffersFound, ask_for_offers, task_request
+from oarpy.grid.broker.coallocated.deadline_jobs import ANEW, MODULE, usable
+from oarpy.grid.broker.coallocated.job_files import GridJobFile
+from oarpy.grid.broker.conversations import CallBatch, ClusterCall, Conversation, Conversations
+from oarpy.grid.broker.decisions import DrivenCore
+from oarpy.grid.broker.transactions import Transactions, note_prepared, part_name
+from oarpy.grid.calls.parts import BagCompletion, BagPart, GridPart
+from oarpy.grid.calls.table import CallRefused, ClusterSilent, TellCompletions
+from oarpy.grid.core.bag_awards import AwardTasks, BagAsked, RefuseBag
+from oarpy.grid.core.bags.composition import ClusterOffer
+from oarpy.grid.core.broker_state import BrokerState, GridCluster
+from oarpy.model.reasons import local_instant
+from oarpy.model.states import GridJobState, GridPartState, GridTransactionState
+from oarpy.store.database import Connection
+from oarpy.store.grid import bags, broker_jobs, broker_parts, clusters, decisions, transactions
+from oarpy.store.grid.bags import GridBagPartRow, GridBagRow
+from oarpy.store.grid.broker_parts import GridPartRow
+from oarpy.store.grid.clusters import GridClusterRow
+
+_TTL = 60.0
+"""Seconds after which a cluster drops a bag that was not committed."""
+_ROUNDS, _MOST_ROUNDS = 3, 6
+"""Rounds in which offers have to be kept, and rounds in all."""
+_PAUSE = (0.2, 1.0)
+"""Seconds, by chance between these, after which clusters are asked anew."""
+_AGAIN = 10.0
+"""Seconds after which clusters that did not answer are asked again."""
+_SAME = 1.0
+"""Seconds by which two instants may differ that mean the same."""
+_CHANGED = "offer_changed"
+"""The code of a refusal that says that an offer is worse by now."""
+_OVER = (GridPartState.ABORTING, GridPartState.GONE, GridPartState.ENDED)
+
+
+@dataclass(frozen=True, slots=True)
+class BagRules:
+    """``coordination``: clusters are told completions. After ``provider_lost`` seconds of silence one is lost."""
+
+    coordination: bool = True
+    provider_lost: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Award:
+    """Tasks that clusters are asked for, by name of the part."""
+
+    tasks: Mapping[str, Sequence[int]]
+
+
+@dataclass(slots=True)
+class GridBags:
+    """What is done for them. ``tolerance``: seconds by which clocks of clusters may be off."""
+
+    transactions: Transactions
+    conversations: Conversations[object]
+    rules: BagRules
+    tolerance: float
+    chance: Random = field(default_factory=Random)
+    _awards: dict[int, _Award] = field(default_factory=dict)
+    """What transactions that are being prepared are to give."""
+    _next_look: dict[int, float] = field(default_factory=dict)
+    _refused: dict[int, dict[str, str]] = field(default_factory=dict)
+    """By job the clusters that do not take it, with why."""
+
+    def forget(self) -> None:
+        """Begin anew: what was being prepared is given up by :meth:`tend`."""
+        self._awards.clear()
+        self._next_look.clear()
+        self._refused.clear()
+
+    # What is due
+
+    def tend(self, connection: Connection, file: GridJobFile, now: float) -> float:
+        """Do what is due for a bag; return when there is more to do (epoch seconds), or infinity."""
+        job = file.job
+        undone = [one for one in transactions.of_job(connection, job.id) if one.state is not GridTransactionState.DONE]
+        if job.delete_asked is not None:
+            self._end(connection, file, f"deleted by {job.delete_by}")
+            return inf
+        for one in undone:
+            if one.state is GridTransactionState.PREPARING and not self.transactions.is_preparing(one.id):
+                self._give_up(connection, one.id, ANEW)
+                return now
+        bag = bags.of_job(connection, job.id)
+        rows = broker_parts.of_jobs(connection, [job.id])
+        due = self._take_away(connection, bag, file, rows, now)
+        preparing = any(one.state is GridTransactionState.PREPARING for one in undone)
+        if preparing or ("offers", job.id) in self.conversations:
+            return due
+        if open_tasks := bags.open_tasks(connection, bag):
+            return min(due, self._place(connection, file, bag, open_tasks, now))
+        parts = [one for one in bags.parts_of(connection, [job.id]) if one.live or one.settled]
+        if not any(one.state is GridTransactionState.COMMITTING for one in undone):
+            bag = self._promise(connection, bag, parts)
+        if self.rules.coordination:
+            due = min(due, self._coordinate(connection, bag, parts, rows, now))
+        if any(one.live for one in parts) and file.job.state is GridJobState.RUNNING:
+            return due
+        return min(due, self._follow(connection, file, bag, rows, now))
+
+    def _place(
+        self, connection: Connection, file: GridJobFile, bag: GridBagRow, tasks: Sequence[int], now: float
+    ) -> float:
+        """Have clusters make offers for tasks that have no place."""
+        due = self._next_look.get(file.job.id, now)
+        if due > now:
+            return due
+        self._next_look[file.job.id] = now + _AGAIN
+        asked = bag_asked(file.job.id, bag, len(tasks), file.components[0].procs)
+        refused = self._refused.get(file.job.id, {})
+        look = ask_for_offers(usable(connection), file.job, file.components[0], asked, refused, self.tolerance, now)
+        self.conversations.begin(("offers", file.job.id), look)
+        return inf
+
+    def _promise(self, connection: Connection, bag: GridBagRow, parts: Sequence[GridBagPartRow]) -> GridBagRow:
+        """Tell by when a bag is done: all clusters know of their parts. It is later where tasks had to go elsewhere."""
+        ends = [one.promised for one in parts if one.promised is not None]
+        if not ends or (bag.promise is not None and max(ends) < bag.promise + _SAME):
+            return bag
+        bags.promise(connection, bag.job, max(ends))
+        if bag.promise is not None:
+            text = f"it is done by {local_instant(max(ends))}, not by {local_instant(bag.promise)}: a cluster was lost"
+            broker_jobs.note(connection, [bag.job], text)
+        return bags.of_job(connection, bag.job)
+
+    # When it is done
+
+    def _coordinate(
+        self,
+        connection: Connection,
+        bag: GridBagRow,
+        parts: Sequence[GridBagPartRow],
+        rows: Sequence[GridPartRow],
+        now: float,
+    ) -> float:
+        """Tell clusters when a bag is done over all of them, as far as they do not know."""
+        ends = [one.done_by for one in parts if one.done_by is not None]
+        if not ends or bag.promise is None:
+            return inf
+        expected, version = max(ends), bag.version
+        if bag.expected is None or abs(expected - bag.expected) >= _SAME:
+            bags.expect(connection, bag.job, expected)
+            version += 1
+        where = {row.name: row for row in rows}
+        untold = [one for one in parts if one.live and one.told < version and where[one.part].end_asked is None]
+        due = inf
+        for one in untold:
+            name = ("tell", bag.job, one.part)
+            if name in self.conversations:
+                continue
+            if (at := self._next_look.get(bag.job, now)) > now:
+                due = min(due, at)
+                continue
+            told = BagCompletion(one.part, expected, version)
+            self.conversations.begin(name, _tell(where[one.part].cluster, told))
+        return due
+
+    def told(self, connection: Connection, job: int, part: str, version: int, now: float) -> None:
+        """Take in that a cluster knows a version of a completion; 0: it does not answer."""
+        if version:
+            bags.note_told(connection, part, version)
+        else:
+            self._next_look[job] = now + _AGAIN
+
+    def _follow(
+        self, connection: Connection, file: GridJobFile, bag: GridBagRow, rows: Sequence[GridPartRow], now: float
+    ) -> float:
+        """Let the job run with its first task, and be over with its last one."""
+        job = [file.job.id]
+        started = min((row.started for row in rows if row.started is not None), default=None)
+        if file.job.state is GridJobState.MAPPED and started is not None:
+            broker_jobs.move(connection, job, GridJobState.RUNNING, started=started)
+            return now
+        tasks = bags.tasks_of(connection, file.job.id)
+        if len(tasks) < bag.tasks or any(task.state in ("Asked", "Live") for task in tasks):
+            return inf
+        lost = [task.task for task in tasks if task.state == "Lost"]
+        failed = [task for task in tasks if task.state == "Failed"]
+        words = [f"{_tasks(lost)} lost with a cluster"] if lost else []
+        words += [f"{_tasks([task.task for task in failed])} failed"] if failed else []
+        ended = max((row.ended for row in rows if row.ended is not None), default=None)
+        if lost or started is None:
+            broker_jobs.move(connection, job, GridJobState.ERROR, "; ".join(words)[:1000], ended=ended)
+        else:
+            status = next((task.exit_status for task in failed if task.exit_status), 1 if failed else 0)
+            text = "; ".join(words)[:1000]
+            broker_jobs.move(connection, job, GridJobState.TERMINATED, text, ended=ended, status=status)
+        return inf
+
+    # What is lost
+
+    def _take_away(
+        self, connection: Connection, bag: GridBagRow, file: GridJobFile, rows: Sequence[GridPartRow], now: float
+    ) -> float:
+        """Take tasks away from clusters that are lost, or have nothing of them; return when one may be lost."""
+        silent = {row.name: row.silent_since for row in clusters.every(connection) if row.silent_since is not None}
+        live = {one.part for one in bags.parts_of(connection, [bag.job]) if one.live}
+        due = inf
+        for row in rows:
+            if row.name not in live:
+                continue
+            since = silent.get(row.cluster, inf)
+            if row.state in _OVER:
+                reason = row.message or "its cluster has nothing of it"
+                self._lose(connection, file, row, reason, never_began=row.started is None)
+            elif since + self.rules.provider_lost <= now:
+                self._lose(connection, file, row, f"cluster '{row.cluster}' is lost")
+                broker_parts.ask_end(connection, [row.name], "its cluster was lost: its tasks are given up there")
+            else:
+                due = min(due, since + self.rules.provider_lost)
+        return due
+
+    def _lose(
+        self, connection: Connection, file: GridJobFile, row: GridPartRow, reason: str, *, never_began: bool = False
+    ) -> None:
+        """Let tasks go elsewhere that never began, or may run twice; the others are lost."""
+        again = never_began or "idempotent" in file.components[0].types
+        bags.move(connection, [row.name], ["Live"], "Gone" if again else "Lost", reason)
+
+    def _end(self, connection: Connection, file: GridJobFile, reason: str) -> None:
+        """End a bag and all that it has on clusters."""
+        job = file.job.id
+        self.conversations.drop(("offers", job))
+        for one in transactions.of_job(connection, job):
+            self._awards.pop(one.id, None)
+            self.transactions.give_up(connection, one.id, reason)
+        rows = broker_parts.of_jobs(connection, [job])
+        broker_parts.ask_end(connection, [row.name for row in rows if row.state not in _OVER], reason)
+        bags.move(connection, [row.name for row in rows], ["Asked", "Live"], "Gone", reason)
+        broker_jobs.move(connection, [job], GridJobState.ERROR, reason[:1000])
+
+    # Where its tasks go
+
+    def offers_found(self, connection: Connection, file: GridJobFile, found: OffersFound, now: float) -> None:
+        """Share tasks out by what clusters offered, and ask for them."""
+        bag = bags.of_job(connection, file.job.id)
+        tasks = bags.open_tasks(connection, bag)
+        if file.job.delete_asked is not None or len(tasks) != found.told.bag.tasks:
+            return
+        known = usable(connection)
+        core = DrivenCore(BrokerState(tuple(GridCluster(row.name, row.procs or 0, row.speed) for row in known)))
+        (action,) = core.tell(found.told, now)
+        taken = core.taken()
+        decisions.add(connection, MODULE, now, taken.state, taken.events, taken.actions)
+        told = "; ".join(f"{name} {words}" for name, words in found.words.items()) or "no cluster is in use"
+        if isinstance(action, AwardTasks):
+            bags.note_look(connection, file.job.id, action.policy, _composed(found, action))
+            self._ask(connection, file, bag, found, action.parts, tasks, known)
+            return
+        assert isinstance(action, RefuseBag)
+        bags.note_look(connection, file.job.id, found.policy, found.words)
+        if action.end is not None:
+            self._end(connection, file, f"it would be done by {local_instant(action.end)}, after its deadline")
+        elif found.silent:
+            broker_jobs.note(connection, [file.job.id], f"no offers yet: {told}"[:1000])
+        else:
+            self._end(connection, file, f"no offers for {len(tasks)} tasks: {told}")
+
+    def _ask(
+        self,
+        connection: Connection,
+        file: GridJobFile,
+        bag: GridBagRow,
+        found: OffersFound,
+        parts: Sequence[ClusterOffer],
+        tasks: Sequence[int],
+        known: Sequence[GridClusterRow],
+    ) -> None:
+        """Begin to have parts prepared."""
+        standing = [row.component for row in broker_parts.of_jobs(connection, [bag.job]) if row.state not in _OVER[:2]]
+        first = max(standing, default=-1) + 1
+        bags.make_room(connection, bag.job, first + len(parts))
+        rows = {row.name: row for row in known}
+        strict = bag.policy != "slots" and (bag.strict or bag.rounds < _ROUNDS)
+        shares: dict[str, Sequence[int]] = {}
+
+        def plan(transaction: str) -> list[Hold]:
+            acts, given = [], 0
+            for number, part in enumerate(parts, first):
+                mine = tasks[given : given + part.tasks]
+                given += part.tasks
+                offer = found.names.get((part.provider, float(part.end)), "")
+                wanted = BagPart(tuple(mine), float(part.end), offer, strict)
+                name = part_name(bag.job, number, transaction)
+                made = _part(file, rows[part.provider], name, number, wanted)
+                acts.append(Hold(bag.job, number, part.provider, made))
+                shares[name] = mine
+            return acts
+
+        number = self.transactions.begin(connection, "reserve", bag.job, Terms(lambda: _TTL), plan)
+        bags.begin_parts(connection, bag.job, shares)
+        self._awards[number] = _Award(shares)
+
+    def held(self, connection: Connection, file: GridJobFile, transaction: int, result: Prepared, now: float) -> None:
+        """Decide for tasks that all clusters have prepared; have them composed anew otherwise, some times."""
+        award = self._awards.pop(transaction, None)
+        if award is None:
+            return
+        note_prepared(connection, transaction, result)
+        if not result.failure and transactions.decide(connection, transaction):
+            for name, part in result.parts.items():
+                if part.end is not None:
+                    bags.note_promised(connection, name, part.end)
+            bags.move(connection, list(award.tasks), ["Asked"], "Live")
+            if file.job.state is GridJobState.SUBMITTED:
+                broker_jobs.move(connection, [file.job.id], GridJobState.MAPPED, "")
+            return
+        reason = result.failure or "a part was lost"
+        self._give_up(connection, transaction, reason)
+        self._heed(file.job.id, result)
+        bags.note_round(connection, file.job.id)
+        if bags.of_job(connection, file.job.id).rounds >= _MOST_ROUNDS:
+            self._end(connection, file, reason)
+            return
+        broker_jobs.note(connection, [file.job.id], reason[:1000])
+        self._next_look[file.job.id] = now + self.chance.uniform(*_PAUSE)
+
+    def _heed(self, job: int, result: Prepared) -> None:
+        """Remember clusters that said no for another reason than that an offer is worse by now."""
+        for cluster, error in result.failures:
+            if isinstance(error, CallRefused) and error.code != _CHANGED:
+                self._refused.setdefault(job, {})[cluster] = str(error)
+
+    def _give_up(self, connection: Connection, transaction: int, reason: str) -> None:
+        self._awards.pop(transaction, None)
+        self.transactions.give_up(connection, transaction, reason)
+        names = [part.name for part in broker_parts.of_transaction(connection, transaction)]
+        bags.move(connection, names, ["Asked"], "Gone", reason)
+
+
+def bag_asked(job: int, bag: GridBagRow | bags.NewGridBag, tasks: int, procs: int) -> BagAsked:
+    """Return so many tasks of a bag, as the core knows them."""
+    return BagAsked(job, tasks, procs, bag.deadline, bag.strict, bag.policy)
+
+
+def _part(file: GridJobFile, row: GridClusterRow, name: str, number: int, wanted: BagPart) -> GridPart:
+    return GridPart(
+        name,
+        "bag",
+        task_request(file.job, file.components[0], row),
+        file.job.program,
+        file.job.directory,
+        file.job.job_name,
+        environment={"OAR_GRID_JOB_ID": str(file.job.id), "OAR_GRID_COMPONENT": str(number)},
+        bag=wanted,
+    )
+
+
+def _composed(found: OffersFound, action: AwardTasks) -> dict[str, str]:
+    """Return what clusters told, and what they get."""
+    given = Counter({part.provider: part.tasks for part in action.parts})
+    return {name: f"{words}; it gets {given[name]}" if given[name] else words for name, words in found.words.items()}
+
+
+def _tell(cluster: str, told: BagCompletion) -> Conversation[object]:
+    """Tell a cluster when a bag is done over all; return the version that it knows then, 0 if it is silent."""
+    call = TellCompletions([told], key=f"{told.part}:completion:{told.version}")
+    (answer,) = yield CallBatch([ClusterCall(cluster, call)])
+    return 0 if isinstance(answer, ClusterSilent) else told.version
+
+
+def _tasks(numbers: Sequence[int]) -> str:
+    """Return numbers of tasks for people: ``2 tasks (4, 7)``."""
+    shown = ", ".join(map(str, numbers[:20])) + (", ..." if len(numbers) > 20 else "")
+    return f"{len(numbers)} task{'s' if len(numbers) > 1 else ''} ({shown})"

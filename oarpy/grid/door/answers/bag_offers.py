@@ -1,0 +1,155 @@
+"""What this cluster offers brokers for bags of tasks, on the plan of the last pass; nothing is held for an offer.
+
+An offer has a name, by which the part that takes it up is known: plan, instant until which it holds, tasks, end, and a
+digest that only this cluster can make. So offers need no rows, and are refused where they are changed.
+"""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, inf
+from typing import Self
+
+from msgspec import structs
+
+from oarpy.cluster_state.what_if import foreseen
+from oarpy.configuration import Configuration
+from oarpy.grid.calls.parts import BagOffers, BagPart, TaskOffer
+from oarpy.grid.calls.table import CallRefused, Offers
+from oarpy.grid.door.answers import planned_queues
+from oarpy.grid.door.answers.planned_queues import PlannedQueues
+from oarpy.grid.door.call_context import CallContext
+from oarpy.model.errors import AdmissionRefused
+from oarpy.model.job_types import BAG
+from oarpy.model.reasons import ACCEPTED
+from oarpy.scheduler.bags.bag_pass import ends_of_tasks
+from oarpy.scheduler.bags.offers import BagOffer, sizes_of, worth_telling
+from oarpy.scheduler.gantt.gantt import Claim
+from oarpy.scheduler.plan import Placement, Plan
+from oarpy.scheduler.snapshot import Snapshot, WaitingJob
+from oarpy.scheduler.verdicts import Verdict
+from oarpy.store.passes import last_answer
+from oarpy.store.platform import site
+
+TELLS = ("offers", "power", "load", "slots")
+"""What ``door.disclose`` may be: each tells what the ones before it do, and more."""
+_CHANGED = "offer_changed"
+
+
+class OfferChanged(CallRefused):
+    """An offer cannot be had any more: its broker asks for new ones."""
+
+    code = _CHANGED
+
+
+def offers(context: CallContext, call: Offers) -> BagOffers:
+    """Answer ``offers``. Raises as ``oarsub`` for what is refused."""
+    settings = context.configuration
+    require_promises(settings)
+    planned = planned_queues.queues(context, 0)
+    snapshot, matchers = planned.snapshot, context.reader.get().matchers
+    tasks = _tasks(context, planned, call, settings.scheduler.bag_tasks)
+    places = foreseen(context.connection, snapshot.platform)
+    deadline = inf if call.end_by is None else call.end_by
+    plan, until = last_answer.number(context.connection), time.time() + settings.door.offer_time
+    share = settings.scheduler.promised_share
+    ends = ends_of_tasks(snapshot, matchers, share, tasks, _plan(snapshot, places), ceil(until), deadline)
+    sizes = [size for size in sizes_of(call.tasks, call.shares) if size <= len(ends)]
+    found = worth_telling(BagOffer(size, float(ceil(ends[size - 1]))) for size in sizes)
+    names = _OfferNames(context, plan, until)
+    told = TELLS.index(settings.door.disclose)
+    power = len(snapshot.platform.ids_of(snapshot.usable & snapshot.platform.default_type)) * settings.door.speed
+    return BagOffers(
+        plan,
+        until,
+        tuple(TaskOffer(one.tasks, one.end, names.name(one.tasks, one.end)) for one in found),
+        power if told >= TELLS.index("power") else None,
+        _pending(snapshot, places) if told >= TELLS.index("load") else None,
+        told >= TELLS.index("slots"),
+    )
+
+
+def require_promises(settings: Configuration) -> None:
+    """Raise :class:`AdmissionRefused` where no bag is promised."""
+    if not settings.scheduler.promises:
+        raise AdmissionRefused("this cluster makes no promises (scheduler.promises)", hint="ask another one")
+
+
+def check_offer(context: CallContext, bag: BagPart) -> None:
+    """Raise :class:`CallRefused` for an offer that is none, is over, or offered less than is taken up."""
+    if not bag.offer:
+        return
+    names = _OfferNames.of(context, bag.offer)
+    count, end = names.offered(bag.offer)
+    if names.until < time.time():
+        raise OfferChanged(f"the time of offer '{bag.offer[:40]}' is over", hint="ask for offers anew")
+    if len(bag.tasks) > count or bag.end_by < end:
+        raise CallRefused(
+            f"{len(bag.tasks)} tasks by {bag.end_by:.0f}, and {count} by {end:.0f} were offered", hint="take no more"
+        )
+
+
+def _tasks(context: CallContext, planned: PlannedQueues, call: Offers, most: int) -> Sequence[WaitingJob]:
+    """Return the tasks as jobs that join behind all others."""
+    count = max((size for size in sizes_of(call.tasks, call.shares) if size <= most), default=0)
+    if not count:
+        raise AdmissionRefused(f"a bag has {most} tasks here at most", hint="a smaller bag")
+    jobs = planned_queues.equal_jobs(context, planned, call.request, count)
+    return [structs.replace(job, types=(*job.types, BAG)) for job in jobs]
+
+
+def _plan(snapshot: Snapshot, places: dict[int, Claim]) -> Plan:
+    """Return the plan of the last pass for the jobs that wait."""
+    placements = (
+        Placement(job.id, Verdict.RESOURCES_BUSY, ACCEPTED, snapshot.platform, 0, one.start, one.end, one.bits)
+        for job in snapshot.asking
+        if (one := places.get(job.id)) is not None
+    )
+    return Plan(tuple(placements), (), 0)
+
+
+def _pending(snapshot: Snapshot, places: dict[int, Claim]) -> float:
+    """Return the processor seconds of what runs, is promised, and waits, as it is planned."""
+    held = sum(
+        (snapshot.platform.bits_of(job.resources) if job.bits is None else job.bits).bit_count()
+        * max(0.0, job.end - max(job.start, snapshot.now))
+        for job in snapshot.holding
+    )
+    waiting = (places[job.id] for job in snapshot.asking if job.id in places)
+    return float(held + sum(one.bits.bit_count() * (one.end - one.start) for one in waiting))
+
+
+@dataclass(frozen=True, slots=True)
+class _OfferNames:
+    """What offers of one answer are called."""
+
+    context: CallContext
+    plan: int
+    until: float
+
+    @classmethod
+    def of(cls, context: CallContext, offer: str) -> Self:
+        """Return those of the answer in which an offer was made. Raises :class:`CallRefused` for none of ours."""
+        try:
+            plan, until, tasks, end, _ = offer.split("-")
+            names = cls(context, int(plan), int(until))
+            if hmac.compare_digest(names.name(int(tasks), int(end)), offer):
+                return names
+        except ValueError:
+            pass
+        raise CallRefused(f"'{offer[:40]}' is no offer of this cluster", hint="name the offer as it was told")
+
+    def offered(self, offer: str) -> tuple[int, float]:
+        """Return how many tasks an offer is about, and by when they are done."""
+        _, _, tasks, end, _ = offer.split("-")
+        return int(tasks), float(end)
+
+    def name(self, tasks: int, end: float) -> str:
+        """Return the name of an offer of so many tasks by ``end``."""
+        text = f"{self.plan}-{self.until:.0f}-{tasks}-{end:.0f}"
+        key = site.instance(self.context.connection).encode()
+        digest = hmac.new(key, f"{self.context.broker} {text}".encode(), "sha256").hexdigest()
+        return f"{text}-{digest[:24]}"

@@ -1,0 +1,226 @@
+"""Bags of tasks over clusters: what they ask for, what clusters promised, and what became of their tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from psycopg.types.json import Jsonb
+
+from oarpy.store.database import Connection
+from oarpy.store.rows import read
+
+BagPolicy = Literal["plb", "dplb", "dplbv2", "nolb", "slots"]
+TaskState = Literal["Asked", "Live", "Over", "Failed", "Lost", "Gone"]
+
+
+@dataclass(frozen=True, slots=True)
+class NewGridBag:
+    """What is asked for; ``deadline`` in epoch seconds."""
+
+    tasks: int
+    policy: BagPolicy
+    deadline: float | None = None
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GridBagRow:
+    """A bag; instants in epoch seconds. ``told`` has by cluster what it offered, or why it was left out.
+
+    ``expected`` is when its last task is done as clusters plan now, and ``version`` how often that changed.
+    """
+
+    job: int
+    tasks: int
+    deadline: float | None
+    strict: bool
+    policy: BagPolicy
+    used_policy: str
+    rounds: int
+    told: Mapping[str, str]
+    promise: float | None
+    expected: float | None
+    version: int
+
+    @property
+    def meets(self) -> bool | None:
+        """Whether the deadline is met; None without one, or without a promise."""
+        return None if self.deadline is None or self.promise is None else self.promise <= self.deadline
+
+
+@dataclass(frozen=True, slots=True)
+class GridBagPartRow:
+    """A part of a bag; instants in epoch seconds. ``live`` and ``settled`` are how many of its tasks there are.
+
+    ``told`` is the version of the whole completion that its cluster knows.
+    """
+
+    part: str
+    job: int
+    promised: float | None
+    completion: float | None
+    told: int
+    live: int
+    settled: int
+
+    @property
+    def done_by(self) -> float | None:
+        """When its last task is done, as its cluster told last."""
+        return self.promised if self.completion is None else self.completion
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """A task by the copy of it that counts; it is none of its clusters' that are ``Gone``."""
+
+    task: int
+    state: TaskState
+    exit_status: int | None
+    message: str
+
+
+_ADD = """
+    INSERT INTO grid_bags (job, tasks, policy, deadline, strict) VALUES (%s, %s, %s, to_timestamp(%s), %s)
+"""
+_OF_JOBS = """
+    SELECT job, tasks, extract(epoch FROM deadline)::float8 AS deadline, strict, policy, used_policy, rounds, told,
+           extract(epoch FROM promise)::float8 AS promise, extract(epoch FROM expected)::float8 AS expected, version
+    FROM grid_bags WHERE job = ANY(%s)
+"""
+_PARTS = """
+    SELECT b.part, b.job, extract(epoch FROM b.promised)::float8 AS promised,
+           extract(epoch FROM b.completion)::float8 AS completion, b.told,
+           count(*) FILTER (WHERE t.state = 'Live')::int AS live,
+           count(*) FILTER (WHERE t.state IN ('Over', 'Failed'))::int AS settled
+    FROM grid_bag_parts b JOIN grid_bag_tasks t USING (part) WHERE b.job = ANY(%s)
+    GROUP BY b.part ORDER BY b.part
+"""
+_OPEN = """
+    SELECT n FROM generate_series(1, %(tasks)s) AS n
+    WHERE NOT EXISTS (SELECT FROM grid_bag_tasks t
+                      WHERE t.job = %(job)s AND t.task = n AND t.state <> 'Gone')
+    ORDER BY n
+"""
+_TASKS = """
+    SELECT DISTINCT ON (task) task, state, exit_status, message FROM grid_bag_tasks
+    WHERE job = %s AND state <> 'Gone'
+    ORDER BY task, array_position(ARRAY['Over', 'Live', 'Failed', 'Asked', 'Lost'], state)
+"""
+_LOOKED = "UPDATE grid_bags SET used_policy = %s, told = %s WHERE job = %s"
+_ROUND = "UPDATE grid_bags SET rounds = rounds + 1 WHERE job = %s"
+_ROOM = """
+    INSERT INTO grid_components (job, number, resources, procs, properties, types)
+    SELECT c.job, s.number, c.resources, c.procs, c.properties, c.types
+    FROM grid_components c, generate_series(1, %s) AS s(number) WHERE (c.job, c.number) = (%s, 0)
+    ON CONFLICT (job, number) DO NOTHING
+"""
+_COUNT = "UPDATE grid_jobs SET components = %s WHERE id = %s"
+_ADD_PART = "INSERT INTO grid_bag_parts (part, job) VALUES (%s, %s)"
+_ADD_TASKS = "INSERT INTO grid_bag_tasks (part, job, task) SELECT %s, %s, unnest(%s::int[])"
+_PROMISED = "UPDATE grid_bag_parts SET promised = to_timestamp(%s) WHERE part = %s"
+_PROMISE = "UPDATE grid_bags SET promise = to_timestamp(%s) WHERE job = %s"
+_EXPECTED = "UPDATE grid_bags SET expected = to_timestamp(%s), version = version + 1 WHERE job = %s"
+_COMPLETION = "UPDATE grid_bag_parts SET completion = to_timestamp(%s) WHERE part = %s"
+_TOLD = "UPDATE grid_bag_parts SET told = greatest(told, %s) WHERE part = %s"
+_MOVE = """
+    UPDATE grid_bag_tasks SET state = %s, message = %s WHERE part = ANY(%s) AND state = ANY(%s) RETURNING task
+"""
+# Who was given up may be heard of all the same; a task that goes on elsewhere is that one.
+_TASK_OVER = """
+    UPDATE grid_bag_tasks SET state = %s, exit_status = %s, message = %s
+    WHERE (part, task) = (%s, %s) AND state IN ('Live', 'Lost')
+"""
+
+
+def add(connection: Connection, job: int, asked: NewGridBag) -> None:
+    """Store what a job asks for."""
+    connection.execute(_ADD, [job, asked.tasks, asked.policy, asked.deadline, asked.strict])
+
+
+def of_jobs(connection: Connection, jobs: Sequence[int]) -> dict[int, GridBagRow]:
+    """Return those of jobs that are bags."""
+    return {row.job: row for row in read(connection, _OF_JOBS, GridBagRow, [list(jobs)])}
+
+
+def of_job(connection: Connection, job: int) -> GridBagRow:
+    """Return what a bag asks for, and what it was promised."""
+    return of_jobs(connection, [job])[job]
+
+
+def parts_of(connection: Connection, jobs: Sequence[int]) -> list[GridBagPartRow]:
+    """Return all parts that bags ever had, by name."""
+    return read(connection, _PARTS, GridBagPartRow, [list(jobs)])
+
+
+def tasks_of(connection: Connection, job: int) -> list[TaskRow]:
+    """Return the tasks of a bag that clusters have or had, by number."""
+    return read(connection, _TASKS, TaskRow, [job])
+
+
+def open_tasks(connection: Connection, bag: GridBagRow) -> list[int]:
+    """Return the tasks that no cluster has, had, or is asked to have."""
+    return [task for (task,) in connection.execute(_OPEN, {"job": bag.job, "tasks": bag.tasks})]
+
+
+def note_look(connection: Connection, job: int, policy: str, told: Mapping[str, str]) -> None:
+    """Note what each cluster offered for a bag, and by what its tasks were shared out."""
+    connection.execute(_LOOKED, [policy, Jsonb(dict(told)), job])
+
+
+def note_round(connection: Connection, job: int) -> None:
+    """Note that clusters did not give what they had offered."""
+    connection.execute(_ROUND, [job])
+
+
+def make_room(connection: Connection, job: int, components: int) -> None:
+    """Let a bag have so many components: each stands for a part."""
+    connection.execute(_ROOM, [components - 1, job])
+    connection.execute(_COUNT, [components, job])
+
+
+def begin_parts(connection: Connection, job: int, parts: Mapping[str, Sequence[int]]) -> None:
+    """Note that clusters are asked for tasks, by the names of parts."""
+    for part, tasks in parts.items():
+        connection.execute(_ADD_PART, [part, job])
+        connection.execute(_ADD_TASKS, [part, job, list(tasks)])
+
+
+def note_promised(connection: Connection, part: str, end: float) -> None:
+    """Note by when the tasks of a part are done (epoch seconds), as its cluster promised."""
+    connection.execute(_PROMISED, [end, part])
+
+
+def promise(connection: Connection, job: int, end: float) -> None:
+    """Note by when a bag is done (epoch seconds)."""
+    connection.execute(_PROMISE, [end, job])
+
+
+def expect(connection: Connection, job: int, end: float) -> None:
+    """Note when a bag is done as clusters plan now (epoch seconds): a new version of that."""
+    connection.execute(_EXPECTED, [end, job])
+
+
+def note_completion(connection: Connection, part: str, completion: float) -> None:
+    """Note when the last task of a part is done (epoch seconds), as its cluster told."""
+    connection.execute(_COMPLETION, [completion, part])
+
+
+def note_told(connection: Connection, part: str, version: int) -> None:
+    """Note that the cluster of a part knows a version of the whole completion."""
+    connection.execute(_TOLD, [version, part])
+
+
+def move(
+    connection: Connection, parts: Collection[str], sources: Collection[TaskState], target: TaskState, message: str = ""
+) -> list[int]:
+    """Bring the tasks of parts that are in one of some states to another one; return their numbers."""
+    values = [target, message[:1000], list(parts), list(sources)]
+    return sorted(task for (task,) in connection.execute(_MOVE, values))
+
+
+def task_over(connection: Connection, part: str, task: int, status: int | None, message: str) -> None:
+    """Note that a task is over."""
+    state = "Over" if status == 0 else "Failed"
+    connection.execute(_TASK_OVER, [state, status, message[:1000], part, task])

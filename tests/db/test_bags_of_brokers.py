@@ -1,0 +1,164 @@
+"""Bags of tasks at the door of a cluster: offers, parts that take them up, and what their broker hears of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from oarpy.wire.messages import Start
+from tests.harness.brokers_door import BrokersDoor, brokers_door, small_cluster
+from tests.harness.small_cluster import Connection, with_settings
+
+pytestmark = pytest.mark.db
+_SITE = {"security_time": 60, "promised_share": 100}
+
+
+@pytest.fixture
+def door(connection: Connection, dsn: str) -> Iterator[BrokersDoor]:
+    cluster = small_cluster(connection, "n1", "n2", settings=with_settings(scheduler=_SITE))
+    with brokers_door(dsn, cluster, disclose="load") as made:
+        cluster.settle()
+        yield made
+
+
+def offers(door: BrokersDoor, tasks: int = 8, walltime: float = 540, **more: Any) -> Any:
+    """What is offered for tasks, which take ten minutes with the security time."""
+    return door.ask("offers", request=door.request(1, walltime), tasks=tasks, **more)
+
+
+def minutes(told: Any, now: float) -> list[tuple[int, int]]:
+    """Offers as tasks, and minutes until they are done."""
+    return [(one["tasks"], round((one["end"] - now) / 60)) for one in told["offers"]]
+
+
+def bag(door: BrokersDoor, name: str, tasks: list[int], end_by: float, **more: Any) -> Any:
+    """A part that is a bag."""
+    return door.part(name, "bag", 1, 540, bag={"tasks": tasks, "end_by": end_by, **more})
+
+
+def dump(door: BrokersDoor) -> Any:
+    """All that calls might change."""
+    tables = ("jobs", "bags", "door_parts", "door_calls", "door_transactions", "door_events", "gantt_predictions")
+    return [door.cluster.sql(f"SELECT * FROM {name} ORDER BY 1") for name in tables]  # noqa: S608 - names above
+
+
+def test_offers_are_what_fits_beside_the_plan_and_change_nothing(door: BrokersDoor) -> None:
+    door.cluster.submit("/core=4,walltime=0:9:0")
+    door.cluster.submit("/core=2,walltime=0:9:0")
+    door.cluster.settle()
+    before, now = dump(door), time.time()
+    told = offers(door)
+    assert minutes(told, now) == [(2, 20), (6, 30), (8, 40)]
+    assert told["power"] == 4
+    assert 4 * 500 + 2 * 540 < told["pending"] <= 4 * 600 + 2 * 600
+    assert "slots" not in told or told["slots"] is False
+    assert now + 55 < told["until"] <= time.time() + 61
+    by_then = offers(door, end_by=now + 35 * 60)
+    assert minutes(by_then, now) == [(8, 35)], "jobs without a promise give way"
+    assert dump(door) == before
+
+
+def test_a_bag_is_held_by_its_promise_and_begins_once_committed(door: BrokersDoor) -> None:
+    (offer,) = [one for one in offers(door, 6)["offers"] if one["tasks"] == 6]
+    part = bag(door, "p1", [7, 3, 4, 1, 9, 2], offer["end"], offer=offer["name"])
+    prepared = door.prepare("t1", part)
+    assert prepared["end"] == offer["end"]
+    tasks = range(int(prepared["job"]), int(prepared["job"]) + 6)
+    door.cluster.settle()
+    assert door.cluster.states(list(tasks)) == ["toLaunch"] * 4 + ["Waiting"] * 2
+    assert door.ask("commit", transaction="t1") is None
+    door.cluster.settle()
+    assert door.cluster.states(list(tasks)) == ["Running"] * 4 + ["Waiting"] * 2
+    starts = [start for _, start in door.cluster.sent(Start) if isinstance(start, Start)]
+    numbers = [spec.variables["OAR_GRID_TASK"] for start in starts for spec in start.jobs]
+    assert sorted(numbers) == ["1", "3", "4", "7"]
+    assert [kind for _, kind in door.events()] == ["started", "completion"]
+
+
+def test_a_bag_that_nobody_commits_is_gone_with_all_its_tasks(door: BrokersDoor) -> None:
+    end = time.time() + 3600
+    jobs = [int(door.prepare(f"t{n}", bag(door, f"p{n}", [1, 2], end))["job"]) for n in (1, 2)]
+    assert door.ask("abort", transaction="t1") is None
+    door.cluster.sql("UPDATE door_parts SET lapses_at = now() WHERE part = 'p2'")
+    door.cluster.cancel()
+    door.cluster.settle()
+    assert door.cluster.states([job + n for job in jobs for n in (0, 1)]) == ["Error"] * 4
+    assert door.events() == [("p2", "lapsed")]
+    assert door.ask("commit", transaction="t2")["code"] == "cluster_refuses"
+
+
+def test_an_offer_is_taken_up_once_in_time_and_no_further(door: BrokersDoor) -> None:
+    offer = offers(door, 4)["offers"][-1]
+    end, name = offer["end"], offer["name"]
+    refused = {
+        "more": bag(door, "p1", [1, 2, 3, 4, 5], end, offer=name),
+        "earlier": bag(door, "p2", [1], end - 1, offer=name),
+        "forged": bag(door, "p3", [1], end, offer=name.replace("-4-", "-5-")),
+        "twice": bag(door, "p4", [1, 1], end, offer=name),
+        "none": door.part("p5", "bag"),
+        "past": bag(door, "p6", [1], time.time() + 60),
+    }
+    before = door.cluster.sql("SELECT count(*) FROM jobs")
+    codes = {why: door.prepare(f"t-{why}", part)["code"] for why, part in refused.items()}
+    assert codes == {
+        "more": "cluster_refuses",
+        "earlier": "cluster_refuses",
+        "forged": "cluster_refuses",
+        "twice": "usage",
+        "none": "usage",
+        "past": "offer_changed",
+    }
+    assert door.cluster.sql("SELECT count(*) FROM jobs") == before
+    door.prepare("t7", bag(door, "p7", [1, 2, 3, 4], end, offer=name))
+    assert "taken up" in door.prepare("t8", bag(door, "p8", [5], end, offer=name))["message"]
+
+
+def test_what_became_worse_has_changed_unless_any_end_will_do(door: BrokersDoor) -> None:
+    offer = offers(door, 4)["offers"][-1]
+    door.prepare("t1", bag(door, "p1", [1, 2, 3, 4], offer["end"]))
+    changed = door.prepare("t2", bag(door, "p2", [5, 6, 7, 8], offer["end"], offer=offer["name"]))
+    assert changed["code"] == "offer_changed"
+    late = door.prepare("t3", bag(door, "p3", [5, 6, 7, 8], offer["end"], strict=False))
+    assert offer["end"] + 500 < late["end"] < offer["end"] + 700
+
+
+def test_its_broker_hears_of_tasks_of_the_plan_and_of_the_end(door: BrokersDoor) -> None:
+    end = time.time() + 7200
+    first = int(door.prepare("t1", bag(door, "p1", [5, 6, 7, 8, 9], end))["job"])
+    door.ask("commit", transaction="t1")
+    door.cluster.settle()
+    begun = door.ask("events", after=0)
+    assert [one["kind"] for one in begun] == ["started", "completion"]
+    for task in range(4):
+        door.cluster.end(first + task, 0 if task else 256)
+    door.cluster.settle()
+    told = door.ask("events", after=begun[-1]["number"])
+    assert [(one["task"], one["status"]) for one in told if one["kind"] == "task"] == [(5, 1), (6, 0), (7, 0), (8, 0)]
+    assert [one["kind"] for one in told if one["kind"] != "task"] == ["completion"]
+    assert told[-1]["completion"] < begun[-1]["completion"]
+    assert door.ask("events", after=told[-1]["number"]) == []
+    assert door.ask("cancel", part="p1") is None
+    door.cluster.cancel()
+    door.cluster.settle()
+    last = door.ask("events", after=told[-1]["number"])
+    assert [(one["kind"], one["task"] if one["kind"] == "task" else one["status"]) for one in last] == [
+        ("task", 9),
+        ("ended", 1),
+    ]
+
+
+def test_the_last_word_on_completions_counts(door: BrokersDoor) -> None:
+    end = float(int(time.time()) + 7200)
+    door.prepare("t1", bag(door, "p1", [1, 2], end))
+    door.ask("commit", transaction="t1")
+    for version, hours in ((2, 3), (1, 9), (2, 4)):
+        told = {"part": "p1", "completion": end + hours * 3600, "version": version}
+        assert door.ask("tell_completions", bags=[told, {**told, "part": "unknown"}]) is None
+    ((found, version),) = door.cluster.sql(
+        "SELECT extract(epoch FROM completion)::float8, completion_version FROM door_parts WHERE part = 'p1'"
+    )
+    assert (found, version) == (end + 3 * 3600, 2)
+    assert door.ask("tell_completions", bags=[]) is None

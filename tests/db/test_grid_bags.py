@@ -1,0 +1,201 @@
+"""Bags over clusters: composed of offers, promised by all, coordinated, whatever gets lost on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, TypeAlias
+
+import psycopg
+import pytest
+
+from oarpy.grid.broker.replay import differing
+from oarpy.grid.clusters.virtual.cluster import OrderedFault
+from oarpy.model.states import GridJobState, GridPartState
+from oarpy.store.grid import bags, broker_jobs, decisions
+from oarpy.store.grid.bags import GridBagRow
+from tests.harness.claim_rounds import BrokerKilled, ClaimRounds
+
+pytestmark = pytest.mark.db
+Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
+HOLDS = 60
+"""Seconds for which offers hold."""
+
+
+@pytest.fixture
+def rounds(connection: Connection) -> ClaimRounds:
+    return ClaimRounds(connection, disclose="load")
+
+
+def row(rounds: ClaimRounds, job: int) -> GridBagRow:
+    return bags.of_job(rounds.connection, job)
+
+
+def promise(rounds: ClaimRounds, job: int) -> float:
+    """Return by when a bag is done, in seconds from the beginning."""
+    found = row(rounds, job).promise
+    assert found is not None
+    return found - rounds.began
+
+
+def shares(rounds: ClaimRounds, job: int) -> dict[str, int]:
+    """Return how many tasks of a bag each cluster has or had."""
+    parts = {part.part: part.live + part.settled for part in bags.parts_of(rounds.connection, [job])}
+    found = Counter[str]()
+    for part in rounds.parts(job):
+        found[part.cluster] += parts[part.name]
+    return {name: count for name, count in found.items() if count}
+
+
+def agree(rounds: ClaimRounds, job: int) -> bool:
+    """Tell whether all clusters know when a bag is done, as the broker knows it."""
+    bag = row(rounds, job)
+    told = [found for one in rounds.clusters.values() for found in one.completions().values()]
+    return bool(told) and all(found == (bag.expected, bag.version) for found in told)
+
+
+def over(rounds: ClaimRounds, job: int, seconds: float) -> tuple[GridJobState, str]:
+    """Let time go on for so long; return how a bag stands."""
+    rounds.until(seconds)
+    job_row = rounds.job(job)
+    return job_row.state, job_row.message
+
+
+def test_a_bag_is_shared_out_by_offers_and_done_by_its_promise(rounds: ClaimRounds) -> None:
+    rounds.clusters["south"].submit("local", 8, 100)
+    job = rounds.bag(24)
+    rounds.until(2)
+    assert rounds.job(job).state is GridJobState.RUNNING
+    # north offers 6 by 160, 12 by 260, 24 by 360; south, from 100 on, the same 40 seconds later
+    assert promise(rounds, job) == 300
+    assert shares(rounds, job) == {"north": 12, "south": 12}
+    assert over(rounds, job, 320) == (GridJobState.TERMINATED, "")
+    ended = rounds.job(job).ended
+    assert ended is not None
+    assert ended - rounds.began <= 300
+    assert [task.state for task in bags.tasks_of(rounds.connection, job)] == ["Over"] * 24
+    assert all(one is None for one in differing(decisions.every(rounds.connection)))
+
+
+def test_a_policy_falls_back_where_clusters_tell_too_little(connection: Connection) -> None:
+    rounds = ClaimRounds(connection, disclose="power")
+    job = rounds.bag(8, policy="dplbv2")
+    rounds.until(2)
+    assert (row(rounds, job).policy, row(rounds, job).used_policy) == ("dplbv2", "dplb")
+
+
+def test_free_slots_are_filled_where_they_are_told(connection: Connection) -> None:
+    rounds = ClaimRounds(connection, disclose="slots")
+    rounds.clusters["north"].submit("local", 8, 1000)
+    job = rounds.bag(16, policy="slots")
+    rounds.until(2)
+    assert shares(rounds, job) == {"south": 16}
+
+
+def test_a_deadline_is_met_missed_or_refused(rounds: ClaimRounds) -> None:
+    met, late = rounds.began + 500, rounds.began + 170
+    jobs = [rounds.bag(16, deadline=met), rounds.bag(16, deadline=late), rounds.bag(16, deadline=late, strict=True)]
+    rounds.until(4)
+    assert promise(rounds, jobs[0]) == 500
+    assert row(rounds, jobs[1]).meets is False
+    assert rounds.job(jobs[2]).state is GridJobState.ERROR
+    assert "after its deadline" in rounds.job(jobs[2]).message
+
+
+def test_what_is_worse_than_offered_is_composed_anew_and_late_at_last(rounds: ClaimRounds) -> None:
+    job = rounds.bag(16)
+    for _ in range(2):
+        fault = rounds.clusters["south"].faults
+        fault.refuse("prepare", "not now")
+        fault._ordered[-1].error.code = "offer_changed"  # type: ignore[union-attr]
+    rounds.until(8)
+    assert rounds.job(job).state is GridJobState.RUNNING
+    assert row(rounds, job).rounds == 2
+    assert shares(rounds, job) == {"north": 8, "south": 8}
+
+
+def test_a_cluster_that_says_no_is_left_out(rounds: ClaimRounds) -> None:
+    rounds.clusters["south"].faults.refuse("prepare", "never")
+    job = rounds.bag(16)
+    rounds.until(8)
+    assert shares(rounds, job) == {"north": 16}
+    assert "never" in row(rounds, job).told["south"]
+    nobody = rounds.bag(4)
+    for one in rounds.clusters.values():
+        one.faults.refuse("prepare", "never")
+    assert over(rounds, nobody, 16)[0] is GridJobState.ERROR
+
+
+@pytest.mark.parametrize("call", ["offers", "prepare", "commit", "tell_completions"])
+@pytest.mark.parametrize("done", [False, True])
+def test_a_broker_killed_at_any_call_goes_on(rounds: ClaimRounds, call: str, done: bool) -> None:
+    rounds.clusters["south"].faults.strike(OrderedFault(call, BrokerKilled(), done))
+    job = rounds.bag(32)
+    assert over(rounds, job, 600) == (GridJobState.TERMINATED, "")
+    tasks = bags.tasks_of(rounds.connection, job)
+    assert [task.state for task in tasks] == ["Over"] * 32
+    assert sum(one.kind == "task" for one in rounds.events("task")) == 32
+
+
+@pytest.mark.parametrize("call", ["offers", "prepare", "commit", "tell_completions", "events"])
+@pytest.mark.parametrize("done", [False, True])
+def test_messages_may_be_lost_and_come_again(rounds: ClaimRounds, call: str, done: bool) -> None:
+    for one in rounds.clusters.values():
+        one.faults.silent(call, done=done)
+    job = rounds.bag(32)
+    rounds.until(60)
+    rounds.clusters["north"].finish(next(name for name, state in rounds.there()["north"].items() if state == "running"))
+    rounds.until(90)
+    assert agree(rounds, job)
+    assert over(rounds, job, 600) == (GridJobState.TERMINATED, "")
+    assert sum(one.kind == "task" for one in rounds.events("task")) == 32
+
+
+def test_clusters_hear_of_the_greatest_completion_and_nothing_without_coordination(rounds: ClaimRounds) -> None:
+    job = rounds.bag(20)
+    rounds.until(12)
+    assert agree(rounds, job)
+    first = row(rounds, job)
+    for name in [name for name, state in rounds.there()["north"].items() if state == "running"]:
+        rounds.clusters["north"].finish(name)
+    for name in [name for name, state in rounds.there()["south"].items() if state == "running"]:
+        rounds.clusters["south"].finish(name)
+    rounds.until(24)
+    later = row(rounds, job)
+    assert agree(rounds, job)
+    assert later.version > first.version
+    assert later.expected is not None
+    assert first.expected is not None
+    assert later.expected < first.expected
+    assert later.promise == first.promise
+
+
+@pytest.mark.parametrize("types", [("idempotent",), ()])
+def test_the_tasks_of_a_lost_cluster_run_elsewhere_or_are_lost(rounds: ClaimRounds, types: tuple[str, ...]) -> None:
+    job = rounds.bag(32, 100, *types)
+    rounds.until(3)
+    assert shares(rounds, job) == {"north": 16, "south": 16}
+    rounds.until(120)
+    rounds.clusters["south"].faults.cut = True
+    rounds.until(1000)
+    state, message = rounds.job(job).state, rounds.job(job).message
+    tasks = Counter(task.state for task in bags.tasks_of(rounds.connection, job))
+    if types:
+        assert (state, tasks) == (GridJobState.TERMINATED, {"Over": 32})
+    else:
+        assert state is GridJobState.ERROR
+        assert message.startswith("8 tasks (")
+        assert message.endswith(" lost with a cluster")
+        assert tasks == {"Over": 24, "Lost": 8}
+    rounds.clusters["south"].faults.forget()
+    rounds.until(1100)
+    assert rounds.there()["south"] == {}
+
+
+def test_a_deleted_bag_leaves_nothing(rounds: ClaimRounds) -> None:
+    job = rounds.bag(32)
+    rounds.until(3)
+    broker_jobs.ask_deletion(rounds.connection, [job], "alice")
+    rounds.until(8)
+    assert rounds.job(job).state is GridJobState.ERROR
+    assert rounds.there() == {"north": {}, "south": {}}
+    assert {part.state for part in rounds.parts(job)} == {GridPartState.ENDED}
