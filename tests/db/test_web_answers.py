@@ -201,3 +201,11 @@ def administer(client: CheckingClient) -> None:
     for path in ("", "/mine", "/mine/versions"):
         client.get(f"/api/v1/rules{path}")
     client.delete("/api/v1/rules/mine")
+    client.post("/api/v1/projects", json={"project": "physics", "hours": 10, "period": "month"})
+    client.post("/api/v1/projects", json={"project": "fire", "parent": "physics", "until": "2031-05-01"})
+    client.patch("/api/v1/projects/fire", json={"share": 2, "hours": None})
+    client.put("/api/v1/projects/fire/members/ann", json={"role": "coordinator"})
+    for path in ("", "/physics", "/fire", "/snow"):
+        client.get(f"/api/v1/projects{path}")
+    client.delete("/api/v1/projects/fire/members/ann")
+    client.delete("/api/v1/projects/fire")
