@@ -177,14 +177,15 @@ def test_accounting(dsn: str, connection: Connection) -> None:
     day = datetime(2026, 5, 1, tzinfo=UTC)
     account(connection, day, "ann", "p1", "ASKED", 7200)
     account(connection, day, "ann", "p1", "USED", 1800)
+    account(connection, day, "ann", "p1", "GPU_USED", 900)
     account(connection, day, "bob", "p1", "ASKED", 60)
     account(connection, day + timedelta(days=1), "ann", "p1", "USED", 3600)
     query = "SELECT * FROM oar_report.accounting ORDER BY day, user_name"
     found = [tuple(row.values()) for row in rows(dsn, query)]
     assert found == [
-        (day, "ann", "p1", "default", 7200.0, 1800.0, 0.5),
-        (day, "bob", "p1", "default", 60.0, 0.0, 0.0),
-        (day + timedelta(days=1), "ann", "p1", "default", 0.0, 3600.0, 1.0),
+        (day, "ann", "p1", "default", 7200.0, 1800.0, 0.5, 0.0, 0.25),
+        (day, "bob", "p1", "default", 60.0, 0.0, 0.0, 0.0, 0.0),
+        (day + timedelta(days=1), "ann", "p1", "default", 0.0, 3600.0, 1.0, 0.0, 0.0),
     ]
 
 
