@@ -162,12 +162,12 @@ def upgrade() -> None:
         )
     )
     op.execute(_LATER)
-    make(op.get_bind(), "functions", "grid_noticed", "parts_told")
+    make(op.get_bind(), "functions", "grid_bag_noticed", "parts_told")
 
 
 def downgrade() -> None:
     """Take all of it back: such jobs are gone here, and their tasks are bags of the clusters alone."""
-    op.execute("DROP TABLE grid_bag_tasks, grid_bag_parts, grid_bags")
+    op.execute("DROP TABLE grid_bag_tasks, grid_bag_parts, grid_bags; DROP FUNCTION grid_bag_noticed")
     op.execute("DELETE FROM door_events WHERE kind IN ('task', 'completion')")
     op.execute("DELETE FROM door_parts WHERE kind = 'bag'")
     op.execute("DELETE FROM grid_parts WHERE job IN (SELECT id FROM grid_jobs WHERE kind = 'bag')")

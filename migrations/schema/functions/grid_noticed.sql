@@ -34,9 +34,3 @@ CREATE OR REPLACE TRIGGER grid_pass_asked AFTER INSERT ON grid_passes FOR EACH R
     WHEN (NEW.began_at IS NULL) EXECUTE FUNCTION grid_noticed('grid pass asked');
 CREATE OR REPLACE TRIGGER grid_metajob_idle AFTER UPDATE ON grid_metajobs FOR EACH ROW
     WHEN (OLD.idle_on = '' AND NEW.idle_on <> '') EXECUTE FUNCTION grid_noticed('grid processors idle');
-CREATE OR REPLACE TRIGGER grid_bag_moved AFTER UPDATE ON grid_bag_parts FOR EACH ROW
-    WHEN (OLD.completion IS DISTINCT FROM NEW.completion) EXECUTE FUNCTION grid_noticed('grid bag changed');
-CREATE OR REPLACE TRIGGER grid_bag_promised AFTER UPDATE ON grid_bags FOR EACH ROW
-    WHEN (OLD.promise IS DISTINCT FROM NEW.promise) EXECUTE FUNCTION grid_noticed('grid bag changed');
-CREATE OR REPLACE TRIGGER grid_task_over AFTER UPDATE ON grid_bag_tasks FOR EACH ROW
-    WHEN (OLD.state = 'Live' AND NEW.state IN ('Over', 'Failed')) EXECUTE FUNCTION grid_noticed('grid bag changed');
