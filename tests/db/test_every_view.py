@@ -28,8 +28,7 @@ pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
 _PROJECTS = """
     INSERT INTO projects (project, parent, hours, weight)
-    VALUES ('all', NULL, NULL, 1), ('default', 'all', 1e9, 1), ('p1', 'all', 0.5, 2);
-    UPDATE submissions SET asked_units = 2;
+    VALUES ('all', NULL, NULL, 1), ('default', 'all', 1e9, 1), ('p1', 'all', 0.5, 2)
 """
 
 
@@ -46,6 +45,7 @@ def told(server: str) -> Iterator[Told]:
             world.restored()
             world.present()
             world.connection.execute(_PROJECTS)
+            world.connection.execute("UPDATE submissions SET asked_units = 2")
         yield Told(world, clock.time())
         world.cluster.close()
         world.connection.close()

@@ -458,7 +458,12 @@ def report_projects(told: Told) -> list[Row]:
         if kind == "USED" and queue != "besteffort" and project in of:
             of[project][0] += value / 3600
     for life in told.lives:
-        if life.ended is None and life.queue != "besteffort" and life.project in of:
+        if life.queue == "besteffort" or life.project not in of:
+            continue
+        if life.ended is not None and life.started is not None and not told.by_job[life.job]["accounted"]:
+            # not counted yet: taken for all that it had, as long as it ran
+            of[life.project][0] += len(computing(life)) * max(life.ended - life.started, 0) / 3600
+        if life.ended is None:
             if told.by_job[life.job]["state"] in ("Waiting", "Hold", "toAckReservation"):
                 of[life.project][2] += 2
             elif life.holds:
