@@ -562,6 +562,9 @@ def demo(
         bool, typer.Option("--negotiate", help="Applications that choose their hosts, grow and shrink; needs dask.")
     ] = False,
     gpus: Annotated[bool, typer.Option("--gpus", help="Jobs on GPUs, one of them idle; needs no GPU.")] = False,
+    mapping: Annotated[
+        bool, typer.Option("--mapping", help="Processes mapped over nodes of two speeds, by measured rates.")
+    ] = False,
 ) -> None:
     """Run jobs of every kind for real on a cluster on this machine, print the transcript, stop cleanly."""
     if gpus and negotiate:
@@ -575,6 +578,11 @@ def demo(
         from oarpy.negotiation.local.demo import run_negotiation_demo
 
         run_negotiation_demo(directory.resolve())
+        return
+    if mapping:
+        from oarpy.local_cluster.mapping_demo import run_mapping_demo
+
+        run_mapping_demo(directory.resolve())
         return
     from oarpy.local_cluster.demo import run_demo
 

@@ -149,6 +149,7 @@ def oarsub(
         raise UsageError("--resubmit and --resubmit-failed exclude each other")
     new = {"--batch": batch is not None, "--dry-run": dry_run, "--launcher": launcher is not None}
     new["--bag"] = "bag" in options.texts
+    new["--processes"] = "processes" in options.texts
     _check_offer(accept, options, {**new, "--resubmit": again is not None})
     _check_new(new, again=again is not None)
     _check_question(question, dry_run=dry_run)
@@ -241,6 +242,8 @@ def _check_new(given: Mapping[str, bool], *, again: bool) -> None:
         hint = "a launcher asks for hosts when the job is there"
         if "--batch" in words:
             hint = "give the options of one line"
+        if "--processes" in words:
+            hint = "submit it by itself: its walltime follows when its rates are known"
         if "--bag" in words:
             hint = "submit it by itself: its answer is waited for, and oardel gives it up"
         raise UsageError(f"{words[0]} with {words[1]}", hint=hint)

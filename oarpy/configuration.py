@@ -52,6 +52,7 @@ MaybePath = Annotated[str, Meta(description="a path, or another text", extra=_HO
 """A program, which may also be a name, or a place to listen: where it is a path from ``~``, that is expanded too."""
 ServiceName = Annotated[str, Meta(pattern=r"^([a-z0-9_][a-z0-9_.-]*)?\Z", description="a name in lower case, no path")]
 Percent = Annotated[int, Meta(gt=0, le=100, description="a whole number of percent, 1 to 100")]
+Margin = Annotated[int, Meta(ge=0, le=1000, description="a whole number of percent, 0 to 1000")]
 Share = Annotated[float, Meta(gt=0, le=1, description="a number above 0, 1 at most")]
 PositiveSeconds = Annotated[float, Meta(gt=0, le=_LARGEST, description="a finite number of seconds above 0")]
 BillingWeight = Annotated[float, Meta(ge=0, le=1e9, description="a number from 0 to 1e9")]
@@ -106,6 +107,7 @@ class SchedulerSettings:
     prediction: str = "walltime"
     resource_order: tuple[str, ...] = ("network_address", "resource_id")
     exclusive_levels: tuple[str, ...] = ("gpu",)
+    node_type: str = ""
     besteffort_minimum_life: NotNegative = 0
     besteffort_kill_before_reservation: NotNegative = 0
     reservation_wait: NotNegative = 300
@@ -125,6 +127,15 @@ class SchedulerSettings:
     time_zone: str = ""
     record_passes: FilePath = ""
     verdict_history: NotNegative = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """Jobs whose processes are mapped over unlike nodes. Durations in seconds."""
+
+    rate_limit: Positive = 300
+    rate_age: Positive = 2_592_000
+    margin: Margin = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,6 +437,7 @@ class Configuration:
     database: Database = field(default_factory=Database)
     submission: SubmissionSettings = field(default_factory=SubmissionSettings)
     scheduler: SchedulerSettings = field(default_factory=SchedulerSettings)
+    processes: Processes = field(default_factory=Processes)
     priority: Priority = field(default_factory=Priority)
     nodes: Nodes = field(default_factory=Nodes)
     jobs: JobSettings = field(default_factory=JobSettings)

@@ -16,6 +16,7 @@ STATE_PARTS = (
     f"{_NEGOTIATION}.passes.applications:Applications",
     f"{_NEGOTIATION}.passes.extensions:Extensions",
     "oarpy.cluster_state.run_predictions:RunPredictions",
+    "oarpy.cluster_state.mapped_jobs:MappedProcesses",
 )
 """Classes :class:`~oarpy.cluster_state.state_part.StatePart`, made of a configuration."""
 

@@ -97,6 +97,9 @@ class Caller(Protocol):
     def has_program(self, name: str) -> bool:
         """Tell whether the caller has a file of this name in a folder of PATH, or may have it."""
 
+    def program_facts(self, name: str) -> tuple[int, int] | None:
+        """Return the size (bytes) and date (epoch seconds) of a program, None if the caller has none of this name."""
+
     def read_file(self, path: str, largest: int, *, plain: bool = True, executable: bool = False) -> bytes:
         """Return at most ``largest`` + 1 bytes of a file that the caller may read; raise :class:`OSError`.
 
@@ -242,6 +245,10 @@ class ProcessCaller:
     def has_program(self, name: str) -> bool:
         """Look in the file system."""
         return local_files.has_program(name)
+
+    def program_facts(self, name: str) -> tuple[int, int] | None:
+        """Look in the file system."""
+        return local_files.program_facts(name)
 
     def read_file(self, path: str, largest: int, *, plain: bool = True, executable: bool = False) -> bytes:
         """Read the file."""

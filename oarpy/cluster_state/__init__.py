@@ -2,7 +2,8 @@
 
 - ``snapshot_reader`` reads a snapshot; ``stored_jobs`` are the rows of jobs. ``waiting_rows``, ``quota_rules``,
   ``pass_limits``, ``outages``, ``priority_history`` and ``window_line`` read a part of it each. ``state_part`` is the
-  interface for slices that add to it; ``bags`` is the one for bags of tasks.
+  interface for slices that add to it; ``bags`` is the one for bags of tasks, ``mapped_jobs`` for programs on unlike
+  nodes.
 - ``order_plugins`` has the orders that queues may name. ``past_starts`` learns from past predictions of starts.
 - ``array_tails`` chooses members of large arrays that a pass for starts alone leaves out.
 - ``set_aside`` handles rows and jobs that cannot be read or decided about.

@@ -278,6 +278,9 @@ class SnapshotReader:
         steps = (part.step(connection, snapshot) for part in self._parts)
         if (step := next((one for one in steps if one is not None), None)) is not None:
             snapshot = replace(snapshot, step=step)
+        fitting = (part.fitting(snapshot) for part in self._parts)
+        if (fits := next((one for one in fitting if one is not None), None)) is not None:
+            snapshot = replace(snapshot, fitting=fits)
         if any(job.reservation is not None for job in snapshot.waiting):
             # after the jobs: an amended reservation is committed with the job that replaces it
             snapshot = replace(snapshot, amending=snapshot_rows.amending(connection))
@@ -361,17 +364,18 @@ class SnapshotReader:
         return found, (ASLEEP, *order) if saving else order
 
     def _check_order(self, connection: Connection) -> None:
-        """Raise :class:`UsageError`, at the first reading, for an unknown property in ``resource_order``.
+        """Raise :class:`UsageError`, at the first reading, for an unknown property that a setting names.
 
         If a property is dropped later, it orders nothing, and jobs go on.
         """
         if self._order_checked:
             return
         known = {one.name for one in properties.properties(connection)}
-        for name in self._configuration.scheduler.resource_order:
-            if name not in known:
+        named = [("resource_order", name) for name in self._configuration.scheduler.resource_order]
+        for setting, name in (*named, ("node_type", self._configuration.scheduler.node_type)):
+            if name and name not in known:
                 raise UsageError(
-                    f"scheduler.resource_order: there is no property '{name[:60]}'", hint="oarproperty -l lists them"
+                    f"scheduler.{setting}: there is no property '{name[:60]}'", hint="oarproperty -l lists them"
                 )
         self._order_checked = True
 
@@ -417,7 +421,10 @@ class SnapshotReader:
             before.update(found)
         else:
             self._jobs = found
-        return tuple(one.job for one in found.values())
+        jobs = tuple(one.job for one in found.values())
+        for part in self._parts:
+            jobs = part.changed(jobs, self._platform)
+        return jobs
 
     def _job(self, row: StoredJob, depends_on: tuple[Dependency, ...], stopped: bool, withheld: str) -> WaitingJob:
         if withheld:

@@ -2,8 +2,8 @@
 
 ::
 
-    read --> jobs are made (ranks, unasked) --> read_held --> holders are read (left_alone) --> jobs --> promising
-    step --> not_before --> decide --> write --> commit: committed --> next_pass --> noted
+    read --> jobs are made (ranks, unasked) --> changed --> read_held --> holders are read (left_alone) --> jobs
+    promising --> fitting --> step --> not_before --> decide --> write --> commit: committed --> next_pass --> noted
 
 Each reader makes its own parts from the configuration. A part keeps the values it read last for its writing.
 """
@@ -16,8 +16,10 @@ from typing import ClassVar
 
 from oarpy.cluster_state.stored_jobs import StoredHolder
 from oarpy.scheduler.decide import Decisions
+from oarpy.scheduler.fitting import FittingStep
 from oarpy.scheduler.placing import PlacingStep
 from oarpy.scheduler.promising import PromisingStep
+from oarpy.scheduler.resources.platform import Platform
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
 from oarpy.store.database import Connection
 
@@ -41,6 +43,10 @@ class StatePart:
     def read(self, connection: Connection, *, any_there: bool) -> None:
         """Read what is needed before jobs are made."""
 
+    def changed(self, jobs: tuple[WaitingJob, ...], platform: Platform) -> tuple[WaitingJob, ...]:
+        """Return the jobs that wait, as they ask by what the part knows of them."""
+        return jobs
+
     def read_held(self, connection: Connection, *, any_there: bool) -> None:
         """Read what is needed before the holders of resources are read."""
 
@@ -58,6 +64,10 @@ class StatePart:
 
     def promising(self, snapshot: Snapshot) -> PromisingStep | None:
         """Return the step that keeps and makes promises to jobs of ``snapshot``, if there is one."""
+        return None
+
+    def fitting(self, snapshot: Snapshot) -> FittingStep | None:
+        """Return who fits walltimes of ``snapshot`` to places, if anybody does."""
         return None
 
     def not_before(self, snapshot: Snapshot) -> float | None:

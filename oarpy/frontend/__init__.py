@@ -2,8 +2,8 @@
 
 ``entry`` is where a command starts, ``conversation`` one request and its answers, ``attachment`` the streams of a
 program far away. ``discovery`` finds the gateway; ``local_files``, ``editor`` and ``terminal`` do the work that only
-the caller's own process can do. ``node_command`` is a command on a node, which the gateway reaches by a ``call``. May
-import ``oarpy.wire``.
+the caller's own process can do, ``measuring`` that of a job that measures rates. ``node_command`` is a command on a
+node, which the gateway reaches by a ``call``. May import ``oarpy.wire``.
 """
 
 from __future__ import annotations

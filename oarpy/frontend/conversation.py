@@ -111,6 +111,8 @@ class _Talk:
             self._channel.send_message({"answer": os.path.isdir(_word(question["has_directory"]))})
         elif "has_program" in question:
             self._look_for_program(_word(question["has_program"]))
+        elif "program" in question:
+            self._tell_of_program(_word(question["program"]))
         elif "file" in question:
             self._send_file(_word(question["file"]), _number(question.get("largest")), question)
         elif "write" in question:
@@ -130,6 +132,13 @@ class _Talk:
         if "/" in name or not self._was_named(name):
             raise Malformed("a program was looked for that was not named")
         self._channel.send_message({"answer": has_program(name)})
+
+    def _tell_of_program(self, name: str) -> None:
+        from oarpy.frontend.local_files import program_facts
+
+        if not self._was_named(name):
+            raise Malformed("a program was asked about that was not named")
+        self._channel.send_message({"answer": program_facts(name)})
 
     def _send_file(self, path: str, largest: int, question: Mapping[str, object]) -> None:
         from oarpy.frontend.local_files import read_file

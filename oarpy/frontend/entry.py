@@ -26,6 +26,10 @@ def start(name: str, *, by_gateway: bool = True) -> NoReturn:
         from oarpy.frontend.job_key import become_ssh
 
         become_ssh(sys.argv[1:])
+    if name == "oarrates" and sys.argv[1:2] == ["--measure"] and len(sys.argv) == 4:
+        from oarpy.frontend.measuring import told
+
+        sys.argv[1:] = told(sys.argv[2:])
     if by_gateway:
         _try_gateway(name)
     if sys.flags.no_site:
@@ -64,6 +68,7 @@ oarnodesetting = _entry("oarnodesetting")
 oarprint = _entry("oarprint")
 oarproperty = _entry("oarproperty")
 oarproject = _entry("oarproject")
+oarrates = _entry("oarrates")
 oarqueue = _entry("oarqueue")
 oarresize = _entry("oarresize")
 oarresume = _entry("oarresume")

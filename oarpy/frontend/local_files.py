@@ -33,6 +33,23 @@ def has_program(name: str) -> bool:
     return any(os.path.isfile(os.path.join(folder, name)) for folder in os.environ.get("PATH", "").split(":"))
 
 
+def program_facts(name: str) -> tuple[int, int] | None:
+    """Return the size in bytes and the date (epoch seconds) of a program, None unless the caller may execute it.
+
+    A name without a slash is looked for in the folders of PATH.
+    """
+    folders = [""] if "/" in name else os.environ.get("PATH", "").split(":")
+    for folder in folders:
+        path = os.path.join(folder, name)
+        try:
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                found = os.stat(path)
+                return found.st_size, int(found.st_mtime)
+        except (OSError, ValueError):
+            continue
+    return None
+
+
 def last_line(path: str) -> str:
     """Return the last line that is not blank of a plain file's last 4 KiB; empty when none can be read."""
     try:

@@ -28,6 +28,7 @@ NAMES = (
     "oarnegotiate",
     "oarnodes",
     "oarprint",
+    "oarrates",
     "oarresize",
     "oarresume",
     "oarsh",
@@ -59,6 +60,10 @@ def _run(name: str, arguments: list[str]) -> int:
         copy(arguments)
     if name == "oarsh":
         become_ssh(arguments)
+    if name == "oarrates" and arguments[:1] == ["--measure"] and len(arguments) == 3:
+        from oarpy.frontend.measuring import told
+
+        arguments = told(arguments[1:])
     path = socket_path()
     connection = connect(path) if path else None
     if connection is None:

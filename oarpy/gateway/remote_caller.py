@@ -103,6 +103,15 @@ class RemoteCaller:
         """Have the caller's process look for it."""
         return self._answer({"has_program": name}).get("answer") is True
 
+    def program_facts(self, name: str) -> tuple[int, int] | None:
+        """Have the caller's process look at it."""
+        answer = self._answer({"program": name}).get("answer")
+        match answer:
+            case [int(size), int(date)]:
+                return size, date
+            case _:
+                return None
+
     def read_file(self, path: str, largest: int, *, plain: bool = True, executable: bool = False) -> bytes:
         """Have the file read by the caller's process."""
         question = {"file": path, "largest": largest, "plain": plain, "executable": executable}

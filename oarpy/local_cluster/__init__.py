@@ -1,6 +1,6 @@
 """A whole cluster in one folder of this machine, for demos, tests and benchmarks.
 
-``sandbox`` makes, runs and removes such a cluster; ``demo`` and ``gpu_demo`` are ``oarpy demo``,
+``sandbox`` makes, runs and removes such a cluster; ``demo``, ``gpu_demo`` and ``mapping_demo`` are ``oarpy demo``,
 ``own_cluster`` is ``oarpy try``.
 They use the commands of the installation as a user would. May import ``oarpy.postgres``, ``oarpy.store``,
 ``oarpy.transport`` and ``oarpy.model``.

@@ -5,7 +5,7 @@
   grammars.
 - ``states``: states of jobs and resources, and the allowed moves. ``quota_calendar``: the rules valid at each time.
 - ``durations``, ``setting_values``, ``typed_values``: texts and documents from outside become values.
-- ``billing``: the billing units of use. ``runs``: ids that follow each other.
+- ``billing``: the billing units of use. ``runs``: ids that follow each other. ``node_types``: types of nodes.
 - ``reasons``: why a job does not start, as facts and in words.
 - ``errors``: errors that commands print for their users.
 

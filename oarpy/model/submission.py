@@ -273,6 +273,46 @@ class Submission:
     strict: bool = _field(
         checks.boolean, False, Option(("--strict",), "refuse a bag that cannot be done by --until"), read_only=True
     )
+    processes: int = _field(
+        checks.integer(0, checks.MOST_PROCESSES),
+        0,
+        Option(
+            ("--processes",),
+            "processes of the program, which are mapped over the cores of the job",
+            "N",
+            read=checks.number("--processes", 1, checks.MOST_PROCESSES),
+        ),
+        read_only=True,
+    )
+    iterations: int = _field(
+        checks.integer(0, checks.MOST_ITERATIONS),
+        0,
+        Option(
+            ("--iterations",),
+            "iterations of each process",
+            "N",
+            read=checks.number("--iterations", 1, checks.MOST_ITERATIONS),
+        ),
+        read_only=True,
+    )
+    sizes: tuple[str, ...] = _field(
+        checks.words,
+        (),
+        Option(("--sizes",), "sizes of the processes, SIZE[,SIZE...]", "SIZES", read=checks.read_sizes),
+        read_only=True,
+    )
+    model: str = _field(
+        checks.text,
+        "",
+        Option(("--model",), "sync: in stages, async, or the name of a plug-in", "MODEL", read=str.strip),
+        read_only=True,
+    )
+    rate: str = _field(
+        checks.text,
+        "",
+        Option(("--rate",), "script that is timed as SCRIPT SIZE ITERATIONS", "SCRIPT", read=str),
+        read_only=True,
+    )
     dependencies: tuple[str, ...] = _field(
         checks.words,
         (),

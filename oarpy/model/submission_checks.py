@@ -27,6 +27,8 @@ LONGEST_ENVIRONMENT = 2**20
 LONGEST_PATH = 4096
 HIGHEST_SIGNAL = 64
 LARGEST_ARRAY = 2**31 - 1
+MOST_PROCESSES = 1_000_000
+MOST_ITERATIONS = 100_000_000
 _LONGEST_NAME = 200
 _MOST_TYPES = 50
 _MOST_DEPENDENCIES = 1000
@@ -34,6 +36,8 @@ _MOST_ALTERNATIVES = 100
 
 _PRINTABLE = re.compile(r"[ -~]*", re.ASCII)
 _OUTPUT = re.compile(r"[a-zA-Z0-9_./\-%\ ]+", re.ASCII)
+_SIZE = re.compile(r"[A-Za-z0-9_.+-]{1,100}", re.ASCII)
+_MOST_SIZES = 100
 _NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
@@ -260,6 +264,22 @@ def read_number(option: str, value: str, lowest: int, highest: int) -> int:
 def number(option: str, lowest: int, highest: int) -> Callable[[str], int]:
     """Return the reader of a whole number between two bounds, named ``option`` in errors."""
     return lambda value: read_number(option, value, lowest, highest)
+
+
+def read_sizes(value: str) -> tuple[str, ...]:
+    """Return the sizes of processes named in ``a,b``; raise :class:`UsageError` for what is none, or given twice."""
+    sizes = tuple(size.strip() for size in value.split(","))
+    for size in sizes:
+        if not _SIZE.fullmatch(size):
+            raise UsageError(
+                f"--sizes '{short(value)}' has '{short(size)}', which is no size",
+                hint="names of at most 100 letters, digits and _ . + -, with commas between",
+            )
+        if sizes.count(size) > 1:
+            raise UsageError(f"--sizes '{short(value)}' has '{size}' twice", hint="give each size once")
+    if len(sizes) > _MOST_SIZES:
+        raise UsageError(f"{len(sizes)} sizes of processes", hint=f"at most {_MOST_SIZES}")
+    return sizes
 
 
 def read_signal(value: str) -> int:

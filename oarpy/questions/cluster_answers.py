@@ -9,9 +9,9 @@ from typing import Any, get_args
 
 from msgspec import UNSET, UnsetType
 
-from oarpy.model.plugins import MAPPINGS, RESERVATION_ORDERS, PluginFailed, looking_at, plugin
+from oarpy.model.plugins import MAPPINGS, RESERVATION_ORDERS
 from oarpy.model.typed_values import check_named, refuse, shown
-from oarpy.processes.mapping import MAPPERS, Mapper, ProcessMap, Program
+from oarpy.processes.mapping import MAPPERS, Program
 from oarpy.processes.rates import steady_rate
 from oarpy.profiles.profile import Profile
 from oarpy.questions.fields import (
@@ -29,6 +29,7 @@ from oarpy.questions.possible_states import HeldMachine, Ids, check_length, chec
 from oarpy.scheduler.bags.advancing import PlannedTask, advance
 from oarpy.scheduler.bags.offers import DeadlineJob, DeadlinePlans, offers_beside
 from oarpy.scheduler.bags.tasks import TaskGroup, Tasks
+from oarpy.scheduler.mapped_jobs import mapped
 from oarpy.scheduler.predictors.frame_profiles import predicted_frames
 from oarpy.scheduler.predictors.run_times import JobToPredict, PastRun, predicted_run, predictor_named
 from oarpy.scheduler.windows.admission import Terms, admit
@@ -196,32 +197,8 @@ def answer_map(file: MapFile) -> Answer:
     _check_map(file)
     check_named("file", "model", file.model, tuple(MAPPERS), MAPPINGS)
     program = Program(file.processes, file.iterations, file.transfer)
-    own = MAPPERS.get(file.model)
-    mapper: Mapper = own or plugin(MAPPINGS, file.model)
-    found = mapper(file.resources, file.throughput, program)
-    if own is None:
-        with looking_at(file.model):
-            _check_plugged_map(file, found)
+    found = mapped(file.model, file.resources, file.throughput, program)
     return {"stages": found.stages, "seconds": found.seconds, "assigned": found.assigned}
-
-
-def _check_plugged_map(file: MapFile, found: Any) -> None:
-    if not isinstance(found, ProcessMap):
-        raise PluginFailed(f"plug-in '{file.model}' gives no map")
-    if not isinstance(found.stages, int | None) or not _is_time(found.seconds):
-        raise PluginFailed(f"plug-in '{file.model}' gives {found.stages} stages of {found.seconds} seconds")
-    counts: list[int] = []
-    for kind, assigned in found.assigned.items():
-        possible = assigned.keys() <= file.throughput[kind].keys() if file.resources[kind] else not assigned
-        if not possible or not all(isinstance(count, int) and count >= 0 for count in assigned.values()):
-            raise PluginFailed(f"plug-in '{file.model}' gives '{kind}' what it cannot run: {dict(assigned)}")
-        counts += assigned.values()
-    if sum(counts) != file.processes:
-        raise PluginFailed(f"plug-in '{file.model}' maps {sum(counts)} of {file.processes} processes")
-
-
-def _is_time(seconds: Any) -> bool:
-    return isinstance(seconds, int | float) and 0 <= seconds < inf
 
 
 def _check_map(file: MapFile) -> None:

@@ -1,6 +1,7 @@
 """The pure core: ``decide(snapshot, memory) -> Decisions``.
 
-It does no I/O, reads no clock and has no global state. It imports only ``oarpy.model`` and ``oarpy.profiles`` of oarpy.
+It does no I/O, reads no clock and has no global state. It imports only ``oarpy.model``,
+``oarpy.processes`` and ``oarpy.profiles`` of oarpy.
 
 ::
 
@@ -14,8 +15,8 @@ It does no I/O, reads no clock and has no global state. It imports only ``oarpy.
 
 ``windows``, ``bags`` and ``predictors`` serve promises: reservations that may move, bags of tasks, run times.
 ``snapshot`` holds the input of a pass. ``memory`` is a cache kept from pass to pass. ``plan`` and ``verdicts`` hold the
-results for waiting jobs. ``promising`` lets slices make and keep promises. ``job_roles`` gives the meaning of job types
-to the planner.
+results for waiting jobs. ``promising`` lets slices make and keep promises. ``fitting`` fits walltimes
+to places, ``mapped_jobs`` does so by maps of processes. ``job_roles`` gives the meaning of job types to the planner.
 """
 
 from __future__ import annotations

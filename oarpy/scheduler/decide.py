@@ -7,8 +7,9 @@ It takes these steps, and each sees the decisions of the steps before:
    that replace accepted ones are answered (:mod:`~oarpy.scheduler.rules.amendments`); reservations with windows may
    move, also to make room for new ones (:mod:`~oarpy.scheduler.windows.window_pass`); promises of slices are kept, and
    their jobs may move forward (:mod:`~oarpy.scheduler.promising`);
-3. waiting jobs are placed (:mod:`~oarpy.scheduler.plan`); a job that is due to start on sleeping nodes waits for them;
-   beside all these jobs, slices make new promises;
+3. waiting jobs are placed (:mod:`~oarpy.scheduler.plan`), and again if their walltimes follow from their places
+   (:mod:`~oarpy.scheduler.fitting`); a job that is due to start on sleeping nodes waits for them; beside all these
+   jobs, slices make new promises;
 4. accepted reservations whose date has come start, wait a little, or are given up;
 5. running jobs get more time where that delays no other job (:mod:`~oarpy.scheduler.rules.walltime_changes`);
    extensions, which step 3 placed like jobs, are granted, and revocable ones reclaimed;
@@ -23,6 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from oarpy.model.reasons import Reason, Why
+from oarpy.scheduler.fitting import Fitted
 from oarpy.scheduler.memory import Memory, next_start
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.placing import PlacingOutcome
@@ -81,7 +83,8 @@ class Decisions:
     ``outcome`` is the further result of a step that runs in the planner's stead. ``grown`` are extensions that are
     granted now. ``reclaimed`` are parts of jobs that must go, each with the instant at which it is taken; they have the
     ids of the snapshot. ``windows`` are reservations that move inside their windows, and the offers to refused ones.
-    ``promised`` is the result for promises of a slice, if there are any.
+    ``promised`` is the result for promises of a slice, ``fitted`` that of fitting walltimes to places, if
+    there are any.
 
     Written decisions change the snapshot of the next pass. For example, an accepted reservation then clears its way.
     """
@@ -103,6 +106,7 @@ class Decisions:
     reclaimed: tuple[tuple[int, float], ...] = ()
     windows: WindowAnswers = NO_ANSWERS
     promised: Promised | None = None
+    fitted: Fitted | None = None
 
 
 def decide(
@@ -116,13 +120,12 @@ def decide(
     ``orders`` are the orders that queues may name. ``matchers`` are compiled requests of the platform; a frequent
     caller keeps them between calls.
     """
-    promises = keep_promises(snapshot)
-    refused: frozenset[int] = frozenset()
+    promises, refused = keep_promises(snapshot), frozenset[int]()
     while True:
         snapshot, windows = within_windows(promises.snapshot, matchers, refused)
         promising = None if snapshot.promising is None else snapshot.promising.kept(snapshot, matchers)
         snapshot = snapshot if promising is None else promising.snapshot
-        foreseen, outcome = _foreseen(snapshot, memory, orders, matchers)
+        foreseen, outcome, fitted = _foreseen(snapshot, memory, orders, matchers)
         if not (unplaced := windows.unplaced(foreseen)):
             break
         refused |= unplaced
@@ -170,10 +173,21 @@ def decide(
         _reclaimed(snapshot, victims),
         windows,
         promised,
+        fitted,
     )
 
 
 def _foreseen(
+    snapshot: Snapshot, memory: Memory | None, orders: Mapping[str, Order], matchers: Matchers | None
+) -> tuple[Plan, PlacingOutcome | None, Fitted | None]:
+    """Place the jobs that wait; return what there is to tell, if another than the planner did, and what follows."""
+    if snapshot.fitting is None:
+        return *_placed(snapshot, memory, orders, matchers), None
+    placed, fitted = snapshot.fitting.fitted(snapshot, lambda asked: _placed(asked, memory, orders, matchers))
+    return *placed, fitted
+
+
+def _placed(
     snapshot: Snapshot, memory: Memory | None, orders: Mapping[str, Order], matchers: Matchers | None
 ) -> tuple[Plan, PlacingOutcome | None]:
     """Place the waiting jobs; return also the outcome of the snapshot's own step if it placed them."""

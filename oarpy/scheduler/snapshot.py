@@ -30,6 +30,7 @@ from oarpy.scheduler.resources.platform import Platform
 from oarpy.scheduler.windows.reservation_windows import Windows
 
 if TYPE_CHECKING:
+    from oarpy.scheduler.fitting import FittingStep
     from oarpy.scheduler.placing import PlacingStep
     from oarpy.scheduler.promising import PromisingStep
 
@@ -444,9 +445,9 @@ class Snapshot:
     The fields after ``show_instant`` serve decisions that are no placements. ``asleep`` are resources that count as
     Alive because their nodes can be woken. ``power`` has the last order to each node that is not up. ``rested`` are the
     nodes that may sleep and have been idle for long enough. ``step`` places the waiting jobs in the planner's stead,
-    None if there is none. ``promising`` keeps the promises of slices, None if there are none. ``windows`` is None if no
-    reservation has a window or waits for its answer. Jobs get reasons only if ``explained`` is set; callers that need
-    only places save that time.
+    None if there is none. ``promising`` keeps the promises of slices, ``fitting`` fits walltimes to places; None if
+    there is nothing of that. ``windows`` is None if no reservation has a window or waits for its answer. Jobs get
+    reasons only if ``explained`` is set; callers that need only places save that time.
     """
 
     now: float
@@ -479,6 +480,7 @@ class Snapshot:
     rested: frozenset[str] = frozenset()
     step: PlacingStep | None = None
     promising: PromisingStep | None = None
+    fitting: FittingStep | None = None
     explained: bool = True
     exclusive_levels: tuple[str, ...] = ()
     windows: Windows | None = None

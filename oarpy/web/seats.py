@@ -144,6 +144,10 @@ class WebCaller:
         """Take it for granted, too."""
         return True
 
+    def program_facts(self, name: str) -> tuple[int, int] | None:
+        """Return nothing: a request has no programs."""
+        return None
+
     def read_file(self, path: str, largest: int, *, plain: bool = True, executable: bool = False) -> bytes:
         """Return the content that the request carries under that name; raise :class:`OSError` for any other name."""
         if path in self._files and not executable:

@@ -69,7 +69,8 @@ class JobSpec(Structure):
     its SSH key. ``grid_hosts`` are the hosts of all components of a job on several clusters. For ``kept`` seconds after
     the end of its program the job stays on the node, until its walltime or a request for its end. ``gpus`` are the GPUs
     of the node that it may see and open, by their numbers there; None: it may see all. ``script`` is the text, as it
-    was submitted, of the script that the command begins with; empty means that none is kept.
+    was submitted, of the script that the command begins with; empty means that none is kept. ``process_map`` has lines
+    ``host core size count`` if the processes of the job are mapped, each of ``iterations``.
     """
 
     job: int = field(job_number)
@@ -103,6 +104,8 @@ class JobSpec(Structure):
     kept: int = field(whole(), default=0)
     gpus: tuple[int, ...] | None = field(optional(each(whole())), default=None)
     script: str = field(text, default="")
+    process_map: tuple[str, ...] = field(lines, default=())
+    iterations: int = field(whole(), default=0)
 
     @property
     def key(self) -> JobKey:

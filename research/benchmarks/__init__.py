@@ -16,6 +16,7 @@ MEASUREMENTS = {
     "history": "a million finished jobs: commands, passes, bytes a job; archive, drop and restore of a month",
     "planning": "passes of the planner against jobs, cores and kind of request",
     "windows": "reservations that may move: new ones admitted and refused, replanning",
+    "mapping": "processes mapped over unlike nodes: maps, and passes with 100 such jobs waiting",
     "stepping": "going through a schedule of 10,000 jobs, back too, in Chromium too",
     "why": "oarstat --why beside a full queue",
     "predictions": "how often starts fall into the intervals that users are told: --traces FOLDER",

@@ -17,8 +17,10 @@ from oarpy.model.request import parse_request
 from oarpy.modules.accounting import account, file_away
 from oarpy.store.analytics import gpu_uses
 from oarpy.store.analytics.gpu_uses import LookedAt
-from oarpy.store.jobs import resizes, walltime_changes
-from oarpy.store.passes import run_predictions
+from oarpy.store.jobs import rates, resizes, walltime_changes
+from oarpy.store.jobs.rates import ProgramKey
+from oarpy.store.passes import mapped_jobs, run_predictions
+from oarpy.store.passes.mapped_jobs import SettledRow
 from oarpy.transport.inbox import Inbox
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import Ended, RecalledJob
@@ -139,6 +141,8 @@ class EveryKind:
         """How long jobs were predicted to run, in seconds."""
         self.looks: dict[int, LookedAt] = {}
         """What was seen of the GPUs of jobs, which stands for some seconds."""
+        self.mapped: dict[int, float] = {}
+        """How long jobs were predicted to run by their maps, in seconds."""
         self.promised: dict[int, dict[str, Any]] = {}
         """What bags were promised, and what came of it, by the first job of each."""
         ((self.admin,),) = self.sql("SELECT session_user")
@@ -283,6 +287,7 @@ class EveryKind:
         failed = self.ran("failed", 300, cores=1, status=256, user="bob")
         self.predicted |= {fine.job: 900.0, failed.job: 200.0}
         run_predictions.write(self.connection, "last2", {job: self.predicted[job] for job in (fine.job, failed.job)})
+        self.was_mapped(fine.job, 800.0)
         self.ran("moldable", 120, "/nodes=9", "/core=3,walltime=0:30:0", cores=3)
         licensed = self.one("licensed", "/core=1+{type = 'licence'}/resource_id=1")
         self.begun(licensed, 1, 1)
@@ -295,6 +300,14 @@ class EveryKind:
         self.wait(90)
         for life, status in zip(members, (0, 0, 512), strict=True):
             self.ends(life, status)
+
+    def was_mapped(self, job: int, seconds: float) -> None:
+        """Have the processes of a job mapped, which is over."""
+        asked = {"processes": 4, "iterations": 100, "sizes": ["a"], "model": "sync"}
+        rates.map_job(self.connection, job, ProgramKey("", "/p", 1, 1, ""), asked, 2, own_walltime=False)
+        settled = SettledRow(job, seconds, 880, {"slow": 1, "fast": 1}, {"fast": [("a", 4, 25.0)]})
+        mapped_jobs.settle(self.connection, [settled], "kind")
+        self.mapped[job] = seconds
 
     def measured(self, life: Life, seconds: float, peak: int) -> None:
         """Let a job end whose node measured it."""

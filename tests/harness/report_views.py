@@ -433,6 +433,23 @@ def report_run_accuracy(told: Told) -> list[Row]:
     return rows
 
 
+def report_mapping_accuracy(told: Told) -> list[Row]:
+    jobs = [
+        (told.world.mapped[life.job], (life.ended or 0) - (life.started or 0))
+        for life in told.lives
+        if life.job in told.world.mapped
+    ]
+    return [
+        {
+            "program": "/p", "node_types": "fast+slow", "jobs": len(jobs),
+            "outlived": sum(run > seconds for seconds, run in jobs),
+            "mean_predicted_seconds": near(sum(seconds for seconds, _ in jobs) / len(jobs)),
+            "mean_run_seconds": near(sum(run for _, run in jobs) / len(jobs)),
+            "mean_error": near(sum(abs(seconds - run) / run for seconds, run in jobs) / len(jobs), 0.01),
+        }
+    ] if jobs else []  # fmt: skip
+
+
 def report_prediction_accuracy(told: Told) -> list[Row]:
     groups: defaultdict[tuple[Any, ...], list[tuple[Life, Row]]] = defaultdict(list)
     lives = {life.job: life for life in told.lives}
@@ -503,6 +520,7 @@ REPORT: dict[str, tuple[Callable[[Told], list[Row]], tuple[str, ...]]] = {
     "node_absences": (report_node_absences, ("network_address", "away_at")),
     "node_state_history": (report_node_state_history, ("resource_id", "entered_at")),
     "offers": (report_offers, ("offer_id",)),
+    "mapping_accuracy": (report_mapping_accuracy, ("program", "node_types")),
     "prediction_accuracy": (report_prediction_accuracy, ("day", "queue_name")),
     "predictions": (report_predictions, ("job_id", "resource_id")),
     "projects": (report_projects, ("project",)),

@@ -1,6 +1,7 @@
 """The work of users on existing jobs, and their views of jobs.
 
 - ``selection`` reads which jobs are meant; ``actions`` and ``walltime_changes`` act on them.
+- ``rates`` are those of programs, as jobs measure them.
 - ``reports`` are the forms of ``oarstat``: ``job_table``, ``description``, ``explanation`` (``--why``) with its
   ``explanation_report``; ``views`` are about several jobs together.
 - ``job_steps``, ``parallel_steps`` and ``interactive`` run programs inside jobs; ``resource_print`` prints the

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from oarpy.admission.filters.parts import parts_of, split
+from oarpy.client.jobs import rates
 from oarpy.client.session import Session
 from oarpy.cluster_state.order_plugins import SiteOrders
 from oarpy.cluster_state.snapshot_reader import SnapshotReader
@@ -42,6 +43,7 @@ class Explanation:
     is not active. ``asleep`` are the nodes that have to wake before it starts, ``away`` the nodes it could use that are
     drained or down. ``resumption`` is when a resuming job goes on, ``held_up_by`` the jobs that are over by then.
     ``unscheduled``: no meta-scheduler runs. ``security`` is the security time that is counted, in seconds.
+    ``mapping`` are sentences about the map of its processes.
     """
 
     standing: LastAnswer
@@ -55,6 +57,7 @@ class Explanation:
     held_up_by: tuple[int, ...] = ()
     unscheduled: bool = False
     security: float = 0.0
+    mapping: tuple[str, ...] = ()
 
 
 def explain(session: Session, job_id: int) -> Explanation:
@@ -68,8 +71,9 @@ def explain(session: Session, job_id: int) -> Explanation:
             raise NotFound(f"job {job_id} does not exist", hint="oarstat shows the jobs")
         snapshot = kept.snapshot
         job = next((one for one in snapshot.waiting if one.id == job_id), None)
+        mapping = rates.sentences(session, job_id)
         if job is None or JobState(found.state) not in _WAITING:
-            return _resuming(found, kept)
+            return replace(_resuming(found, kept), mapping=mapping)
         written = _written_filters(connection, job)
         reader.resolve(connection, written.conditions())
         snapshot = replace(snapshot, shown={**snapshot.shown, **_shown(job, written)})
@@ -90,6 +94,7 @@ def explain(session: Session, job_id: int) -> Explanation:
             stopped=any(queue.name == job.queue and not queue.active for queue in snapshot.queues),
             unscheduled=not notifications.is_scheduled(connection),
             security=snapshot.security_time,
+            mapping=mapping,
         )
 
 

@@ -290,12 +290,14 @@ def _answer_record(answer: Counterfactuals, owners: Mapping[int, str]) -> _Answe
 def _lines(explanation: Explanation) -> Iterator[str]:
     if explanation.answer is None:
         yield _resuming(explanation) or _settled(explanation.standing)
+        yield from explanation.mapping
         return
     answer = explanation.answer
     yield _first(explanation, answer)
     if explanation.unscheduled:
         yield "No server is running: no job starts until 'oarpy server' does."
     yield from _start(explanation, answer)
+    yield from explanation.mapping
     if explanation.asleep:
         more = len(explanation.asleep) - _MOST_NAMED
         named = ", ".join(explanation.asleep[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -9,7 +9,8 @@
 - ``values`` checks it by itself, ``feasibility`` against the existing resources; ``site`` answers the questions of
   rules.
 - ``offers`` takes a start that was offered for a refused reservation.
-- ``bags`` checks a bag of tasks, and waits for its promise.
+- ``bags`` checks a bag of tasks, and waits for its promise. ``mapped`` checks a job whose processes are mapped, and
+  makes the jobs that measure its rates first.
 - ``report``, ``dry_run_report`` and ``reservation_answer`` print the results.
 
 - ``batch/`` takes many submissions at once.

@@ -39,7 +39,7 @@ class SubmittedDocument(TypedDict):
 
     ``job_id`` is the first job, ``notes`` are those of the rules, ``reservations`` is there when it was one, ``trace``
     when it was asked for. A bag has ``promise``, ``deadline`` (epoch seconds) and ``meets``, a refused one the
-    ``reason``, and as ``promise`` when it could be had.
+    ``reason``, and as ``promise`` when it could be had. ``measuring`` are jobs that measure its rates first.
     """
 
     job_id: int
@@ -52,6 +52,7 @@ class SubmittedDocument(TypedDict):
     deadline: NotRequired[int | None]
     meets: NotRequired[bool | None]
     reason: NotRequired[str]
+    measuring: NotRequired[Sequence[int]]
     trace: NotRequired[Sequence[str]]
 
 
@@ -72,7 +73,14 @@ def text(submitted: Submitted, *, verbose: bool, brief: bool = False) -> str:
 
 def remarks(submitted: Submitted) -> list[str]:
     """Return the rules' notes as they are, and warnings behind ``# ``."""
-    return [*submitted.notes, *(f"# {line}" for line in submitted.warnings)]
+    lines = [*submitted.notes, *(f"# {line}" for line in submitted.warnings)]
+    if submitted.measuring:
+        lines.append(f"# Its rates are measured first, by {_jobs(submitted.measuring)}")
+    return lines
+
+
+def _jobs(jobs: Sequence[int]) -> str:
+    return f"job{'s' if len(jobs) > 1 else ''} {', '.join(map(str, jobs))}"
 
 
 def trace_lines(trace: Iterable[str]) -> list[str]:
@@ -140,6 +148,8 @@ def record(
     }
     if answers:
         result["reservations"] = [_answer_record(answer) for answer in answers]
+    if submitted.measuring:
+        result["measuring"] = list(submitted.measuring)
     if bag is not None:
         result["promise"] = whole_seconds(bag.promise)
         result["deadline"] = whole_seconds(bag.deadline)

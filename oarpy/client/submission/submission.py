@@ -18,6 +18,7 @@ from oarpy.client.submission.directives.translation import Names
 from oarpy.client.submission.draft import Submitter, draft
 from oarpy.client.submission.feasibility import Need, check_consumables, check_names, consumable_names, needed_resources
 from oarpy.client.submission.kept_scripts import without_foreign_script
+from oarpy.client.submission.mapped import Mapped, check_mapped, mapping_of
 from oarpy.client.submission.options import Options
 from oarpy.client.submission.project_hours import as_paid, charge, require_rest
 from oarpy.client.submission.projects import check_project, with_project
@@ -33,7 +34,7 @@ from oarpy.model.states import JobState
 from oarpy.model.submission import Submission
 from oarpy.model.submission_checks import short
 from oarpy.store import notifications
-from oarpy.store.jobs import job_listing, submissions
+from oarpy.store.jobs import job_listing, rates, submissions
 from oarpy.store.jobs.scope import JobScope, reached
 from oarpy.store.platform import admission_rules as rule_store
 
@@ -130,6 +131,7 @@ class Submitted:
 
     ``array`` is an older array that they join. ``kind`` and ``request`` belong to the submission, if it is new.
     ``warnings`` come from the client, ``notes`` from the rules; ``trace`` says what each rule did.
+    ``measuring`` are jobs that measure the rates of its program first.
     """
 
     job_ids: tuple[int, ...]
@@ -142,6 +144,7 @@ class Submitted:
     array: int | None = None
     kind: int | None = None
     request: ResourceRequest | None = None
+    measuring: tuple[int, ...] = ()
 
     @property
     def array_id(self) -> int:
@@ -153,7 +156,8 @@ class Submitted:
 class Admitted:
     """A submission that may be stored, with the findings of its checks.
 
-    ``asked`` is the submission before the rules ran, ``need`` the resources that it takes.
+    ``asked`` is the submission before the rules ran, ``need`` the resources that it takes. ``measuring`` are jobs that
+    measure the rates of its program first.
     """
 
     submission: Submission
@@ -161,6 +165,7 @@ class Admitted:
     need: Need
     warnings: tuple[str, ...]
     trace: AdmissionTrace
+    measuring: tuple[int, ...] = ()
 
 
 def submit(
@@ -182,15 +187,40 @@ def submit(
         require_no_launcher(submission)
     elif not read_types(submission.types).negotiates:
         raise UsageError(f"-t {NEGOTIATED} is for what subscribes", hint="oarnegotiate, or oarsub without it")
+    mapping = mapping_of(submission, found.asked) if submission.processes else None
     pairs = job_keys.key_pairs(submission, environment)
     kind = submission.kind if session.configuration.submission.hints and also is None else None
     with session.connection.transaction():
+        if mapping is not None:
+            found = _after_measuring(session, found, mapping)
         job_ids = store(session, found, message(found), kind)
+        if mapping is not None:
+            mapping.store(session.connection, job_ids[0], found.need.resources)
         job_keys.store(session.connection, submission, job_ids, pairs)
         if also is not None:
             also(job_ids[0])
     job_keys.hand_out(session, submission, job_ids, pairs)
     return replace(as_submitted(found, job_ids, unscheduled(session)), kind=kind)
+
+
+def _after_measuring(session: Session, found: Admitted, mapping: Mapped) -> Admitted:
+    """Store the jobs that measure what rates are missing; return the submission, which waits for them.
+
+    These go through the rules as any job of the user does.
+    """
+    new, jobs = mapping.unmeasured(session.connection, session.configuration)
+    site = DatabaseSite(session, datetime.now().astimezone())
+    for one in new:
+        measuring = admitted(session, site, one.asked, (), *_ruled(session, site, one.asked))
+        (job,) = store(session, measuring, message(measuring))
+        rates.measure(session.connection, job, mapping.key, found.submission.sizes, one.node_type)
+        jobs.append(job)
+    submission = found.submission
+    return replace(
+        found,
+        submission=submission.changed(dependencies=(*submission.dependencies, *map(str, jobs))),
+        measuring=tuple(jobs),
+    )
 
 
 def require_no_launcher(submission: Submission) -> None:
@@ -216,6 +246,7 @@ def as_submitted(found: Admitted, job_ids: Sequence[int], warnings: Sequence[str
         notes=tuple(found.trace.notes),
         trace=tuple(found.trace.lines()),
         request=submission.alternatives[0],
+        measuring=found.measuring,
     )
 
 
@@ -335,6 +366,7 @@ def _check(submission: Submission, site: DatabaseSite, session: Session) -> None
     check_values(submission)
     check_bag(submission, session.configuration.scheduler)
     check_project(session, submission)
+    check_mapped(submission, session.configuration.scheduler)
     _check_against_cluster(submission, site, session)
 
 

@@ -56,6 +56,10 @@ class LocalUser:
         """Take it for granted, too."""
         return True
 
+    def program_facts(self, name: str) -> tuple[int, int] | None:
+        """Return nothing: a broker's part is mapped by the broker."""
+        return None
+
     def read_file(self, path: str, largest: int, *, plain: bool = True, executable: bool = False) -> bytes:
         """Refuse it, as everything that needs a process of the user."""
         raise PermissionError(errno.EACCES, "a broker reads no files", path)

@@ -8,6 +8,8 @@ from functools import lru_cache
 from oarpy.configuration import JobSettings
 from oarpy.model.file_names import file_name
 from oarpy.model.job_types import INTERACTIVE, ON_A_HOST, read_types
+from oarpy.model.node_types import ONE_TYPE
+from oarpy.processes.dealing import Share, map_lines
 from oarpy.store.jobs.execution import Launch
 from oarpy.wire.jobs import JobSpec
 
@@ -67,6 +69,7 @@ def specification(
         keep=settings.interactive_patience if launch.kind == INTERACTIVE else 0.0,
         kept=read_types(launch.types).kept,
         gpus=_gpus(launch, mine),
+        process_map=_process_map(launch),
     )
 
 
@@ -92,6 +95,17 @@ def _gpus(launch: Launch, mine: list[Mapping[str, object]]) -> tuple[int, ...] |
 def _amounts(launch: Launch) -> dict[str, str]:
     """Return the variables with a job's amount of each consumable on every block: ``OAR_AMOUNT_MEMORY`` in bytes."""
     return {f"OAR_AMOUNT_{amount.consumable.upper()}": str(amount.amount) for amount in launch.amounts}
+
+
+def _process_map(launch: Launch) -> tuple[str, ...]:
+    """Return which processes each core has, hosts and cores in the order of the node file."""
+    if launch.mapped is None:
+        return ()
+    cores = [resource for resource in launch.held if resource["type"] == DEFAULT_TYPE]
+    kind_of = launch.mapped.property
+    hosts = [(str(core["network_address"]), str(core.get(kind_of)) if kind_of else ONE_TYPE) for core in cores]
+    shares = {kind: [Share(*share) for share in its] for kind, its in launch.mapped.assigned.items()}
+    return tuple(map_lines(shares, hosts, in_stages=launch.mapped.model != "async"))
 
 
 def _place_in_bag(launch: Launch) -> dict[str, str]:

@@ -263,7 +263,7 @@ class _Rows:
     def start(self, one: JobStart) -> decisions.StartRow:
         """Return a start."""
         # The message of a moldable job was written before anybody knew which alternative it would be.
-        moldable = len(self._requests[one.job].moldables) > 1 and one.job not in self.reserved
+        moldable = self._has_other_request(one) and one.job not in self.reserved
         resources, types = self._snapshot.platform.ids_of(one.bits), self._types_of(one.job)
         return decisions.StartRow(
             one.job,
@@ -274,6 +274,13 @@ class _Rows:
             types.guest,
             f"R={len(resources)},W={format_duration(int(one.walltime))}" if moldable else "",
         )
+
+    def _has_other_request(self, one: JobStart) -> bool:
+        """Tell whether the job was submitted with another alternative, or another walltime, than it starts with."""
+        request = self._requests[one.job]
+        if len(request.moldables) > 1:
+            return True
+        return self._snapshot.fitting is not None and one.walltime != request.alternatives[one.alternative].walltime
 
     def accepted(self, placement: Placement) -> decisions.AcceptedRow:
         """Return a reservation that is accepted."""

@@ -35,7 +35,7 @@ _COMPARED_ELSEWHERE = (
     "spans",
     "priorities",
 )
-_NO_MATTER_OF_PLACES = ("rules", "reservations", "walltime_requests", "asleep", "power", "rested", "windows")
+_NO_MATTER_OF_PLACES = ("rules", "reservations", "walltime_requests", "asleep", "power", "rested", "windows", "fitting")
 _RULES = tuple(
     field.name for field in fields(Snapshot) if field.name not in (*_COMPARED_ELSEWHERE, *_NO_MATTER_OF_PLACES)
 )

@@ -33,6 +33,17 @@ class HeldAmount(NamedTuple):
     amount: int
 
 
+class HeldMap(NamedTuple):
+    """Where the processes of a job are: by type of node ``(size, processes, seconds of one)``, the heaviest first.
+
+    Types are values of ``property``; without one all nodes are of one type. ``model`` is how they were mapped.
+    """
+
+    property: str
+    model: str
+    assigned: Mapping[str, Sequence[tuple[str, int, float]]]
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """The facts of a job to launch: ``spec`` for its nodes, as far as the job's row has it, and inputs for the rest.
@@ -43,6 +54,7 @@ class Launch:
     ``grid_task`` is its number over all clusters, None unless a broker has the bag.
     ``without_gpu``: GPUs go to jobs that ask for them, and this job did not. ``kept_script`` is the digest of its
     script.
+    ``mapped`` has the places of its processes, if they are mapped.
     """
 
     spec: JobSpec
@@ -59,6 +71,7 @@ class Launch:
     grid_task: int | None
     without_gpu: bool = False
     kept_script: str | None = None
+    mapped: HeldMap | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +194,10 @@ _LAUNCHES = f"""
                 THEN (SELECT p.tasks[j.array_index] FROM door_parts p
                       WHERE p.job_id = j.array_id AND p.kind = 'bag') END AS grid_task,
            EXISTS (SELECT FROM exclusive_levels WHERE property = 'gpu') AND NOT EXISTS (
-               SELECT FROM held_blocks b WHERE b.job_id = j.job_id AND b.property = 'gpu') AS without_gpu
+               SELECT FROM held_blocks b WHERE b.job_id = j.job_id AND b.property = 'gpu') AS without_gpu,
+           (SELECT jsonb_build_array(m.node_property, m.model, m.assigned)
+            FROM mapped_jobs m WHERE m.job_id = j.job_id AND m.assigned IS NOT NULL) AS mapped,
+           coalesce((SELECT m.iterations FROM mapped_jobs m WHERE m.job_id = j.job_id), 0) AS iterations
     FROM jobs j LEFT JOIN submissions s USING (submission_id) LEFT JOIN job_keys k ON k.job_id = j.job_id
     WHERE j.job_id = ANY(%s)
     ORDER BY j.job_id
@@ -416,11 +432,12 @@ def launches(connection: Connection, jobs: Sequence[int], state: str = "Launchin
     return [one for one in read(connection, _LAUNCHES, _launch, [list(jobs)]) if one.state == state]
 
 
-def _launch(*, amounts: Sequence[Sequence[Any]], **columns: Any) -> Launch:
+def _launch(*, amounts: Sequence[Sequence[Any]], mapped: Sequence[Any] | None, **columns: Any) -> Launch:
     told = {name: columns.pop(name) for name in columns.keys() & JobSpec.CHECKS.keys()}
     return Launch(
         JobSpec.complete({**JobSpec.DEFAULTS, **told}),
         amounts=tuple(HeldAmount(*amount) for amount in amounts),
+        mapped=None if mapped is None else HeldMap(*mapped),
         **columns,
     )
 

@@ -2,8 +2,8 @@
 
 - ``columns`` has the words in which tables are described, with their columns, constraints, indexes and comments.
 - ``rules``, ``platform``, ``projects``, ``submissions``, ``jobs``, ``assignments``, ``requests``, ``windows``,
-  ``bags``, ``journal``, ``negotiation``, and the folder ``grid``, describe the tables. ``tables`` collects all of them,
-  with the rows that they have from the start.
+  ``bags``, ``mappings``, ``journal``, ``negotiation``, and the folder ``grid``, describe the tables. ``tables``
+  collects all of them, with the rows that they have from the start.
 - Functions with their triggers, and views, are one file each below ``migrations/schema``, which ``statements`` reads.
 - ``migrations`` brings a database to this schema; ``checks`` has the comparisons.
 

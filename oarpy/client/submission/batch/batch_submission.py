@@ -76,6 +76,8 @@ def _drafted(session: Session, batch: Batch, environment: Mapping[str, str]) -> 
             require_no_launcher(asked)
             if asked.bag:
                 raise UsageError("--batch with --bag", hint="submit it by itself: its answer is waited for")
+            if asked.processes:
+                raise UsageError("--batch with --processes", hint="submit it by itself: jobs measure its rates first")
         except OarpyError as error:
             batch.faults[line.number] = error
         else:

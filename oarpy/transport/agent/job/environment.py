@@ -61,6 +61,11 @@ def grid_file(state: StateDir, key: str) -> str:
     return f"{state.files}/{key}.grid"
 
 
+def map_file(state: StateDir, key: str) -> str:
+    """Return where it is told which processes of a job run where."""
+    return f"{state.files}/{key}.map"
+
+
 def script_file(state: StateDir, key: str) -> str:
     """Return where the script of a job is, as it was submitted."""
     return f"{state.files}/{key}.script"
@@ -82,6 +87,7 @@ def write_files(state: StateDir, key: str, spec: JobSpec, account: Account, *, r
         (properties_file(state, key), spec.resources),
         (key_file(state, key), spec.private_key.splitlines()),
         (grid_file(state, key), spec.grid_hosts),
+        (map_file(state, key), _processes(spec)),
     )
     for path, lines in contents:
         if not lines:
@@ -92,6 +98,17 @@ def write_files(state: StateDir, key: str, spec: JobSpec, account: Account, *, r
         elif not os.path.exists(path):
             # Under another name first: another step must not read half of it.
             _replace(path, text, account)
+
+
+def _processes(spec: JobSpec) -> list[str]:
+    """Return a line ``process size host core iterations`` for each process, numbered from 0."""
+    lines: list[str] = []
+    for line in spec.process_map:
+        host, core, size, count = line.split(" ")
+        lines += (
+            f"{number} {size} {host} {core} {spec.iterations}" for number in range(len(lines), len(lines) + int(count))
+        )
+    return lines
 
 
 def replace_files(state: StateDir, key: str, nodes: Sequence[str], resources: Sequence[str], account: Account) -> None:
@@ -142,6 +159,7 @@ def remove_files(state: StateDir, key: str) -> None:
         properties_file(state, key),
         key_file(state, key),
         grid_file(state, key),
+        map_file(state, key),
         script_file(state, key),
         *notes,
     ):
@@ -208,6 +226,9 @@ def job_environment(
     environment.pop("OAR_GRID_NODEFILE", None)
     if spec.grid_hosts:
         environment["OAR_GRID_NODEFILE"] = grid_file(state, key)
+    environment.pop("OAR_MAPFILE", None)
+    if spec.process_map:
+        environment["OAR_MAPFILE"] = map_file(state, key)
     for name, value in _defaults(state, key, spec).items():
         environment.setdefault(name, value)
     environment.update(seen)

@@ -1,0 +1,144 @@
+"""``oarrates``: the rates of a user's programs, listed, forgotten, and told by the jobs that measure them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TypedDict
+
+from oarpy.client.rendering import Column, Report, Table, TwoForms, local_date
+from oarpy.client.session import Session
+from oarpy.model.durations import format_duration
+from oarpy.model.errors import NotFound, UsageError
+from oarpy.model.node_types import ONE_TYPE
+from oarpy.store.jobs import rates
+from oarpy.store.jobs.rates import Measurement, StoredRate
+
+_HIGHEST = float(1 << 53)
+_LONGEST_REASON = 300
+_NUMBER = 19
+"""Digits that the number of a job may have."""
+
+
+class RateDocument(TypedDict):
+    """A rate; times in epoch seconds."""
+
+    user: str
+    program: str
+    program_date: int
+    arguments: str
+    size: str
+    node_type: str
+    rate: float
+    measured: float
+
+
+def listed(session: Session, user: str | None, *, everybody: bool) -> Report[list[RateDocument]]:
+    """Return the rates of the caller, or those that an admin asks for. Raises :class:`NotAllowed`."""
+    found = rates.rates(session.connection, _whose(session, user, everybody=everybody))
+    return TwoForms(lambda: _text(found), lambda: [_document(rate) for rate in found])
+
+
+def _text(found: Sequence[StoredRate]) -> str:
+    if not found:
+        return "no rates: oarsub --processes measures them\n"
+    titles = ("User", "Program", "Of", "Arguments", "Node type", "Size", "Iterations/s", "Measured")
+    rows = [
+        (
+            rate.user,
+            rate.program,
+            local_date(rate.program_date),
+            rate.arguments,
+            rate.node_type,
+            rate.size,
+            f"{rate.rate:.4g}",
+            local_date(rate.measured),
+        )
+        for rate in found
+    ]
+    return Table(tuple(map(Column, titles)), tuple(rows)).text()
+
+
+def _document(rate: StoredRate) -> RateDocument:
+    return {
+        "user": rate.user,
+        "program": rate.program,
+        "program_date": rate.program_date,
+        "arguments": rate.arguments,
+        "size": rate.size,
+        "node_type": rate.node_type,
+        "rate": rate.rate,
+        "measured": rate.measured,
+    }
+
+
+def forget(session: Session, program: str | None, user: str | None, *, everybody: bool) -> int:
+    """Forget rates of a program, or of all; return how many. Raises :class:`NotFound` if there are none."""
+    whose = _whose(session, user, everybody=everybody)
+    with session.connection.transaction():
+        count = rates.forget(session.connection, whose, program)
+    if not count:
+        what = "there are no rates" if program is None else f"there are no rates of '{program[:200]}'"
+        raise NotFound(what, hint="oarrates lists those that there are")
+    return count
+
+
+def _whose(session: Session, user: str | None, *, everybody: bool) -> str | None:
+    """Return whose rates are meant, None for all."""
+    if everybody or (user is not None and user != session.user):
+        session.require_admin("see and forget the rates of others")
+    return None if everybody else user or session.user
+
+
+def tell(session: Session, job: str, measured: str | None, failure: str | None) -> None:
+    """Keep what a job of the caller has measured, or why it has measured nothing."""
+    number = int(job) if job.isascii() and job.isdigit() and len(job) < _NUMBER else 0
+    with session.connection.transaction():
+        known = rates.measurer(session.connection, number, session.user)
+        if known is None or not known.live:
+            raise NotFound(f"job '{job[:40]}' of yours measures no rates", hint="oarsub --processes measures them")
+        if failure is not None:
+            rates.fail(session.connection, number, failure[:_LONGEST_REASON].replace("\0", " "))
+            return
+        found = dict(_rate(text) for text in (measured or "").split(","))
+        if found.keys() != set(known.sizes):
+            raise UsageError(f"rates of {', '.join(found)[:200]}", hint=f"the sizes are {', '.join(known.sizes)}")
+        rates.tell(session.connection, number, found)
+
+
+def sentences(session: Session, job: int) -> tuple[str, ...]:
+    """Say where the processes of a job are mapped, and which types of nodes are not used as they have no rate."""
+    connection, node_type = session.connection, session.configuration.scheduler.node_type
+    row = rates.mapped_jobs(connection, [job]).get(job)
+    if row is None:
+        return ()
+    found = []
+    if row.node_types is not None and row.seconds is not None and row.walltime is not None:
+        cores = ", ".join(f"{count} of type {kind}" for kind, count in row.node_types.items())
+        walltime = format_duration(row.walltime)
+        found.append(
+            f"Its processes are mapped to cores: {cores}. Predicted: {row.seconds:.0f} s; walltime: {walltime}."
+        )
+    measured = {one.node_type: one for one in rates.measurements(connection, row.key)}
+    kinds = rates.node_types(connection, node_type) if node_type else [ONE_TYPE]
+    unrated = (kind for kind in kinds if row.live and not {f"{kind} {size}" for size in row.sizes} <= set(row.rated))
+    return (*found, *(f"Nodes of type {kind} are not used: {_why_unrated(measured.get(kind))}." for kind in unrated))
+
+
+def _why_unrated(measured: Measurement | None) -> str:
+    if measured is None:
+        return "there is no rate of its program on them"
+    if measured.live:
+        return f"job {measured.job} measures their rate"
+    return f"they have no rate, as job {measured.job} tells: {measured.failure or 'it ended before it had one'}"
+
+
+def _rate(text: str) -> tuple[str, float]:
+    size, _, number = text.partition("=")
+    try:
+        rate = float(number)
+    except ValueError:
+        rate = math.nan
+    if not 0 < rate <= _HIGHEST:
+        raise UsageError(f"'{text[:80]}' is no rate", hint="SIZE=NUMBER, a number above 0")
+    return size, rate

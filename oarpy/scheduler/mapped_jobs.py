@@ -1,0 +1,219 @@
+"""Jobs whose processes are mapped over the nodes that they get: from the map follows how long they take there.
+
+::
+
+    walltime so far --> place --> cores by type of node --> map --> seconds --> walltime
+         ^                                                                         |
+         '------------------ another one: place again, five times at most ---------'
+
+A job that was mapped before begins with the walltime of then, a new one with that of the slowest type. Who has not come
+to rest after five times gets the longest of its walltimes, and more if the types where it then goes need more: so no
+walltime is too short for its map.
+
+After chapter 5 of M. A. S. Netto, "Adaptive Co-Allocation of Distributed Resources for Parallel Applications" (2009).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil, inf
+from typing import Any
+
+from msgspec import structs
+
+from oarpy.model.plugins import MAPPINGS, PluginFailed, looking_at, plugin
+from oarpy.processes.mapping import MAPPERS, Mapper, ProcessMap, Program, Rates
+from oarpy.scheduler.fitting import Place, Placed
+from oarpy.scheduler.resources.platform import Block
+from oarpy.scheduler.snapshot import Snapshot, WaitingJob
+
+ROUNDS = 5
+"""How often jobs are placed with walltimes that follow from their places before."""
+SHORTEST = 60
+"""Seconds: the least walltime."""
+LONGEST = 10 * 366 * 86400
+"""Seconds: the greatest walltime that anybody may ask for."""
+_USUAL = "sync"
+"""The model that is taken where a plug-in fails."""
+
+Cores = Mapping[str, int]
+"""How many cores by type of node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What follows for a job from the types of its nodes; ``walltime`` in seconds."""
+
+    cores: Cores
+    map: ProcessMap
+    walltime: int
+
+
+@dataclass(frozen=True, slots=True)
+class MappedJob:
+    """A job that waits: its program, and the rates of its sizes on the types of nodes that it may have.
+
+    It takes ``cores`` as was found when it was submitted. In the last pass it had ``settled``, and its ``walltime``.
+    """
+
+    program: Program
+    model: str
+    rates: Rates
+    cores: int
+    settled: Cores | None = None
+    walltime: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FittedJobs:
+    """What follows from new places, by job."""
+
+    fits: Mapping[int, Fit]
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Fitter:
+    """Maps jobs, and remembers what it found. A walltime exceeds the prediction by ``margin`` percent."""
+
+    margin: int
+    _found: dict[tuple[Any, ...], Fit] = field(default_factory=dict)
+    _failed: set[str] = field(default_factory=set)
+
+    def fit(self, job: MappedJob, cores: Cores) -> Fit:
+        """Return what follows for ``job`` from cores that it has, all of types that it has rates of."""
+        rates = tuple((kind, tuple(job.rates[kind].items())) for kind in cores)
+        key = job.program, job.model, tuple(cores.items()), rates
+        if key not in self._found:
+            if len(self._found) > _MOST_REMEMBERED:
+                self._found.clear()
+            made = self._mapped(job, cores)
+            walltime = (
+                min(ceil(made.seconds * (100 + self.margin) / 100), LONGEST) if made.seconds < LONGEST else LONGEST
+            )
+            self._found[key] = Fit(cores, made, max(walltime, SHORTEST))
+        return self._found[key]
+
+    def longest(self, job: MappedJob) -> int:
+        """Return the walltime on the slowest type alone."""
+        return max(self.fit(job, {kind: job.cores}).walltime for kind in job.rates)
+
+    def failed(self) -> tuple[str, ...]:
+        """Return what plug-ins failed of late, each told once."""
+        told, self._failed = tuple(sorted(self._failed)), set()
+        return told
+
+    def _mapped(self, job: MappedJob, cores: Cores) -> ProcessMap:
+        rates = {kind: job.rates[kind] for kind in cores}
+        try:
+            return mapped(job.model, cores, rates, job.program)
+        except PluginFailed as failed:
+            self._failed.add(str(failed))
+            return mapped(_USUAL, cores, rates, job.program)
+
+
+_MOST_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class MappedJobs:
+    """Fits the walltimes of jobs to their places. ``kinds`` are the cores of each type of nodes.
+
+    It may serve pass after pass: sets of resources that a job had in one are known to be what it has settled on.
+    """
+
+    jobs: Mapping[int, MappedJob]
+    kinds: Sequence[Block]
+    fitter: Fitter
+    _settled: dict[int, int] = field(default_factory=dict)
+
+    def fitted(self, snapshot: Snapshot, place: Place) -> tuple[Placed, FittedJobs]:
+        """Have jobs placed until walltimes and places agree."""
+        fits: dict[int, Fit] = {}
+        longest: dict[int, int] = {}
+        for _ in range(ROUNDS):
+            placed = place(_with_walltimes(snapshot, fits))
+            moved = self._moved(placed, fits)
+            before = {job: self._walltime(job, fits) for job in moved}
+            fits |= moved
+            if all(fit.walltime == before[job] for job, fit in moved.items()):
+                return placed, FittedJobs(fits, self.fitter.failed())
+            for job, fit in moved.items():
+                longest[job] = max(longest.get(job, 0), before[job], fit.walltime)
+        fits |= {job: replace(fits[job], walltime=longest[job]) for job in moved}
+        while True:
+            placed = place(_with_walltimes(snapshot, fits))
+            moved = self._moved(placed, fits)
+            short = {job for job, fit in moved.items() if fit.walltime > self._walltime(job, fits)}
+            fits |= {
+                job: fit if job in short else replace(fit, walltime=self._walltime(job, fits))
+                for job, fit in moved.items()
+            }
+            if not short:
+                return placed, FittedJobs(fits, self.fitter.failed())
+
+    def _walltime(self, job: int, fits: Mapping[int, Fit]) -> int:
+        return fits[job].walltime if job in fits else self.jobs[job].walltime
+
+    def _moved(self, placed: Placed, fits: Mapping[int, Fit]) -> dict[int, Fit]:
+        """Return what follows for jobs that are placed on other types than they were."""
+        moved = {}
+        for one in placed[0].placements:
+            job = self.jobs.get(one.job)
+            if job is None or not one.bits or (not fits and self._settled.get(one.job) == one.bits):
+                continue
+            cores = {str(kind.value): count for kind in self.kinds if (count := (kind.bits & one.bits).bit_count())}
+            before = fits[one.job].cores if one.job in fits else job.settled
+            if cores == before:
+                if not fits:
+                    self._settled[one.job] = one.bits
+            elif cores and cores.keys() <= job.rates.keys():
+                moved[one.job] = self.fitter.fit(job, cores)
+        return moved
+
+
+def _with_walltimes(snapshot: Snapshot, fits: Mapping[int, Fit]) -> Snapshot:
+    """Return the snapshot with the walltimes that follow."""
+    if not fits:
+        return snapshot
+    return replace(
+        snapshot,
+        waiting=tuple(with_walltime(job, fits[job.id].walltime) if job.id in fits else job for job in snapshot.waiting),
+    )
+
+
+def with_walltime(job: WaitingJob, walltime: float) -> WaitingJob:
+    """Return the job with another walltime in all its alternatives."""
+    return structs.replace(job, alternatives=tuple(replace(way, walltime=walltime) for way in job.alternatives))
+
+
+def mapped(model: str, cores: Cores, rates: Rates, program: Program) -> ProcessMap:
+    """Map a program by one of our models, or by the plug-in of that name. Raises :class:`PluginFailed`."""
+    own = MAPPERS.get(model)
+    mapper: Mapper = own or plugin(MAPPINGS, model)
+    made = mapper(cores, rates, program)
+    if own is None:
+        with looking_at(model):
+            _check_plugged(model, made, cores, rates, program)
+    return made
+
+
+def _check_plugged(model: str, made: Any, cores: Cores, rates: Rates, program: Program) -> None:
+    """Raise :class:`PluginFailed` for what is no map of the program."""
+    if not isinstance(made, ProcessMap):
+        raise PluginFailed(f"plug-in '{model}' gives no map")
+    if not isinstance(made.stages, int | None) or not _is_time(made.seconds):
+        raise PluginFailed(f"plug-in '{model}' gives {made.stages} stages of {made.seconds} seconds")
+    counts: list[int] = []
+    for kind, assigned in made.assigned.items():
+        possible = assigned.keys() <= rates[kind].keys() if cores[kind] else not assigned
+        if not possible or not all(isinstance(count, int) and count >= 0 for count in assigned.values()):
+            raise PluginFailed(f"plug-in '{model}' gives '{kind}' what it cannot run: {dict(assigned)}")
+        counts += assigned.values()
+    if sum(counts) != program.processes:
+        raise PluginFailed(f"plug-in '{model}' maps {sum(counts)} of {program.processes} processes")
+
+
+def _is_time(seconds: Any) -> bool:
+    return isinstance(seconds, int | float) and 0 <= seconds < inf

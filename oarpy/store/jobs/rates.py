@@ -1,0 +1,243 @@
+"""Rates of programs: as they are measured, listed and forgotten; and the jobs whose processes are mapped by them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from psycopg.sql import SQL, Identifier
+
+from oarpy.store.database import Connection
+from oarpy.store.passes.mapped_jobs import SAME_PROGRAM
+from oarpy.store.passes.snapshot_rows import matching
+from oarpy.store.rows import read
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramKey:
+    """Whose program it is, and which: a path, its size in bytes and date (epoch seconds), and its arguments."""
+
+    user: str
+    program: str
+    size: int
+    date: int
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRate:
+    """A rate, and when it was measured (epoch seconds)."""
+
+    user: str
+    program: str
+    program_date: int
+    arguments: str
+    size: str
+    node_type: str
+    rate: float
+    measured: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A job that measures, or has measured; ``live`` as long as it is not over."""
+
+    job: int
+    node_type: str
+    sizes: tuple[str, ...]
+    live: bool
+    failure: str
+    message: str
+
+
+_OF_PROGRAM = """user_name = %(user)s AND program = %(program)s AND program_size = %(size)s
+    AND program_date = %(date)s AND arguments = %(arguments)s"""
+_FORGET_AGED = f"""
+    DELETE FROM application_rates r WHERE measured_at < now() - %(age)s * interval '1 second' AND NOT EXISTS (
+        SELECT FROM mapped_jobs m JOIN jobs j USING (job_id)
+        WHERE m.live AND j.user_name = r.user_name AND {SAME_PROGRAM.format("m", "r")})
+"""  # noqa: S608 - a condition of the neighbour
+_KNOWN = f"""
+    SELECT node_type, size_name FROM application_rates
+    WHERE {_OF_PROGRAM} AND measured_at >= now() - %(age)s * interval '1 second'
+"""  # noqa: S608
+_MEASURED = f"""
+    SELECT w.job_id AS job, w.node_type, w.sizes, is_live(j.state) AS live, w.failure, j.message
+    FROM rate_measurements w JOIN jobs j USING (job_id)
+    WHERE {_OF_PROGRAM} ORDER BY w.job_id
+"""  # noqa: S608
+_MEASURE = """
+    INSERT INTO rate_measurements (job_id, program, program_size, program_date, arguments, sizes, node_type)
+    VALUES (%(job)s, %(program)s, %(size)s, %(date)s, %(arguments)s, %(sizes)s, %(node_type)s)
+"""
+_MAP = """
+    INSERT INTO mapped_jobs (job_id, program, program_size, program_date, arguments, processes, iterations, sizes,
+        model, cores, own_walltime)
+    VALUES (%(job)s, %(program)s, %(size)s, %(date)s, %(arguments)s, %(processes)s, %(iterations)s, %(sizes)s,
+        %(model)s, %(cores)s, %(own_walltime)s)
+"""
+# What was mapped is mapped anew, by the rates that there are then.
+_MAP_AGAIN = """
+    INSERT INTO mapped_jobs (job_id, program, program_size, program_date, arguments, processes, iterations, sizes,
+        model, cores, own_walltime)
+    SELECT copy.job_id, program, program_size, program_date, arguments, processes, iterations, sizes, model, cores,
+        own_walltime
+    FROM mapped_jobs m JOIN unnest(%s::bigint[], %s::bigint[]) AS copy (old, job_id) ON copy.old = m.job_id
+"""
+_MEASURER = """
+    SELECT w.job_id AS job, w.node_type, w.sizes, is_live(j.state) AS live, w.failure, j.message
+    FROM rate_measurements w JOIN jobs j USING (job_id) WHERE w.job_id = %s AND j.user_name = %s
+"""
+_TELL = """
+    INSERT INTO application_rates (user_name, program, program_size, program_date, arguments, size_name, node_type,
+        rate)
+    SELECT j.user_name, w.program, w.program_size, w.program_date, w.arguments, t.size, w.node_type, t.rate
+    FROM rate_measurements w JOIN jobs j USING (job_id),
+        unnest(%(sizes)s::text[], %(rates)s::float8[]) AS t(size, rate)
+    WHERE w.job_id = %(job)s
+    ON CONFLICT (user_name, program, program_size, program_date, arguments, size_name, node_type)
+        DO UPDATE SET rate = excluded.rate, measured_at = excluded.measured_at
+"""
+_FAIL = "UPDATE rate_measurements SET failure = %s WHERE job_id = %s"
+_LIST = """
+    SELECT user_name AS user, program, program_date, arguments, size_name AS size, node_type, rate,
+           extract(epoch FROM measured_at)::float8 AS measured
+    FROM application_rates WHERE %(user)s::text IS NULL OR user_name = %(user)s
+    ORDER BY user_name, program, program_date, arguments, node_type, size_name
+"""
+_FORGET = """
+    DELETE FROM application_rates
+    WHERE (%(user)s::text IS NULL OR user_name = %(user)s) AND (%(program)s::text IS NULL OR program = %(program)s)
+"""
+_TYPES = SQL("""
+    SELECT DISTINCT {0}::text FROM resources
+    WHERE state <> 'Dead' AND type = 'default' AND {0} IS NOT NULL
+        AND (%(ids)s::int[] IS NULL OR resource_id = ANY(%(ids)s))
+    ORDER BY 1
+""")
+_OF_JOB = f"""
+    SELECT m.job_id AS job, m.processes, m.iterations, m.sizes, m.model, m.seconds, m.walltime, m.node_types, m.live,
+           j.user_name AS user, m.program, m.program_size, m.program_date, m.arguments,
+           coalesce((SELECT array_agg(DISTINCT r.node_type || ' ' || r.size_name) FROM application_rates r
+                     WHERE r.user_name = j.user_name AND {SAME_PROGRAM.format("r", "m")}), '{{}}') AS rated
+    FROM mapped_jobs m JOIN jobs j USING (job_id) WHERE m.job_id = ANY(%s)
+"""  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class MappedJob:
+    """A job whose processes are mapped: what was asked for, and what follows from its place, if it has one.
+
+    ``rated`` has a text ``TYPE SIZE`` for each rate of its program.
+    """
+
+    job: int
+    processes: int
+    iterations: int
+    sizes: tuple[str, ...]
+    model: str
+    seconds: float | None
+    walltime: int | None
+    node_types: Mapping[str, int] | None
+    live: bool
+    user: str
+    program: str
+    program_size: int
+    program_date: int
+    arguments: str
+    rated: tuple[str, ...]
+
+    @property
+    def key(self) -> ProgramKey:
+        """The program."""
+        return ProgramKey(self.user, self.program, self.program_size, self.program_date, self.arguments)
+
+
+def _values(key: ProgramKey) -> dict[str, object]:
+    return {
+        "user": key.user,
+        "program": key.program,
+        "size": key.size,
+        "date": key.date,
+        "arguments": key.arguments,
+    }
+
+
+def forget_aged(connection: Connection, age: int) -> None:
+    """Forget what was measured more than ``age`` seconds ago, but for programs of jobs that still wait."""
+    connection.execute(_FORGET_AGED, {"age": age})
+
+
+def known(connection: Connection, key: ProgramKey, age: int) -> dict[str, set[str]]:
+    """Return the sizes with rates that are at most ``age`` seconds old, by type of nodes."""
+    found: dict[str, set[str]] = {}
+    for kind, size in connection.execute(_KNOWN, {**_values(key), "age": age}):
+        found.setdefault(kind, set()).add(size)
+    return found
+
+
+def measurements(connection: Connection, key: ProgramKey) -> list[Measurement]:
+    """Return the jobs that measure, or have measured, a program."""
+    return read(connection, _MEASURED, Measurement, _values(key))
+
+
+def measurer(connection: Connection, job: int, user: str) -> Measurement | None:
+    """Return a job of a user that measures, None if it is no such job."""
+    found = read(connection, _MEASURER, Measurement, [job, user])
+    return found[0] if found else None
+
+
+def measure(connection: Connection, job: int, key: ProgramKey, sizes: Sequence[str], node_type: str) -> None:
+    """Note what a job measures."""
+    connection.execute(_MEASURE, {**_values(key), "job": job, "sizes": list(sizes), "node_type": node_type})
+
+
+def map_job(
+    connection: Connection, job: int, key: ProgramKey, asked: Mapping[str, object], cores: int, *, own_walltime: bool
+) -> None:
+    """Note that the processes of a job are to be mapped; ``asked`` has processes, iterations, sizes and model."""
+    values = {**_values(key), **asked, "job": job, "cores": cores, "own_walltime": own_walltime}
+    connection.execute(_MAP, values)
+
+
+def map_again(connection: Connection, copies: Collection[tuple[int, int]]) -> None:
+    """Note the same of jobs that repeat others: (old job, new job)."""
+    if copies:
+        connection.execute(_MAP_AGAIN, [[old for old, _ in copies], [new for _, new in copies]])
+
+
+def tell(connection: Connection, job: int, rates: Mapping[str, float]) -> None:
+    """Keep the rates that a job has measured, by size."""
+    connection.execute(_TELL, {"job": job, "sizes": list(rates), "rates": list(rates.values())})
+
+
+def fail(connection: Connection, job: int, reason: str) -> None:
+    """Note why a job has measured nothing."""
+    connection.execute(_FAIL, [reason, job])
+
+
+def rates(connection: Connection, user: str | None) -> list[StoredRate]:
+    """Return the rates of a user, or of all."""
+    return read(connection, _LIST, StoredRate, {"user": user})
+
+
+def forget(connection: Connection, user: str | None, program: str | None) -> int:
+    """Forget rates of a user, or of all, of a program, or of all; return how many these were."""
+    return connection.execute(_FORGET, {"user": user, "program": program}).rowcount
+
+
+def node_types(
+    connection: Connection, node_property: str, conditions: Sequence[tuple[str, tuple[object, ...]]] = ()
+) -> list[str]:
+    """Return the values of a property of resources that are not Dead, and meet one of the conditions if there are any.
+
+    A condition is SQL with the values of its ``%s``.
+    """
+    ids = [number for one in conditions for number in matching(connection, *one)] if conditions else None
+    found = connection.execute(_TYPES.format(Identifier(node_property)), {"ids": ids}, prepare=False)
+    return [kind for (kind,) in found]
+
+
+def mapped_jobs(connection: Connection, jobs: Collection[int]) -> dict[int, MappedJob]:
+    """Return those of some jobs whose processes are mapped."""
+    return {row.job: row for row in read(connection, _OF_JOB, MappedJob, [list(jobs)])}
