@@ -316,6 +316,7 @@ def test_who_has_no_hours_left_waits_for_the_next_period(connection: Connection,
     oarsub.job_ids("-l", "/core=8,walltime=1", "date")
     run_pass(connection)
     waiting = oarsub.job_id("-l", "/core=4,walltime=1", "date")
+    connection.execute("UPDATE jobs SET submitted_at = submitted_at - interval '1 minute' WHERE job_id = %s", [waiting])
     decide(connection)
     answer = why(oarsub, waiting)
     assert (answer["verdict"], answer["reason_data"]["kind"]) == ("quota", "budget")
