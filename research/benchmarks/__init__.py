@@ -17,6 +17,7 @@ MEASUREMENTS = {
     "planning": "passes of the planner against jobs, cores and kind of request",
     "windows": "reservations that may move: new ones admitted and refused, replanning",
     "mapping": "processes mapped over unlike nodes: maps, and passes with 100 such jobs waiting",
+    "bags": "bags of tasks: promises beside a queue and reservations that may move; predicted run times",
     "stepping": "going through a schedule of 10,000 jobs, back too, in Chromium too",
     "why": "oarstat --why beside a full queue",
     "predictions": "how often starts fall into the intervals that users are told: --traces FOLDER",
