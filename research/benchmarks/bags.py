@@ -25,7 +25,7 @@ from pathlib import Path
 
 import psycopg
 
-from oarpy.local_cluster.sandbox import Sandbox, command, local_nodes, running_sandbox
+from oarpy.local_cluster.sandbox import Sandbox, local_nodes, running_sandbox
 from oarpy.model.request import parse_request
 from oarpy.questions.table import answer
 from oarpy.scheduler.bags.bag_pass import Bag, BagAnswers, BagStep
@@ -171,9 +171,8 @@ def on_a_server(folder: Path, tasks: int, told: Told) -> None:
     with idle_server(folder) as sandbox:
         took = {}
         for option in ("--array", "--bag"):
-            words = [command("oarsub"), option, str(tasks), "-l", "/core=1,walltime=0:10:0", "date"]
             began = time.perf_counter()
-            done = sandbox.run(*words)
+            done = sandbox.run("oarsub", option, str(tasks), "-l", "/core=1,walltime=0:10:0", "date")
             took[option] = time.perf_counter() - began
             kind, number = option[2:], done.stdout.partition("OAR_ARRAY_ID=")[2].split()[0]
             sandbox.run("oardel", f"--{kind}", number)

@@ -2,8 +2,9 @@
 
 ``python -m tests.campaigns.booted_machines`` (``make booted``; as root, on Debian) installs ``debootstrap`` and
 ``systemd-container`` where they are missing. It builds the package of this checkout, and that of the commit before the
-newest revision of the schema. Debian is put together by debootstrap, and boots three times by systemd-nspawn, in a
-network that nobody else sees: a server and two nodes. What is typed there are the blocks of the guide as they stand.
+newest revision of the schema. Debian is put together by debootstrap, and stays for the next time. It boots three times
+by systemd-nspawn, in a network that nobody else sees: a server and two nodes. What is typed there are the blocks of the
+guide as they stand.
 It takes some minutes and 3 GB, so it is run at night and not by ``make test``. Where no container can be booted, it
 says so and ends with status 0.
 """
@@ -35,6 +36,7 @@ IN_MACHINES = (
 HUB, NETWORK = "hub", "10.78.0"
 MACHINES = {"server": 1, "node1": 2, "node2": 3}
 USER, USER_ID = "ann", 1001
+_BASE = Path("/var/tmp/oarpy-booted-debian")
 _PATIENCE = 240.0
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -175,8 +177,9 @@ def block(name: str) -> str:
 
 
 def settings() -> str:
-    """Return the settings of nodes, as the guide has them."""
-    (found,) = re.findall(r"^```toml\n(\[nodes\]\n.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.M | re.S)
+    """Return the settings by which nodes are reached, as the guide has them."""
+    blocks = re.findall(r"^```toml\n(\[nodes\]\n.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.M | re.S)
+    (found,) = (text for text in blocks if "key_file" in text)
     return str(found)
 
 
@@ -232,10 +235,12 @@ def packages(folder: Path) -> tuple[Path, Path]:
 
 
 def make_base(base: Path) -> None:
-    """Put Debian together, and prepare it as a site would."""
-    mirror = ["--variant=minbase", f"--include={IN_MACHINES}", "bookworm", str(base)]
-    do("debootstrap", *mirror)
-    do("chroot", str(base), "env", "-i", f"PATH={_PATH}", "LC_ALL=C.UTF-8", "bash", "-euc", _PREPARE)
+    """Put Debian together, and prepare it as a site would; the folder is there when that is done."""
+    making = base.with_name(f"{base.name}.new")
+    shutil.rmtree(making, ignore_errors=True)
+    do("debootstrap", "--variant=minbase", f"--include={IN_MACHINES}", "bookworm", str(making))
+    do("chroot", str(making), "env", "-i", f"PATH={_PATH}", "LC_ALL=C.UTF-8", "bash", "-euc", _PREPARE)
+    making.rename(base)
 
 
 def refusal(base: Path) -> str:
@@ -344,18 +349,20 @@ def expect(found: object, wanted: object) -> None:
 def main() -> int:
     """Run the campaign; the exit status is 0 when all of it went well, and when no container runs here."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--base", type=Path, help="folder with the files of Debian, made there if it is not")
+    parser.add_argument(
+        "--base", type=Path, default=_BASE, help=f"folder with Debian, made if it is not there ({_BASE})"
+    )
     options = parser.parse_args()
     if os.geteuid() != 0 or shutil.which("apt-get") is None or not can_isolate():
         print("nothing was tried: machines are booted by root, on Debian, where namespaces can be made")
         return 0
     install()
+    base: Path = options.base
+    if not base.is_dir():  # the namespaces reach no mirror
+        make_base(base)
     isolate(MODULE, sys.argv[1:])
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="oarpy-booted-", dir="/var/tmp")))
-        base = options.base or folder / "debian"
-        if not (base / "etc/systemd").is_dir():
-            make_base(base)
         if why := refusal(base):
             print(f"nothing was tried: systemd-nspawn runs no container here: {why}")
             return 0

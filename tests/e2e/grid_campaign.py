@@ -36,7 +36,7 @@ from tests.harness.passable_folder import passable_folder
 
 CORES = {"north": 8, "south": 8, "west": 6}
 END_TIME = 300.0
-"""Seconds for the next job to be over, once nothing fails any more."""
+"""Seconds for the next job to be over, once nothing fails any more, and for the next one that can be struck."""
 _MOST_OPEN = 120
 """So many mapped jobs may be under way before faults wait for them."""
 _MARK = 'echo "$OAR_GRID_JOB_ID $OAR_GRID_COMPONENT $(date +%s.%N)" >> marks; sleep'
@@ -158,11 +158,11 @@ class GridCampaign:
         kinds = planned_for_metajobs(chance, 60) if self.metajobs else planned(chance, 60, databases=False)
         for number, fault in enumerate(plan):
             self._wait_for_room()
-            until = time.monotonic() + 60
+            until = time.monotonic() + END_TIME  # programs over clusters wait for their dates
             while not self.striker.strike(fault):  # type: ignore[arg-type]
                 fault = chance.choice(kinds)
                 if time.monotonic() > until:
-                    raise OarpyError("for 60 s nothing was there to be struck")
+                    raise OarpyError(f"for {END_TIME:.0f} s nothing was there to be struck")
                 time.sleep(0.05)
             self.striker.revive()
             self.done = (number + 1) / len(plan)
