@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from alembic import op
 
-from oarpy.store.schema.statements import follow, make
+from oarpy.store.past.dependent_views import DependentViews
+from oarpy.store.schema.statements import driver_of, follow, make
 
 revision = "0091"
 down_revision = "0090"
@@ -140,6 +141,10 @@ def downgrade() -> None:
     op.execute("DELETE FROM accounting WHERE consumption_type LIKE 'GPU%'")
     _allow(*_KINDS)
     _describe("ASKED or USED", "resource-seconds")
-    op.execute("DROP VIEW IF EXISTS oar_report.accounting; DROP VIEW IF EXISTS oar_report.jobs")
+    op.execute("DROP VIEW IF EXISTS oar_report.jobs")
     follow(op.get_bind())
+    # those who may read it still can, and what the site made of it stays
+    views = DependentViews(driver_of(op.get_bind()), "oar_report.accounting")
+    views.put_away()
     op.get_bind().exec_driver_sql(_FORMER, execution_options={"no_parameters": True})
+    views.put_back()

@@ -108,6 +108,19 @@ def test_who_leaves_gpus_idle_is_told_and_then_ended(cluster: SmallCluster) -> N
     assert cluster.job(job, "message") == "killed: its GPUs were idle for 1:0:0"
 
 
+def test_a_job_whose_node_is_silent_is_not_ended_when_another_one_answers(cluster: SmallCluster) -> None:
+    jobs = [cluster.submit("/nodes=1/gpu=2") for _ in range(2)]
+    cluster.settle()
+    look(cluster)
+    assert cluster.sql(IDLE) == [(True, False)] * 2
+    cluster.node("n2").measured = {}
+    tell(cluster, "n1", 100, 100)
+    look(cluster, 2 * 3600)
+    cluster.settle()
+    assert cluster.states(jobs) == ["Running", "Running"]
+    assert cluster.sql("SELECT count(*) FROM event_logs WHERE type = 'GPU_IDLE'") == [(0,)]
+
+
 def test_a_gpu_of_which_nothing_is_told_is_not_idle(cluster: SmallCluster) -> None:
     cluster.submit("/gpu=2")
     tell(cluster, "n1", 0, None)

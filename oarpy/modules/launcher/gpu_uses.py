@@ -43,9 +43,10 @@ class GpuUses(Part):
         """Write the answers once all nodes have answered, or when it is time to ask again; then ask."""
         due = self._period > 0 and time.monotonic() >= self._ask_at
         if self._told and (due or not self._asked):
+            looks = self._looks()
             with turn.connection.transaction():
-                gpu_uses.record(turn.connection, self._looks(), self._period * _REACH)
-                _act_on_idle(turn, self._idle)
+                gpu_uses.record(turn.connection, looks, self._period * _REACH)
+                _act_on_idle(turn, self._idle, [look.job for look in looks])
             self._told = {}
         if due:
             self._ask_at = time.monotonic() + self._period
@@ -90,13 +91,14 @@ def _look(job: int, gpus: int, seen: list[MeasuredGpu]) -> LookedAt:
     busy = [gpu.busy / 100 for gpu in seen if gpu.busy is not None]
     used = [(gpu.memory, gpu.memory_total) for gpu in seen if gpu.memory is not None]
     most, total = max(used, key=lambda one: one[0], default=(None, None))
-    return LookedAt(job, gpus, len(busy), sum(busy), sum(memory for memory, _ in used) if used else None, most, total)
+    memory = sum(memory for memory, _ in used) if used else None
+    return LookedAt(job, gpus, len(busy), math.fsum(busy), memory, most, total)
 
 
-def _act_on_idle(turn: Round, idle: IdleGpus) -> None:
+def _act_on_idle(turn: Round, idle: IdleGpus, jobs: list[int]) -> None:
     if idle.warn is not None:
         more = "" if idle.end is None else f"; after {format_duration(idle.end)} it is ended"
         text = f"its GPUs have been idle for {format_duration(idle.warn)}{more}"
-        gpu_uses.warn(turn.connection, idle.warn, text)
+        gpu_uses.warn(turn.connection, jobs, idle.warn, text)
     if idle.end is not None:
-        gpu_uses.end_idle(turn.connection, idle.end, f"its GPUs were idle for {format_duration(idle.end)}")
+        gpu_uses.end_idle(turn.connection, jobs, idle.end, f"its GPUs were idle for {format_duration(idle.end)}")

@@ -79,7 +79,7 @@ _RECORD = """
 _WARN = """
     WITH warned AS (
         UPDATE gpu_uses u SET warned_at = now() FROM jobs j
-        WHERE j.job_id = u.job_id AND j.state = 'Running' AND u.warned_at IS NULL
+        WHERE j.job_id = u.job_id AND j.job_id = ANY (%(jobs)s) AND j.state = 'Running' AND u.warned_at IS NULL
           AND u.idle_since <= now() - %(after)s * interval '1 second'
         RETURNING u.job_id
     )
@@ -87,7 +87,7 @@ _WARN = """
 """
 _TOO_IDLE = """
     SELECT u.job_id FROM jobs j JOIN gpu_uses u USING (job_id)
-    WHERE j.state = 'Running' AND u.idle_since <= now() - %s * interval '1 second' ORDER BY 1
+    WHERE j.job_id = ANY (%s) AND j.state = 'Running' AND u.idle_since <= now() - %s * interval '1 second' ORDER BY 1
 """
 
 
@@ -126,13 +126,16 @@ def record(connection: Connection, looks: Sequence[LookedAt], reach: float) -> N
         connection.execute(_RECORD, [*columns, reach, reach])
 
 
-def warn(connection: Connection, after: int, text: str) -> None:
-    """Tell the users of jobs whose GPUs are idle for ``after`` seconds, once until these are busy again."""
-    connection.execute(_WARN, {"after": after, "text": text, "type": IDLE})
+def warn(connection: Connection, jobs: Sequence[int], after: int, text: str) -> None:
+    """Tell the users of those ``jobs`` whose GPUs are idle for ``after`` seconds, once until these are busy again.
+
+    The jobs have just been looked at: what is stored of others may be old.
+    """
+    connection.execute(_WARN, {"jobs": list(jobs), "after": after, "text": text, "type": IDLE})
 
 
-def end_idle(connection: Connection, after: int, reason: str) -> None:
-    """Ask for the end of jobs whose GPUs are idle for ``after`` seconds."""
-    kills = [(job, reason) for (job,) in connection.execute(_TOO_IDLE, [after])]
+def end_idle(connection: Connection, jobs: Sequence[int], after: int, reason: str) -> None:
+    """Ask for the end of those ``jobs``, which have just been looked at, whose GPUs are idle for ``after`` seconds."""
+    kills = [(job, reason) for (job,) in connection.execute(_TOO_IDLE, [list(jobs), after])]
     asked = kill_requests.ask_once(connection, kills, "launcher")
     log_request(connection, asked, "launcher", "FRAG_JOB_REQUEST")

@@ -64,12 +64,13 @@ class StoredView:
 
 _OURS = ("oar_all", "oar_compat", "oar_report")
 
-# The views of oar_all and oar_compat, depth 0, then the views that read them, and so on.
+# The views of oar_all and oar_compat, or the only one asked for, depth 0, then the views that read them, and so on.
 _VIEWS = """
     WITH RECURSIVE found (oid, depth) AS (
         SELECT c.oid, 0 FROM pg_class c
-        WHERE c.relnamespace IN (to_regnamespace('oar_all'), to_regnamespace('oar_compat'))
-          AND c.oid = coalesce(to_regclass(%(only)s), c.oid)
+        WHERE CASE WHEN %(only)s::text IS NULL
+            THEN c.relnamespace IN (to_regnamespace('oar_all'), to_regnamespace('oar_compat'))
+            ELSE c.oid = to_regclass(%(only)s) END
         UNION
         SELECT r.ev_class, f.depth + 1
         FROM found f JOIN pg_depend d ON d.refobjid = f.oid AND d.refclassid = 'pg_class'::regclass
