@@ -20,8 +20,10 @@ Best-effort jobs give way in steps 1, 3 and 4, by one rule (:mod:`~oarpy.schedul
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 
 from oarpy.model.reasons import Reason, Why
 from oarpy.scheduler.fitting import Fitted
@@ -141,6 +143,8 @@ def decide(
         walltimes = answered(snapshot, foreseen, lambda changed: plan(changed, orders, matchers))
     power = power_for(snapshot, made)
     sorted_out = _SortedOut.of(made, snapshot)
+    if promised is not None and promised.room_made:
+        sorted_out.keep_off({int(one.reservation.job.id) for one in promised.room_made}, due)
     victims = _victims(made, due, kept.resumptions)
     starts = (*(start for start in sorted_out.starts if not isinstance(start.job, PartId)), *due.starts)
     grown = tuple(start for start in sorted_out.starts if isinstance(start.job, PartId))
@@ -263,6 +267,14 @@ class _SortedOut:
             held = {job.id for job in snapshot.waiting if job.held and not job.stopped}
             found.lapsed = [one for one in missed if one.job not in held]
         return found
+
+    def keep_off(self, moved: Collection[int], due: Due) -> None:
+        """Leave out starts on resources where reservations begin now that were ``moved`` after the jobs were placed.
+
+        Reservations that make room for a bag do not see best-effort jobs. The next pass places these anew.
+        """
+        taken = reduce(or_, (start.bits for start in due.starts if start.job in moved), 0)
+        self.starts = [start for start in self.starts if not start.bits & taken]
 
 
 def _refused(reason: Reason) -> Reason:

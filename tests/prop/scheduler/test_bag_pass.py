@@ -15,6 +15,7 @@ from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.rules.reservations import promised
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, Queue, Reservation, Snapshot, WaitingJob
 from oarpy.scheduler.windows.reservation_windows import ReservationWindow, Windows
+from tests.cases.notation import snapshot_of
 from tests.harness.examples import examples
 
 SEEDS = range(examples(60))
@@ -203,6 +204,20 @@ def test_reservations_make_room_for_a_deadline_inside_their_windows() -> None:
     nearest = world.submit_bag(2, 1, 30, deadline=59)
     assert world.schedule().promises == {nearest: 60}
     assert world.accepted[new.id].start == 60
+
+
+def test_a_best_effort_job_does_not_start_where_a_reservation_comes_to_begin_now() -> None:
+    decided = decide(
+        snapshot_of(
+            """
+            cluster n1:2
+            reserved 2 1-2 20..50 /core=2 window=0..60
+            job 7 /core=2 10 types=besteffort
+            bag 3-6 /core=1 25 deadline=85
+            """
+        )
+    )
+    assert [start.job for start in decided.starts] == [2]
 
 
 def test_an_empty_cluster_does_tasks_in_rounds() -> None:
