@@ -20,7 +20,7 @@ Best-effort jobs give way in steps 1, 3 and 4, by one rule (:mod:`~oarpy.schedul
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
@@ -142,9 +142,7 @@ def decide(
     if snapshot.walltime_requests and not made.unseen:  # a change that needs all places waits for a pass that has them
         walltimes = answered(snapshot, foreseen, lambda changed: plan(changed, orders, matchers))
     power = power_for(snapshot, made)
-    sorted_out = _SortedOut.of(made, snapshot)
-    if promised is not None and promised.room_made:
-        sorted_out.keep_off({int(one.reservation.job.id) for one in promised.room_made}, due)
+    sorted_out = _SortedOut.of(made, snapshot).beside(due, promised)
     victims = _victims(made, due, kept.resumptions)
     starts = (*(start for start in sorted_out.starts if not isinstance(start.job, PartId)), *due.starts)
     grown = tuple(start for start in sorted_out.starts if isinstance(start.job, PartId))
@@ -268,13 +266,15 @@ class _SortedOut:
             found.lapsed = [one for one in missed if one.job not in held]
         return found
 
-    def keep_off(self, moved: Collection[int], due: Due) -> None:
-        """Leave out starts on resources where reservations begin now that were ``moved`` after the jobs were placed.
+    def beside(self, due: Due, promised: Promised | None) -> _SortedOut:
+        """Leave out starts on resources where reservations begin now that have just made room for a promise.
 
-        Reservations that make room for a bag do not see best-effort jobs. The next pass places these anew.
+        These did not see best-effort jobs, which the next pass places anew.
         """
+        moved = {int(one.reservation.job.id) for one in promised.room_made} if promised is not None else set()
         taken = reduce(or_, (start.bits for start in due.starts if start.job in moved), 0)
         self.starts = [start for start in self.starts if not start.bits & taken]
+        return self
 
 
 def _refused(reason: Reason) -> Reason:
