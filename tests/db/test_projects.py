@@ -240,19 +240,29 @@ def test_any_word_is_a_project_until_members_count(oarsub: Submitter, monkeypatc
     )
 
 
+def test_a_job_of_before_keeps_its_project(oarsub: Submitter, as_user: As, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OARPY_SUBMISSION_PROJECTS")
+    assert as_user("bob", "oarsub", "--project", "snow", "date").status == 0
+    monkeypatch.setenv("OARPY_SUBMISSION_PROJECTS", "members")
+    assert as_user("bob", "oaralter", "1", "-l", "walltime=0:30:0").status == 0
+    assert as_user("bob", "oaralter", "1", "--project", "ice").status == 4
+
+
 def test_members_come_from_groups(oarsub: Submitter, monkeypatch: pytest.MonkeyPatch) -> None:
     tree(oarsub)
     groups = {"fire": SimpleNamespace(gr_mem=["eve", "zoe"], gr_gid=7), "arts": SimpleNamespace(gr_mem=[], gr_gid=8)}
     monkeypatch.setattr(grp, "getgrnam", groups.__getitem__)
     monkeypatch.setattr(pwd, "getpwall", lambda: [SimpleNamespace(pw_name="kim", pw_gid=8)])
+    monkeypatch.setattr(pwd, "getpwnam", {"sam": SimpleNamespace(pw_gid=7)}.__getitem__)
     done(oarsub, "member", "add", "fire", "ann", "--role", "coordinator")
+    done(oarsub, "member", "add", "fire", "sam")  # of an account that no list of all accounts has
     first = [{"project": "fire", "group": "fire", "added": ["eve", "zoe"], "removed": ["bob"]}]
     assert json.loads(done(oarsub, "sync", "--from-groups", "--dry-run", "-J")) == first
     assert json.loads(done(oarsub, "sync", "--from-groups", "-J")) == first
     assert json.loads(done(oarsub, "sync", "--from-groups", "-J"))[0]["added"] == []
     assert "kim" in done(oarsub, "sync", "--from-groups", "art=arts")
     shown = json.loads(done(oarsub, "show", "fire", "-J"))
-    assert [one["user"] for one in shown["members"]] == ["ann", "eve", "zoe"]
+    assert [one["user"] for one in shown["members"]] == ["ann", "eve", "sam", "zoe"]
 
 
 def why(oarsub: Submitter, job: int) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def _number(name: str, text: str) -> float:
     except ValueError:
         number = -1.0
     if not (isfinite(number) and 0 <= number <= _LARGEST):
-        raise UsageError(f"--{name} {short(text)} is not a number from 0 on", hint="for example --share 2")
+        raise UsageError(f"--{name} {short(text)} is not a number from 0 on", hint=f"for example --{name} 2")
     return number
 
 
@@ -215,12 +215,21 @@ def _synced(session: Session, name: str, group: str, *, named: bool, dry_run: bo
         return None
     users = {*entry.gr_mem, *(one.pw_name for one in pwd.getpwall() if one.pw_gid == entry.gr_gid)}
     present = projects.members(session.connection, project=name)
+    # a directory need not list its accounts, but it tells the group of each
+    users |= {row.user_name for row in present if _is_primary_group(row.user_name, entry.gr_gid)}
     added = tuple(sorted(users - {row.user_name for row in present}))
     removed = tuple(row.user_name for row in present if row.user_name not in users and row.role == "member")
     if not dry_run:
         projects.add_members(session.connection, name, added, "member")
         projects.remove_members(session.connection, name, removed)
     return GroupChange(name, group, added, removed)
+
+
+def _is_primary_group(user: str, group: int) -> bool:
+    try:
+        return pwd.getpwnam(user).pw_gid == group
+    except KeyError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -352,7 +352,7 @@ def readmitted(session: Session, record: Mapping[str, object], changes: Mapping[
     asked = asked.changed(groups=tuple(site.groups(asked.user)), **changes)
     ruled, trace = _ruled(session, site, asked)
     submission = without_foreign_script(filled_in(ruled, limits), asked)
-    _check(submission, site, session)
+    _check(submission, site, session, project=asked.project if "project" not in changes else None)
     return Admitted(submission, asked, needed_resources(session, submission), (), trace)
 
 
@@ -361,11 +361,15 @@ def enabled_rules(session: Session) -> RuleSet:
     return RuleSet([_rule(row) for row in rule_store.rules(session.connection) if row.enabled])
 
 
-def _check(submission: Submission, site: DatabaseSite, session: Session) -> None:
-    """Raise the error of a submission that cannot be stored or carried out here."""
+def _check(submission: Submission, site: DatabaseSite, session: Session, project: str | None = None) -> None:
+    """Raise the error of a submission that cannot be stored or carried out here.
+
+    A job that has ``project`` already keeps it, whoever its members are by now.
+    """
     check_values(submission)
     check_bag(submission, session.configuration.scheduler)
-    check_project(session, submission)
+    if submission.project != project:
+        check_project(session, submission)
     check_mapped(submission, session.configuration.scheduler)
     _check_against_cluster(submission, site, session)
 
