@@ -147,3 +147,21 @@ def test_the_database_refuses_what_is_no_rate(connection: Connection, rate: str 
             " node_type, rate) VALUES ('ann', '/p', 1, 1, '', 'a', 'fast', %s::float8)",
             [rate],
         )
+
+
+def test_a_job_that_is_submitted_again_is_mapped_like_the_first_one(
+    connection: Connection, oarsub: Submitter, programs: Programs
+) -> None:
+    job, measuring = submitted(oarsub)
+    run_pass(connection)
+    for measurer in measuring:
+        measured(connection, oarsub, measurer)
+    assert oarsub(str(job), command="oardel").status == 0
+    connection.execute("UPDATE jobs SET state = 'Error', ended_at = now() WHERE job_id = %s", [job])
+    assert oarsub("--resubmit", str(job)).status == 0
+    ((new,),) = connection.execute("SELECT max(job_id) FROM jobs").fetchall()
+    assert new > job
+    run_pass(connection)
+    types, walltime = plan_of(connection, new)
+    assert types
+    assert walltime

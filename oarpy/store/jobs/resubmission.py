@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from oarpy.store.database import Connection
+from oarpy.store.jobs import rates
 from oarpy.store.jobs.copied_columns import COPIED, COPIES_OF_TASKS
 from oarpy.store.jobs.kill_requests import GAVE_WAY
 from oarpy.store.refusals import set_wise
@@ -78,4 +79,6 @@ def resubmit(connection: Connection, jobs: Sequence[int], *, losses: int, repeti
     if not jobs:
         return []
     values = {"jobs": list(jobs), "losses": losses, "repetitions": repetitions}
-    return [(old, new) for old, new in connection.execute(_RESUBMIT, values)]
+    copies = [(old, new) for old, new in connection.execute(_RESUBMIT, values)]
+    rates.map_again(connection, copies)
+    return copies

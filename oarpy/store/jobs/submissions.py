@@ -18,7 +18,7 @@ from oarpy.model.dependency import Dependency
 from oarpy.model.request import ResourceRequest
 from oarpy.model.submission import COLUMNS, FIELDS, Submission
 from oarpy.store.database import Connection
-from oarpy.store.jobs import bags, scripts, windows
+from oarpy.store.jobs import bags, rates, scripts, windows
 from oarpy.store.jobs.copied_columns import COPIED, COPIES
 from oarpy.store.jobs.scope import JobScope, reached
 from oarpy.store.past.moving import recall
@@ -612,6 +612,7 @@ def copy_job(connection: Connection, job_id: int) -> int:
     assert row is not None
     new: int = row[0]
     connection.execute(_REPOINT_DEPENDANTS, {"new": new, "old": job_id})
+    rates.map_again(connection, [(job_id, new)])
     return new
 
 
