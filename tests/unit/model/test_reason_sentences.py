@@ -11,6 +11,8 @@ from msgspec import Struct, structs
 
 from oarpy.model.reasons import (
     NO_REASON,
+    BudgetLimit,
+    BudgetLimitDocument,
     Change,
     NamedOutage,
     NamedOutageDocument,
@@ -91,6 +93,11 @@ SENTENCES = {
     Reason(Why.QUOTA_OF_RUNNING, quota=_LIMIT): (
         "quota *,*,*,* (day, valid until 100): at most 1 resource, reached by running jobs"
     ),
+    Reason(Why.BUDGET, budget=BudgetLimit("fire", 100, 2.5, 60), until=60, at=90): (
+        "project fire has 2.5 of 100 hours left until 60, too few for it, so that it waits until 60; all that it needs "
+        "is free at 90"
+    ),
+    Reason(Why.BUDGET, budget=BudgetLimit("fire", over=50)): "project fire is over at 50",
     Reason(Why.OUTAGE, outages=(NamedOutage("n1 not available", 5, 20), NamedOutage("new disks", 7)), until=20): (
         "n1 not available from 5 until 20; new disks from 7 on, so that it waits until 20"
     ),
@@ -166,6 +173,7 @@ def test_what_was_stored_as_words_stays_words() -> None:
     [
         (Reason, ReasonDocument),
         (QuotaLimit, QuotaLimitDocument),
+        (BudgetLimit, BudgetLimitDocument),
         (NamedOutage, NamedOutageDocument),
         (ShortAmount, ShortAmountDocument),
     ],
