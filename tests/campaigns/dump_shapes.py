@@ -262,7 +262,7 @@ def servers(folder: Path, versions: Sequence[str]) -> Iterator[Servers]:
         def started(what: str, version: str) -> str:
             place = folder / f"{what}-{version}"
             stack.callback(embedded_server.remove, place)
-            return embedded_server.start(place, version=version, settings={"fsync": "off", "max_connections": "20"})
+            return embedded_server.start(place, version=version, settings={"fsync": "off", "max_connections": "50"})
 
         yield Servers(
             {version: started("source", version) for version in versions},

@@ -237,6 +237,7 @@ KEPT = {
     "held_blocks": {"job_id", "property"},
     "jobs": {"job_id"},
     "maintenance_windows": {"window_id"},
+    "mapped_jobs": {"live"},
     "moldable_descriptions": {"moldable_id"},
     "resource_groups": {"group_id"},
     "resources": {"resource_id"},

@@ -35,7 +35,7 @@ SECRET = "SELECT rolpassword FROM pg_authid WHERE rolname = %s"
 def second_server(fast_directory: Path, postgres_version: str) -> Iterator[str]:
     """Another server, which knows nothing of the first one's roles."""
     folder = fast_directory / f"second-{os.getpid()}"
-    yield embedded_server.start(folder, version=postgres_version, settings={"fsync": "off", "max_connections": "20"})
+    yield embedded_server.start(folder, version=postgres_version, settings={"fsync": "off", "max_connections": "50"})
     embedded_server.remove(folder)
 
 

@@ -134,8 +134,8 @@ def test_each_is_named_with_what_mends_it(rounds: ClaimRounds) -> None:
 def test_tables_of_the_site_are_its_own_and_all_else_is_looked_at(
     connection: Connection, rounds: ClaimRounds, dsn: str
 ) -> None:
-    connection.execute("CREATE TABLE projects (name text PRIMARY KEY, until date)")
-    connection.execute("CREATE INDEX ON projects (until)")
+    connection.execute("CREATE TABLE grants (name text PRIMARY KEY, until date)")
+    connection.execute("CREATE INDEX ON grants (until)")
     assert check(dsn) == ()
     connection.execute("UPDATE grid_jobs SET components = 7 WHERE id = 3")
     assert len(check(dsn)) == 1

@@ -148,7 +148,7 @@ def test_no_command_of_the_user_guide_is_unknown(tmp_path: Path) -> None:
         work = cluster.directory / "work"
         (work / "job.sh").write_text("#!/bin/sh\n", encoding="utf-8")
         (work / "job.sh").chmod(0o755)
-        for name in ("mem", "gpu_count"):
+        for name in ("mem", "gpu", "gpu_count"):
             cluster.run("oarproperty", "-a", name)
         listed = [command for command, _ in commands("user.md")]
         for command in listed:
