@@ -14,7 +14,7 @@ from oarpy.model.node_types import ONE_TYPE, of_types
 from oarpy.model.reasons import Reason, Why
 from oarpy.processes.mapping import Program
 from oarpy.scheduler.decide import Decisions
-from oarpy.scheduler.mapped_jobs import Fit, FittedJobs, Fitter, MappedJob, MappedJobs, with_walltime
+from oarpy.scheduler.mapped_jobs import LONGEST, Fit, FittedJobs, Fitter, MappedJob, MappedJobs, with_walltime
 from oarpy.scheduler.resources.platform import Block, Platform
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob, condition
 from oarpy.store.database import Connection
@@ -158,8 +158,12 @@ def _rated(connection: Connection) -> dict[int, _Rated]:
 
 def _settled(number: int, job: MappedJob, fit: Fit) -> SettledRow:
     """Return the row of a map: of each type and size the processes, and how long one takes."""
+
+    def seconds(kind: str, size: str) -> float:
+        return min(job.program.iterations / job.rates[kind][size], LONGEST)
+
     assigned = {
-        kind: [(size, count, job.program.iterations / job.rates[kind][size]) for size, count in sizes.items()]
+        kind: [(size, count, seconds(kind, size)) for size, count in sizes.items()]
         for kind, sizes in fit.map.assigned.items()
     }
     return SettledRow(number, fit.map.seconds, fit.walltime, fit.cores, assigned)

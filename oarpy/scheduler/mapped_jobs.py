@@ -89,9 +89,9 @@ class Fitter:
             if len(self._found) > _MOST_REMEMBERED:
                 self._found.clear()
             made = self._mapped(job, cores)
-            walltime = (
-                min(ceil(made.seconds * (100 + self.margin) / 100), LONGEST) if made.seconds < LONGEST else LONGEST
-            )
+            if not made.seconds < LONGEST:  # whatever the rate: what is beyond cannot be stored, nor asked for
+                made = replace(made, seconds=float(LONGEST))
+            walltime = min(ceil(made.seconds * (100 + self.margin) / 100), LONGEST)
             self._found[key] = Fit(cores, made, max(walltime, SHORTEST))
         return self._found[key]
 
@@ -216,4 +216,4 @@ def _check_plugged(model: str, made: Any, cores: Cores, rates: Rates, program: P
 
 
 def _is_time(seconds: Any) -> bool:
-    return isinstance(seconds, int | float) and 0 <= seconds < inf
+    return isinstance(seconds, int | float) and 0 < seconds < inf

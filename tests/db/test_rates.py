@@ -165,3 +165,26 @@ def test_a_job_that_is_submitted_again_is_mapped_like_the_first_one(
     types, walltime = plan_of(connection, new)
     assert types
     assert walltime
+
+
+def test_rates_that_change_map_waiting_jobs_anew_and_tiny_ones_stop_no_pass(
+    connection: Connection, oarsub: Submitter, programs: Programs
+) -> None:
+    job, measuring = submitted(oarsub)
+    run_pass(connection)
+    for measurer in measuring:
+        measured(connection, oarsub, measurer)
+    connection.execute("UPDATE jobs SET state = 'Hold' WHERE job_id = %s", [job])
+    oarsub.job_ids("-l", "nodes=ALL,walltime=1:0:0", "date")
+    run_pass(connection)
+    connection.execute("UPDATE jobs SET state = 'Waiting' WHERE job_id = %s", [job])
+    run_pass(connection)
+    types, walltime = plan_of(connection, job)
+    assert types
+    connection.execute("UPDATE application_rates SET rate = rate / 2")
+    assert plan_of(connection, job) == (None, None)
+    run_pass(connection)
+    assert plan_of(connection, job)[1] == 2 * int(str(walltime))
+    connection.execute("UPDATE application_rates SET rate = 1e-300")
+    run_pass(connection)
+    assert plan_of(connection, job)[1] == 10 * 366 * 86400

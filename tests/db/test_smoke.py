@@ -42,6 +42,8 @@ USES = [
     ("oarproperty", "-a", "disk"),
     ("oarqueue",),
     ("oarqueue", "--add", "night,3,fifo"),
+    ("oarproject", "list"),
+    ("oarrates",),
     ("oaraccounting",),
     ("oaradmin", "resources", "add", "/host=z[1-2]/core={2}"),
     ("oaradmin", "resources", "list", "-J"),

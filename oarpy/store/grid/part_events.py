@@ -84,9 +84,14 @@ _BAGS_ENDED = """
     WHERE p.broker = %s AND p.kind = 'bag' AND p.state = 'Committed' AND b.ended IS NOT NULL
       AND NOT EXISTS (SELECT FROM door_events e WHERE e.job_id = p.job_id AND e.kind = 'ended')
 """
+# What was told of a bag is known from its events: those of a bag that goes on stay, then its begin and its end.
 _PRUNE = """
     DELETE FROM door_events e WHERE at < %s AND number IS NOT NULL AND number < (
         SELECT max(number) FROM door_events o WHERE o.broker = e.broker)
+      AND NOT EXISTS (
+        SELECT FROM door_parts p JOIN bags b ON b.bag_id = p.job_id
+        WHERE p.broker = e.broker AND p.part = e.part AND p.kind = 'bag'
+          AND (b.ended IS NULL OR e.kind IN ('started', 'ended')))
 """
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from psycopg.types.json import Jsonb
 
 from oarpy.store.database import Connection
+from oarpy.store.refusals import set_wise
 from oarpy.store.rows import read
 
 ANY_THERE = "EXISTS (SELECT FROM mapped_jobs WHERE live)"
@@ -113,6 +114,7 @@ def rates(connection: Connection) -> list[RateRow]:
     return read(connection, _RATES, RateRow)
 
 
+@set_wise
 def settle(connection: Connection, settled: Sequence[SettledRow], node_property: str) -> None:
     """Note the maps of jobs; their types are values of ``node_property``."""
     if settled:

@@ -16,6 +16,7 @@ broker is killed.
 4. Clusters tell when their parts are done as they plan now. The latest of these is told to all that have a part, with a
    number: whatever gets lost on the way, the last one is told again until it is known.
 5. A cluster that is lost for long has its tasks taken away: others get them if they may run twice, else they are lost.
+   Such tasks wait for room, be it after the promise; the other tasks go on.
 
 What is always true: a task has one copy that can start.
 """
@@ -137,7 +138,8 @@ class GridBags:
         if due > now:
             return due
         self._next_look[file.job.id] = now + _AGAIN
-        asked = bag_asked(file.job.id, bag, len(tasks), file.components[0].procs)
+        promised = bag.promise is not None
+        asked = bag_asked(file.job.id, bag, len(tasks), file.components[0].procs, promised=promised)
         refused = self._refused.get(file.job.id, {})
         look = ask_for_offers(usable(connection), file.job, file.components[0], asked, refused, self.tolerance, now)
         self.conversations.begin(("offers", file.job.id), look)
@@ -282,7 +284,7 @@ class GridBags:
         bags.note_look(connection, file.job.id, found.policy, found.words)
         if action.end is not None:
             self._end(connection, file, f"it would be done by {local_instant(action.end)}, after its deadline")
-        elif found.silent:
+        elif found.silent or bag.promise is not None:
             broker_jobs.note(connection, [file.job.id], f"no offers yet: {told}"[:1000])
         else:
             self._end(connection, file, f"no offers for {len(tasks)} tasks: {told}")
@@ -302,7 +304,8 @@ class GridBags:
         first = max(standing, default=-1) + 1
         bags.make_room(connection, bag.job, first + len(parts))
         rows = {row.name: row for row in known}
-        strict = bag.policy != "slots" and (bag.strict or bag.rounds < _ROUNDS)
+        must = bag.strict and bag.promise is None
+        strict = bag.policy != "slots" and (must or bag.rounds < _ROUNDS)
         shares: dict[str, Sequence[int]] = {}
 
         def plan(transaction: str) -> list[Hold]:
@@ -340,7 +343,8 @@ class GridBags:
         self._give_up(connection, transaction, reason)
         self._heed(file.job.id, result)
         bags.note_round(connection, file.job.id)
-        if bags.of_job(connection, file.job.id).rounds >= _MOST_ROUNDS:
+        bag = bags.of_job(connection, file.job.id)
+        if bag.rounds >= _MOST_ROUNDS and bag.promise is None:
             self._end(connection, file, reason)
             return
         broker_jobs.note(connection, [file.job.id], reason[:1000])
@@ -359,9 +363,11 @@ class GridBags:
         bags.move(connection, names, ["Asked"], "Gone", reason)
 
 
-def bag_asked(job: int, bag: GridBagRow | bags.NewGridBag, tasks: int, procs: int) -> BagAsked:
-    """Return so many tasks of a bag, as the core knows them."""
-    return BagAsked(job, tasks, procs, bag.deadline, bag.strict, bag.policy)
+def bag_asked(
+    job: int, bag: GridBagRow | bags.NewGridBag, tasks: int, procs: int, *, promised: bool = False
+) -> BagAsked:
+    """Return so many tasks of a bag, as the core knows them; those of one that was ``promised`` may be late."""
+    return BagAsked(job, tasks, procs, bag.deadline, bag.strict and not promised, bag.policy)
 
 
 def _part(file: GridJobFile, row: GridClusterRow, name: str, number: int, wanted: BagPart) -> GridPart:

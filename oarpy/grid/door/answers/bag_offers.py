@@ -1,7 +1,7 @@
 """What this cluster offers brokers for bags of tasks, on the plan of the last pass; nothing is held for an offer.
 
-An offer has a name, by which the part that takes it up is known: plan, instant until which it holds, tasks, end, and a
-digest that only this cluster can make. So offers need no rows, and are refused where they are changed.
+An offer has a name, by which the part that takes it up is known: plan, instant until which it holds, tasks, end, a
+word of the answer, and a digest that only this cluster can make. So offers need no rows, and changed ones are refused.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, inf
+from secrets import token_hex
 from typing import Self
 
 from msgspec import structs
@@ -59,7 +60,7 @@ def offers(context: CallContext, call: Offers) -> BagOffers:
     ends = ends_of_tasks(snapshot, matchers, share, tasks, _plan(snapshot, places), ceil(until), deadline)
     sizes = [size for size in sizes_of(call.tasks, call.shares) if size <= len(ends)]
     found = worth_telling(BagOffer(size, float(ceil(ends[size - 1]))) for size in sizes)
-    names = _OfferNames(context, plan, until)
+    names = _OfferNames(context, plan, until, token_hex(4))
     told = TELLS.index(settings.door.disclose)
     power = len(snapshot.platform.ids_of(snapshot.usable & snapshot.platform.default_type)) * settings.door.speed
     return BagOffers(
@@ -129,13 +130,15 @@ class _OfferNames:
     context: CallContext
     plan: int
     until: float
+    answer: str
+    """What tells answers apart that are equal."""
 
     @classmethod
     def of(cls, context: CallContext, offer: str) -> Self:
         """Return those of the answer in which an offer was made. Raises :class:`CallRefused` for none of ours."""
         try:
-            plan, until, tasks, end, _ = offer.split("-")
-            names = cls(context, int(plan), int(until))
+            plan, until, tasks, end, answer, _ = offer.split("-")
+            names = cls(context, int(plan), int(until), answer)
             if hmac.compare_digest(names.name(int(tasks), int(end)), offer):
                 return names
         except ValueError:
@@ -144,12 +147,12 @@ class _OfferNames:
 
     def offered(self, offer: str) -> tuple[int, float]:
         """Return how many tasks an offer is about, and by when they are done."""
-        _, _, tasks, end, _ = offer.split("-")
+        _, _, tasks, end, _, _ = offer.split("-")
         return int(tasks), float(end)
 
     def name(self, tasks: int, end: float) -> str:
         """Return the name of an offer of so many tasks by ``end``."""
-        text = f"{self.plan}-{self.until:.0f}-{tasks}-{end:.0f}"
+        text = f"{self.plan}-{self.until:.0f}-{tasks}-{end:.0f}-{self.answer}"
         key = site.instance(self.context.connection).encode()
         digest = hmac.new(key, f"{self.context.broker} {text}".encode(), "sha256").hexdigest()
         return f"{text}-{digest[:24]}"

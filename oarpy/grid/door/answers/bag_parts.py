@@ -26,7 +26,7 @@ def make(context: CallContext, call: Prepare) -> PreparedPart:
         raise UsageError("a task is twice among those of a bag", hint="name each once")
     check_offer(context, bag)
     if bag.offer and door_parts.is_taken_up(context.connection, context.broker, bag.offer):
-        raise CallRefused(f"offer '{bag.offer[:40]}' was taken up already", hint="ask for offers anew")
+        raise OfferChanged(f"offer '{bag.offer[:40]}' was taken up already", hint="ask for offers anew")
     walltime = part_submission.walltime_of(part.request)
     if bag.end_by < time.time() + walltime:
         raise OfferChanged(f"no task can be done by {bag.end_by:.0f}", hint="ask for offers anew")
