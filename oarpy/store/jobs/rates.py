@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from psycopg.sql import SQL, Identifier
 
 from oarpy.store.database import Connection
-from oarpy.store.passes.mapped_jobs import SAME_PROGRAM
 from oarpy.store.passes.snapshot_rows import matching
 from oarpy.store.rows import read
 
@@ -50,13 +49,17 @@ class Measurement:
     message: str
 
 
+SAME_PROGRAM = """{0}.program = {1}.program AND {0}.program_size = {1}.program_size
+                  AND {0}.program_date = {1}.program_date AND {0}.arguments = {1}.arguments"""
+"""The condition that two rows are of one program."""
+
 _OF_PROGRAM = """user_name = %(user)s AND program = %(program)s AND program_size = %(size)s
     AND program_date = %(date)s AND arguments = %(arguments)s"""
 _FORGET_AGED = f"""
     DELETE FROM application_rates r WHERE measured_at < now() - %(age)s * interval '1 second' AND NOT EXISTS (
         SELECT FROM mapped_jobs m JOIN jobs j USING (job_id)
         WHERE m.live AND j.user_name = r.user_name AND {SAME_PROGRAM.format("m", "r")})
-"""  # noqa: S608 - a condition of the neighbour
+"""  # noqa: S608 - a condition of this file
 _KNOWN = f"""
     SELECT node_type, size_name FROM application_rates
     WHERE {_OF_PROGRAM} AND measured_at >= now() - %(age)s * interval '1 second'

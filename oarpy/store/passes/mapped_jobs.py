@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from psycopg.types.json import Jsonb
 
 from oarpy.store.database import Connection
+from oarpy.store.jobs.rates import SAME_PROGRAM
 from oarpy.store.refusals import set_wise
 from oarpy.store.rows import read
 
@@ -19,10 +20,6 @@ _END = """
     UPDATE mapped_jobs m SET live = false FROM jobs j WHERE m.live AND j.job_id = m.job_id AND NOT is_live(j.state)
 """
 
-SAME_PROGRAM = """{0}.program = {1}.program AND {0}.program_size = {1}.program_size
-                  AND {0}.program_date = {1}.program_date AND {0}.arguments = {1}.arguments"""
-"""The condition that two rows are of one program."""
-
 _LIVE = f"""
     SELECT m.job_id AS job, m.processes, m.iterations, m.sizes, m.model, m.cores, m.own_walltime,
            m.node_types AS settled, m.walltime, m.node_property,
@@ -30,7 +27,7 @@ _LIVE = f"""
                    WHERE is_live(k.state) AND k.user_name = j.user_name
                      AND {SAME_PROGRAM.format("w", "m")}) AS measuring
     FROM mapped_jobs m JOIN jobs j USING (job_id) WHERE m.live
-"""  # noqa: S608 - a condition of this file
+"""  # noqa: S608 - a condition of the neighbour
 _RATES = f"""
     SELECT m.job_id AS job, r.node_type AS kind, r.size_name AS size, r.rate
     FROM mapped_jobs m JOIN jobs j USING (job_id)

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oarpy.cluster_state.trace import placement_json, scenario_of
+from oarpy.model.reasons import Show
 from oarpy.scheduler.plan import Plan, plan
 from oarpy.simulation.scenarios.reader import read_scenario
 from tests.harness.examples import examples
@@ -242,7 +243,8 @@ def spans(draw: st.DrawFn) -> list[tuple[int, int]] | None:
     max_examples=examples(400), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 def test_equals_the_naive_reference(scenario: dict[str, Any]) -> None:
-    check(plan(read_scenario(json.dumps(scenario))), scenario)
+    snapshot = read_scenario(json.dumps(scenario))
+    check(plan(snapshot), scenario, snapshot.show_instant)
 
 
 @given(scenarios(), st.data())
@@ -262,7 +264,7 @@ def test_equals_the_naive_reference_with_a_quota_calendar(scenario: dict[str, An
     for rule, read in zip(scenario["quotas"], snapshot.quotas, strict=True):
         rule["valid"] = data.draw(spans())
         rules.append(replace(read, valid=None if rule["valid"] is None else tuple(rule["valid"])))
-    check(plan(replace(snapshot, quotas=tuple(rules))), scenario)
+    check(plan(replace(snapshot, quotas=tuple(rules))), scenario, snapshot.show_instant)
 
 
 @given(scenarios())
@@ -279,20 +281,20 @@ def test_a_snapshot_that_was_written_is_planned_the_same(scenario: dict[str, Any
     ]
 
 
-def check(made: Plan, scenario: dict[str, Any]) -> None:
-    """Compare with the plan of the reference."""
+def check(made: Plan, scenario: dict[str, Any], show: Show) -> None:
+    """Compare the plan, as files tell it, with the plan of the reference."""
     reference = Reference(scenario)
     reference.run()
     unforeseen = scenario["policy"] in ("easy", "first_fit")
     got = {
-        placement.job: (
-            _word(placement.verdict, unforeseen),
-            placement.alternative,
-            placement.start,
-            placement.end,
-            placement.resources,
+        told["id"]: (
+            _word(told["verdict"], unforeseen),
+            told["alternative"],
+            told["start"],
+            told["end"],
+            told["resources"],
         )
-        for placement in made.placements
+        for told in (placement_json(placement, show) for placement in made.placements)
     }
     expected = {
         job: (_word(result.verdict, unforeseen), result.alternative, result.start, result.end, result.resources)
@@ -304,4 +306,4 @@ def check(made: Plan, scenario: dict[str, Any]) -> None:
 
 def _word(verdict: str, unforeseen: bool) -> str:
     """Why a job without a prediction waits depends on how hard the planner tried; ``starts`` does not."""
-    return str(verdict) if not unforeseen or verdict in ("starts", "reserved", "reservation") else "waits"
+    return verdict if not unforeseen or verdict in ("starts", "reserved", "reservation") else "waits"
