@@ -30,8 +30,9 @@ def offers(door: BrokersDoor, tasks: int = 8, walltime: float = 540, **more: Any
 
 
 def minutes(told: Any, now: float) -> list[tuple[int, int]]:
-    """Offers as tasks, and minutes until they are done."""
-    return [(one["tasks"], round((one["end"] - now) / 60)) for one in told["offers"]]
+    """Offers as the most tasks, and minutes until they are done; cores may come free some seconds apart."""
+    by_minute = {round((one["end"] - now) / 60): one["tasks"] for one in told["offers"]}
+    return [(tasks, minute) for minute, tasks in by_minute.items()]
 
 
 def bag(door: BrokersDoor, name: str, tasks: list[int], end_by: float, **more: Any) -> Any:
