@@ -288,7 +288,7 @@ def check(made: Plan, scenario: dict[str, Any], show: Show) -> None:
     unforeseen = scenario["policy"] in ("easy", "first_fit")
     got = {
         told["id"]: (
-            _word(told["verdict"], unforeseen),
+            _word(str(told["verdict"]), unforeseen),
             told["alternative"],
             told["start"],
             told["end"],
