@@ -93,11 +93,13 @@ def _below(path: str, command: object) -> Iterator[tuple[str, Parser]]:
 
 def _described(path: str, command: Parser) -> CommandWords:
     """Subcommands come first: whether the first word is an option tells a group from a leaf."""
-    options = tuple(one for one in command.params if isinstance(one, TyperOption) and not one.hidden)
+    options = tuple(param for param in command.params if isinstance(param, TyperOption) and not param.hidden)
     subcommands = sorted(command.commands) if isinstance(command, TyperGroup) else []
-    spellings = [word for one in options for word in (*one.opts, *one.secondary_opts)]
-    kinds = {word: kind for one in options if not one.is_flag for word in one.opts if (kind := _kind(path, one))}
-    arguments = [one for one in command.params if isinstance(one, TyperArgument)]
+    spellings = [word for option in options for word in (*option.opts, *option.secondary_opts)]
+    kinds = {
+        word: kind for option in options if not option.is_flag for word in option.opts if (kind := _kind(path, option))
+    }
+    arguments = [param for param in command.params if isinstance(param, TyperArgument)]
     argument = _named_kind(arguments[0].metavar or "") if arguments else ""
     return CommandWords(path, (*subcommands, *dict.fromkeys((*spellings, "--help"))), options, kinds, argument)
 
@@ -123,15 +125,15 @@ def _values(kind: str) -> tuple[str, ...]:
 
 def _tables(commands: list[CommandWords]) -> dict[str, str]:
     """Return the entries of the tables of a script for bash or zsh."""
-    kinds = {f"{one.path} {option}": kind for one in commands for option, kind in one.kinds.items()}
-    kinds |= {one.path: one.argument for one in commands if one.argument}
+    kinds = {f"{command.path} {option}": kind for command in commands for option, kind in command.kinds.items()}
+    kinds |= {command.path: command.argument for command in commands if command.argument}
     values = {kind: " ".join(_values(kind)) for kind in sorted(set(kinds.values())) if _values(kind)}
     return {
-        "words": _entries({one.path: " ".join(one.words) for one in commands}),
+        "words": _entries({command.path: " ".join(command.words) for command in commands}),
         "kinds": _entries(kinds),
         "values": _entries(values),
         "asked": " ".join(WORD_KINDS),
-        "names": " ".join(one.path for one in commands if " " not in one.path),
+        "names": " ".join(command.path for command in commands if " " not in command.path),
     }
 
 
@@ -253,18 +255,18 @@ def zsh_script() -> str:
 def fish_script() -> str:
     """Return the script for fish: a line for each option, with its help, and one for the arguments."""
     lines = ["# fish completion of the commands of oarpy; source it, or save it in ~/.config/fish/completions"]
-    for one in described():
-        name, *below = one.path.split()
-        subcommands = [word for word in one.words if not word.startswith("-")]
+    for command in described():
+        name, *below = command.path.split()
+        subcommands = [word for word in command.words if not word.startswith("-")]
         conditions = [f"__fish_seen_subcommand_from {word}" for word in below]
         if subcommands:
             conditions.append(f"not __fish_seen_subcommand_from {' '.join(subcommands)}")
         start = f"complete -c {name}" + (f" -n {_fish_quoted('; and '.join(conditions))}" if conditions else "")
         if subcommands:
             lines.append(f"{start} -f -a {_fish_quoted(' '.join(subcommands))}")
-        elif offered := _fish_values(one.argument):
+        elif offered := _fish_values(command.argument):
             lines.append(f"{start} -f -a {offered}")
-        lines += [_fish_option(start, option, one.kinds) for option in one.options]
+        lines += [_fish_option(start, option, command.kinds) for option in command.options]
     return "\n".join(lines) + "\n"
 
 
@@ -279,8 +281,8 @@ def _fish_option(start: str, option: TyperOption, kinds: Mapping[str, str]) -> s
 
 
 def _fish_values(kind: str) -> str:
-    asked = [f"(oarstat --complete {kind} 2>/dev/null)"] if kind in WORD_KINDS else []
-    words = [*_values(kind), *asked]
+    live = [f"(oarstat --complete {kind} 2>/dev/null)"] if kind in WORD_KINDS else []
+    words = [*_values(kind), *live]
     return _fish_quoted(" ".join(words)) if words else ""
 
 

@@ -40,8 +40,8 @@ def grant(
     longest = None if walltime is None else parse_duration(walltime)
     with open_session("oargridctl") as session:
         limits = {"most_resources": resources, "longest_walltime": longest}
-        made = grants.grant(session, broker, broker_user, local_user=user, queues=queues or (), **limits)
-    write(json_text(grant_reports.record(made)) if as_json else f"Granted: {grant_reports.sentence(made)}\n")
+        granted = grants.grant(session, broker, broker_user, local_user=user, queues=queues or (), **limits)
+    write(json_text(grant_reports.record(granted)) if as_json else f"Granted: {grant_reports.sentence(granted)}\n")
 
 
 @app.command("revoke")
@@ -62,8 +62,8 @@ def list_grants(as_json: Json = False) -> None:
     from oarpy.grid.door import grant_reports, grants
 
     with open_session("oargridctl") as session:
-        found = grants.visible(session)
-    write(json_text([grant_reports.record(row) for row in found]) if as_json else grant_reports.table(found))
+        rows = grants.visible(session)
+    write(json_text([grant_reports.record(row) for row in rows]) if as_json else grant_reports.table(rows))
 
 
 @app.command("key")

@@ -29,8 +29,8 @@ def list_months(as_json: Json = False) -> None:
     from oarpy.store.past import months
 
     with _database() as (connection, _):
-        found = months.months(connection)
-    write(json_text(past_months.document(found)) if as_json else past_months.table(found))
+        listed = months.months(connection)
+    write(json_text(past_months.document(listed)) if as_json else past_months.table(listed))
 
 
 @app.command()
@@ -53,9 +53,9 @@ def archive(
     from oarpy.client.past import past_months
 
     with _database() as (connection, _):
-        found = past_months.archive(connection, past_months.parse_month(month), to)
-    written = json_text({"month": month, "jobs": found.jobs, "archive": found.archive})
-    write(written if as_json else f"{found.jobs} jobs of {month} are in {found.archive}\n")
+        written_month = past_months.archive(connection, past_months.parse_month(month), to)
+    written = json_text({"month": month, "jobs": written_month.jobs, "archive": written_month.archive})
+    write(written if as_json else f"{written_month.jobs} jobs of {month} are in {written_month.archive}\n")
 
 
 @app.command()
@@ -67,12 +67,12 @@ def restore(
     from oarpy.client.past import past_months
 
     with _database() as (connection, _):
-        found = past_months.restore(connection, file)
-    month = f"{found.month:%Y-%m}"
+        restored = past_months.restore(connection, file)
+    month = f"{restored.month:%Y-%m}"
     if as_json:
-        write(json_text({"month": month, "jobs": found.jobs, "already": found.already}))
+        write(json_text({"month": month, "jobs": restored.jobs, "already": restored.already}))
         return
-    write(f"{month} is there already\n" if found.already else f"{found.jobs} jobs of {month} are back\n")
+    write(f"{month} is there already\n" if restored.already else f"{restored.jobs} jobs of {month} are back\n")
 
 
 @app.command()
@@ -85,10 +85,10 @@ def drop(
     from oarpy.client.past import past_months
 
     with _database() as (connection, _):
-        found = past_months.drop(connection, past_months.parse_month(month), unarchived=unarchived)
-    freed = past_months.size_text(found.bytes)
-    shown = json_text({"month": month, "jobs": found.jobs, "bytes": found.bytes})
-    write(shown if as_json else f"{found.jobs} jobs of {month} dropped, {freed} freed\n")
+        dropped = past_months.drop(connection, past_months.parse_month(month), unarchived=unarchived)
+    freed = past_months.size_text(dropped.bytes)
+    shown = json_text({"month": month, "jobs": dropped.jobs, "bytes": dropped.bytes})
+    write(shown if as_json else f"{dropped.jobs} jobs of {month} dropped, {freed} freed\n")
 
 
 @contextmanager

@@ -101,12 +101,12 @@ def list_resources(
     from oarpy.client.session import open_session
 
     with open_session("oaradmin") as session:
-        found = find(session, ids or (), hosts or (), condition)
+        rows = find(session, ids or (), hosts or (), condition)
     if as_json:
-        write(json_text([resource_json(one) for one in found]))
-    elif found:
-        columns = tuple(Column(name) for name in properties_of(found[0]))
-        cells = (tuple(shown(value) for value in properties_of(one).values()) for one in found)
+        write(json_text([resource_json(row) for row in rows]))
+    elif rows:
+        columns = tuple(Column(name) for name in properties_of(rows[0]))
+        cells = (tuple(shown(value) for value in properties_of(row).values()) for row in rows)
         write(Table(columns, tuple(cells)).text())
 
 
@@ -138,8 +138,8 @@ def show_quotas(
     from oarpy.client.session import open_session
 
     with open_session("oaradmin") as session:
-        found = quotas.stored(session)
-    write(json_text(document(found)) if as_json else quotas.table(found, datetime.now(UTC)))
+        file = quotas.stored(session)
+    write(json_text(document(file)) if as_json else quotas.table(file, datetime.now(UTC)))
 
 
 @quotas_app.command("load")
@@ -153,12 +153,12 @@ def load_quotas(
     from oarpy.client.session import open_session
 
     with open_session("oaradmin") as session:
-        found = quotas.load(session, file, dry_run=dry_run)
+        loaded = quotas.load(session, file, dry_run=dry_run)
     counts = {
-        "rules": len(found.rules),
-        "sets": len(found.sets),
-        "periods": len(found.calendar.weekly),
-        "exceptions": len(found.calendar.dated),
+        "rules": len(loaded.rules),
+        "sets": len(loaded.sets),
+        "periods": len(loaded.calendar.weekly),
+        "exceptions": len(loaded.calendar.dated),
     }
     text = ", ".join(f"{number} {word}" for word, number in counts.items())
     write(json_text(counts) if as_json else f"{text} {'would be loaded' if dry_run else 'loaded'}\n")
@@ -228,7 +228,7 @@ Second = Annotated[str, typer.Argument(metavar="CLUSTER", help="The other one.")
 
 @links_app.command("set")
 def set_link(
-    one: First,
+    cluster: First,
     other: Second,
     latency: Annotated[float, typer.Option("--latency", metavar="SECONDS", help="Seconds from one to the other.")],
     bandwidth: Annotated[float, typer.Option("--bandwidth", metavar="BYTES", help="Bytes a second.")],
@@ -238,17 +238,17 @@ def set_link(
     from oarpy.negotiation.requests import cluster_links
 
     with open_session("oaradmin") as session:
-        cluster_links.set_link(session, one, other, latency, bandwidth)
+        cluster_links.set_link(session, cluster, other, latency, bandwidth)
 
 
 @links_app.command("delete")
-def delete_link(one: First, other: Second) -> None:
+def delete_link(cluster: First, other: Second) -> None:
     """Forget the link between two clusters."""
     from oarpy.client.session import open_session
     from oarpy.negotiation.requests import cluster_links
 
     with open_session("oaradmin") as session:
-        cluster_links.delete_link(session, one, other)
+        cluster_links.delete_link(session, cluster, other)
 
 
 @links_app.command("list")
@@ -258,12 +258,12 @@ def list_links(as_json: Json = False) -> None:
     from oarpy.negotiation.store import links
 
     with open_session("oaradmin") as session:
-        found = links.links(session.connection)
+        stored = links.links(session.connection)
     if as_json:
-        write(json_text([list(one) for one in found]))
+        write(json_text([list(row) for row in stored]))
         return
     columns = (Column("cluster"), Column("other"), Column("latency (s)"), Column("bandwidth (bytes/s)"))
-    rows = ((one, other, f"{latency:g}", f"{bandwidth:g}") for one, other, latency, bandwidth in found)
+    rows = ((cluster, other, f"{latency:g}", f"{bandwidth:g}") for cluster, other, latency, bandwidth in stored)
     write(Table(columns, tuple(rows)).text())
 
 
@@ -294,11 +294,11 @@ def try_policy(
 
     change = PolicyChange((policy,) if policy else (), order, quotas, rules)
     with open_session("oaradmin") as session:
-        found = policy_trial.try_policy(session, days, change, weights or (), datetime.now(UTC))
+        result = policy_trial.try_policy(session, days, change, weights or (), datetime.now(UTC))
     if as_json:
-        write(json_text(policy_trial.document(found)))
+        write(json_text(policy_trial.document(result)))
     else:
-        write(policy_trial.page(found) if as_html else policy_trial.table(found))
+        write(policy_trial.page(result) if as_html else policy_trial.table(result))
 
 
 def main() -> None:

@@ -153,7 +153,7 @@ def try_rule(
     as_json: AsJson = False,
 ) -> None:
     """Show what a rule, or its new text in --file, would change for submissions; nothing is stored."""
-    if sum(one is not None for one in (last, submission, cases)) > 1:
+    if sum(source is not None for source in (last, submission, cases)) > 1:
         raise UsageError("--last, --submission and --cases exclude each other", hint="give one of them")
     text = None if file is None else rules.read_text(file)
     if cases is not None:

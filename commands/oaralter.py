@@ -37,7 +37,7 @@ def oaralter(
         bool, typer.Option("--dry-run", help="Say what would be changed, and what a pass would say; change nothing.")
     ] = False,
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
-    **asked: Any,
+    **typed: Any,
 ) -> None:
     """Change jobs that wait, by the rules and the checks of oarsub; they keep their place in the queue."""
     from oarpy.client.jobs.selection import parse_selection
@@ -46,7 +46,7 @@ def oaralter(
 
     selection = parse_selection(ids or (), condition, arrays=arrays)
     with open_session("oaralter") as session:
-        altered, forecasts = alteration.alter_and_predict(session, selection, given_options(asked), dry_run=dry_run)
+        altered, forecasts = alteration.alter_and_predict(session, selection, given_options(typed), dry_run=dry_run)
     # imported here: it needs the scheduler, with the numpy under it
     from oarpy.client.submission import alteration_report
 

@@ -150,8 +150,8 @@ def doubts(as_json: Json = False) -> None:
 
     with open_session("oargridctl") as session:
         session.require_admin("see the doubts of a broker")
-        found = transactions.doubts(session.connection)
-    write(json_text(list(map(doubt_list.record, found))) if as_json else doubt_list.table(found).text(look()))
+        rows = transactions.doubts(session.connection)
+    write(json_text(list(map(doubt_list.record, rows))) if as_json else doubt_list.table(rows).text(look()))
 
 
 @app.command("strays")
@@ -166,9 +166,9 @@ def strays(
     with open_session("oargridctl") as session:
         session.require_admin("see the strays of a broker")
         opening = clusters_of(session.configuration.grid.name)
-        found = stray_parts.find(session.connection, opening, end=end)
-    write(json_text(list(map(stray_parts.record, found))) if as_json else stray_parts.table(found).text(look()))
-    if not stray_parts.all_asked(found):
+        strayed = stray_parts.find(session.connection, opening, end=end)
+    write(json_text(list(map(stray_parts.record, strayed))) if as_json else stray_parts.table(strayed).text(look()))
+    if not stray_parts.all_asked(strayed):
         raise typer.Exit(Unreachable.exit_status)
 
 

@@ -78,10 +78,10 @@ def _report(
         from oarpy.store.grid.reallocation_passes import moves_of_jobs
 
         ids = [job.id for job in jobs]
-        made, shifts = moves_of_jobs(session.connection, ids), shifts_of(session.connection, ids)
+        moved, shifts = moves_of_jobs(session.connection, ids), shifts_of(session.connection, ids)
         return TwoForms(
-            lambda: grid_moves.text(made, shifts),
-            lambda: [*map(grid_moves.record, made), *map(grid_moves.shift_record, shifts)],
+            lambda: grid_moves.text(moved, shifts),
+            lambda: [*map(grid_moves.record, moved), *map(grid_moves.shift_record, shifts)],
         )
     views = grid_job_views.views(session.connection, jobs)
     if hosts:

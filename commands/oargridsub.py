@@ -165,9 +165,9 @@ def _rehearse(options: GridOptions, *, as_json: bool) -> None:
     from oarpy.grid.submission import rehearsal
 
     with open_session("oargridsub") as session:
-        found = rehearsal.rehearse(session, options)
-    show(found, as_json=as_json)
-    if found.refused:
+        rehearsed = rehearsal.rehearse(session, options)
+    show(rehearsed, as_json=as_json)
+    if rehearsed.refused:
         raise typer.Exit(AdmissionRefused.exit_status)
 
 

@@ -81,31 +81,31 @@ def oarnodes(
 
     since = parse_date(events) if events else None
     with open_session("oarnodes") as session:
-        found = find(session, resources or (), hosts or (), condition)
+        rows = find(session, resources or (), hosts or (), condition)
         report: Report[Document]
         if at is not None:
-            report = past_cluster.nodes(session, parse_past_date(at), frozenset(one.resource_id for one in found))
+            report = past_cluster.nodes(session, parse_past_date(at), frozenset(row.resource_id for row in rows))
         elif state:
-            report = nodes.states(session, found, seen)
+            report = nodes.states(session, rows, seen)
         elif properties or all_properties:
-            asked = [] if all_properties else [name for word in properties or () for name in word.split(",") if name]
-            report = nodes.properties(found, asked)
+            chosen = [] if all_properties else [name for word in properties or () for name in word.split(",") if name]
+            report = nodes.properties(rows, chosen)
         elif summary:
-            report = nodes.summary(session, found, seen)
+            report = nodes.summary(session, rows, seen)
         elif names:
-            report = nodes.names(found)
+            report = nodes.names(rows)
         elif jobs:
-            report = nodes.jobs(session, found)
+            report = nodes.jobs(session, rows)
         elif windows:
-            report = maintenance.listed(session, (one.network_address for one in found))
+            report = maintenance.listed(session, (row.network_address for row in rows))
         elif events is not None:
             everywhere = not (hosts or resources or condition)
-            report = nodes.event_log(session, found, since, everywhere=everywhere)
+            report = nodes.event_log(session, rows, since, everywhere=everywhere)
         elif seen.terminal and not (as_json or resources or hosts or condition):
-            write(nodes.overview(session, found, seen))
+            write(nodes.overview(session, rows, seen))
             return
         else:
-            report = nodes.full(session, found)
+            report = nodes.full(session, rows)
     show(report, as_json=as_json)
 
 

@@ -94,11 +94,11 @@ def oarnodesetting(
         else:
             selection = node_settings.Selection(tuple(resources or ()), tuple(hosts), condition)
             outcome = node_settings.change(session, selection, changes)
-    write(_told(outcome, added=add, as_json=as_json))
+    write(_outcome_text(outcome, added=add, as_json=as_json))
     return None
 
 
-def _told(outcome: SettingOutcome, *, added: bool, as_json: bool) -> str:
+def _outcome_text(outcome: SettingOutcome, *, added: bool, as_json: bool) -> str:
     """Return what became of the resources, or the window that was planned."""
     planned = outcome.planned
     if as_json:

@@ -42,8 +42,8 @@ def list_projects(as_json: Json = False) -> None:
     from oarpy.client.session import open_session
 
     with open_session("oarproject") as session:
-        found = projects.listed(session)
-    write(json_text([projects.listed_record(one) for one in found]) if as_json else projects.table(found))
+        listed = projects.listed(session)
+    write(json_text([projects.listed_record(project) for project in listed]) if as_json else projects.table(listed))
 
 
 @app.command("show")
@@ -53,8 +53,8 @@ def show(name: Name, as_json: Json = False) -> None:
     from oarpy.client.session import open_session
 
     with open_session("oarproject") as session:
-        found = projects.shown(session, name)
-    write(json_text(projects.shown_record(*found)) if as_json else projects.shown_text(*found))
+        project = projects.shown(session, name)
+    write(json_text(projects.shown_record(*project)) if as_json else projects.shown_text(*project))
 
 
 @app.command("create")
@@ -75,9 +75,9 @@ def create(
 
     wanted = projects.ProjectChange(parent, share, hours, period, weight, until, when_spent)
     with open_session("oarproject") as session:
-        made = projects.create(session, name, wanted)
+        project = projects.create(session, name, wanted)
     if as_json:
-        write(json_text(projects.record(made)))
+        write(json_text(projects.record(project)))
 
 
 @app.command("change")
@@ -130,9 +130,9 @@ def seed(as_json: Json = False) -> None:
     from oarpy.client.session import open_session
 
     with open_session("oarproject") as session:
-        made, members = projects.seed(session)
-    counts = {"projects": made, "members": members}
-    write(json_text(counts) if as_json else f"{made} projects and {members} members made\n")
+        projects_made, members = projects.seed(session)
+    counts = {"projects": projects_made, "members": members}
+    write(json_text(counts) if as_json else f"{projects_made} projects and {members} members made\n")
 
 
 @app.command("sync")
@@ -154,8 +154,8 @@ def sync(
     if not from_groups:
         raise UsageError("from where?", hint="oarproject sync --from-groups")
     with open_session("oarproject") as session:
-        found = projects.sync(session, pairs or [], dry_run=dry_run)
-    write(json_text([projects.sync_record(one) for one in found]) if as_json else projects.sync_text(found))
+        changes = projects.sync(session, pairs or [], dry_run=dry_run)
+    write(json_text([projects.sync_record(synced) for synced in changes]) if as_json else projects.sync_text(changes))
 
 
 @member_app.command("add")

@@ -27,32 +27,32 @@ def oarproperty(
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON: the properties after the change.")] = False,
 ) -> None:
     """List, add, delete and rename properties; each is a column of the table resources."""
-    asked = [one is not None for one in (add, delete, rename)]
-    if sum(asked) > 1 or (listed and any(asked)):
+    actions = [action is not None for action in (add, delete, rename)]
+    if sum(actions) > 1 or (listed and any(actions)):
         raise UsageError("one action at a time", hint="-l, -a, -d or -r")
     if varchar and add is None:
         raise UsageError("-c goes with -a", hint="the type of a property does not change")
     from oarpy.client.platform import properties
     from oarpy.store.platform import properties as store
 
-    said = ""
+    message = ""
     with open_session("oarproperty") as session:
         if add is not None:
             properties.add(session, add, "text" if varchar else "integer")
-            said = f"Added property: {add}\n"
+            message = f"Added property: {add}\n"
         elif delete is not None:
             properties.delete(session, delete)
-            said = f"Deleted property: {delete}\n"
+            message = f"Deleted property: {delete}\n"
         elif rename is not None:
             old, new = properties.rename(session, rename)
-            said = f"Renamed property: {old} to {new}\n"
+            message = f"Renamed property: {old} to {new}\n"
         current = store.properties(session.connection)
     if as_json:
         write(json_text(properties.document(current)))
-    elif not any(asked):
+    elif not any(actions):
         write(properties.table(current))
     elif not quiet:
-        write(said)
+        write(message)
 
 
 def main() -> None:

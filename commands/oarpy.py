@@ -108,7 +108,9 @@ def database_downgrade(
     if as_json:
         write(json_text({"undone": undone}))
     else:
-        write("".join(f"schema revision {one} undone\n" for one in undone) or f"the schema is at {revision} already\n")
+        write(
+            "".join(f"schema revision {step} undone\n" for step in undone) or f"the schema is at {revision} already\n"
+        )
 
 
 @database.command("check")
@@ -234,8 +236,8 @@ def database_query(
     from oarpy.client.session import open_session
 
     with open_session("oarpy db query") as session:
-        found = query(session, statement)
-    show(found, as_json=as_json)
+        rows = query(session, statement)
+    show(rows, as_json=as_json)
 
 
 @settings.command("show")
@@ -244,12 +246,12 @@ def config_show(as_json: Json = False) -> None:
     from oarpy.client.health.configuration_report import settings as all_settings
     from oarpy.configuration import load
 
-    found = all_settings(load())
+    listed = all_settings(load())
     if as_json:
-        write(json_text({setting.key: setting.as_json() for setting in found}))
+        write(json_text({setting.key: setting.as_json() for setting in listed}))
     else:
         columns = (Column("Setting"), Column("Value"), Column("From"))
-        write(Table(columns, tuple(setting.row() for setting in found)).text())
+        write(Table(columns, tuple(setting.row() for setting in listed)).text())
 
 
 @settings.command("check")
@@ -290,13 +292,13 @@ def report(
     begin, end = reports.period(period)
     reports.require_one_place(to, folder, as_json)
     with reachable(), connect(database_dsn(load()), "report") as connection:
-        found = reports.tables(connection, begin, end, project)
+        tables = reports.tables(connection, begin, end, project)
     if to is not None:
-        reports.write_page(to, reports.page(found, begin, end))
+        reports.write_page(to, reports.page(tables, begin, end))
     if folder is not None:
-        reports.write_csv(folder, found)
+        reports.write_csv(folder, tables)
     places = "".join(f"{place}\n" for place in (to, folder) if place is not None)
-    write(json_text(reports.document(found)) if as_json else places)
+    write(json_text(reports.document(tables)) if as_json else places)
 
 
 @app.command()
@@ -320,9 +322,9 @@ def doctor(as_json: Json = False) -> None:
     """Look at everything the installation needs; a line for each thing that is wrong, and exit status 1."""
     from oarpy.client.health.doctor import examine
 
-    found = examine()
-    show(found, as_json=as_json)
-    raise typer.Exit(1 if found.findings else 0)
+    diagnosis = examine()
+    show(diagnosis, as_json=as_json)
+    raise typer.Exit(1 if diagnosis.findings else 0)
 
 
 @app.command()
@@ -425,16 +427,20 @@ def grid_replay(as_json: Json = False) -> None:
     from oarpy.store.grid.decisions import every
 
     with reachable(), connect(database_dsn(load()), "replay") as connection:
-        found = list(differing(every(connection)))
-    others = [one for one in found if isinstance(one, DifferingDecision)]
-    large = [one.id for one in found if isinstance(one, UnreplayableDecision)]
-    taken = len(found) - len(large)
-    text = "".join(f"{one.line()}\n" for one in others)
+        differences = list(differing(every(connection)))
+    others = [difference for difference in differences if isinstance(difference, DifferingDecision)]
+    large = [difference.id for difference in differences if isinstance(difference, UnreplayableDecision)]
+    taken = len(differences) - len(large)
+    text = "".join(f"{decision.line()}\n" for decision in others)
     text += f"{taken - len(others)} of {taken} decisions the same\n"
     left: dict[str, JsonValue] = {"not_replayable": [*large]}
     text += f"{len(large)} more were too large to be stored whole, and cannot be taken again\n" if large else ""
-    told: dict[str, JsonValue] = {"decisions": taken, "different": [asdict(one) for one in others], **left}
-    write(json_text(told) if as_json else text)
+    document: dict[str, JsonValue] = {
+        "decisions": taken,
+        "different": [asdict(decision) for decision in others],
+        **left,
+    }
+    write(json_text(document) if as_json else text)
     raise typer.Exit(1 if others else 0)
 
 
@@ -500,7 +506,7 @@ def simulate(
     """Replay a trace, or this site's own past, in virtual time under one or more policies and compare them."""
     from oarpy.client.past.simulation import SimulationOptions, simulate, source_of
 
-    asked = SimulationOptions(
+    options = SimulationOptions(
         trace=trace,
         from_database=from_database,
         procs=procs,
@@ -524,7 +530,7 @@ def simulate(
         predictions=tuple(word.strip() for word in prediction.split(",") if word.strip()),
     )
     _check_port(web, port)
-    raise typer.Exit(_serve_stepping([source_of(asked)], port) if web else simulate(asked))
+    raise typer.Exit(_serve_stepping([source_of(options)], port) if web else simulate(options))
 
 
 def _check_port(web: bool, port: int | None) -> None:
@@ -604,7 +610,7 @@ def bench(
 
     measurements = research("benchmarks").MEASUREMENTS
     if name in (None, "-h", "--help"):
-        lines = "".join(f"  {one:<11} {what}\n" for one, what in measurements.items())
+        lines = "".join(f"  {measurement:<11} {what}\n" for measurement, what in measurements.items())
         write(f"Usage: oarpy bench NAME [OPTIONS]; oarpy bench NAME --help shows the options.\n\n{lines}")
         return
     if name not in measurements:

@@ -39,7 +39,7 @@ def oarqueue(
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON: the queues after the change.")] = False,
 ) -> None:
     """List queues, open and close them, add, change and remove them."""
-    asked = [
+    actions = [
         bool(enable),
         bool(disable),
         enable_all,
@@ -48,7 +48,7 @@ def oarqueue(
         change is not None,
         remove is not None,
     ]
-    if sum(asked) > 1 or (listed and any(asked)):
+    if sum(actions) > 1 or (listed and any(actions)):
         raise UsageError("one action at a time", hint="-l, -e, -d, -E, -D, --add, --change or --remove")
     from oarpy.client.platform import queues
     from oarpy.store.platform import queues as store
@@ -65,7 +65,7 @@ def oarqueue(
         current = store.queues(session.connection)
     if as_json:
         write(json_text(queues.document(current)))
-    elif not any(asked):
+    elif not any(actions):
         write(queues.table(current))
 
 

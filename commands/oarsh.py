@@ -76,28 +76,28 @@ def oarsh(
     with open_session("oarsh") as session:
         if user not in (None, session.user):
             raise NotAllowed(f"'{session.user}' cannot enter a job as '{user}'", hint="only a job's owner enters it")
-        found = job_steps.running_job(session, one_job(session, chosen))
+        entered = job_steps.running_job(session, one_job(session, chosen))
     if as_lines:
-        write(forwarding.configuration(found, [found.node(host)] if host else found.nodes))
+        write(forwarding.configuration(entered, [entered.node(host)] if host else entered.nodes))
         return
-    node = found.node(host)
+    node = entered.node(host)
     text = job_steps.shell_text(command or [])
     if connect_to:
         text = forwarding.connecting(node.python, connect_to, text)
     with_input = not (no_input or as_json)
-    with caller.attached() as attached, job_steps.steps_of(found) as steps:
+    with caller.attached() as attached, job_steps.steps_of(entered) as steps:
         terminal = None
         if with_input and (with_terminal or not text):
             terminal = job_steps.open_terminal(attached, caller.environment)
         elif with_input:
             attached.begin_input(terminal=False)
         collected = job_steps.Collected() if as_json else None
-        spec = job_steps.step_spec(found, node, text, terminal=terminal)
+        spec = job_steps.step_spec(entered, node, text, terminal=terminal)
         raw = job_steps.relay(steps, steps.start(node, spec), collected or attached, with_input=with_input)
     status = job_steps.exit_status(raw)
     if collected is not None:
-        said = {"stdout": collected.text(1), "stderr": collected.text(2)}
-        write(json_text({"job_id": found.launch.spec.job, "host": node.name, "status": status, **said}))
+        outputs = {"stdout": collected.text(1), "stderr": collected.text(2)}
+        write(json_text({"job_id": entered.launch.spec.job, "host": node.name, "status": status, **outputs}))
     raise typer.Exit(status)
 
 

@@ -47,8 +47,8 @@ def oarsrun(
     wanted = parallel_steps.parse_count(count)
     chosen = job_steps.named_job(job, caller.environment)
     with open_session("oarsrun") as session:
-        found = job_steps.running_job(session, one_job(session, chosen))
-    where = parallel_steps.places(found, wanted)
+        running = job_steps.running_job(session, one_job(session, chosen))
+    where = parallel_steps.places(running, wanted)
     kept = {place: job_steps.Collected() for place in where} if as_json else {}
     with caller.attached() as streams:
 
@@ -59,24 +59,24 @@ def oarsrun(
                 streams.send(stream, lines if no_prefix else parallel_steps.labelled(place.label, lines))
 
         text = command[0] if len(command) == 1 else shlex.join(command)
-        outcomes = parallel_steps.run(found, where, text, streams, pass_on)
+        outcomes = parallel_steps.run(running, where, text, streams, pass_on)
         status = parallel_steps.worst(outcomes)
-        for one in outcomes:
-            if one.error:
-                streams.send(2, f"oarsrun: {one.place.label}: {one.error}\n".encode())
+        for outcome in outcomes:
+            if outcome.error:
+                streams.send(2, f"oarsrun: {outcome.place.label}: {outcome.error}\n".encode())
     if as_json:
         processes = [
             {
-                "rank": one.place.rank,
-                "host": one.place.node.name,
-                "status": one.status,
-                "error": one.error or None,
-                "stdout": kept[one.place].text(1),
-                "stderr": kept[one.place].text(2),
+                "rank": process.place.rank,
+                "host": process.place.node.name,
+                "status": process.status,
+                "error": process.error or None,
+                "stdout": kept[process.place].text(1),
+                "stderr": kept[process.place].text(2),
             }
-            for one in outcomes
+            for process in outcomes
         ]
-        write(json_text({"job_id": found.launch.spec.job, "status": status, "processes": processes}))
+        write(json_text({"job_id": running.launch.spec.job, "status": status, "processes": processes}))
     raise typer.Exit(status)
 
 

@@ -252,14 +252,14 @@ def _show_jobs(
     from oarpy.client.jobs import reports
     from oarpy.client.jobs.selection import JobSelection
 
-    asked = reports.settled(session, question, user, queue)
+    settled = reports.settled(session, question, user, queue)
     if at is not None:
-        _show_then(session, asked, view, at)
+        _show_then(session, settled, view, at)
         return
-    report = _report(session, asked, view)
+    report = _report(session, settled, view)
     _print(report)
     if not report.found and view.for_people:
-        if note := reports.nothing_found(asked):
+        if note := reports.nothing_found(settled):
             warn(f"oarstat: {note}")
         elif sys.stderr.isatty() and question.selection == JobSelection():
             warn("oarstat: no jobs wait or run; oarstat -j ID shows ended ones")
@@ -349,14 +349,16 @@ def _show_standing(why: str | None, priority: str | None, others: Sequence[str],
         from oarpy.client.jobs import explanation, explanation_report
         from oarpy.client.jobs.views import priority_report
 
-        jobs = [one_job(session, one) for one in chosen]
+        jobs = [one_job(session, selection) for selection in chosen]
         if why is not None:
             reports: Sequence[Report[Document]] = [
                 explanation_report.report(explanation.explain(session, job)) for job in jobs
             ]
         else:
             reports = [priority_report.report(priority_report.priority(session, job)) for job in jobs]
-    several = TwoForms(lambda: "\n".join(one.text() for one in reports), lambda: [one.data() for one in reports])
+    several = TwoForms(
+        lambda: "\n".join(report.text() for report in reports), lambda: [report.data() for report in reports]
+    )
     show(several if others else reports[0], as_json=as_json)
 
 
@@ -447,9 +449,9 @@ def _show_period(gantt: str | None, accounting: str | None, user: str | None, at
         raise UsageError("--accounting and --at exclude each other", hint="its second date says until when it counts")
 
     from_now_on = gantt == OWN and at is None
-    asked = None if from_now_on else parse_period(gantt if gantt is not None else accounting or "")
+    wanted = None if from_now_on else parse_period(gantt if gantt is not None else accounting or "")
     with open_session("oarstat") as session:
-        period = asked or period_reports.to_come(session)
+        period = wanted or period_reports.to_come(session)
         whose = session.user if user == OWN else user
         if at is not None:
             show(past_cluster.gantt(session, parse_past_date(at), period, whose), as_json=as_json)

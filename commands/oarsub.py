@@ -127,11 +127,11 @@ def oarsub(
     ] = False,
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show what each admission rule changed.")] = False,
-    **asked: Any,
+    **typed: Any,
 ) -> None:
     """Submit a job, an array of jobs with --array, or a finished job again with --resubmit."""
     options = replace(
-        given_options(asked),
+        given_options(typed),
         words=tuple(command or ()),
         scan_script=scanscript,
         ignore_directives=ignore_directives,
@@ -203,7 +203,7 @@ def _subscribe(options: Options, text: str, *, given: Sequence[object]) -> None:
     from oarpy.negotiation.messages import Subscribe, Unreadable, read
     from oarpy.negotiation.requests import application_requests
 
-    if any(one not in (None, False) for one in given):
+    if any(value not in (None, False) for value in given):
         raise UsageError("options beside a subscription that say how oarsub answers", hint="leave them out")
     try:
         message = read(text.encode("utf-8", "surrogateescape"))
@@ -213,8 +213,10 @@ def _subscribe(options: Options, text: str, *, given: Sequence[object]) -> None:
         raise UsageError("--subscribe takes a message 'subscribe'", hint="docs/negotiation.md has every message")
     with open_session("oarsub") as session:
         caller = current()
-        made, token = application_requests.subscribe(session, options, message, caller.arguments, caller.environment)
-    write(json_text({"job": made.job_ids[0], "token": token}))
+        submitted, token = application_requests.subscribe(
+            session, options, message, caller.arguments, caller.environment
+        )
+    write(json_text({"job": submitted.job_ids[0], "token": token}))
 
 
 def _launch(session: Session, options: Options, launcher: str) -> Submitted:
@@ -346,17 +348,17 @@ def _rehearse(session: Session, options: Options, question: str | None, *, as_js
         raise typer.Exit(AdmissionRefused.exit_status)
 
 
-def _write_question(path: str, found: PredictedStart) -> None:
+def _write_question(path: str, prediction: PredictedStart) -> None:
     """Write what a reservation asks the cluster, for ``oarpy decide``."""
     from oarpy.questions.counted_cluster import question_text
 
-    if found.reservation is None:
+    if prediction.reservation is None:
         raise UsageError("--question without a reservation", hint="-r START, --until END, or both")
-    if found.size > 1:
+    if prediction.size > 1:
         raise UsageError("--question of an array", hint="each member is a question: leave --array out")
-    asked = found.rehearsed
+    rehearsed = prediction.rehearsed
     try:
-        current().write_private(path, path, question_text(asked.snapshot, asked.job, asked.matchers))
+        current().write_private(path, path, question_text(rehearsed.snapshot, rehearsed.job, rehearsed.matchers))
     except OSError as error:
         raise UsageError(f"'{path}' cannot be written: {error.strerror}", hint="name another file") from None
 
@@ -373,7 +375,7 @@ def _show(session: Session, submitted: Submitted, timeout: float, form: Form, *,
     """Print the jobs; for a reservation or a bag also the answer, exit status 3 when it is refused."""
     answers: list[ReservationAnswer] = []
     promise: BagAnswer | None = None
-    said = write if form is Form.TEXT else _aside
+    tell = write if form is Form.TEXT else _aside
     if form is Form.ID:
         _aside("".join(f"{line}\n" for line in report.remarks(submitted)))
         write(f"{submitted.array_id if submitted.is_array else submitted.job_ids[0]}\n")
@@ -382,7 +384,7 @@ def _show(session: Session, submitted: Submitted, timeout: float, form: Form, *,
     sys.stdout.flush()
     if submitted.reservation is not None or submitted.is_bag:
         if submitted.reservation is not None and form is not Form.JSON:
-            said("# Advance reservation request: waiting for validation...\n")
+            tell("# Advance reservation request: waiting for validation...\n")
             sys.stdout.flush()
         try:
             if submitted.is_bag:
@@ -396,7 +398,7 @@ def _show(session: Session, submitted: Submitted, timeout: float, form: Form, *,
     if form is Form.JSON:
         write(json_text(report.record(submitted, answers, verbose=verbose, bag=promise)))
     else:
-        said("".join(map(report.answer_text, answers)) + ("" if promise is None else report.promise_text(promise)))
+        tell("".join(map(report.answer_text, answers)) + ("" if promise is None else report.promise_text(promise)))
     if not all(answer.accepted for answer in answers) or (promise is not None and promise.reason):
         raise typer.Exit(AdmissionRefused.exit_status)
 

@@ -32,8 +32,8 @@ def new(
 
     lifetime, allowed = tokens.parse_lifetime(expires), tokens.parse_scope(scope)
     with open_session("oartoken") as session:
-        made = tokens.make(session, allowed, lifetime, label, user)
-    write(json_text(made.record()) if as_json else f"{made.secret}\n")
+        token = tokens.make(session, allowed, lifetime, label, user)
+    write(json_text(token.record()) if as_json else f"{token.secret}\n")
 
 
 @app.command("list")
@@ -46,8 +46,8 @@ def list_tokens(
     from oarpy.client.session import open_session
 
     with open_session("oartoken") as session:
-        found = tokens.listed(session, everybody=everybody)
-    write(json_text([tokens.record(row) for row in found]) if as_json else tokens.table(found))
+        listed = tokens.listed(session, everybody=everybody)
+    write(json_text([tokens.record(row) for row in listed]) if as_json else tokens.table(listed))
 
 
 @app.command("revoke")

@@ -54,8 +54,8 @@ def oarwalltime(
         if amount is None:
             show(walltime_changes.show(session, job_id), as_json=as_json)
             return
-        asked = walltime_changes.WalltimeQuestion(amount, force, whole, delay_next_jobs, timeout)
-        pending = walltime_changes.change(session, job_id, asked)
+        question = walltime_changes.WalltimeQuestion(amount, force, whole, delay_next_jobs, timeout)
+        pending = walltime_changes.change(session, job_id, question)
     if as_json:
         write(json_text({"action": "walltime", "job": job_id, "pending": pending}))
     elif pending:

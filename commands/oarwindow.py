@@ -35,18 +35,18 @@ def oarwindow(
     from oarpy.client.session import open_session
     from oarpy.client.submission.report import offer_lines
 
-    chosen, asked = parse_one(job), windows.read_change(ready, until, fix=fix)
+    chosen, wanted = parse_one(job), windows.read_change(ready, until, fix=fix)
     with open_session("oarwindow") as session:
         job_id = one_job(session, chosen)
         try:
-            if asked == windows.WindowChange():
-                found = windows.show(session, job_id)
+            if wanted == windows.WindowChange():
+                reservation = windows.show(session, job_id)
             else:
-                found = windows.change(session, job_id, asked, answer_timeout)
+                reservation = windows.change(session, job_id, wanted, answer_timeout)
         except windows.WindowRefused as refused:
             write(offer_lines(refused.offers))
             raise
-        write(json_text(windows.record(found)) if as_json else windows.as_text(found))
+        write(json_text(windows.record(reservation)) if as_json else windows.as_text(reservation))
 
 
 def main() -> None:

@@ -138,12 +138,12 @@ def restore(configuration: Configuration, source: Path, *, replace: bool) -> Res
         with _script(data, programs) as lines:
             _play(lines, programs, dsn, version)
     revisions = installation.upgrade_installation(configuration, 0).revisions
-    made: list[str] = []
+    analysts: list[str] = []
     for analyst in facts.analysts if facts else ():
         with reachable(), connect(dsn, "db restore") as connection, connection.transaction():
             roles.restore_analyst(connection, analyst)
-            made.append(analyst.name)
-    return Restored(revisions, tuple(made), installation.check(dsn))
+            analysts.append(analyst.name)
+    return Restored(revisions, tuple(analysts), installation.check(dsn))
 
 
 def _require_free(connection: Connection, *, replace: bool) -> None:
@@ -216,9 +216,9 @@ def _checked(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
     assert process.stdout is not None
     assert process.stderr is not None
     yield from process.stdout
-    said = process.stderr.read().decode(errors="replace")
+    complaint = process.stderr.read().decode(errors="replace")
     if process.wait() != 0:
-        raise OarpyError(f"the dump cannot be read: {_last(said)}", hint="take an older dump")
+        raise OarpyError(f"the dump cannot be read: {_last(complaint)}", hint="take an older dump")
 
 
 def _play(lines: Iterator[bytes], programs: Path, dsn: str, version: int) -> None:
@@ -235,13 +235,13 @@ def _play(lines: Iterator[bytes], programs: Path, dsn: str, version: int) -> Non
     ]
     revisions = ",".join(migrations.known())
     head = (line for line in islice(lines, _HEAD) if version >= 17 or not line.startswith(b"SET transaction_timeout"))
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         place, environment = _place(dsn)
         with subprocess.Popen(
             [*words, f"--dbname={place}"],
             stdin=subprocess.PIPE,
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
             env=environment,
             user=peer_account(dsn),
         ) as process:
@@ -261,8 +261,8 @@ def _play(lines: Iterator[bytes], programs: Path, dsn: str, version: int) -> Non
             finally:
                 with suppress(BrokenPipeError):
                     process.stdin.close()
-        said.seek(0)
-        text = said.read().decode(errors="replace")
+        output.seek(0)
+        text = output.read().decode(errors="replace")
     if process.returncode != 0:
         raise OarpyError(f"nothing was restored: {_first_error(text)}", hint="the database is as it was")
 
@@ -294,8 +294,8 @@ def _last(text: str) -> str:
 
 
 def _first_error(text: str) -> str:
-    found = re.search(r"ERROR: +(.*)", text)
-    return found[1][:300] if found else _last(text)
+    match = re.search(r"ERROR: +(.*)", text)
+    return match[1][:300] if match else _last(text)
 
 
 def _checksum(path: Path) -> str:

@@ -39,13 +39,13 @@ def wait_for(connection: Connection, answer: Callable[[], Answer | None], timeou
     deadline = time.monotonic() + timeout
     connection.execute("LISTEN oarpy_events")
     try:
-        while (found := answer()) is None:
+        while (result := answer()) is None:
             left = deadline - time.monotonic()
             if not left > 0:
                 return None
             current().require_presence()
             for _ in connection.notifies(timeout=min(_POLL, left), stop_after=1):
                 pass
-        return found
+        return result
     finally:
         connection.execute("UNLISTEN oarpy_events")

@@ -34,7 +34,7 @@ def query(session: Session, statement: str) -> Rows:
 
 def _plain(value: object) -> JsonValue:
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return value if value is None or isinstance(value, str | int | float | bool | dict) else str(value)
 
 

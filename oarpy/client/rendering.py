@@ -193,7 +193,7 @@ class Table:
         needed = [min(most, columns) for most in needed]
         while sum(needed) > room and max(needed) > _NARROWEST:
             # of equally wide columns the last gives way: ids stand first
-            place = max(range(len(needed)), key=lambda one: (needed[one], one))
+            place = max(range(len(needed)), key=lambda column: (needed[column], column))
             needed[place] -= 1
         return needed
 

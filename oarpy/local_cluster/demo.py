@@ -110,7 +110,7 @@ class Demo(Transcript):
         strict = self._reserve("-r", f"{begin}", "-l", whole, "date")
         self.show("oarwindow", str(movable))
         self.show("oarstat", "-e", "-j", str(movable))
-        refused = self._asked("-r", f"{begin + timedelta(minutes=30)}", "-l", whole, "date")
+        refused = self._request_reservation("-r", f"{begin + timedelta(minutes=30)}", "-l", whole, "date")
         offers = [line.split()[0].partition("=")[2] for line in refused.splitlines() if line.startswith("OAR_OFFER_ID")]
         if len(offers) != 2:
             raise OarpyError(f"{len(offers)} offers, not 2", hint="see server.log")
@@ -132,10 +132,10 @@ class Demo(Transcript):
         late = self._bag("--bag", "12", "--until", f"{now + timedelta(minutes=15)}", *task)
         self.say("Others end early: the promise gets better, and that is told")
         self.show("oardel", "--bag", str(met))
-        self._until("the promise improves", lambda: " IMPROVED :" in self._told(late))
+        self._until("the promise improves", lambda: " IMPROVED :" in self._bag_text(late))
         self.show("oarstat", "--bag", str(late))
         self.show("oardel", "--bag", str(late))
-        self._until("the bag is over", lambda: " END :" in self._told(late))
+        self._until("the bag is over", lambda: " END :" in self._bag_text(late))
 
     def _bag(self, *arguments: str) -> int:
         """Show a bag that is submitted, and return its number."""
@@ -146,10 +146,10 @@ class Demo(Transcript):
         sys.stdout.write("".join(f"{line}\n" for line in shown))
         return int(jobs[0].partition("=")[2])
 
-    def _told(self, bag: int) -> str:
+    def _bag_text(self, bag: int) -> str:
         return self.sandbox.run("oarstat", "--bag", str(bag)).stdout
 
-    def _asked(self, *arguments: str) -> str:
+    def _request_reservation(self, *arguments: str) -> str:
         """Run a reservation request and print it with its answer; return the standard output."""
         done = self.sandbox.run("oarsub", *arguments, check=False)
         self.command("oarsub", *arguments)
@@ -158,7 +158,7 @@ class Demo(Transcript):
 
     def _reserve(self, *arguments: str) -> int:
         """Show a reservation that is accepted, and return its id."""
-        printed = self._asked(*arguments)
+        printed = self._request_reservation(*arguments)
         if "--> OK" not in printed:
             raise OarpyError("a reservation was refused", hint="see server.log")
         return int(printed.splitlines()[0].partition("=")[2])

@@ -71,9 +71,9 @@ class GpuDemo(Transcript):
 
     def _share(self) -> tuple[int, int, int, int]:
         self.say("Three jobs of one GPU get three GPUs; one of two waits: only one is left")
-        one = ("-l", "/gpu=1/core=1,walltime=0:10:0")
-        first, second = (self.submit("-n", name, *one, "./train") for name in ("first", "second"))
-        forgetful = self.submit("-n", "forgetful", *one, "echo job $OAR_JOB_ID has $OAR_GPU_UUIDS; sleep 600")
+        one_gpu = ("-l", "/gpu=1/core=1,walltime=0:10:0")
+        first, second = (self.submit("-n", name, *one_gpu, "./train") for name in ("first", "second"))
+        forgetful = self.submit("-n", "forgetful", *one_gpu, "echo job $OAR_JOB_ID has $OAR_GPU_UUIDS; sleep 600")
         large = self.submit("-n", "large", "-l", "/gpu=2/core=1,walltime=0:10:0", "./train")
         self.sandbox.wait_for([first, second, forgetful], ("Running",), _TIMEOUT)
         self.sandbox.wait_for([large], ("Waiting",), _TIMEOUT)

@@ -102,10 +102,10 @@ class MappingDemo(Transcript):
         (work / "map.json").write_text(json.dumps(question), encoding="utf-8")
         answer = json.loads(self.show("oarpy", "decide", "map.json"))
         lines = [line.split() for line in (work / f"map.{job}").read_text(encoding="utf-8").splitlines()]
-        found = Counter(size for _, size, _, _, _ in lines)
+        sizes = Counter(size for _, size, _, _, _ in lines)
         self.print_file(f"map.{job}")
-        if found != answer["assigned"]["fast"]:
-            raise OarpyError(f"the map file has {dict(found)}, not {answer['assigned']}", hint="see server.log")
+        if sizes != answer["assigned"]["fast"]:
+            raise OarpyError(f"the map file has {dict(sizes)}, not {answer['assigned']}", hint="see server.log")
         sys.stdout.write("The file has the same processes.\n")
 
 

@@ -175,11 +175,11 @@ class Sandbox:
         # the database is read, not oarstat: a new process every few milliseconds would slow the awaited job
         with database.connect(self.dsn(), "sandbox") as connection:
             while True:
-                found = dict(job_listing.states(connection, scope))
-                if all(state in states for state in found.values()):
-                    return found
+                by_job = dict(job_listing.states(connection, scope))
+                if all(state in states for state in by_job.values()):
+                    return by_job
                 if time.monotonic() > until:
-                    missing = {job: state for job, state in found.items() if state not in states}
+                    missing = {job: state for job, state in by_job.items() if state not in states}
                     raise OarpyError(f"jobs are not {'/'.join(states)} after {timeout:g} s: {missing}")
                 time.sleep(_POLL)
 
@@ -246,7 +246,7 @@ def _toml(sections: Mapping[str, Mapping[str, object]]) -> str:
 def _toml_value(value: object) -> str:
     """Return a value as TOML. JSON strings, numbers, booleans and lists of them are TOML too."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_toml_value(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml_value(content)}" for key, content in value.items()) + "}"
     return json.dumps(value)
 
 
@@ -276,9 +276,9 @@ def _remove_call_folders(nodes: Path) -> None:
 
 def _started_below(nodes: Path) -> list[int]:
     wanted = os.fsencode(f"{NODE}={os.path.abspath(nodes)}{os.sep}")
-    found = []
+    pids = []
     for entry in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):
             if any(variable.startswith(wanted) for variable in entry.read_bytes().split(b"\0")):
-                found.append(int(entry.parent.name))
-    return found
+                pids.append(int(entry.parent.name))
+    return pids

@@ -108,10 +108,10 @@ class Transcript:
             cwd=self.sandbox.directory / "work",
             start_new_session=True,
         )
-        found = BesideTranscript(name, process)
-        found.read()
-        self._beside.append(found)
-        return found
+        program = BesideTranscript(name, process)
+        program.read()
+        self._beside.append(program)
+        return program
 
     def submit(self, *arguments: str) -> int:
         """Show a submission and return the id of its job."""

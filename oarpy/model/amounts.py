@@ -19,10 +19,10 @@ def parse_amount(text: str) -> int:
     >>> parse_amount("16G"), parse_amount("3")
     (17179869184, 3)
     """
-    found = AMOUNT.fullmatch(text.strip())
-    if found is None:
+    match = AMOUNT.fullmatch(text.strip())
+    if match is None:
         raise UsageError(f"'{text[:40]}' is not an amount", hint="a whole number, K, M, G or T behind it if need be")
-    number, unit = found.groups()
+    number, unit = match.groups()
     power = _UNITS.index(unit.upper()) + 1 if unit else 0
     amount: int = int(number) * 1024**power
     if not 0 < amount <= LARGEST_AMOUNT:

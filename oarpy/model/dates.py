@@ -65,8 +65,8 @@ def read_instant(text: str) -> datetime:
     try:
         if _EPOCH.fullmatch(text):
             return datetime.fromtimestamp(int(text)).astimezone()
-        if found := _DATE.fullmatch(text):
-            day, *clock, offset = found.groups()
+        if match := _DATE.fullmatch(text):
+            day, *clock, offset = match.groups()
             year, month, day_of_month = map(int, day.split("-"))
             date = datetime(year, month, day_of_month, *_numbers(clock), _microseconds(text))
             return _with_offset(date, offset) if offset else date.astimezone()
@@ -89,12 +89,12 @@ def read_date(text: str, now: datetime, base: datetime | None = None) -> datetim
     if word == "now":
         return now
     try:
-        if found := _SHIFT.fullmatch(word):
-            return (base or now) + _duration(found[2]) * (1 if found[1] == "+" else -1)
+        if match := _SHIFT.fullmatch(word):
+            return (base or now) + _duration(match[2]) * (1 if match[1] == "+" else -1)
         if _CLOCK.fullmatch(word):
             return _at(base or now, 0, _CLOCK.fullmatch(word).groups())  # type: ignore[union-attr]
-        if (found := _DAY.fullmatch(word)) and (days := _days_until(found[1], now)) is not None:
-            return _at(now, days, found.groups()[1:])
+        if (match := _DAY.fullmatch(word)) and (days := _days_until(match[1], now)) is not None:
+            return _at(now, days, match.groups()[1:])
         return read_instant(text)
     except (OverflowError, OSError, ValueError):
         raise UsageError(f"'{text.strip()[:80]}' is not a date", hint=f"write {FORMS}") from None
@@ -107,8 +107,8 @@ def read_span(text: str, now: datetime) -> tuple[datetime, datetime]:
     """
     date = read_date(text, now)
     word = text.strip().lower()
-    found = _DATE.fullmatch(text.strip()) or (None if word == "now" else _DAY.fullmatch(word))
-    if found and found[2] is None:
+    match = _DATE.fullmatch(text.strip()) or (None if word == "now" else _DAY.fullmatch(word))
+    if match and match[2] is None:
         return date, (date.astimezone().replace(tzinfo=None) + timedelta(days=1)).astimezone()
     return min(date, now), max(date, now)
 
@@ -124,8 +124,8 @@ def read_end(text: str, now: datetime, begin: datetime) -> datetime:
 
 def _microseconds(text: str) -> int:
     """Return the part of a second that a date has after its dot."""
-    found = re.search(r"\.(\d{1,9})", text, re.ASCII)
-    return int(found[1][:6].ljust(6, "0")) if found else 0
+    match = re.search(r"\.(\d{1,9})", text, re.ASCII)
+    return int(match[1][:6].ljust(6, "0")) if match else 0
 
 
 def _numbers(clock: list[str | None] | tuple[str | None, ...]) -> tuple[int, int, int]:

@@ -73,8 +73,8 @@ def other_word(text: str) -> str | None:
     >>> other_word("ok:@prepare,[+90"), other_word("7")
     ('@prepare', None)
     """
-    found = _NAMED.fullmatch(text.strip())
-    return None if found is None else found[2]
+    match = _NAMED.fullmatch(text.strip())
+    return None if match is None else match[2]
 
 
 def with_job(text: str, job: int) -> str:
@@ -83,7 +83,7 @@ def with_job(text: str, job: int) -> str:
     >>> with_job("ok:last,[+90", 7)
     'ok:7,[+90'
     """
-    return _NAMED.sub(lambda found: f"{found[1] or ''}{job}{found[3]}", text.strip())
+    return _NAMED.sub(lambda match: f"{match[1] or ''}{job}{match[3]}", text.strip())
 
 
 def parse_dependency(text: str) -> Dependency:
@@ -92,11 +92,11 @@ def parse_dependency(text: str) -> Dependency:
     >>> str(parse_dependency("ok:7,[+90,]+1:0:0"))
     'ok:7,[+0:1:30,]+1:0:0'
     """
-    found = _DEPENDENCY.fullmatch(text.strip())
-    if found is None or not int(found[2]):
+    match = _DEPENDENCY.fullmatch(text.strip())
+    if match is None or not int(match[2]):
         raise UsageError(f"dependency '{text[:80]}' is not a job id", hint=_HINT)
-    earliest, latest = _shift(found[3], text), _shift(found[4], text)
-    dependency = Dependency(int(found[2]), cast(Outcome, found[1] or "any"), earliest, latest)
+    earliest, latest = _shift(match[3], text), _shift(match[4], text)
+    dependency = Dependency(int(match[2]), cast(Outcome, match[1] or "any"), earliest, latest)
     if earliest and latest and earliest.edge == latest.edge and earliest.seconds > latest.seconds:
         raise UsageError(f"dependency '{text[:80]}' leaves no time", hint="the second shift is the later one")
     return dependency
@@ -106,9 +106,9 @@ def _shift(text: str | None, whole: str) -> Shift | None:
     """Read ``[+T`` or ``]-T``, where T is seconds or h:m:s; None for an empty text. Raises :class:`UsageError`."""
     if text is None or not text.strip():
         return None
-    found = _SHIFT.fullmatch(text.strip())
-    if found is None:
+    match = _SHIFT.fullmatch(text.strip())
+    if match is None:
         raise UsageError(f"dependency '{whole[:80]}' has a shift that is not understood", hint=_HINT)
-    mark, sign, amount = found.groups()
+    mark, sign, amount = match.groups()
     seconds = int(amount) if _SECONDS.fullmatch(amount) else parse_duration(amount)
     return Shift(_MARKS[mark], -seconds if sign == "-" else seconds)

@@ -28,11 +28,11 @@ def parse_duration(text: str) -> int:
 
 def _seconds(text: str) -> int | None:
     """Return the seconds that a text means, 0 included; None when it is no duration."""
-    if found := _COLONS.fullmatch(text):
-        hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    if match := _COLONS.fullmatch(text):
+        hours, minutes, seconds = (int(part or 0) for part in match.groups())
         return hours * 3600 + minutes * 60 + seconds
-    if text and (found := _UNITS.fullmatch(text)):
-        days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    if text and (match := _UNITS.fullmatch(text)):
+        days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
         return days * 86400 + hours * 3600 + minutes * 60 + seconds
     return None
 

@@ -132,18 +132,18 @@ class JobTypes:
         """
         if not self.dated:
             return NO_DATES
-        found: dict[str, float] = {}
+        dates: dict[str, float] = {}
         for word in self.dated:
             name, argument = split_word(word)
-            if TYPES[name].date in found:
+            if TYPES[name].date in dates:
                 raise UsageError(f"job type {name} is given twice", hint="leave one out")
             try:
-                found[TYPES[name].date] = _instant(argument or "")
+                dates[TYPES[name].date] = _instant(argument or "")
             except ValueError:
                 raise UsageError(
                     f"job type '{word[:80]}' needs a date", hint=f"write -t '{name}=YYYY-MM-DD hh:mm:ss'"
                 ) from None
-        return JobDates(**found)
+        return JobDates(**dates)
 
 
 def read_types(words: Iterable[str]) -> JobTypes:
@@ -189,18 +189,18 @@ _SEVERAL = frozenset({"containers", "placeholders", "allowed"})
 @lru_cache(maxsize=4096)
 def _read(words: tuple[str, ...]) -> JobTypes:
     """Collect the fields that the known words set; the others keep their defaults."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for word, kind in known_types(words).items():
         if kind.shares:
-            found["alone"] = False
+            fields["alone"] = False
         if kind.date:
-            found["dated"] = (*found.get("dated", ()), word)
+            fields["dated"] = (*fields.get("dated", ()), word)
         for field, value in kind.means(split_word(word)[1]).items() if kind.means else ():
             if field in _SEVERAL:
-                found[field] = (*found.get(field, ()), value)
+                fields[field] = (*fields.get(field, ()), value)
             else:
-                found.setdefault(field, value)
-    return JobTypes(**found)
+                fields.setdefault(field, value)
+    return JobTypes(**fields)
 
 
 def _sets(field: str, value: object = True, *, standby: bool = False) -> Effect:

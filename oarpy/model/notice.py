@@ -51,12 +51,12 @@ def parse_notice(text: str) -> Notice:
     >>> parse_notice("[END,ERROR]mail:ann@site.org").target
     'ann@site.org'
     """
-    found = _NOTICE.fullmatch(text)
-    if found is None or len(text) > _LONGEST:
+    match = _NOTICE.fullmatch(text)
+    if match is None or len(text) > _LONGEST:
         raise UsageError(
             f"--notify '{text[:80]}' is not understood", hint="mail:ADDRESS or exec:COMMAND, [TAGS] before"
         )
-    tags, way, target = found.groups()
+    tags, way, target = match.groups()
     if way == NoticeWay.MAIL and not _MAIL.fullmatch(target):
         raise UsageError(f"--notify mail address '{target[:80]}' is not allowed", hint="for example mail:ann@site.org")
     if way == NoticeWay.EXEC and (not _PROGRAM.fullmatch(target) or not target.strip()):

@@ -44,15 +44,15 @@ def parse_period(text: str, rule_set: str, label: str = "") -> tuple[WeeklyPerio
     if words[2:] != ["*", "*"]:
         raise UsageError(f"period '{text[:60]}': days of the month and months must be *", hint=_FORM)
     begin, end = (0, DAY) if words[0] == "*" else _times(words[0], text)
-    found = []
+    periods = []
     for weekday in _weekdays(words[1], text):
         if begin < end:
-            found.append(WeeklyPeriod(weekday, begin, end, rule_set, label))
+            periods.append(WeeklyPeriod(weekday, begin, end, rule_set, label))
             continue
-        found.append(WeeklyPeriod(weekday, begin, DAY, rule_set, label))
+        periods.append(WeeklyPeriod(weekday, begin, DAY, rule_set, label))
         if end:
-            found.append(WeeklyPeriod((weekday + 1) % 7, 0, end, rule_set, label))
-    return tuple(found)
+            periods.append(WeeklyPeriod((weekday + 1) % 7, 0, end, rule_set, label))
+    return tuple(periods)
 
 
 def period_texts(weekly: Sequence[WeeklyPeriod]) -> list[tuple[str, str, str]]:
@@ -65,12 +65,12 @@ def period_texts(weekly: Sequence[WeeklyPeriod]) -> list[tuple[str, str, str]]:
     def alike(period: WeeklyPeriod) -> tuple[int, int, str, str]:
         return period.begin, period.end, period.rule_set, period.label
 
-    found = []
+    texts = []
     for (begin, end, rule_set, label), same in groupby(sorted(weekly, key=alike), key=alike):
-        days = [one.weekday for one in same]
+        days = [period.weekday for period in same]
         times = "*" if (begin, end) == (0, DAY) else f"{_clock(begin)}-{_clock(end)}"
-        found.append((min(days), begin, f"{times} {_days_text(days)} * *", rule_set, label))
-    return [(text, rule_set, label) for _, _, text, rule_set, label in sorted(found)]
+        texts.append((min(days), begin, f"{times} {_days_text(days)} * *", rule_set, label))
+    return [(text, rule_set, label) for _, _, text, rule_set, label in sorted(texts)]
 
 
 def _times(word: str, text: str) -> tuple[int, int]:
@@ -85,10 +85,10 @@ def _times(word: str, text: str) -> tuple[int, int]:
 
 def _time(word: str) -> int | None:
     """Read one time as seconds of the day, None when it is none."""
-    found = _TIME.fullmatch(word)
-    if found is None or int(found[2]) > 59 or int(found[3] or 0) > 59:
+    match = _TIME.fullmatch(word)
+    if match is None or int(match[2]) > 59 or int(match[3] or 0) > 59:
         return None
-    seconds = int(found[1]) * 3600 + int(found[2]) * 60 + int(found[3] or 0)
+    seconds = int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3] or 0)
     return seconds if seconds <= DAY else None
 
 
@@ -96,15 +96,15 @@ def _weekdays(word: str, text: str) -> list[int]:
     """Read ``mon-fri,sun`` as numbers of days, 0 for Monday. Raises :class:`UsageError`."""
     if word == "*":
         return list(range(7))
-    found: list[int] = []
+    days: list[int] = []
     for part in word.split(","):
         first, dash, last = part.partition("-")
         if first not in WEEKDAYS or (dash and last not in WEEKDAYS):
             raise UsageError(f"period '{text[:60]}': '{part[:20]}' is no weekday", hint=", ".join(WEEKDAYS))
         begin = WEEKDAYS.index(first)
         end = WEEKDAYS.index(last) if dash else begin
-        found += [day % 7 for day in range(begin, end + 1 if begin <= end else end + 8)]
-    return found
+        days += [day % 7 for day in range(begin, end + 1 if begin <= end else end + 8)]
+    return days
 
 
 def _days_text(days: Sequence[int]) -> str:
@@ -181,18 +181,18 @@ def valid_spans(calendar: QuotaCalendar, begin: float, end: float) -> dict[str, 
     >>> valid_spans(night, 0, 86400)
     {'night': ((0.0, 21600.0),), 'day': ((21600.0, 86400),)}
     """
-    dated = _inside(((one.begin, one.end, one.rule_set) for one in calendar.dated), begin, end)
+    dated = _inside(((exception.begin, exception.end, exception.rule_set) for exception in calendar.dated), begin, end)
     weekly = _inside(_unrolled(calendar, begin, end), begin, end)
     parts = dated + [part for free in _gaps(dated, begin, end) for part in _inside(weekly, *free)]
     if calendar.otherwise is not None:
         parts += [(*free, calendar.otherwise) for free in _gaps(sorted(parts), begin, end)]
-    found: dict[str, list[Span]] = {}
+    by_rule_set: dict[str, list[Span]] = {}
     for left, right, name in sorted(parts):
-        spans = found.setdefault(name, [])
+        spans = by_rule_set.setdefault(name, [])
         if spans and spans[-1][1] == left:
             left = spans.pop()[0]
         spans.append((left, right))
-    return {name: tuple(spans) for name, spans in found.items()}
+    return {name: tuple(spans) for name, spans in by_rule_set.items()}
 
 
 def uncovered(weekly: Iterable[WeeklyPeriod]) -> tuple[int, int] | None:
@@ -210,14 +210,19 @@ def overlap(periods: Iterable[WeeklyPeriod]) -> tuple[WeeklyPeriod, WeeklyPeriod
     """Return two periods of the week that overlap, None when none do."""
     ordered = sorted(periods, key=lambda period: (period.weekday, period.begin))
     return next(
-        ((one, two) for one, two in pairwise(ordered) if one.weekday == two.weekday and two.begin < one.end), None
+        (
+            (earlier, later)
+            for earlier, later in pairwise(ordered)
+            if earlier.weekday == later.weekday and later.begin < earlier.end
+        ),
+        None,
     )
 
 
 def clash(periods: Iterable[DatedPeriod]) -> tuple[DatedPeriod, DatedPeriod] | None:
     """Return two exceptions that overlap, None when none do."""
     ordered = sorted(periods, key=lambda period: period.begin)
-    return next(((one, two) for one, two in pairwise(ordered) if two.begin < one.end), None)
+    return next(((earlier, later) for earlier, later in pairwise(ordered) if later.begin < earlier.end), None)
 
 
 _Part = tuple[float, float, str]
@@ -227,8 +232,8 @@ def _unrolled(calendar: QuotaCalendar, begin: float, end: float) -> list[_Part]:
     """Return the periods of the week on every day that touches [begin, end)."""
     if not calendar.weekly:
         return []
-    zone, found, until = calendar.zone, list[_Part](), begin - DAY * 2
-    periods = sorted(calendar.weekly, key=lambda one: (one.weekday, one.begin))
+    zone, parts, until = calendar.zone, list[_Part](), begin - DAY * 2
+    periods = sorted(calendar.weekly, key=lambda entry: (entry.weekday, entry.begin))
     day = datetime.fromtimestamp(begin, zone).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
     day -= timedelta(days=1)
     while _instant(day, 0, zone) < end:
@@ -236,9 +241,9 @@ def _unrolled(calendar: QuotaCalendar, begin: float, end: float) -> list[_Part]:
             if period.weekday == day.weekday():
                 left = max(until, _instant(day, period.begin, zone))  # no overlap after a skipped hour
                 until = max(left, _instant(day, period.end, zone))
-                found.append((left, until, period.rule_set))
+                parts.append((left, until, period.rule_set))
         day += timedelta(days=1)
-    return found
+    return parts
 
 
 def _instant(day: datetime, seconds: int, zone: tzinfo | None) -> float:
@@ -254,9 +259,9 @@ def _inside(parts: Iterable[_Part], begin: float, end: float) -> list[_Part]:
 
 def _gaps(parts: Sequence[_Part], begin: float, end: float) -> list[Span]:
     """Return the spans that ascending ``parts`` leave of [begin, end)."""
-    found, until = [], begin
+    gaps, until = [], begin
     for left, right, _ in parts:
         if left > until:
-            found.append((until, left))
+            gaps.append((until, left))
         until = max(until, right)
-    return [*found, (until, end)] if until < end else found
+    return [*gaps, (until, end)] if until < end else gaps

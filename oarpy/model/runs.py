@@ -11,10 +11,10 @@ def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
     >>> runs([7, 3, 4, 5])
     [(3, 5), (7, 7)]
     """
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for number in sorted(numbers):
-        if found and number == found[-1][1] + 1:
-            found[-1] = found[-1][0], number
+        if pairs and number == pairs[-1][1] + 1:
+            pairs[-1] = pairs[-1][0], number
         else:
-            found.append((number, number))
-    return found
+            pairs.append((number, number))
+    return pairs

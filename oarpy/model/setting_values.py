@@ -45,15 +45,15 @@ def limit_of(texts: Sequence[str], queue: str, walltime: float) -> int:
     >>> limit_of(["7200", "night=0.5"], "default", 1000), limit_of(["7200", "night=0.5"], "night", 1000)
     (7200, 500)
     """
-    found: dict[str | None, str] = {}
+    limits: dict[str | None, str] = {}
     for text in texts:
         match = _LIMIT.fullmatch(text.strip())
         if match is None:
             raise UsageError(
                 f"'{text[:80]}' is no limit of a walltime change", hint="seconds, 0.5 of the walltime, or queue=LIMIT"
             )
-        found[match[1]] = match[2]
-    limit = found.get(queue, found.get(None, "0"))
+        limits[match[1]] = match[2]
+    limit = limits.get(queue, limits.get(None, "0"))
     return int(float(limit) * walltime) if "." in limit else int(limit)
 
 
@@ -101,18 +101,18 @@ def read_idle_gpus(text: str) -> IdleGpus:
     >>> read_idle_gpus("15m: warn, 1h: end"), read_idle_gpus("")
     (IdleGpus(warn=900, end=3600), IdleGpus(warn=None, end=None))
     """
-    found: dict[str, int] = {}
+    seconds: dict[str, int] = {}
     for step in text.split(",") if text.strip() else ():
         after, _, deed = (part.strip() for part in step.rpartition(":"))
-        if deed not in ("warn", "end") or deed in found:
+        if deed not in ("warn", "end") or deed in seconds:
             raise UsageError(
                 f"jobs.idle_gpu: '{step.strip()[:60]}' does not say what to do when", hint="15m: warn, 1h: end"
             )
         try:
-            found[deed] = parse_duration(after)
+            seconds[deed] = parse_duration(after)
         except UsageError as error:
             raise UsageError(f"jobs.idle_gpu: {error.message}", hint=error.hint) from None
-    idle = IdleGpus(found.get("warn"), found.get("end"))
+    idle = IdleGpus(seconds.get("warn"), seconds.get("end"))
     if idle.warn is not None and idle.end is not None and idle.warn >= idle.end:
         raise UsageError(f"jobs.idle_gpu: '{text[:60]}' warns when the job is over", hint="15m: warn, 1h: end")
     return idle

@@ -455,7 +455,7 @@ class Submission:
     @property
     def required(self) -> dict[int, Dependency]:
         """The dependencies of the jobs, by the id of the other job; the last of several on one job counts."""
-        return {one.job: one for one in map(parse_dependency, self.dependencies)}
+        return {dependency.job: dependency for dependency in map(parse_dependency, self.dependencies)}
 
     @property
     def window(self) -> AskedWindow | None:
@@ -477,8 +477,8 @@ class Submission:
         if self.interactive or self.bag or self.reservation is not None or len(self.alternatives) != 1:
             return None
         run = (self.name, *self.command.split(None, 1)[:1]) if self.name else (self.directory, self.command)
-        asked = self.queue, self.project, sorted(self.types), self.properties, str(self.alternatives[0])
-        digest = blake2b(repr((self.user, *asked, *run)).encode(), digest_size=8).digest()
+        request = self.queue, self.project, sorted(self.types), self.properties, str(self.alternatives[0])
+        digest = blake2b(repr((self.user, *request, *run)).encode(), digest_size=8).digest()
         return int.from_bytes(digest, "big", signed=True)
 
     def columns(self) -> dict[str, object]:
@@ -537,8 +537,8 @@ COPIED_COLUMNS: Final = (*(field.column for field in FIELDS.values() if field.co
 def plain(value: object) -> object:
     """Return the JSON form of a field's value."""
     if isinstance(value, ResourceRequest):
-        said = {} if value.walltime is None else {"walltime": value.walltime}
-        return {"resources": str(value)} | said
+        walltime = {} if value.walltime is None else {"walltime": value.walltime}
+        return {"resources": str(value)} | walltime
     if isinstance(value, tuple):
         return [plain(item) for item in value]
     if isinstance(value, datetime):

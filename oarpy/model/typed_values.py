@@ -73,13 +73,13 @@ def from_json(text: str, kind: type[Kind]) -> Kind:
     """
     try:
         try:
-            found = msgspec.json.decode(text, type=kind)
+            value = msgspec.json.decode(text, type=kind)
         except msgspec.ValidationError as error:
             raise _misfit(error, msgspec.json.decode(text), kind) from None
         json.loads(text, parse_float=len, parse_int=len, object_pairs_hook=_object_of_single_keys)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"not JSON: {error}") from None
-    return found
+    return value
 
 
 def from_values(values: object, kind: type[Kind], *, strict: bool = True) -> Kind:
@@ -155,11 +155,11 @@ def _refuse_number(text: str) -> NoReturn:
 
 
 def _object_of_single_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    content = dict(pairs)
+    if len(content) < len(pairs):
         repeated = next(key for at, (key, _) in enumerate(pairs) if key in dict(pairs[:at]))
         raise ValueError(f"the key {shown(repeated)} is there twice in one object")
-    return found
+    return content
 
 
 def _as_exact(_kind: type, value: Any) -> Exact:
@@ -182,18 +182,18 @@ def _misfit(error: msgspec.ValidationError, document: Any, kind: object) -> Misf
     Its text has the path and the field, ``document`` and ``kind`` the rest. The path does not name the keys of a
     dictionary: values behind such a key are not known, and shown as ``...``.
     """
-    found = _TEXT.fullmatch(str(error))
-    assert found is not None
+    match = _TEXT.fullmatch(str(error))
+    assert match is not None
     path: list[str | int] = []
     values, expected = document, inspect.type_info(kind)
-    for key, place in _STEP.findall(found[3] or ""):
+    for key, place in _STEP.findall(match[3] or ""):
         step = key or (... if place == "..." else int(place))
         expected = _inside(expected, step)
         values = ... if step is ... or values is ... else values[step]
         path += [] if step is ... else [step]
-    if found[2] and isinstance(expected, inspect.DictType):
+    if match[2] and isinstance(expected, inspect.DictType):
         return Misfit(document, tuple(path), f"a key in it is not {_noun(expected.key_type)}")
-    if field := _FIELD.fullmatch(found[1]):
+    if field := _FIELD.fullmatch(match[1]):
         if field[1] == "missing required":
             return Misfit(document, (*path, field[2]), "missing")
         return Misfit(document, (*path, field[2]), "unknown key", f"known: {', '.join(_keys(expected))}")
@@ -203,14 +203,14 @@ def _misfit(error: msgspec.ValidationError, document: Any, kind: object) -> Misf
 def _keys(kind: inspect.Type) -> list[str]:
     """Return the keys that an object may have."""
     if isinstance(kind, inspect.UnionType):
-        return [key for one in kind.types for key in _keys(one)]
+        return [key for member in kind.types for key in _keys(member)]
     return sorted(field.encode_name for field in kind.fields) if isinstance(kind, _OBJECTS) else []
 
 
 def _inside(kind: inspect.Type, step: Any) -> inspect.Type:
     """Return the kind of the value behind a key, a place or, as ``...``, an unnamed key."""
     if isinstance(kind, inspect.UnionType):
-        return next(_inside(one, step) for one in kind.types if isinstance(one, _CONTAINERS))
+        return next(_inside(member, step) for member in kind.types if isinstance(member, _CONTAINERS))
     if isinstance(kind, inspect.NamedTupleType):
         return kind.fields[int(step)].type
     if isinstance(kind, _OBJECTS):
@@ -231,7 +231,7 @@ def _noun(kind: inspect.Type) -> str:
         case inspect.Metadata():
             return _noun(kind.type)
         case inspect.UnionType():
-            nouns = [_noun(one) for one in kind.types if not isinstance(one, inspect.NoneType)]
+            nouns = [_noun(member) for member in kind.types if not isinstance(member, inspect.NoneType)]
             return " or ".join(noun for noun in nouns if noun != "a whole number" or "a number" not in nouns)
         case inspect.LiteralType():
             return f"one of {', '.join(map(str, kind.values))}"

@@ -34,14 +34,14 @@ def read_fix(text: str) -> int | None:
     (0, 50, None)
     """
     word = text.strip()
-    found = _PERCENT.fullmatch(word)
+    match = _PERCENT.fullmatch(word)
     if word == NEVER:
         return None
     if word == NOW:
         return 0
-    if found is None or int(found[1]) > 100:
+    if match is None or int(match[1]) > 100:
         raise UsageError(f"'{text[:80]}' says not when a reservation is fixed", hint="now, never, or 0% to 100%")
-    return int(found[1])
+    return int(match[1])
 
 
 def read_slack(text: str, walltime: int) -> int:
@@ -50,8 +50,8 @@ def read_slack(text: str, walltime: int) -> int:
     >>> read_slack("50%", 7200), read_slack("2h", 7200)
     (3600, 7200)
     """
-    if found := _PERCENT.fullmatch(text.strip()):
-        return walltime * int(found[1]) // 100
+    if match := _PERCENT.fullmatch(text.strip()):
+        return walltime * int(match[1]) // 100
     try:
         return parse_duration(text)
     except UsageError:

@@ -51,7 +51,7 @@ def answer_admit(file: AdmitFile) -> Answer:
         take=file.take,
         farther=file.farther,
     )
-    found = admit(
+    admission = admit(
         Profile(file.procs, file.now, [(end, procs) for _, end, procs in running]),
         [(start, end) for start, end, _ in running],
         queue,
@@ -60,10 +60,10 @@ def answer_admit(file: AdmitFile) -> Answer:
         terms,
     )
     return {
-        "accepted": found.start is not None,
-        "start": found.start,
-        "schedule": {str(job): start for job, start in found.starts.items()},
-        "offers": [{"start": offer.start, "end": offer.end, "phi": offer.phi} for offer in found.offers],
+        "accepted": admission.start is not None,
+        "start": admission.start,
+        "schedule": {str(job): start for job, start in admission.starts.items()},
+        "offers": [{"start": offer.start, "end": offer.end, "phi": offer.phi} for offer in admission.offers],
     }
 
 
@@ -102,7 +102,7 @@ def answer_offers(file: OffersFile) -> Answer:
         for job in file.waiting:
             assert job.start is not None
             profile.hold(job.procs, job.start, job.start + job.time)
-        found = offers_beside(profile, tasks, file.shares, file.now)
+        offers = offers_beside(profile, tasks, file.shares, file.now)
     else:
         waiting = [
             DeadlineJob(
@@ -115,8 +115,8 @@ def answer_offers(file: OffersFile) -> Answer:
             )
             for job in file.waiting
         ]
-        found = DeadlinePlans(profile, waiting, file.now).offers(tasks, bag.deadline, file.shares)
-    return {"offers": [{"tasks": offer.tasks, "end": offer.end} for offer in found]}
+        offers = DeadlinePlans(profile, waiting, file.now).offers(tasks, bag.deadline, file.shares)
+    return {"offers": [{"tasks": offer.tasks, "end": offer.end} for offer in offers]}
 
 
 def _check_offers(file: OffersFile) -> None:
@@ -150,11 +150,11 @@ def answer_advance(file: AdvanceFile) -> Answer:
         )
         for job in file.waiting
     ]
-    found = advance(profile, waiting, _begun(file), file.bags, file.now, file.coordinated)
+    advances = advance(profile, waiting, _begun(file), file.bags, file.now, file.coordinated)
     return {
         "starts": {str(task.id): task.start for task in waiting},
-        "new_completion_times": _by_name(found.new_completions),
-        "changed": _by_name(found.changed),
+        "new_completion_times": _by_name(advances.new_completions),
+        "changed": _by_name(advances.changed),
     }
 
 
@@ -164,11 +164,11 @@ def _by_name(completions: Mapping[Any, float]) -> dict[str, float]:
 
 def _begun(file: AdvanceFile) -> dict[int | str, float]:
     """Return the latest end of the running tasks of each bag."""
-    found: dict[int | str, float] = {}
+    ends: dict[int | str, float] = {}
     for job in file.running:
         if job.bag is not UNSET:
-            found[job.bag] = max(found.get(job.bag, job.end), job.end)
-    return found
+            ends[job.bag] = max(ends.get(job.bag, job.end), job.end)
+    return ends
 
 
 def _check_advance(file: AdvanceFile) -> None:
@@ -197,8 +197,8 @@ def answer_map(file: MapFile) -> Answer:
     _check_map(file)
     check_named("file", "model", file.model, tuple(MAPPERS), MAPPINGS)
     program = Program(file.processes, file.iterations, file.transfer)
-    found = mapped(file.model, file.resources, file.throughput, program)
-    return {"stages": found.stages, "seconds": found.seconds, "assigned": found.assigned}
+    mapping = mapped(file.model, file.resources, file.throughput, program)
+    return {"stages": mapping.stages, "seconds": mapping.seconds, "assigned": mapping.assigned}
 
 
 def _check_map(file: MapFile) -> None:
@@ -219,7 +219,7 @@ def _check_map(file: MapFile) -> None:
 def answer_predict_run(file: PredictRunFile) -> Answer:
     """Tell how long a job will run, by its user's history."""
     job = JobToPredict(file.job.user, file.job.name, file.job.walltime)
-    history = [PastRun(one.user, one.name, one.walltime, one.run, one.end) for one in file.history]
+    history = [PastRun(run.user, run.name, run.walltime, run.run, run.end) for run in file.history]
     return {"seconds": predicted_run(predictor_named(file.predictor), job, history, file.now)}
 
 
@@ -237,11 +237,11 @@ def answer_predict_frames(file: PredictFramesFile) -> Answer:
 
 def answer_predict_rate(file: PredictRateFile) -> Answer:
     """Tell how many iterations a second a program makes."""
-    for place, (one, two) in enumerate(zip(file.measured, file.measured[1:], strict=False), 2):
-        if two.iterations <= one.iterations:
-            problem = f"is not above the number before it, {one.iterations}"
-            refuse(f"measured {place}", "iterations", two.iterations, problem, "give rising numbers")
-    for place, one in enumerate(file.measured, 1):
-        check_length(f"measured {place}", "seconds", one.seconds, one.iterations / one.seconds)
-    found = steady_rate([(one.iterations, one.seconds) for one in file.measured], file.steady)
-    return {"rate": found.rate, "iterations": found.iterations}
+    for place, (smaller, larger) in enumerate(zip(file.measured, file.measured[1:], strict=False), 2):
+        if larger.iterations <= smaller.iterations:
+            problem = f"is not above the number before it, {smaller.iterations}"
+            refuse(f"measured {place}", "iterations", larger.iterations, problem, "give rising numbers")
+    for place, run in enumerate(file.measured, 1):
+        check_length(f"measured {place}", "seconds", run.seconds, run.iterations / run.seconds)
+    steady = steady_rate([(measured.iterations, measured.seconds) for measured in file.measured], file.steady)
+    return {"rate": steady.rate, "iterations": steady.iterations}

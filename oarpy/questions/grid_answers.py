@@ -39,9 +39,9 @@ from oarpy.questions.possible_states import HeldMachine, Ids, check_known, check
 def answer_coallocate(file: CoallocateFile) -> Answer:
     """Tell when and where a parallel job can start."""
     profiles: dict[str, Profile] = {}
-    for place, one in enumerate(file.providers, 1):
-        check_name(place, one.name, profiles)
-        profiles[one.name] = _held_profile(place, one, file.now)
+    for place, provider in enumerate(file.providers, 1):
+        check_name(place, provider.name, profiles)
+        profiles[provider.name] = _held_profile(place, provider, file.now)
     names = list(profiles)
     first = names[0] if file.first is UNSET else file.first
     check_known("file", "first", [first], names)
@@ -53,10 +53,10 @@ def answer_coallocate(file: CoallocateFile) -> Answer:
     providers = [CoProvider(name, speeds[name], profiles[name]) for name in in_turn(names, first)]
     check_named("file", "coallocation", file.coallocation, (EARLIEST,), COALLOCATIONS)
     instants = [lo, *sorted(end for end in ends if end > lo)]
-    found = placed_by(file.coallocation, providers, _request(file.job, file.job.end_by), instants)
-    if found is None:
+    common = placed_by(file.coallocation, providers, _request(file.job, file.job.end_by), instants)
+    if common is None:
         return {"start": None, "end": None, "parts": {}}
-    return _place(found)
+    return _place(common)
 
 
 def _held_profile(place: int, provider: ProviderEntry, now: float) -> Profile:
@@ -84,8 +84,8 @@ def _ready(ready: float | None, now: float) -> float:
     return now if ready is None else max(ready, now)
 
 
-def _place(found: CommonPlace) -> Answer:
-    return {"start": found.start, "end": found.end, "parts": dict(found.parts)}
+def _place(place: CommonPlace) -> Answer:
+    return {"start": place.start, "end": place.end, "parts": dict(place.parts)}
 
 
 def answer_compress(file: CompressFile) -> Answer:
@@ -131,14 +131,14 @@ def _checked_places(file: CompressFile, names: Sequence[str]) -> list[CommonPlac
     """Check the file; return where its metajobs are planned."""
     ids = Ids()
     machines: dict[str, HeldMachine] = {}
-    for place, one in enumerate(file.providers, 1):
-        check_name(place, one.name, machines)
-        machine = machines[one.name] = HeldMachine(one.procs, file.now)
+    for place, provider in enumerate(file.providers, 1):
+        check_name(place, provider.name, machines)
+        machine = machines[provider.name] = HeldMachine(provider.procs, file.now)
         where = f"providers {place}"
-        for number, held in enumerate(one.running, 1):
+        for number, held in enumerate(provider.running, 1):
             check_span(f"{where}: running {number}", held.start, held.end)
             machine.run(f"{where}: running {number}", held.start, held.end, held.procs)
-        for number, local in enumerate(one.local, 1):
+        for number, local in enumerate(provider.local, 1):
             owner = ids.owner(f"{where}: local", number, local.id)
             machine.plan(owner, local.start, local.start + local.time, local.procs)
     places = []
@@ -167,10 +167,10 @@ def answer_compose(file: ComposeFile) -> Answer:
     check_named("file", "policy", file.policy, get_args(BagPolicy), COMPOSITIONS)
     _check_compose(file)
     offers = [ClusterOffer(offer.provider, offer.tasks, offer.end) for offer in file.offers]
-    found = compose(file.policy, file.tasks, file.deadline, offers, Strengths(file.power, file.pending))
-    parts = [{"provider": part.provider, "tasks": part.tasks, "end": part.end} for part in found.parts]
-    meets = None if file.deadline is None else found.end is not None and found.end <= file.deadline
-    return {"policy": found.policy, "parts": parts, "end": found.end, "meets": meets}
+    composition = compose(file.policy, file.tasks, file.deadline, offers, Strengths(file.power, file.pending))
+    parts = [{"provider": part.provider, "tasks": part.tasks, "end": part.end} for part in composition.parts]
+    meets = None if file.deadline is None else composition.end is not None and composition.end <= file.deadline
+    return {"policy": composition.policy, "parts": parts, "end": composition.end, "meets": meets}
 
 
 def _check_compose(file: ComposeFile) -> None:

@@ -47,13 +47,13 @@ def answer(text: str) -> Answer:
     """Answer the question of a file. Raises :class:`UsageError`, which does not name the file, if it is none."""
     try:
         document = from_json(text, dict[str, Any])
-        asked = _row(QUESTIONS, document, "ask")
-        question = asked if isinstance(asked, Question) else _row(asked, document, "predictor")
+        entry = _row(QUESTIONS, document, "ask")
+        question = entry if isinstance(entry, Question) else _row(entry, document, "predictor")
         file = from_exact_json(text, question.file, pointed=False) if question.exact else from_json(text, question.file)
-        found: Answer = question.answer(file)
+        reply: Answer = question.answer(file)
     except Misfit as misfit:
         raise misfit.error("file") from None
-    return {key: plain(value) for key, value in found.items()}
+    return {key: plain(value) for key, value in reply.items()}
 
 
 def _row(rows: Mapping[str, Any], document: Mapping[str, Any], key: str) -> Any:
@@ -70,9 +70,9 @@ def plain(value: Any) -> Any:
     """Return numbers as JSON has them: whole numbers as integers, others in double precision."""
     match value:
         case dict():
-            return {key: plain(one) for key, one in value.items()}
+            return {key: plain(content) for key, content in value.items()}
         case list() | tuple():
-            return [plain(one) for one in value]
+            return [plain(item) for item in value]
         case None | bool() | str():
             return value
         case _:

@@ -75,8 +75,8 @@ def operations(router: APIRouter, error: type, prefix: str = "") -> Iterator[Ope
 def describe(document: dict[str, Any], operations: Sequence[Operation]) -> None:
     """Write into an OpenAPI ``document`` what operations answer."""
     types = list({kind: None for operation in operations for kind in (operation.error, *operation.documents())})
-    found, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
-    schemas = dict(zip(types, found, strict=True))
+    definitions, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    schemas = dict(zip(types, definitions, strict=True))
     for operation in operations:
         for method in operation.route.methods or ():
             responses = document["paths"][operation.prefix + operation.route.path_format][method.lower()]["responses"]

@@ -172,7 +172,7 @@ def _require_own_host(request: Request) -> None:
     given = request.headers.get("host", "")
     with suppress(ValueError):
         name = urlsplit(f"//{given}").hostname
-        if name is None or name in {one.lower() for one in names}:
+        if name is None or name in {host.lower() for host in names}:
             return
     raise NotAllowed(f"'{given[:80]}' is not a name of this machine", hint="web.host_names has more names")
 

@@ -90,8 +90,8 @@ def tail(path: str, user: str, largest: int = KEPT) -> Tail:
     if os.geteuid() not in (0, account.pw_uid):
         raise NotAllowed("the web server runs as another user and may not read it", hint="an admin may let it")
     with _TURNS.of(user):
-        status, said = _read(path, account, largest)
-    size, newline, end = said.partition(b"\n")
+        status, output = _read(path, account, largest)
+    size, newline, end = output.partition(b"\n")
     if status or not newline or not size.isdigit():
         kind, message = _PROBLEMS.get(status, _UNREADABLE)
         raise kind(message, hint="it may be on the node, or not there yet")
@@ -121,14 +121,14 @@ def _read(path: str, account: pwd.struct_passwd, largest: int) -> tuple[int, byt
     except (OSError, ValueError) as error:
         raise NotFound(f"it cannot be read: {error}") from None
     assert child.stdout is not None
-    said, whole = b"", False
+    output, whole = b"", False
     try:
-        while len(said) < most and not whole:
+        while len(output) < most and not whole:
             if not readable([child.stdout.fileno()], max(until - time.monotonic(), 0)):
                 raise OarpyError("its file system does not answer", hint="try again later")
-            more = os.read(child.stdout.fileno(), most - len(said))
-            said, whole = said + more, not more
-        return child.wait(max(until - time.monotonic(), 0.1)) if whole else 0, said
+            more = os.read(child.stdout.fileno(), most - len(output))
+            output, whole = output + more, not more
+        return child.wait(max(until - time.monotonic(), 0.1)) if whole else 0, output
     except subprocess.TimeoutExpired:
         raise OarpyError("its file system does not answer", hint="try again later") from None
     finally:

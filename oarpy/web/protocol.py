@@ -23,8 +23,8 @@ class PeerProtocol(H11Protocol):
         self._heard = self.loop.time()
         self._make_room()
         if connection is not None and connection.family == socket.AF_UNIX:
-            found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-            self.client = (f"uid:{_CREDENTIALS.unpack(found)[1]}", 0)
+            credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            self.client = (f"uid:{_CREDENTIALS.unpack(credentials)[1]}", 0)
 
     def data_received(self, data: bytes) -> None:
         """Note the time of the client's last data."""
@@ -42,6 +42,6 @@ class PeerProtocol(H11Protocol):
         ]
         idle = [other for other in others if other.cycle is None or other.cycle.response_complete]
         if idle:
-            oldest = min(idle, key=lambda one: one._heard)
+            oldest = min(idle, key=lambda protocol: protocol._heard)
             self.connections.discard(oldest)
             oldest.transport.close()

@@ -39,12 +39,12 @@ def _read(path: str, largest: int) -> int:
         return _FORBIDDEN
     except OSError:
         return _BUSY
-    found = os.fstat(file)
-    if not stat.S_ISREG(found.st_mode):
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode):
         return _NO_FILE
-    os.write(1, b"%d\n" % found.st_size)
-    left = min(largest, found.st_size)
-    os.lseek(file, found.st_size - left, os.SEEK_SET)
+    os.write(1, b"%d\n" % status.st_size)
+    left = min(largest, status.st_size)
+    os.lseek(file, status.st_size - left, os.SEEK_SET)
     while left and (data := os.read(file, left)):
         left -= len(data)
         while data:
@@ -54,5 +54,5 @@ def _read(path: str, largest: int) -> int:
 
 if __name__ == "__main__":
     uid, gid, groups, path, largest = sys.argv[1:]
-    _become(int(uid), int(gid), [int(one) for one in groups.split(",")])
+    _become(int(uid), int(gid), [int(group) for group in groups.split(",")])
     sys.exit(_read(path, int(largest)))

@@ -164,7 +164,7 @@ def texts(value: Any) -> dict[str, str]:
     """Texts by name."""
     if type(value) is not dict:
         raise TypeError
-    return {text(one): text(content) for one, content in value.items()}
+    return {text(key): text(content) for key, content in value.items()}
 
 
 def environ(value: Any) -> dict[str, str]:
@@ -172,9 +172,9 @@ def environ(value: Any) -> dict[str, str]:
     if type(value) is not dict:
         raise TypeError
     if not _are_plain(value):
-        for one, content in value.items():
+        for variable, content in value.items():
             text(content)
-            if "=" in name(one):
+            if "=" in name(variable):
                 raise ValueError
     return value
 

@@ -54,10 +54,10 @@ class Structure:
 
     def __init_subclass__(cls) -> None:
         fields = {name: value for name, value in vars(cls).items() if isinstance(value, _Field)}
-        cls.CHECKS = {**cls.CHECKS, **{name: one.check for name, one in fields.items()}}
-        defaults = {name: one.default for name, one in fields.items() if one.default is not _NONE}
+        cls.CHECKS = {**cls.CHECKS, **{name: spec.check for name, spec in fields.items()}}
+        defaults = {name: spec.default for name, spec in fields.items() if spec.default is not _NONE}
         cls.DEFAULTS = {**cls.DEFAULTS, **defaults}
-        writers = {name: one.write for name, one in fields.items() if one.write is not None}
+        writers = {name: spec.write for name, spec in fields.items() if spec.write is not None}
         cls.WRITERS = {**cls.WRITERS, **writers}
         for name in fields:
             delattr(cls, name)
@@ -120,9 +120,9 @@ class Structure:
         """Return the value with these checked fields; raise :class:`Malformed` when some are missing."""
         if len(values) != len(cls.CHECKS):
             raise Malformed(f"missing {', '.join(sorted(cls.CHECKS.keys() - values.keys()))}")
-        made = cls.__new__(cls)
-        object.__setattr__(made, "__dict__", values)
-        return made
+        structure = cls.__new__(cls)
+        object.__setattr__(structure, "__dict__", values)
+        return structure
 
 
 def shown(value: object) -> str:

@@ -22,7 +22,7 @@ from oarpy.simulation.engines.first_plans import ForeseeingScheduler, NotingPlan
 from oarpy.simulation.engines.flat_conservative import FlatConservative
 from oarpy.simulation.engines.machine import Machine
 from oarpy.simulation.engines.production import Compressed, FullPasses
-from oarpy.simulation.reports.forecast_accuracy import ForecastAccuracy, accuracy, planned_starts, told_intervals
+from oarpy.simulation.reports.forecast_accuracy import ForecastAccuracy, accuracy, planned_starts, start_intervals
 from oarpy.simulation.traces.swf import read_swf
 from oarpy.simulation.traces.trace import TraceJob
 
@@ -55,7 +55,7 @@ def trace_accuracy(path: Path, procs: int, policy: str, limit: int | None) -> Fo
     jobs = read_swf(path, machine, limit).jobs
     planner = NotingPlanner(_POLICIES[policy](jobs, "fifo", machine))
     starts = replay(jobs, planner)
-    return accuracy(told_intervals(planned_starts(planner.plans, starts)))
+    return accuracy(start_intervals(planned_starts(planner.plans, starts)))
 
 
 def row(name: str, found: ForecastAccuracy) -> str:

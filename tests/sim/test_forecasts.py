@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oarpy.scheduler.forecast.start_intervals import FEWEST, LEVEL, WINDOW, PastStart, StartForecast
-from oarpy.simulation.reports.forecast_accuracy import PlannedStart, accuracy, told_intervals
+from oarpy.simulation.reports.forecast_accuracy import PlannedStart, accuracy, start_intervals
 from research.benchmarks.predictions import trace_accuracy
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces" / "archive"
@@ -84,7 +84,7 @@ def _jobs(seed: int, number: int, *, drift: bool) -> list[PlannedStart]:
 
 @pytest.mark.parametrize("drift", [False, True])
 def test_coverage_holds_also_when_jobs_change(drift: bool) -> None:
-    found = accuracy(told_intervals(_jobs(1, 6000, drift=drift)))
+    found = accuracy(start_intervals(_jobs(1, 6000, drift=drift)))
     assert 0.85 <= found.coverage <= 0.95
     assert found.relative_width < 1
 
@@ -93,7 +93,7 @@ def test_nothing_of_the_future_is_used() -> None:
     """What comes after a job makes no difference to what it was told."""
     jobs = _jobs(2, 1000, drift=False)
     other = jobs[:500] + [PlannedStart("q", one.made, one.start, one.made) for one in jobs[500:]]
-    pairs = zip(told_intervals(jobs)[:500], told_intervals(other)[:500], strict=True)
+    pairs = zip(start_intervals(jobs)[:500], start_intervals(other)[:500], strict=True)
     assert all(one == another for one, another in pairs)
 
 

@@ -100,7 +100,7 @@ def compared_with(text: str, column: str) -> tuple[str, ...]:
     from pglast import ast
 
     pending = [_tree(text)]
-    found = []
+    texts = []
     while pending:
         node: Any = pending.pop()
         if isinstance(node, ast.BoolExpr):
@@ -108,8 +108,8 @@ def compared_with(text: str, column: str) -> tuple[str, ...]:
         elif isinstance(node, ast.BooleanTest):
             pending.append(node.arg)
         elif type(node).__name__ == "A_Expr" and node.name[-1].sval in ("=", "<>"):
-            found += _texts_beside(node, column)
-    return tuple(found)
+            texts += _texts_beside(node, column)
+    return tuple(texts)
 
 
 def _tree(text: str) -> Any:
@@ -124,8 +124,8 @@ def _tree(text: str) -> Any:
 def _texts_beside(node: Any, column: str) -> list[str]:
     """Return the literals on one side of a comparison with ``column`` on the other."""
     sides = [side if isinstance(side, tuple) else (side,) for side in (node.lexpr, node.rexpr)]
-    for one, other in (sides, sides[::-1]):
-        if len(one) == 1 and type(one[0]).__name__ == "ColumnRef" and one[0].fields[-1].sval == column:
+    for side, other in (sides, sides[::-1]):
+        if len(side) == 1 and type(side[0]).__name__ == "ColumnRef" and side[0].fields[-1].sval == column:
             return [
                 str(item.val.sval)
                 for item in other

@@ -192,8 +192,8 @@ class Compiler:
         items = ", ".join(item.sql for _, item in pairs)
         sql = f"({left.sql} {'NOT IN' if negated else 'IN'} ({items}))"
         parameters = (*left.parameters, *(value for _, item in pairs for value in item.parameters))
-        found = _constant_membership(left, [item for _, item in pairs]) or _chain(tests, stop=True)
-        return Term(Kind.BOOLEAN, _negation(found) if negated else found, sql, parameters)
+        membership = _constant_membership(left, [item for _, item in pairs]) or _chain(tests, stop=True)
+        return Term(Kind.BOOLEAN, _negation(membership) if negated else membership, sql, parameters)
 
     def _between(self, node: Any, *, negated: bool) -> Term:
         """Make a term of ``BETWEEN``."""

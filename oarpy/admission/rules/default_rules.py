@@ -20,12 +20,12 @@ _FOR_TYPE_CHECKERS = "# mypy: "
 @functools.cache
 def default_rules() -> tuple[Rule, ...]:
     """Return the default rules in the order they run."""
-    found = [
+    rules = [
         read_rule(parts[2], int(parts[1]), entry.read_text(encoding="utf-8"))
         for entry in resources.files(_PACKAGE).iterdir()
         if (parts := _FILE.fullmatch(entry.name))
     ]
-    return tuple(sorted(found, key=lambda rule: (rule.priority, rule.name)))
+    return tuple(sorted(rules, key=lambda rule: (rule.priority, rule.name)))
 
 
 def default_cases(rule: Rule) -> str:

@@ -61,7 +61,9 @@ class RuleSet:
     """The enabled rules in the order they run."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        self.rules = tuple(sorted((one for one in rules if one.enabled), key=lambda rule: (rule.priority, rule.name)))
+        self.rules = tuple(
+            sorted((rule for rule in rules if rule.enabled), key=lambda rule: (rule.priority, rule.name))
+        )
 
     def run(
         self, submission: Submission, site: Site, *, limits: RuleLimits = DEFAULT_LIMITS
@@ -236,9 +238,9 @@ class RuleProcess:
                 continue
             if "question" not in message:
                 return from_values(message, RulesRun)
-            asked = time.monotonic()
+            since = time.monotonic()
             answer = _answer(site, from_values(message, _Question))
-            until += time.monotonic() - asked
+            until += time.monotonic() - since
             with suppress(Gone):  # a rule that was interrupted meanwhile has reported that
                 self._send(answer)
 
@@ -297,16 +299,16 @@ def _disown() -> None:
 os.register_at_fork(after_in_child=_disown)
 
 
-def _answer(site: Site, asked: _Question) -> tuple[str, Any]:
+def _answer(site: Site, question: _Question) -> tuple[str, Any]:
     """Return ``"", answer`` of the site, or the name and the text of the error with which it failed.
 
     Raises :class:`Unreachable` if the site cannot answer.
     """
     try:
-        if asked.question not in QUESTIONS:
-            raise AttributeError(f"a site has no '{asked.question[:60]}', only {', '.join(sorted(QUESTIONS))}")
-        named = {name: _read(value) for name, value in asked.named.items()}
-        return "", getattr(site, asked.question)(*map(_read, asked.arguments), **named)
+        if question.question not in QUESTIONS:
+            raise AttributeError(f"a site has no '{question.question[:60]}', only {', '.join(sorted(QUESTIONS))}")
+        named = {name: _read(value) for name, value in question.named.items()}
+        return "", getattr(site, question.question)(*map(_read, question.arguments), **named)
     except (KeyboardInterrupt, Unreachable):
         raise
     except BaseException as error:
@@ -336,7 +338,7 @@ def _written(value: object) -> object:
 def _read(value: object) -> object:
     """Return a value as it was before :func:`_written`."""
     if isinstance(value, list):
-        return [_read(one) for one in value]
+        return [_read(item) for item in value]
     if isinstance(value, dict) and len(value) == 1:
         ((kind, text),) = value.items()
         if kind in _KINDS:

@@ -41,24 +41,24 @@ def _names(statement: Any) -> set[tuple[str, str]]:
     """Return the tables, the functions and the refused clauses that a statement names."""
     from pglast.visitors import Visitor
 
-    found = set()
+    names = set()
 
     class Names(Visitor):
         def visit_RangeVar(self, _: Any, node: Any) -> None:
-            found.add(("table", f"{node.schemaname}.{node.relname}" if node.schemaname else node.relname))
+            names.add(("table", f"{node.schemaname}.{node.relname}" if node.schemaname else node.relname))
 
         def visit_FuncCall(self, _: Any, node: Any) -> None:
             parts = [part.sval for part in node.funcname]
-            found.add(("function", ".".join(parts[1:] if parts[0] == "pg_catalog" else parts)))
+            names.add(("function", ".".join(parts[1:] if parts[0] == "pg_catalog" else parts)))
 
         def visit_CommonTableExpr(self, *_: Any) -> None:
-            found.add(("clause", "WITH"))
+            names.add(("clause", "WITH"))
 
         def visit_IntoClause(self, *_: Any) -> None:
-            found.add(("clause", "INTO"))
+            names.add(("clause", "INTO"))
 
         def visit_LockingClause(self, *_: Any) -> None:
-            found.add(("clause", "FOR UPDATE"))
+            names.add(("clause", "FOR UPDATE"))
 
     Names()(statement)
-    return found
+    return names

@@ -188,8 +188,8 @@ class RuleApi:
         A core is a row of the resources. A job without alternatives is tried with the default resources.
         """
         requests = self.submission.alternatives
-        asked = str(requests[position]) if requests else str(self.site.settings["default_resources"])
-        return self.site.cores(asked, self.submission.properties, self.submission.types)
+        request = str(requests[position]) if requests else str(self.site.settings["default_resources"])
+        return self.site.cores(request, self.submission.properties, self.submission.types)
 
     def _change(self, **values: Any) -> None:
         """Change fields of the submission."""

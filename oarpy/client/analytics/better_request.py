@@ -30,8 +30,8 @@ def better_request(session: Session, submitted: Submitted) -> str:
     if submitted.kind is None or submitted.request is None:
         return ""
     try:
-        found = job_kinds.use(session.connection, submitted.kind, FEWEST_JOBS, _PAUSE)
-        use = None if found is None else PastUse(*found)
+        past = job_kinds.use(session.connection, submitted.kind, FEWEST_JOBS, _PAUSE)
+        use = None if past is None else PastUse(*past)
         better = None if use is None else fitting(submitted.request, use)
         if use is None or better is None or not job_kinds.consider(session.connection, submitted.kind):
             return ""
@@ -54,7 +54,7 @@ def _starts(session: Session, job_id: int, better: ResourceRequest) -> tuple[flo
         session.connection.execute(_TIME_LIMIT)
         reader = session.snapshot_reader()
         snapshot = keep_promises(read_only(session.connection, reader).snapshot).snapshot
-        job = next((one for one in snapshot.waiting if one.id == job_id and not one.held), None)
+        job = next((waiting for waiting in snapshot.waiting if waiting.id == job_id and not waiting.held), None)
         if job is None or len(snapshot.waiting) > _MOST_WAITING:
             return None
         places = foreseen(session.connection, snapshot.platform)
@@ -71,15 +71,15 @@ def _starts(session: Session, job_id: int, better: ResourceRequest) -> tuple[flo
     return usual.claim.start, max(other.claim.start, snapshot.now)
 
 
-def _line(asked: ResourceRequest, better: ResourceRequest, use: PastUse, usual: float, earlier: float) -> str:
+def _line(request: ResourceRequest, better: ResourceRequest, use: PastUse, usual: float, earlier: float) -> str:
     used, changes = [], []
-    if better.walltime != asked.walltime:
-        used.append(f"{elapsed(use.seconds)} of {elapsed(asked.walltime or 0)}")
+    if better.walltime != request.walltime:
+        used.append(f"{elapsed(use.seconds)} of {elapsed(request.walltime or 0)}")
         changes.append(f"walltime={elapsed(better.walltime or 0)}")
-    if better.groups != asked.groups:
-        used.append(f"{use.busy_cores or 0:.1f} of {asked_cores(asked.groups)} cores")
+    if better.groups != request.groups:
+        used.append(f"{use.busy_cores or 0:.1f} of {asked_cores(request.groups)} cores")
         changes.append(f"core={asked_cores(better.groups)}")
-    for before, after in zip(asked.consumes, better.consumes, strict=True):
+    for before, after in zip(request.consumes, better.consumes, strict=True):
         if before != after:
             used.append(f"{size(use.memory)} of {size(before.amount)} of {before.name}")
             changes.append(str(after))

@@ -79,10 +79,10 @@ def _mark_of(path: Path) -> bytes | None:
     from pyarrow import parquet
 
     try:
-        found = parquet.read_schema(path).metadata or {}
+        metadata = parquet.read_schema(path).metadata or {}
     except (OSError, pyarrow.ArrowException):
         return None
-    mark = found.get(_KEY)
+    mark = metadata.get(_KEY)
     return mark if isinstance(mark, bytes) else None
 
 
@@ -98,7 +98,7 @@ def _write(path: Path, kinds: dict[str, str], rows: Iterable[list[export_rows.Ro
         with parquet.ParquetWriter(draft, schema, compression="zstd") as writer:
             for some in rows:
                 values = zip(*some, strict=True)
-                arrays = [pyarrow.array(one, field.type) for one, field in zip(values, schema, strict=True)]
+                arrays = [pyarrow.array(column, field.type) for column, field in zip(values, schema, strict=True)]
                 writer.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
         draft.rename(path)
     except OSError as error:

@@ -97,25 +97,25 @@ def tables(connection: Connection, begin: date, end: date, project: str | None =
     return report_tables(connection, begin, end, project)
 
 
-def document(found: Mapping[str, ReportTable]) -> JsonValue:
+def document(by_name: Mapping[str, ReportTable]) -> JsonValue:
     """Return the tables as JSON: a list of objects each."""
     return {
         name: [{key: _plain(value) for key, value in zip(table.columns, row, strict=True)} for row in table.rows]
-        for name, table in found.items()
+        for name, table in by_name.items()
     }
 
 
-def page(found: Mapping[str, ReportTable], begin: date, end: date) -> str:
+def page(by_name: Mapping[str, ReportTable], begin: date, end: date) -> str:
     """Return the report as one page of HTML that needs no other file."""
     environment = Environment(loader=PackageLoader("oarpy.client.analytics"), autoescape=select_autoescape())
-    plots = [_plot(found["days"], column, title) for column, title in _PLOTS if "days" in found]
+    plots = [_plot(by_name["days"], column, title) for column, title in _PLOTS if "days" in by_name]
     shown = [
         (
             _TITLES[name],
             [_words(column) for column in table.columns],
             [list(map(_cell, table.columns, row)) for row in table.rows],
         )
-        for name, table in found.items()
+        for name, table in by_name.items()
         if table.rows
     ]
     return environment.get_template("report.html").render(
@@ -131,11 +131,11 @@ def write_page(path: Path, text: str) -> None:
         raise OarpyError(f"cannot write '{path}': {error.strerror or error}", hint="another place?") from error
 
 
-def write_csv(folder: Path, found: Mapping[str, ReportTable]) -> None:
+def write_csv(folder: Path, by_name: Mapping[str, ReportTable]) -> None:
     """Write a file for each table. Raises :class:`OarpyError` when one cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, table in found.items():
+        for name, table in by_name.items():
             with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file)
                 writer.writerow(table.columns)
@@ -161,8 +161,8 @@ def _plot(table: ReportTable, column: str, title: str) -> DayPlot:
     bars = []
     for number, (row, value) in enumerate(zip(table.rows, values, strict=True)):
         height = (value or 0) / highest * (_BOTTOM - _TOP)
-        told = _cell(column, row[place]) or "none"
-        bars.append(DayBar(str(row[0]), told, _LEFT + number * width, _BOTTOM - height, width * 0.9, height))
+        value_text = _cell(column, row[place]) or "none"
+        bars.append(DayBar(str(row[0]), value_text, _LEFT + number * width, _BOTTOM - height, width * 0.9, height))
     lines = int(highest / step + 0.5) + 1
     every = max(1, -(-len(values) // _DATES))
     return DayPlot(

@@ -54,17 +54,17 @@ def next_batch(connection: Connection, cursor: Cursor) -> EventBatch:
 
     Raises :class:`oarpy.store.event_stream.CursorGone` when it is not known any more.
     """
-    found = event_stream.read(connection, cursor)
-    logged = event_stream.logged_events(connection, _ids(found.changes, "event"))
-    jobs = {event.job for event in logged.values() if event.job is not None} | _ids(found.changes, "job")
+    batch = event_stream.read(connection, cursor)
+    logged = event_stream.logged_events(connection, _ids(batch.changes, "event"))
+    jobs = {event.job for event in logged.values() if event.job is not None} | _ids(batch.changes, "job")
     facts = event_stream.job_facts(connection, jobs)
     events = tuple(
         event
-        for change in found.changes
-        for event in _parts(change, cursor, found.upto, logged, facts)
+        for change in batch.changes
+        for event in _parts(change, cursor, batch.upto, logged, facts)
         if change.number != cursor.number or event.cursor.index > cursor.index
     )
-    return EventBatch(events, found.last, found.complete)
+    return EventBatch(events, batch.last, batch.complete)
 
 
 def concerns(event: ClusterEvent, jobs: Collection[int], user: str | None) -> bool:

@@ -35,20 +35,20 @@ class Setting:
 
 def settings(configuration: Configuration) -> tuple[Setting, ...]:
     """Return every setting, section by section."""
-    found = []
+    listed = []
     for key, origin in configuration.origins.items():
         section, _, name = key.partition(".")
         value = configuration.site[name] if section == "site" else getattr(getattr(configuration, section), name)
-        found.append(Setting(key, _without_passwords(msgspec.to_builtins(value)), origin))
-    return tuple(found)
+        listed.append(Setting(key, _without_passwords(msgspec.to_builtins(value)), origin))
+    return tuple(listed)
 
 
 def _without_passwords(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
         return mask_password(value)
     if isinstance(value, list | tuple):
-        return [_without_passwords(one) for one in value]
-    return {key: _without_passwords(one) for key, one in value.items()} if isinstance(value, dict) else value
+        return [_without_passwords(item) for item in value]
+    return {key: _without_passwords(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def mask_password(text: str) -> str:

@@ -32,9 +32,9 @@ _DANGEROUS = {
 
 def server(connection: Connection, configuration: Configuration) -> Iterator[Finding]:
     """Yield the faults of the server, its settings and its clock."""
-    asked = time.time()
+    before = time.time()
     state = health.server(connection)
-    yield from clock("the database", min(state.clock - asked, 0.0) + max(state.clock - time.time(), 0.0))
+    yield from clock("the database", min(state.clock - before, 0.0) + max(state.clock - time.time(), 0.0))
     for name, why in _DANGEROUS.items():
         if state.settings.get(name) == "off":
             yield Finding("database", f"{name} is {why}", f"ALTER SYSTEM SET {name} = on; SELECT pg_reload_conf()")

@@ -63,10 +63,10 @@ def examine() -> Diagnosis:
         except OarpyError as error:
             return Diagnosis((*findings, _failed("database", error, "start it: oarpy db start")), tuple(checked))
         for name, check in _DATABASE_CHECKS.items():
-            found = list(check(connection, configuration))
-            findings += found
+            faults = list(check(connection, configuration))
+            findings += faults
             checked.append(name)
-            if name == "schema" and found:
+            if name == "schema" and faults:
                 break  # the next checks read tables that may not be there
     return Diagnosis(tuple(findings), tuple(dict.fromkeys(checked)))
 

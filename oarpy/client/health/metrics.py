@@ -32,7 +32,7 @@ def families(connection: Connection, configuration: Configuration) -> Iterator[F
     live = [({"state": job[0], "queue": job[1]}, job[2]) for job in metrics.live_jobs(connection)]
     yield _table("oarpy_jobs", "Jobs that are not over.", live)
     waits = metrics.longest_wait(connection)
-    yield _one("oarpy_longest_wait_seconds", "How long the job waits that came first; 0 when none waits.", waits)
+    yield _gauge("oarpy_longest_wait_seconds", "How long the job waits that came first; 0 when none waits.", waits)
     yield from _passes(metrics.passes(connection))
     yield from _modules(connection, configuration)
     counted = [({"state": resource[0], "type": resource[1]}, resource[2]) for resource in metrics.resources(connection)]
@@ -44,30 +44,30 @@ def families(connection: Connection, configuration: Configuration) -> Iterator[F
     yield from _nodes(metrics.nodes(connection))
     yield from _gpus(metrics.gpus(connection))
     database = metrics.database(connection)
-    yield _one("oarpy_database_size_bytes", "Size of the database.", database.size)
-    yield _one("oarpy_database_connections", "Connections of clients to the database.", database.connections)
-    yield _one("oarpy_notices_waiting", "Mails and commands of --notify that are not sent.", database.notices)
+    yield _gauge("oarpy_database_size_bytes", "Size of the database.", database.size)
+    yield _gauge("oarpy_database_connections", "Connections of clients to the database.", database.connections)
+    yield _gauge("oarpy_notices_waiting", "Mails and commands of --notify that are not sent.", database.notices)
 
 
-def _passes(found: metrics.PassFigures) -> Iterator[Family]:
-    yield _count("oarpy_passes_total", "Scheduling passes.", found.number)
-    yield _count("oarpy_pass_seconds_total", "Seconds that all passes took.", found.seconds_spent)
-    yield _count("oarpy_jobs_started_total", "Jobs that passes have started.", found.jobs_started)
-    yield _one("oarpy_last_pass_timestamp_seconds", "When the last pass was.", found.at)
-    yield _one("oarpy_last_pass_seconds", "How long the last pass took.", found.seconds)
-    yield _one("oarpy_last_pass_waiting_jobs", "Jobs that the last pass looked at.", found.waiting)
+def _passes(figures: metrics.PassFigures) -> Iterator[Family]:
+    yield _count("oarpy_passes_total", "Scheduling passes.", figures.number)
+    yield _count("oarpy_pass_seconds_total", "Seconds that all passes took.", figures.seconds_spent)
+    yield _count("oarpy_jobs_started_total", "Jobs that passes have started.", figures.jobs_started)
+    yield _gauge("oarpy_last_pass_timestamp_seconds", "When the last pass was.", figures.at)
+    yield _gauge("oarpy_last_pass_seconds", "How long the last pass took.", figures.seconds)
+    yield _gauge("oarpy_last_pass_waiting_jobs", "Jobs that the last pass looked at.", figures.waiting)
 
 
 def _modules(connection: Connection, configuration: Configuration) -> Iterator[Family]:
     beats = metrics.beats(connection, enabled_modules(configuration))
     led = [({"module": beat.module}, float(beat.led)) for beat in beats]
     yield _table("oarpy_module_up", "Whether a process leads the module (1) or none does (0).", led)
-    told = [({"module": beat.module}, beat.reported_at) for beat in beats if beat.reported_at is not None]
-    yield _table("oarpy_module_last_report_timestamp_seconds", "When the module reported last.", told)
+    reports = [({"module": beat.module}, beat.reported_at) for beat in beats if beat.reported_at is not None]
+    yield _table("oarpy_module_last_report_timestamp_seconds", "When the module reported last.", reports)
 
 
-def _nodes(found: list[metrics.NodeFigures]) -> Iterator[Family]:
-    up = [({"node": figures.name}, float(figures.channel == "connected")) for figures in found]
+def _nodes(nodes: list[metrics.NodeFigures]) -> Iterator[Family]:
+    up = [({"node": figures.name}, float(figures.channel == "connected")) for figures in nodes]
     yield _table("oarpy_node_connected", "Whether the launcher has a channel to the node (1 or 0).", up)
     for name, meaning, column in (
         ("oarpy_node_load1", "Load of the node over one minute.", "load"),
@@ -76,22 +76,22 @@ def _nodes(found: list[metrics.NodeFigures]) -> Iterator[Family]:
         ("oarpy_node_told_timestamp_seconds", "When the node told its load, memory and uptime.", "told_at"),
         ("oarpy_node_gpus", "Graphics processors that the node told of.", "gpus"),
     ):
-        told = [(figures.name, getattr(figures, column)) for figures in found]
-        yield _table(name, meaning, [({"node": node}, value) for node, value in told if value is not None])
+        values = [(figures.name, getattr(figures, column)) for figures in nodes]
+        yield _table(name, meaning, [({"node": node}, value) for node, value in values if value is not None])
 
 
-def _gpus(found: metrics.GpuFigures) -> Iterator[Family]:
-    yield _one("oarpy_gpus_measured", "GPUs of running jobs that were looked at.", found.held)
-    yield _one("oarpy_gpus_busy", "How many of these were busy, those that were in part by that part.", found.busy)
-    yield _one("oarpy_gpu_memory_used_bytes", "Memory in use on these.", found.memory)
-    yield _one("oarpy_gpu_idle_jobs", "Running jobs whose GPUs were all idle.", found.idle_jobs)
+def _gpus(figures: metrics.GpuFigures) -> Iterator[Family]:
+    yield _gauge("oarpy_gpus_measured", "GPUs of running jobs that were looked at.", figures.held)
+    yield _gauge("oarpy_gpus_busy", "How many of these were busy, those that were in part by that part.", figures.busy)
+    yield _gauge("oarpy_gpu_memory_used_bytes", "Memory in use on these.", figures.memory)
+    yield _gauge("oarpy_gpu_idle_jobs", "Running jobs whose GPUs were all idle.", figures.idle_jobs)
 
 
 def _table(name: str, meaning: str, samples: Sequence[tuple[Mapping[str, str], float]]) -> Family:
     return Family(name, "gauge", meaning, tuple(samples))
 
 
-def _one(name: str, meaning: str, value: float) -> Family:
+def _gauge(name: str, meaning: str, value: float) -> Family:
     return Family(name, "gauge", meaning, (({}, value),))
 
 

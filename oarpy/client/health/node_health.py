@@ -25,12 +25,12 @@ def nodes(connection: Connection, configuration: Configuration) -> Iterator[Find
         config = channel_config(settings, "doctor")
     except UsageError:
         return  # the check of the configuration reports it
-    found = health.channels(connection)
-    probes = probe([node_address(one.node, settings) for one in found], config, ssh_config(settings))
+    channels = health.channels(connection)
+    probes = probe([node_address(reached.node, settings) for reached in channels], config, ssh_config(settings))
     described = health.gpus(connection)
-    for one in found:
-        probed, name = probes[one.node.name], one.node.name
-        yield from _node(one, probed)
+    for channel in channels:
+        probed, name = probes[channel.node.name], channel.node.name
+        yield from _node(channel, probed)
         if probed.report is not None:
             yield from _gpus(
                 name, probed.report, described.get(name, NodeGpus([], [])), walls=bool(config.device_rules)
@@ -59,14 +59,14 @@ def _gpus(name: str, report: ProbeReport, described: NodeGpus, *, walls: bool) -
         )
 
 
-def _node(channel: NodeChannel, found: NodeProbe) -> Iterator[Finding]:
+def _node(channel: NodeChannel, probed: NodeProbe) -> Iterator[Finding]:
     name = channel.node.name
-    if found.report is None:
-        what = found.error if name in found.error else f"{name}: {found.error}"
+    if probed.report is None:
+        what = probed.error if name in probed.error else f"{name}: {probed.error}"
         yield Finding("nodes", what, f"once it answers: oarpy doctor; oarnodesetting -h {name} -m on meanwhile")
         return
-    report = found.report
-    yield from database_health.clock(f"node {name}", found.clock_offset())
+    report = probed.report
+    yield from database_health.clock(f"node {name}", probed.clock_offset())
     if report.python < _OLDEST_PYTHON:
         version = ".".join(map(str, report.python))
         yield Finding("nodes", f"{name} has Python {version}", "nodes.python names one that is 3.9 or newer")

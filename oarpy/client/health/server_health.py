@@ -81,7 +81,7 @@ def disks(configuration: Configuration) -> Iterator[Finding]:
 
 
 def _there(path: Path) -> Path:
-    return next(one for one in (path, *path.parents) if os.path.exists(one))
+    return next(folder for folder in (path, *path.parents) if os.path.exists(folder))
 
 
 def _room(name: str, folder: Path) -> Iterator[Finding]:
@@ -109,9 +109,9 @@ def sockets(configuration: Configuration) -> Iterator[Finding]:
 def _unanswered(name: str, place: str, address: str | tuple[str, int], todo: str) -> Iterator[Finding]:
     try:
         if isinstance(address, str):
-            with socket.socket(socket.AF_UNIX) as one:
-                one.settimeout(_CONNECT_SECONDS)
-                one.connect(address)
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(_CONNECT_SECONDS)
+                connection.connect(address)
         else:
             socket.create_connection(address, _CONNECT_SECONDS).close()
     except OSError as error:

@@ -71,7 +71,7 @@ def delete(session: Session, selection: JobSelection) -> Deletion:
 
 def _deletable(session: Session, selection: JobSelection) -> Deletion:
     jobs = {job.job_id: job for job in requests.lock(session.connection, selection.scope(live=False))}
-    found, complaints = [], list[OarpyError]()
+    deletable, complaints = [], list[OarpyError]()
     for number in selection.job_ids:
         try:
             require_known(JobSelection((number,)), jobs, ())
@@ -79,10 +79,10 @@ def _deletable(session: Session, selection: JobSelection) -> Deletion:
             session.require_owner(job.user, f"job {number}")
             if job.state in FINAL_STATES:
                 raise OarpyError(f"job {number} has already ended ({job.state})", hint="nothing was done")
-            found.append(number)
+            deletable.append(number)
         except OarpyError as error:
             complaints.append(error)
-    return Deletion(tuple(found), tuple(complaints))
+    return Deletion(tuple(deletable), tuple(complaints))
 
 
 def send_signal(session: Session, selection: JobSelection, number: int) -> tuple[int, ...]:
@@ -128,14 +128,14 @@ def force_termination(session: Session, selection: JobSelection) -> tuple[int, .
     connection, patience = session.connection, _end_patience(session)
     with connection.transaction():
         jobs = _ids(checked(session, selection, in_state({JobState.FINISHING}, "not Finishing")))
-        found = kill_requests.finishing(connection, jobs)
-        for job, seconds, _ in found:
+        finishing = kill_requests.finishing(connection, jobs)
+        for job, seconds, _ in finishing:
             if seconds < patience:
                 left = format_duration(math.ceil(patience - seconds))
                 raise OarpyError(f"job {job} is Finishing, for {seconds:.0f} s only", hint=f"try again in {left}")
         kill_requests.close(connection, jobs)
         events.log_request(connection, jobs, session.user, FORCED)
-        faults = [nodes.Fault(node, FORCED, job, f"did not end job {job}") for job, _, on in found for node in on]
+        faults = [nodes.Fault(node, FORCED, job, f"did not end job {job}") for job, _, on in finishing for node in on]
         nodes.blame(connection, faults)
     return jobs
 

@@ -347,10 +347,10 @@ def amounts_text(job: JobDetails) -> str:
 
 
 def _amounts_json(job: JobDetails) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
+    amounts: dict[str, dict[str, int]] = {}
     for amount in job.amounts:
-        found.setdefault(amount.consumable, {})[amount.block] = amount.amount
-    return found
+        amounts.setdefault(amount.consumable, {})[amount.block] = amount.amount
+    return amounts
 
 
 def _extension_json(row: ExtensionRow) -> ExtensionDocument:
@@ -416,28 +416,30 @@ def start_interval(earliest: float, latest: float, now: float) -> str:
     return f"{begin} to {end}, {LEVEL * 100:.0f} %"
 
 
-def expected_record(told: ToldStart | None) -> ExpectedStartDocument | None:
+def expected_record(prediction: ToldStart | None) -> ExpectedStartDocument | None:
     """Return the JSON object ``expected_start``, None for a job without a first prediction."""
-    if told is None:
+    if prediction is None:
         return None
     return {
-        "earliest": told.earliest,
-        "latest": told.latest,
+        "earliest": prediction.earliest,
+        "latest": prediction.latest,
         "level": LEVEL,
-        "learnt_from": told.starts,
-        "told_at": told.made,
-        "planned": told.planned,
+        "learnt_from": prediction.starts,
+        "told_at": prediction.made,
+        "planned": prediction.planned,
     }
 
 
-def expected_sentence(told: ToldStart, now: float) -> str:
+def expected_sentence(prediction: ToldStart, now: float) -> str:
     """Return the first prediction of the job, and its basis."""
-    if told.earliest is None or told.latest is None:
-        return few_starts(told.starts)
-    text = start_interval(told.earliest, told.latest, now)
-    if told.latest < now:
+    if prediction.earliest is None or prediction.latest is None:
+        return few_starts(prediction.starts)
+    text = start_interval(prediction.earliest, prediction.latest, now)
+    if prediction.latest < now:
         return f"It was expected {text}, and is late."
-    return f"Expected start: {text} (of {told.starts} past starts like it, told at {local_date(told.made)})."
+    return (
+        f"Expected start: {text} (of {prediction.starts} past starts like it, told at {local_date(prediction.made)})."
+    )
 
 
 def few_starts(starts: int) -> str:
@@ -450,10 +452,15 @@ def few_starts(starts: int) -> str:
 
 def _expected(job: JobDetails) -> str:
     """Return the predicted interval of a waiting job."""
-    told = job.told
-    if told is None or told.earliest is None or told.latest is None or scheduled_start(job.row) is None:
+    prediction = job.told
+    if (
+        prediction is None
+        or prediction.earliest is None
+        or prediction.latest is None
+        or scheduled_start(job.row) is None
+    ):
         return ""
-    return start_interval(told.earliest, told.latest, told.made)
+    return start_interval(prediction.earliest, prediction.latest, prediction.made)
 
 
 def _file_name(row: JobRow, path: str) -> str:

@@ -66,14 +66,14 @@ def explain(session: Session, job_id: int) -> Explanation:
     with _collection_put_off(), connection.transaction():
         reader = session.snapshot_reader()
         kept = keep_promises(read_only(connection, reader).snapshot)
-        found = standing(connection, job_id)
-        if found is None:
+        stored = standing(connection, job_id)
+        if stored is None:
             raise NotFound(f"job {job_id} does not exist", hint="oarstat shows the jobs")
         snapshot = kept.snapshot
-        job = next((one for one in snapshot.waiting if one.id == job_id), None)
+        job = next((waiting for waiting in snapshot.waiting if waiting.id == job_id), None)
         mapping = rates.sentences(session, job_id)
-        if job is None or JobState(found.state) not in _WAITING:
-            return replace(_resuming(found, kept), mapping=mapping)
+        if job is None or JobState(stored.state) not in _WAITING:
+            return replace(_resuming(stored, kept), mapping=mapping)
         written = _written_filters(connection, job)
         reader.resolve(connection, written.conditions())
         snapshot = replace(snapshot, shown={**snapshot.shown, **_shown(job, written)})
@@ -85,7 +85,7 @@ def explain(session: Session, job_id: int) -> Explanation:
         if asleep and answer.verdict is Verdict.STARTS:
             answer = replace(answer, verdict=Verdict.RESOURCES_DOWN, reason=ASLEEP)
         return Explanation(
-            standing=found,
+            standing=stored,
             answer=answer,
             asleep=asleep,
             owners=_owners(snapshot, answer),
@@ -98,11 +98,13 @@ def explain(session: Session, job_id: int) -> Explanation:
         )
 
 
-def _resuming(found: LastAnswer, kept: Kept) -> Explanation:
-    resumption = next((one for one in kept.resumptions if one.job == found.job), None)
+def _resuming(stored: LastAnswer, kept: Kept) -> Explanation:
+    resumption = next(
+        (kept_resumption for kept_resumption in kept.resumptions if kept_resumption.job == stored.job), None
+    )
     if resumption is None:
-        return Explanation(found)
-    return Explanation(found, resumption=resumption, held_up_by=tuple(held_up_by(kept.snapshot, resumption)))
+        return Explanation(stored)
+    return Explanation(stored, resumption=resumption, held_up_by=tuple(held_up_by(kept.snapshot, resumption)))
 
 
 def _shown(job: WaitingJob, written: WrittenFilters) -> dict[str, str]:

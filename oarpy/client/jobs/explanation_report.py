@@ -223,23 +223,23 @@ def _text(explanation: Explanation) -> str:
 
 
 def _record(explanation: Explanation) -> WhyDocument:
-    found, answer = explanation.standing, explanation.answer
+    stored, answer = explanation.standing, explanation.answer
     lines = list(_lines(explanation))
     result: WhyDocument = {
-        "job_id": found.job,
-        "state": found.state,
-        "owner": found.user,
-        "queue": found.queue,
+        "job_id": stored.job,
+        "state": stored.state,
+        "owner": stored.user,
+        "queue": stored.queue,
         "summary": lines[0],
         "sentences": lines,
         "stored": {
-            "verdict": found.verdict or None,
-            "reason": sentence(found.why, local_date) or None,
-            "reason_data": reason_record(found.why),
-            "start": found.predicted,
-            "pass_at": found.passed,
+            "verdict": stored.verdict or None,
+            "reason": sentence(stored.why, local_date) or None,
+            "reason_data": reason_record(stored.why),
+            "start": stored.predicted,
+            "pass_at": stored.passed,
         },
-        "expected_start": expected_record(found.told),
+        "expected_start": expected_record(stored.told),
     }
     if answer is None:
         resumption = explanation.resumption
@@ -252,8 +252,8 @@ def _record(explanation: Explanation) -> WhyDocument:
         "server_runs": not explanation.unscheduled,
         "asleep": list(explanation.asleep),
         "away": [
-            {"node": one.name, "reason": one.away_reason, "author": one.away_by, "since": one.away_since}
-            for one in explanation.away
+            {"node": node.name, "reason": node.away_reason, "author": node.away_by, "since": node.away_since}
+            for node in explanation.away
         ],
         "missing": [_shortage_record(*pair) for pair in zip(answer.shortages, explanation.culprits, strict=True)],
     }
@@ -276,12 +276,14 @@ def _answer_record(answer: Counterfactuals, owners: Mapping[int, str]) -> _Answe
         "quota": None if answer.quota is None else _quota_record(answer.quota),
         "would_start_now": {
             "count": count,
-            "consumables": {one.name: one.amount for one in answer.leaner},
+            "consumables": {consumption.name: consumption.amount for consumption in answer.leaner},
             "walltime": None if answer.shorter_now is None else answer.shorter_now.walltime,
         },
         "would_start_earlier": {
             "walltime": None if shorter is None else {"walltime": shorter.walltime, "start": shorter.start},
-            "filters": [{"filter": one.dropped, "group": one.group, "start": one.start} for one in answer.unfiltered],
+            "filters": [
+                {"filter": trial.dropped, "group": trial.group, "start": trial.start} for trial in answer.unfiltered
+            ],
         },
         "if_resumed": answer.resumed,
     }
@@ -339,36 +341,38 @@ def _first(explanation: Explanation, answer: Counterfactuals) -> str:
 
 def _resuming(explanation: Explanation) -> str:
     """Tell when a job that is to go on has its resources again, "" when that is not known."""
-    found, resumption, jobs = explanation.standing, explanation.resumption, explanation.held_up_by
-    if resumption is None or not jobs or found.dying:
+    stored, resumption, jobs = explanation.standing, explanation.resumption, explanation.held_up_by
+    if resumption is None or not jobs or stored.dying:
         return ""
     noun = "job" if len(jobs) == 1 else "jobs"
     named = ", ".join(map(str, jobs[:_MOST_NAMED])) + (", ..." if len(jobs) > _MOST_NAMED else "")
     if resumption.kill:
-        return f"Job {found.job} is resuming: best-effort jobs are cancelled to make room: {named}."
+        return f"Job {stored.job} is resuming: best-effort jobs are cancelled to make room: {named}."
     date = local_date(resumption.start)
-    return f"Job {found.job} is resuming: it goes on at {date}, when {noun} {named} should be over."
+    return f"Job {stored.job} is resuming: it goes on at {date}, when {noun} {named} should be over."
 
 
-def _settled(found: LastAnswer) -> str:
+def _settled(stored: LastAnswer) -> str:
     """Tell about a job that waits for nothing the scheduler decides."""
-    end = None if found.started is None or found.walltime is None else found.started + found.walltime
-    if found.ended is not None:
-        status = f", exit status {exit_text(found.exit_status)}" if found.exit_status is not None else ""
-        message = f": {found.message}" if found.message else ""
-        return f"Job {found.job} does not wait: it ended at {local_date(found.ended)} ({found.state}{status}){message}."
-    if found.dying:
-        return f"Job {found.job} is being deleted ({found.state})."
-    if found.state == JobState.SUSPENDED:
-        return f"Job {found.job} is suspended: oarresume {found.job} lets it go on."
-    if found.state == JobState.RESUMING:
-        return f"Job {found.job} is resuming: it goes on as soon as its resources are free."
-    if found.reserved is not None and found.started is None and found.state in ("Waiting", "Hold"):
-        held = f"; it is held: oarresume {found.job} lets it start" if found.state == "Hold" else ""
-        return f"Job {found.job} is an accepted reservation and starts at {local_date(found.reserved)}{held}."
-    since = f" since {local_date(found.started)}" if found.started is not None else ""
+    end = None if stored.started is None or stored.walltime is None else stored.started + stored.walltime
+    if stored.ended is not None:
+        status = f", exit status {exit_text(stored.exit_status)}" if stored.exit_status is not None else ""
+        message = f": {stored.message}" if stored.message else ""
+        return (
+            f"Job {stored.job} does not wait: it ended at {local_date(stored.ended)} ({stored.state}{status}){message}."
+        )
+    if stored.dying:
+        return f"Job {stored.job} is being deleted ({stored.state})."
+    if stored.state == JobState.SUSPENDED:
+        return f"Job {stored.job} is suspended: oarresume {stored.job} lets it go on."
+    if stored.state == JobState.RESUMING:
+        return f"Job {stored.job} is resuming: it goes on as soon as its resources are free."
+    if stored.reserved is not None and stored.started is None and stored.state in ("Waiting", "Hold"):
+        held = f"; it is held: oarresume {stored.job} lets it start" if stored.state == "Hold" else ""
+        return f"Job {stored.job} is an accepted reservation and starts at {local_date(stored.reserved)}{held}."
+    since = f" since {local_date(stored.started)}" if stored.started is not None else ""
     until = f", until {local_date(end)} at the latest" if end is not None else ""
-    return f"Job {found.job} does not wait: it is {found.state}{since}{until}."
+    return f"Job {stored.job} does not wait: it is {stored.state}{since}{until}."
 
 
 def _in_the_way(answer: Counterfactuals, owners: Mapping[int, str], security: float) -> str:
@@ -414,7 +418,7 @@ def _missing(shortage: Shortage, culprit: str, verdict: Verdict) -> str:
     if shortage.left == 0 and shortage.admitted:
         where = f" that meet {shortage.condition}" if shortage.condition else ""
         return f"Missing: the rules of this site leave none of the {_counted(shortage.admitted, 'resource')}{where}."
-    largest = [f"{level}={most} instead of {asked}" for level, asked, most in shortage.counts if most]
+    largest = [f"{level}={most} instead of {wanted}" for level, wanted, most in shortage.counts if most]
     where = f" where {shortage.condition}" if shortage.condition else ""
     if not largest:
         group = shortage.group + 1
@@ -435,9 +439,9 @@ def _advice(answer: Counterfactuals) -> Iterator[str]:
     if sooner is not None and sooner != now and sooner.walltime >= _SHORTEST_ADVICE:
         longest = format_duration(sooner.walltime)
         yield f"It would start at {local_date(sooner.start)} with a walltime of at most {longest}."
-    for one in answer.unfiltered:
-        whose = "its filter" if one.group is None else f"the filter of group {one.group + 1},"
-        yield f"It would start at {local_date(one.start)} without {whose} {one.dropped}."
+    for trial in answer.unfiltered:
+        whose = "its filter" if trial.group is None else f"the filter of group {trial.group + 1},"
+        yield f"It would start at {local_date(trial.start)} without {whose} {trial.dropped}."
 
 
 def _absence(node: NodeDescription) -> str:
@@ -499,5 +503,5 @@ def _shortage_record(shortage: Shortage, culprit: str) -> ShortageDocument:
         "matching": shortage.admitted,
         "left": shortage.left,
         "unmet": culprit or None,
-        "levels": [{"level": level, "asked": asked, "largest": most} for level, asked, most in shortage.counts],
+        "levels": [{"level": level, "asked": wanted, "largest": most} for level, wanted, most in shortage.counts],
     }

@@ -41,12 +41,12 @@ while peer in reads:
 
 def connecting(python: str, target: str, command: str) -> str:
     """Return the command that connects its standard input and output to ``target``, which is ``HOST:PORT``."""
-    found = _TARGET.fullmatch(target)
-    if found is None or not 0 < int(found[2]) < 1 << 16:
+    match = _TARGET.fullmatch(target)
+    if match is None or not 0 < int(match[2]) < 1 << 16:
         raise UsageError(f"'{target[:80]}' is no place to connect to", hint="-W HOST:PORT, such as localhost:22")
     if command:
         raise UsageError("-W takes no command", hint="oarsh -W HOST:PORT NODE")
-    return "exec " + shlex.join([python, "-I", "-S", "-c", _CARRY, found[1], found[2]])
+    return "exec " + shlex.join([python, "-I", "-S", "-c", _CARRY, match[1], match[2]])
 
 
 def configuration(job: RunningJob, nodes: Iterable[NodeAddress]) -> str:

@@ -93,8 +93,8 @@ def wait_for_ends(job_ids: Sequence[int], array: int) -> int:
 
 def _exit_status(end: FinishedJob) -> int:
     """Return the exit status of a job, as a shell would give it; a job that did not end well never has 0."""
-    found = 0 if end.status is None else job_steps.exit_status(end.status)
-    return found if end.state == JobState.TERMINATED else max(found, 1)
+    status = 0 if end.status is None else job_steps.exit_status(end.status)
+    return status if end.state == JobState.TERMINATED else max(status, 1)
 
 
 def _bad_ends(jobs: int, bad: Sequence[FinishedJob], array: int) -> str:
@@ -104,10 +104,10 @@ def _bad_ends(jobs: int, bad: Sequence[FinishedJob], array: int) -> str:
     (end,) = bad
     if end.state is None:
         return f"job {end.job} is gone"
-    told = "no exit status" if end.status is None else f"exit {_exit_status(end)}"
+    status = "no exit status" if end.status is None else f"exit {_exit_status(end)}"
     # the summary of the request stays in the message of a job without any other message
-    reasons = [one for one in (end.message or "").split("; ") if not one.startswith("R=")]
-    return one_line(", ".join(filter(None, (f"job {end.job}: {told}", "; ".join(reasons)))))
+    reasons = [part for part in (end.message or "").split("; ") if not part.startswith("R=")]
+    return one_line(", ".join(filter(None, (f"job {end.job}: {status}", "; ".join(reasons)))))
 
 
 def _hear_of_an_end(ear: Ear, streams: Streams) -> None:
@@ -139,13 +139,13 @@ def parse_job(text: str) -> JobSelection | None:
 
 
 def _only_job(session: Session) -> int:
-    found = requests.running_jobs(session.connection, session.user)
-    if not found:
+    running = requests.running_jobs(session.connection, session.user)
+    if not running:
         raise NotFound(f"no job of '{session.user}' runs", hint="oarsub -I starts an interactive one")
-    if len(found) > 1:
-        listed = ", ".join(map(str, found[:20])) + (", ..." if len(found) > 20 else "")
-        raise UsageError(f"{len(found)} jobs of '{session.user}' run: {listed}", hint="name one of them")
-    return found[0]
+    if len(running) > 1:
+        listed = ", ".join(map(str, running[:20])) + (", ..." if len(running) > 20 else "")
+        raise UsageError(f"{len(running)} jobs of '{session.user}' run: {listed}", hint="name one of them")
+    return running[0]
 
 
 def _shell(job: RunningJob, streams: Streams, say: Say, *, lead: bool) -> int:
@@ -187,14 +187,14 @@ class _StartWait:
 
     def _runs(self, connection: Connection) -> bool:
         """Read the job once, and show a new prediction; tell whether it runs."""
-        found = requests.progress(connection, self._job_id)
-        if found is None or found.state in _OVER:
-            raise OarpyError(f"job {self._job_id} ended before its shell could start: {_why(found)}")
-        at, now = found.predicted, time.time()
-        if found.state != JobState.RUNNING and at is not None and tells_more(at, self._shown, now):
+        progress = requests.progress(connection, self._job_id)
+        if progress is None or progress.state in _OVER:
+            raise OarpyError(f"job {self._job_id} ended before its shell could start: {_why(progress)}")
+        at, now = progress.predicted, time.time()
+        if progress.state != JobState.RUNNING and at is not None and tells_more(at, self._shown, now):
             self._shown = at
-            self._say(f"# [{local_date(now)}] Start prediction: {local_date(at)} ({found.message})")
-        return found.state == JobState.RUNNING
+            self._say(f"# [{local_date(now)}] Start prediction: {local_date(at)} ({progress.message})")
+        return progress.state == JobState.RUNNING
 
 
 def tells_more(at: float, shown: float | None, now: float) -> bool:
@@ -208,11 +208,11 @@ def tells_more(at: float, shown: float | None, now: float) -> bool:
     return abs(at - shown) >= max(_LEAST_CHANGE, _LEAST_SHARE * (max(at, shown) - now))
 
 
-def _why(found: Progress | None) -> str:
-    if found is None:
+def _why(progress: Progress | None) -> str:
+    if progress is None:
         return "it is gone"
-    failed = found.state in (JobState.TO_ERROR, JobState.ERROR)
-    return found.message if failed else "it waited for that in vain (jobs.interactive_patience)"
+    failed = progress.state in (JobState.TO_ERROR, JobState.ERROR)
+    return progress.message if failed else "it waited for that in vain (jobs.interactive_patience)"
 
 
 @contextmanager

@@ -73,12 +73,14 @@ def running_job(session: Session, job_id: int) -> RunningJob:
         if read_types(launch.types).runs_nothing:
             raise OarpyError(f"job {job_id} is of type noop: it runs nothing on its nodes")
         environment = execution.environments(connection, [launch.submission])[launch.submission]
-        names = dict.fromkeys(str(one["network_address"]) for one in launch.held if one["type"] == "default")
+        names = dict.fromkeys(
+            str(resource["network_address"]) for resource in launch.held if resource["type"] == "default"
+        )
         places = JobHosts(session.configuration.jobs).of(launch.types, names)
-        found = {node.name: node for node in nodes.named(connection, places)}
+        by_name = {node.name: node for node in nodes.named(connection, places)}
         instance = site.instance(connection)
     settings = session.configuration
-    reached = tuple(addresses.node_address(found[name], settings.nodes) for name in places if name in found)
+    reached = tuple(addresses.node_address(by_name[name], settings.nodes) for name in places if name in by_name)
     return RunningJob(launch, environment, reached, instance, settings)
 
 
@@ -169,17 +171,17 @@ def steps_of(job: RunningJob) -> Iterator[Steps]:
 
 def opener_for(settings: configuration.Nodes, instance: str) -> Callable[[NodeAddress], Opener]:
     """Return a function that says how to reach a node with a connection of its own."""
-    made: list[Opener] = []
+    openers: list[Opener] = []
 
     def opener(node: NodeAddress) -> Opener:
         if node.mode is NodeMode.LOCAL:
             return PipeStream
-        if not made:
+        if not openers:
             from oarpy.transport.ssh import SshConnector
 
             connector = SshConnector(addresses.ssh_config(settings), addresses.channel_config(settings, instance))
-            made.append(connector.open)
-        return made[0]
+            openers.append(connector.open)
+        return openers[0]
 
     return opener
 

@@ -143,9 +143,9 @@ def duration(job: ListedJob, now: float) -> str:
 
 def message(job: ListedJob, now: float) -> str:
     """Return the job's message, followed by when it is expected to start and the reason why it still waits."""
-    told = expected(job, now)
+    prediction = expected(job, now)
     reason = sentence(job.why, local_date)
-    waits = f"{told}: {reason}" if told and reason else told or reason
+    waits = f"{prediction}: {reason}" if prediction and reason else prediction or reason
     return f"{job.message} ({waits})".lstrip() if waits else job.message
 
 

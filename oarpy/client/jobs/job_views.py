@@ -23,7 +23,7 @@ def may_look_into(session: Session, user: str) -> bool:
     return session.is_admin or user == session.user
 
 
-def one(session: Session, job_id: int) -> JobDetails:
+def job(session: Session, job_id: int) -> JobDetails:
     """Return a job, live or past; raise :class:`NotFound`."""
     return several(session, [job_id])[0]
 
@@ -32,12 +32,12 @@ def several(session: Session, ids: list[int]) -> tuple[JobDetails, ...]:
     """Return jobs in order of id; raise :class:`NotFound` for a job that does not exist."""
     wanted = JobScope(tuple(ids), live=False)
     with scope.reached(session.connection, wanted):
-        found = details.details(session.connection, wanted) if ids else ()
-    known = {job.row.job_id for job in found}
+        jobs = details.details(session.connection, wanted) if ids else ()
+    known = {job.row.job_id for job in jobs}
     for number in ids:
         if number not in known:
             raise NotFound(f"job {number} does not exist", hint="GET jobs lists them")
-    return found
+    return jobs
 
 
 def full(session: Session, job: JobDetails) -> description.JobDocument:
@@ -106,10 +106,10 @@ def script(session: Session, job_id: int) -> str:
         raise NotFound(f"there is no job {job_id}", hint="oarstat lists the live ones")
     if not may_look_into(session, handles[0].user):
         raise NotAllowed(f"job {job_id} belongs to '{handles[0].user}'", hint="its user and admins see its script")
-    found = scripts.of_job(session.connection, job_id)
-    if found is None:
+    text = scripts.of_job(session.connection, job_id)
+    if text is None:
         raise NotFound(f"no script of job {job_id} is kept", hint="scripts below the directory of oarsub, or the home")
-    return found
+    return text
 
 
 def known_states(words: list[str]) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ def places(job: RunningJob, count: int | None) -> tuple[StepPlace, ...]:
     if count is None:
         return tuple(StepPlace(rank, node, node.name) for rank, node in enumerate(job.nodes))
     nodes = {node.name: node for node in job.nodes}
-    cores = [str(one["network_address"]) for one in job.launch.held if one["type"] == _DEFAULT_TYPE]
+    cores = [str(resource["network_address"]) for resource in job.launch.held if resource["type"] == _DEFAULT_TYPE]
     hosts = [cores[rank % len(cores)] for rank in range(count)]
     return tuple(StepPlace(rank, nodes[host], f"{host}.{rank}") for rank, host in enumerate(hosts))
 

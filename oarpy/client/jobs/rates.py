@@ -35,12 +35,12 @@ class RateDocument(TypedDict):
 
 def listed(session: Session, user: str | None, *, everybody: bool) -> Report[list[RateDocument]]:
     """Return the rates of the caller, or those that an admin asks for. Raises :class:`NotAllowed`."""
-    found = rates.rates(session.connection, _whose(session, user, everybody=everybody))
-    return TwoForms(lambda: _text(found), lambda: [_document(rate) for rate in found])
+    stored = rates.rates(session.connection, _whose(session, user, everybody=everybody))
+    return TwoForms(lambda: _text(stored), lambda: [_document(rate) for rate in stored])
 
 
-def _text(found: Sequence[StoredRate]) -> str:
-    if not found:
+def _text(stored: Sequence[StoredRate]) -> str:
+    if not stored:
         return "no rates: oarsub --processes measures them\n"
     titles = ("User", "Program", "Of", "Arguments", "Node type", "Size", "Iterations/s", "Measured")
     rows = [
@@ -54,7 +54,7 @@ def _text(found: Sequence[StoredRate]) -> str:
             f"{rate.rate:.4g}",
             local_date(rate.measured),
         )
-        for rate in found
+        for rate in stored
     ]
     return Table(tuple(map(Column, titles)), tuple(rows)).text()
 
@@ -100,10 +100,10 @@ def tell(session: Session, job: str, measured: str | None, failure: str | None) 
         if failure is not None:
             rates.fail(session.connection, number, failure[:_LONGEST_REASON].replace("\0", " "))
             return
-        found = dict(_rate(text) for text in (measured or "").split(","))
-        if found.keys() != set(known.sizes):
-            raise UsageError(f"rates of {', '.join(found)[:200]}", hint=f"the sizes are {', '.join(known.sizes)}")
-        rates.tell(session.connection, number, found)
+        told_rates = dict(_rate(text) for text in (measured or "").split(","))
+        if told_rates.keys() != set(known.sizes):
+            raise UsageError(f"rates of {', '.join(told_rates)[:200]}", hint=f"the sizes are {', '.join(known.sizes)}")
+        rates.tell(session.connection, number, told_rates)
 
 
 def sentences(session: Session, job: int) -> tuple[str, ...]:
@@ -112,17 +112,17 @@ def sentences(session: Session, job: int) -> tuple[str, ...]:
     row = rates.mapped_jobs(connection, [job]).get(job)
     if row is None:
         return ()
-    found = []
+    lines = []
     if row.node_types is not None and row.seconds is not None and row.walltime is not None:
         cores = ", ".join(f"{count} of type {kind}" for kind, count in row.node_types.items())
         walltime = format_duration(row.walltime)
-        found.append(
+        lines.append(
             f"Its processes are mapped to cores: {cores}. Predicted: {row.seconds:.0f} s; walltime: {walltime}."
         )
-    measured = {one.node_type: one for one in rates.measurements(connection, row.key)}
+    measured = {measurement.node_type: measurement for measurement in rates.measurements(connection, row.key)}
     kinds = rates.node_types(connection, node_type) if node_type else [ONE_TYPE]
     unrated = (kind for kind in kinds if row.live and not {f"{kind} {size}" for size in row.sizes} <= set(row.rated))
-    return (*found, *(f"Nodes of type {kind} are not used: {_why_unrated(measured.get(kind))}." for kind in unrated))
+    return (*lines, *(f"Nodes of type {kind} are not used: {_why_unrated(measured.get(kind))}." for kind in unrated))
 
 
 def _why_unrated(measured: Measurement | None) -> str:

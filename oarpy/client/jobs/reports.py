@@ -38,7 +38,7 @@ def settled(session: Session, question: Question, user: str | None, queue: str |
     chosen = question.selection.resolved(session, ended=True)
     if user is not None:
         chosen = replace(chosen, users=(*chosen.users, user or session.user))
-    require_users(session, [one for one in chosen.users if one != session.user])
+    require_users(session, [name for name in chosen.users if name != session.user])
     return Question(chosen, None if queue is None else known_queue(session, queue))
 
 
@@ -113,12 +113,12 @@ def graph(session: Session, question: Question, form: str, *, as_json: bool) -> 
         raise UsageError(f"'{form[:40]}' is no form of a graph", hint=" or ".join(dependency_graph.FORMS))
     with _reached(session, question):
         failure = _missing(session, question)
-        found = job_listing.dependencies(session.connection, question.scope())
-        ends = {number for one in found for number in (one.job, one.required)}
+        dependencies = job_listing.dependencies(session.connection, question.scope())
+        ends = {number for dependency in dependencies for number in (dependency.job, dependency.required)}
         if question.selection.names_jobs:
             ends |= {job for job, _ in job_listing.states(session.connection, question.scope())}
         jobs = job_listing.listing(session.connection, JobScope(tuple(ends), live=False)) if ends else ()
-    drawn = dependency_graph.DependencyGraph(jobs, found)
+    drawn = dependency_graph.DependencyGraph(jobs, dependencies)
     if as_json:
         return _report(rendering.json_text(drawn.document()), bool(jobs), failure)
     text = drawn.dot() if form == "dot" else drawn.text(unicode=rendering.speaks_unicode())
@@ -129,11 +129,11 @@ def event_log(session: Session, question: Question, *, as_json: bool) -> ReportT
     """Return the events of each job."""
     with _reached(session, question):
         ids, failure = _ids(session, question)
-        found = events.job_events(session.connection, ids)
+        by_job = events.job_events(session.connection, ids)
     if as_json:
-        document = {str(job): [description.event_json(one) for one in found.get(job, ())] for job in ids}
+        document = {str(job): [description.event_json(event) for event in by_job.get(job, ())] for job in ids}
         return _report(rendering.json_text(document), bool(ids), failure)
-    lines = (f"[{job}] {description.event_line(event)}" for job in ids for event in found.get(job, ()))
+    lines = (f"[{job}] {description.event_line(event)}" for job in ids for event in by_job.get(job, ()))
     return _report("".join(lines), bool(ids), failure)
 
 

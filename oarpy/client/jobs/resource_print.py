@@ -23,17 +23,17 @@ def read_resources(text: str, source: str) -> list[dict[str, str]]:
     >>> read_resources("core = '3' , host = 'n1'", "file")
     [{'core': '3', 'host': 'n1'}]
     """
-    found = [_properties(line.strip()) for line in text.split("\n") if line.strip()]
-    if not all(found):
+    resources = [_properties(line.strip()) for line in text.split("\n") if line.strip()]
+    if not all(resources):
         raise UsageError(f"{source} holds a line without properties", hint="lines like: core = '3' , host = 'n1'")
-    return found
+    return resources
 
 
 def _properties(line: str) -> dict[str, str]:
     if not line.endswith("'"):
         return {}
     parts = (part.partition(" = '") for part in _BETWEEN.split(line[:-1]))
-    return {name: value for name, found, value in parts if found and _NAME.fullmatch(name)}
+    return {name: value for name, mark, value in parts if mark and _NAME.fullmatch(name)}
 
 
 def read_from(caller: Caller, path: str | None) -> list[dict[str, str]]:

@@ -145,14 +145,14 @@ def parse_words(words: Iterable[str]) -> JobSelection:
         kind, _, value = word.partition(":")
         if word == LAST:
             last = True
-        elif found := _RANGE.fullmatch(word):
-            ranges.append(_bounds(word, int(found[1]), int(found[2])))
+        elif match := _RANGE.fullmatch(word):
+            ranges.append(_bounds(word, int(match[1]), int(match[2])))
         elif word.startswith("@"):
             names.append(_name(word[1:], word))
         elif kind == "state":
-            states += [_state(one) for one in value.split(",")]
+            states += [_state(state) for state in value.split(",")]
         elif kind == "user":
-            users += [parse_user(one) for one in value.split(",")]
+            users += [parse_user(user) for user in value.split(",")]
         else:
             ids.append(_parse_id(word, "job", _HINT))
     return JobSelection(
@@ -289,8 +289,12 @@ def ids_in_brief(ids: Collection[int]) -> str:
     '3-5, 9'
     """
     ordered = sorted(ids)
-    begins = [one for before, one in pairwise([None, *ordered]) if before is None or one != before + 1]
-    ends = [one for one, after in pairwise([*ordered, None]) if after is None or one is None or after != one + 1]
+    begins = [current for before, current in pairwise([None, *ordered]) if before is None or current != before + 1]
+    ends = [
+        current
+        for current, after in pairwise([*ordered, None])
+        if after is None or current is None or after != current + 1
+    ]
     shown = [f"{first}-{last}" if first != last else f"{first}" for first, last in zip(begins, ends, strict=True)]
     return ", ".join(shown[:_MOST_SHOWN]) + (", ..." if len(shown) > _MOST_SHOWN else "")
 
@@ -329,8 +333,8 @@ def missing(session: Session, selection: JobSelection, *, live: bool) -> NotFoun
 
 def require_known(selection: JobSelection, job_ids: Collection[int], array_ids: Collection[int]) -> None:
     """Raise :class:`NotFound` naming every id of ``selection`` that was not found."""
-    for what, wanted, found in (("job", selection.job_ids, job_ids), ("array", selection.array_ids, array_ids)):
-        missing = [str(one) for one in wanted if one not in found]
+    for what, wanted, known in (("job", selection.job_ids, job_ids), ("array", selection.array_ids, array_ids)):
+        missing = [str(number) for number in wanted if number not in known]
         if missing:
             plural = "s" if len(missing) > 1 else ""
             verb = "do not exist" if plural else "does not exist"

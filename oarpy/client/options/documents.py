@@ -40,12 +40,12 @@ def xml_text(value: JsonValue) -> str:
 def _xml(parent: ElementTree.Element, value: JsonValue) -> None:
     if isinstance(value, dict):
         inner = ElementTree.SubElement(parent, "hashref")
-        for name, one in value.items():
-            _xml_item(inner, str(name), one)
+        for name, item in value.items():
+            _xml_item(inner, str(name), item)
     elif isinstance(value, list):
         inner = ElementTree.SubElement(parent, "arrayref")
-        for place, one in enumerate(value):
-            _xml_item(inner, str(place), one)
+        for place, item in enumerate(value):
+            _xml_item(inner, str(place), item)
     else:
         ElementTree.SubElement(parent, "scalar").text = _in_xml(value)
 
@@ -71,10 +71,10 @@ def perl_text(value: JsonValue) -> str:
 
 def _perl(value: JsonValue, indent: str) -> str:
     if isinstance(value, dict):
-        lines = [f"{indent}{_perl(str(name), '')} => {_perl(one, indent + '  ')}" for name, one in value.items()]
+        lines = [f"{indent}{_perl(str(name), '')} => {_perl(item, indent + '  ')}" for name, item in value.items()]
         return "{\n" + ",\n".join(lines) + f"\n{indent[2:]}}}" if lines else "{}"
     if isinstance(value, list):
-        lines = [indent + _perl(one, indent + "  ") for one in value]
+        lines = [indent + _perl(item, indent + "  ") for item in value]
         return "[\n" + ",\n".join(lines) + f"\n{indent[2:]}]" if lines else "[]"
     if value is None:
         return "undef"
@@ -139,13 +139,13 @@ class DocumentCommand(TyperCommand):
 
     def invoke(self, ctx: Context) -> Any:  # type: ignore[override]
         """Run the command as with ``-J`` when another form is requested, and convert its output."""
-        asked = [name for name in _FORMS if ctx.params.pop(name)]
-        if not asked:
+        forms = [name for name in _FORMS if ctx.params.pop(name)]
+        if not forms:
             return super().invoke(ctx)
-        if len(asked) > 1 or ctx.params["as_json"]:
+        if len(forms) > 1 or ctx.params["as_json"]:
             raise UsageError("-D, -J, -X and -Y exclude each other", hint="give one of them")
         ctx.params["as_json"] = True
-        with _Documents(sys.stdout, _FORMS[asked[0]]) as output, redirect_stdout(output):
+        with _Documents(sys.stdout, _FORMS[forms[0]]) as output, redirect_stdout(output):
             try:
                 return super().invoke(ctx)
             finally:

@@ -136,9 +136,9 @@ class AdmissionAnew:
         except OarpyError as error:
             return RefusedJob(error.message)
 
-    def _changed(self, past: PastJob, asked: Submission) -> PastJob:
-        ways = ways_of(asked)
-        job = structs.replace(past.job, alternatives=ways, **asked.seen())
+    def _changed(self, past: PastJob, submission: Submission) -> PastJob:
+        ways = ways_of(submission)
+        job = structs.replace(past.job, alternatives=ways, **submission.seen())
         self._resolve((job,))
         # with other resources, as with other walltimes, a program is taken to run as long as it did
         same = [way.groups for way in ways] == [way.groups for way in past.job.alternatives]

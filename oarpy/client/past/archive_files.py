@@ -170,7 +170,7 @@ class ParquetFolder:
         with parquet.ParquetWriter(target / f"{table}.parquet", schema, compression="zstd") as writer:
             for some in rows:
                 columnwise = zip(*some, strict=True)
-                values = [pyarrow.array(one, field.type) for one, field in zip(columnwise, schema, strict=True)]
+                values = [pyarrow.array(column, field.type) for column, field in zip(columnwise, schema, strict=True)]
                 writer.write_table(pyarrow.Table.from_arrays(values, schema=schema))
 
     def manifest(self) -> Manifest:

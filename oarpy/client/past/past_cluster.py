@@ -50,7 +50,7 @@ def document(session: Session, at: datetime, question: Question) -> str:
     """Return the JSON object of jobs as they were, by id."""
     jobs = instants.jobs_at(session.connection, at, question.scope())
     windows = instants.windows_at(session.connection, at, [job.job_id for job in jobs if job.state in _WAITS])
-    found: dict[str, Document] = {
+    by_job: dict[str, Document] = {
         str(job.job_id): {
             "Job_Id": job.job_id,
             "array_id": job.array_id,
@@ -70,7 +70,7 @@ def document(session: Session, at: datetime, question: Question) -> str:
         }
         for job in jobs
     }
-    return json_text(found)
+    return json_text(by_job)
 
 
 def gantt(session: Session, at: datetime, period: tuple[datetime, datetime], user: str | None) -> Report[GanttDocument]:
@@ -88,20 +88,20 @@ def gantt(session: Session, at: datetime, period: tuple[datetime, datetime], use
 
 def nodes(session: Session, at: datetime, wanted: frozenset[int]) -> Report[Document]:
     """Return the resources ``wanted`` as they were, by node and state."""
-    found = [one for one in instants.resources_at(session.connection, at) if one.resource_id in wanted]
+    held = [row for row in instants.resources_at(session.connection, at) if row.resource_id in wanted]
     grouped: dict[tuple[str, str], list[instants.ResourceThen]] = defaultdict(list)
-    for one in found:
-        grouped[one.node or "-", one.state].append(one)
+    for resource in held:
+        grouped[resource.node or "-", resource.state].append(resource)
     rows = tuple(
-        (node, state, str(len(some)), " ".join(map(str, sorted({job for one in some for job in one.jobs}))))
+        (node, state, str(len(some)), " ".join(map(str, sorted({job for row in some for job in row.jobs}))))
         for (node, state), some in grouped.items()
     )
     columns = (Column("Node", 14), Column("State", 9), Column("Resources"), Column("Jobs", 20))
     return TwoForms(
         lambda: Table(columns, rows).text(),
         lambda: {
-            str(one.resource_id): {"network_address": one.node, "state": one.state, "jobs": list(one.jobs)}
-            for one in found
+            str(row.resource_id): {"network_address": row.node, "state": row.state, "jobs": list(row.jobs)}
+            for row in held
         },
     )
 
@@ -109,14 +109,14 @@ def nodes(session: Session, at: datetime, wanted: frozenset[int]) -> Report[Docu
 def why(session: Session, job: int, at: datetime) -> Report[Document]:
     """Return why a job waited at ``at``, as the pass found it; raise :class:`NotFound`."""
     scope = JobScope(job_ids=(job,), live=False)
-    found = next(iter(instants.jobs_at(session.connection, at, scope)), None)
-    if found is None:
+    past = next(iter(instants.jobs_at(session.connection, at, scope)), None)
+    if past is None:
         raise NotFound(f"there was no job {job} at {local_date(at.timestamp())}", hint="oarstat -f tells its dates")
-    waits = found.state in _WAITS
+    waits = past.state in _WAITS
     window = instants.windows_at(session.connection, at, [job] if waits else []).get(job)
     verdict = verdict_history.verdict_at(session.connection, [job], at.timestamp()).get(job)
-    record: dict[str, Document] = {"job_id": job, "at": at.timestamp(), "state": found.state}
-    lines = [f"At {local_date(at.timestamp())}, job {job} of {found.user} was {found.state}."]
+    record: dict[str, Document] = {"job_id": job, "at": at.timestamp(), "state": past.state}
+    lines = [f"At {local_date(at.timestamp())}, job {job} of {past.user} was {past.state}."]
     if verdict is not None and waits:
         record |= {
             "verdict": verdict.verdict,

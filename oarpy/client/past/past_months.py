@@ -36,10 +36,10 @@ class Restored:
 
 def parse_month(text: str, hint: str = "such as 2026-03") -> date:
     """Return the first day of ``YYYY-MM``. Raises :class:`UsageError`, which says ``hint``."""
-    found = _MONTH.fullmatch(text)
+    match = _MONTH.fullmatch(text)
     try:
-        if found is not None:
-            return date(int(found[1]), int(found[2]), 1)
+        if match is not None:
+            return date(int(match[1]), int(match[2]), 1)
     except ValueError:
         pass
     raise UsageError(f"'{text[:40]}' is no month", hint=hint)
@@ -84,7 +84,7 @@ def restore(connection: Connection, path: Path) -> Restored:
         archives.write_plainly(connection)
         tables = {table.name: table for table in filed_tables(connection)}
         _require_fit(connection, tables, manifest)
-        if any(one.jobs and one.dropped_at is None for one in months.months(connection, month)):
+        if any(filed.jobs and filed.dropped_at is None for filed in months.months(connection, month)):
             _require_same(connection, tables, manifest, month, "another state of the month is there")
             return Restored(month, manifest.tables["jobs"].rows, already=True)
         for name, columns, rows in file.tables():
@@ -105,19 +105,19 @@ def restore(connection: Connection, path: Path) -> Restored:
 
 def drop(connection: Connection, month: date, *, unarchived: bool) -> PastMonth:
     """Drop a month; a month without an archive only when ``unarchived`` allows it. Return its former state."""
-    found = _present(connection, month)
-    if found.archive is None and not unarchived:
+    former = _present(connection, month)
+    if former.archive is None and not unarchived:
         raise OarpyError(
             f"{month:%Y-%m} has no archive that has all of it",
-            hint=f"oarpy history archive {month:%Y-%m} --to FILE, or --yes to lose its {found.jobs} jobs",
+            hint=f"oarpy history archive {month:%Y-%m} --to FILE, or --yes to lose its {former.jobs} jobs",
         )
     with connection.transaction():
         months.lock(connection)
         months.drop(connection, filed_tables(connection), month)
-    return found
+    return former
 
 
-def table(found: Iterable[PastMonth]) -> str:
+def table(listed: Iterable[PastMonth]) -> str:
     """Return a line a month."""
     columns = (Column("Month", 7), Column("Jobs", 9), Column("Size", 9), Column("Dropped", 19), Column("Archive"))
     rows = (
@@ -128,12 +128,12 @@ def table(found: Iterable[PastMonth]) -> str:
             local_date(None if month.dropped_at is None else month.dropped_at.timestamp()),
             month.archive or "",
         )
-        for month in found
+        for month in listed
     )
     return Table(columns, tuple(rows)).text()
 
 
-def document(found: Iterable[PastMonth]) -> list[JsonValue]:
+def document(listed: Iterable[PastMonth]) -> list[JsonValue]:
     """Return an object a month, dates in epoch seconds."""
     return [
         {
@@ -144,7 +144,7 @@ def document(found: Iterable[PastMonth]) -> list[JsonValue]:
             "archived_at": _epoch(month.archived_at),
             "dropped_at": _epoch(month.dropped_at),
         }
-        for month in found
+        for month in listed
     ]
 
 
@@ -166,12 +166,12 @@ def _epoch(moment: datetime | None) -> float | None:
 
 
 def _present(connection: Connection, month: date) -> PastMonth:
-    found = months.months(connection, month)
-    if not found:
+    filed = months.months(connection, month)
+    if not filed:
         raise NotFound(f"no job is filed in {month:%Y-%m}", hint="oarpy history list shows the months")
-    if found[0].dropped_at is not None:
-        raise NotFound(f"{month:%Y-%m} was dropped", hint=f"its archive: {found[0].archive or 'none'}")
-    return found[0]
+    if filed[0].dropped_at is not None:
+        raise NotFound(f"{month:%Y-%m} was dropped", hint=f"its archive: {filed[0].archive or 'none'}")
+    return filed[0]
 
 
 def _described(connection: Connection, tables: Iterable[FiledTable], month: date) -> Manifest:
@@ -217,8 +217,9 @@ def _require_same(
     connection: Connection, tables: Mapping[str, FiledTable], manifest: Manifest, month: date, otherwise: str
 ) -> None:
     for name, wanted in manifest.tables.items():
-        found = archives.content(connection, tables[name], month, wanted.columns)
-        if (found.rows, found.digest) != (wanted.rows, wanted.digest):
+        content = archives.content(connection, tables[name], month, wanted.columns)
+        if (content.rows, content.digest) != (wanted.rows, wanted.digest):
             raise OarpyError(
-                f"{otherwise}: {name} has {found.rows} rows, the archive says {wanted.rows}", hint="nothing was changed"
+                f"{otherwise}: {name} has {content.rows} rows, the archive says {wanted.rows}",
+                hint="nothing was changed",
             )

@@ -157,43 +157,43 @@ def _mean(values: Sequence[float]) -> float:
     return fsum(values) / len(values)
 
 
-def document(found: TrialResult) -> Mapping[str, Any]:
+def document(result: TrialResult) -> Mapping[str, Any]:
     """Return the result as JSON: times in seconds."""
     return {
-        **asdict(found),
-        "since": found.since.isoformat(),
-        "groups": [{**asdict(group), "difference": group.difference} for group in found.groups],
+        **asdict(result),
+        "since": result.since.isoformat(),
+        "groups": [{**asdict(group), "difference": group.difference} for group in result.groups],
     }
 
 
 _TITLES = ("", "name", "jobs", "wait now", "changed", "difference", "slowdown now", "changed")
 
 
-def table(found: TrialResult) -> str:
+def table(result: TrialResult) -> str:
     """Return the result as text, durations as h:m:s."""
     columns = tuple(Column(title) for title in _TITLES)
-    lines = "\n".join([_headline(found), *_refusals(found)])
-    return f"{lines}\n\n{Table(columns, tuple(map(_cells, found.groups))).text()}"
+    lines = "\n".join([_headline(result), *_refusals(result)])
+    return f"{lines}\n\n{Table(columns, tuple(map(_cells, result.groups))).text()}"
 
 
-def page(found: TrialResult) -> str:
+def page(result: TrialResult) -> str:
     """Return the result as one page of HTML that needs no other file."""
     environment = Environment(loader=PackageLoader("oarpy.client.past"), autoescape=select_autoescape())
-    largest = max((abs(group.difference) for group in found.groups), default=0) or 1
-    rows = [(_cells(group), group.difference > 0, 100 * abs(group.difference) / largest) for group in found.groups]
+    largest = max((abs(group.difference) for group in result.groups), default=0) or 1
+    rows = [(_cells(group), group.difference > 0, 100 * abs(group.difference) / largest) for group in result.groups]
     return environment.get_template("policy_trial.html").render(
-        headline=_headline(found), reasons=_refusals(found), titles=_TITLES, rows=rows
+        headline=_headline(result), reasons=_refusals(result), titles=_TITLES, rows=rows
     )
 
 
-def _headline(found: TrialResult) -> str:
-    changes = ", ".join(found.changes) or "nothing changed"
-    lost = f"; {found.refused} more refused, {found.never_started} more that never start"
-    return f"{found.jobs} jobs since {found.since:%Y-%m-%d %H:%M} UTC with {changes}{lost}"
+def _headline(result: TrialResult) -> str:
+    changes = ", ".join(result.changes) or "nothing changed"
+    lost = f"; {result.refused} more refused, {result.never_started} more that never start"
+    return f"{result.jobs} jobs since {result.since:%Y-%m-%d %H:%M} UTC with {changes}{lost}"
 
 
-def _refusals(found: TrialResult) -> list[str]:
-    return [f"refused, {jobs} of them: {reason}" for reason, jobs in found.reasons]
+def _refusals(result: TrialResult) -> list[str]:
+    return [f"refused, {jobs} of them: {reason}" for reason, jobs in result.reasons]
 
 
 def _cells(waits: GroupWaits) -> tuple[str, ...]:

@@ -51,10 +51,10 @@ class Precedence:
 def precedence(session: Session, job: int, other: int) -> Precedence:
     """Return why ``other`` started before ``job``; raise :class:`NotFound` for an unknown job."""
     connection, now = session.connection, time.time()
-    listed = {one.job_id: one for one in _listed(session, (job, other))}
-    for one in (job, other):
-        if one not in listed:
-            raise NotFound(f"job {one} does not exist", hint="oarstat shows the jobs")
+    listed = {row.job_id: row for row in _listed(session, (job, other))}
+    for number in (job, other):
+        if number not in listed:
+            raise NotFound(f"job {number} does not exist", hint="oarstat shows the jobs")
     starts = verdict_history.starts_of(connection, [job, other], now)
     theirs, own = starts.get(other), starts.get(job)
     if theirs is None:
@@ -75,32 +75,34 @@ def precedence(session: Session, job: int, other: int) -> Precedence:
     return Precedence(job, other, because, text, theirs.at, theirs, waited)
 
 
-def report(found: Precedence) -> Report[dict[str, Document]]:
+def report(answer: Precedence) -> Report[dict[str, Document]]:
     """Return why the other job was started before."""
-    return TwoForms(lambda: _text(found), lambda: _record(found))
+    return TwoForms(lambda: _text(answer), lambda: _record(answer))
 
 
-def _text(found: Precedence) -> str:
+def _text(answer: Precedence) -> str:
     """Return the answer for people."""
-    if found.at is None:
-        return f"{found.text}\n"
-    lines = [f"Job {found.other} was started at {local_date(found.at)}.", f"Why: {found.text}."]
-    if found.waited is not None:
-        told = sentence(found.waited.reason, local_date)
-        lines.append(f"Job {found.job} was told at {local_date(found.waited.at)}: {told} ({found.waited.verdict}).")
+    if answer.at is None:
+        return f"{answer.text}\n"
+    lines = [f"Job {answer.other} was started at {local_date(answer.at)}.", f"Why: {answer.text}."]
+    if answer.waited is not None:
+        reason = sentence(answer.waited.reason, local_date)
+        lines.append(
+            f"Job {answer.job} was told at {local_date(answer.waited.at)}: {reason} ({answer.waited.verdict})."
+        )
     return "\n".join(lines) + "\n"
 
 
-def _record(found: Precedence) -> dict[str, Document]:
+def _record(answer: Precedence) -> dict[str, Document]:
     """Return the JSON object of ``oarstat --why JOB --before JOB -J``."""
     return {
-        "job_id": found.job,
-        "before": found.other,
-        "because": found.because,
-        "text": found.text,
-        "at": found.at,
-        "started": _row(found.started),
-        "waited": _row(found.waited),
+        "job_id": answer.job,
+        "before": answer.other,
+        "because": answer.because,
+        "text": answer.text,
+        "at": answer.at,
+        "started": _row(answer.started),
+        "waited": _row(answer.waited),
     }
 
 
@@ -135,8 +137,8 @@ def _reason(job: int, theirs: VerdictRow, waited: VerdictRow | None, *, passed: 
     if theirs.reason != NO_REASON:
         return "reservation", f"job {theirs.job} is an advance reservation, which starts at its date"
     if waited is not None and waited.verdict in _OWN:
-        told = sentence(waited.reason, local_date)
-        return _OWN[Verdict(waited.verdict)], f"job {job} could not be started anyway: {told}"
+        reason = sentence(waited.reason, local_date)
+        return _OWN[Verdict(waited.verdict)], f"job {job} could not be started anyway: {reason}"
     if passed:
         foreseen = "" if waited is None or waited.start is None else f", foreseen for {local_date(waited.start)} then,"
         return "backfilled", (
@@ -160,5 +162,5 @@ def _keys(theirs: VerdictRow, waited: VerdictRow) -> str:
     name = theirs.order.partition("/")[0]
     if name in QUEUE_ORDERS and name == "fifo" and theirs.order == name:
         return f": it was submitted at {local_date(theirs.key[0])}, job {waited.job} at {local_date(waited.key[0])}"
-    first, second = (" ".join(f"{part:g}" for part in one.key) for one in (theirs, waited))
+    first, second = (" ".join(f"{part:g}" for part in verdict.key) for verdict in (theirs, waited))
     return f", least first: {first}, against {second} of job {waited.job}"

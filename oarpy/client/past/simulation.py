@@ -49,136 +49,140 @@ class SimulationOptions:
     predictions: tuple[str, ...] = ()
 
 
-def simulate(asked: SimulationOptions) -> int:
+def simulate(options: SimulationOptions) -> int:
     """Run the requested replay and return the exit status. Raises :class:`UsageError` for options that clash."""
-    if asked.predictions:
-        _refuse_with_predictions(asked)
-    foreign = _OF_TRACES if asked.from_database else _OF_THE_PAST
+    if options.predictions:
+        _refuse_with_predictions(options)
+    foreign = _OF_TRACES if options.from_database else _OF_THE_PAST
     for name in foreign:
-        if getattr(asked, name) is not None:
-            hint = "the past has its own jobs and resources" if asked.from_database else "it needs --from-database"
+        if getattr(options, name) is not None:
+            hint = "the past has its own jobs and resources" if options.from_database else "it needs --from-database"
             raise UsageError(f"--{name} does not go with this replay", hint=hint)
-    if asked.names and asked.write is None:
+    if options.names and options.write is None:
         raise UsageError("--names does not go without --write", hint="--from-database --write FILE --names")
-    if asked.places and asked.steps is None:
-        hint = "the past has no steps" if asked.from_database else "add --steps N"
+    if options.places and options.steps is None:
+        hint = "the past has no steps" if options.from_database else "add --steps N"
         raise UsageError("--places does not go without --steps", hint=hint)
-    if asked.write is not None:
-        return _write(asked, asked.write)
-    return _past(asked) if asked.from_database else _trace(asked)
+    if options.write is not None:
+        return _write(options, options.write)
+    return _past(options) if options.from_database else _trace(options)
 
 
-def _write(asked: SimulationOptions, file: Path) -> int:
+def _write(options: SimulationOptions, file: Path) -> int:
     """Write the past as a scenario, and print a sentence about it."""
     from oarpy.client.past.scenario_file import write_past
     from oarpy.client.session import open_session
 
     for name in _OF_REPLAYS:
-        if getattr(asked, name) is not None:
+        if getattr(options, name) is not None:
             raise UsageError(f"--{name} does not go with --write", hint="the past is written as it was")
-    if asked.policies:
+    if options.policies:
         raise UsageError("--policy does not go with --write", hint="choose it when the file is simulated")
-    since, until = _period(asked)
+    since, until = _period(options)
     with open_session("oarpy simulate") as session:
-        said = write_past(session, since, until, file, names=asked.names)
-    sys.stdout.write(f"{file}: {said}\n")
+        summary = write_past(session, since, until, file, names=options.names)
+    sys.stdout.write(f"{file}: {summary}\n")
     return 0
 
 
-def _period(asked: SimulationOptions) -> tuple[datetime | None, datetime | None]:
-    since = None if asked.since is None else parse_date(asked.since)
-    until = None if asked.until is None else parse_date(asked.until)
+def _period(options: SimulationOptions) -> tuple[datetime | None, datetime | None]:
+    since = None if options.since is None else parse_date(options.since)
+    until = None if options.until is None else parse_date(options.until)
     return since, until
 
 
-def _refuse_with_predictions(asked: SimulationOptions) -> None:
-    given = {"--from-database": asked.from_database, "--steps": asked.steps is not None, "--log": asked.log is not None}
+def _refuse_with_predictions(options: SimulationOptions) -> None:
+    given = {
+        "--from-database": options.from_database,
+        "--steps": options.steps is not None,
+        "--log": options.log is not None,
+    }
     for option, there in given.items():
         if there:
             raise UsageError(f"--prediction does not go with {option}", hint="a trace is replayed whole by predictions")
 
 
-def _past(asked: SimulationOptions) -> int:
+def _past(options: SimulationOptions) -> int:
     from oarpy.client.past.history_replay import PolicyChange, Sinks, replay_history
     from oarpy.client.session import open_session
 
-    since, until = _period(asked)
-    change = PolicyChange(asked.policies, asked.order, asked.quotas, asked.rules)
+    since, until = _period(options)
+    change = PolicyChange(options.policies, options.order, options.quotas, options.rules)
     with open_session("oarpy simulate") as session:
-        return replay_history(session, since, until, change, Sinks(asked.as_json, asked.output, asked.plot))
+        return replay_history(session, since, until, change, Sinks(options.as_json, options.output, options.plot))
 
 
-def _trace(asked: SimulationOptions) -> int:
+def _trace(options: SimulationOptions) -> int:
     from oarpy.simulation.engines.queue_order import is_fixed
     from oarpy.simulation.run import run_simulate
 
-    trace = _named_trace(asked)
-    order = asked.order or "fifo"
+    trace = _named_trace(options)
+    order = options.order or "fifo"
     live = None if is_fixed(order) else _live(order)
-    if asked.steps is not None or asked.log is not None:
-        _step(asked, order, live)
-        if asked.steps is not None:
+    if options.steps is not None or options.log is not None:
+        _step(options, order, live)
+        if options.steps is not None:
             return 0
     return run_simulate(
         trace,
-        _processors(asked),
-        asked.policies,
+        _processors(options),
+        options.policies,
         order=order,
-        jobs=asked.jobs,
-        cores_per_node=asked.cores_per_node,
-        as_json=asked.as_json,
-        output=asked.output,
-        plot=asked.plot,
+        jobs=options.jobs,
+        cores_per_node=options.cores_per_node,
+        as_json=options.as_json,
+        output=options.output,
+        plot=options.plot,
         live=live,
-        predictions=asked.predictions,
+        predictions=options.predictions,
     )
 
 
-def _step(asked: SimulationOptions, order: str, live: LiveOrder | None) -> None:
+def _step(options: SimulationOptions, order: str, live: LiveOrder | None) -> None:
     """Print the trace's state after a number of events, and write its log."""
     from oarpy.simulation.stepping.stepped_run import Stop
     from oarpy.simulation.stepping.trace_command import play_trace
 
-    if asked.steps is not None:
-        _refuse_outcomes(asked, "--steps")
-    stop = Stop(asked.steps, places=asked.places)
-    play_trace(_stepped(asked, order, live), asked.policies, stop, asked.log, sys.stdout)
+    if options.steps is not None:
+        _refuse_outcomes(options, "--steps")
+    stop = Stop(options.steps, places=options.places)
+    play_trace(_stepped(options, order, live), options.policies, stop, options.log, sys.stdout)
 
 
-def source_of(asked: SimulationOptions) -> TraceSource:
+def source_of(options: SimulationOptions) -> TraceSource:
     """Return the trace that a page will step through. Raises :class:`UsageError` for options that clash."""
     from oarpy.simulation.engines.queue_order import is_fixed
     from oarpy.simulation.stepping.trace_command import TraceSource
 
-    if asked.from_database:
+    if options.from_database:
         raise UsageError("--web does not go with this replay", hint="--write FILE, then oarpy grid simulate FILE --web")
-    _refuse_outcomes(asked, "--web")
-    if asked.predictions:
+    _refuse_outcomes(options, "--web")
+    if options.predictions:
         raise UsageError("--prediction does not go with --web", hint="the page steps through replays by walltimes")
     for name in (*_OF_THE_PAST, "steps", "log", "places"):
-        if getattr(asked, name) not in (None, False):
+        if getattr(options, name) not in (None, False):
             raise UsageError(f"--{name} does not go with --web", hint="the page steps through the trace")
-    order = asked.order or "fifo"
-    return TraceSource(_stepped(asked, order, None if is_fixed(order) else _live(order)), asked.policies)
+    order = options.order or "fifo"
+    return TraceSource(_stepped(options, order, None if is_fixed(order) else _live(order)), options.policies)
 
 
-def _stepped(asked: SimulationOptions, order: str, live: LiveOrder | None) -> SteppedTrace:
+def _stepped(options: SimulationOptions, order: str, live: LiveOrder | None) -> SteppedTrace:
     from oarpy.simulation.engines.machine import Machine
     from oarpy.simulation.stepping.trace_command import read_stepped
 
-    machine = Machine(_processors(asked), asked.cores_per_node)
-    return read_stepped(_named_trace(asked), machine, asked.policies, order, live, asked.jobs)
+    machine = Machine(_processors(options), options.cores_per_node)
+    return read_stepped(_named_trace(options), machine, options.policies, order, live, options.jobs)
 
 
-def _named_trace(asked: SimulationOptions) -> Path:
-    if asked.trace is None:
+def _named_trace(options: SimulationOptions) -> Path:
+    if options.trace is None:
         raise UsageError("no workload", hint="--trace FILE, or --from-database for this site's own past")
-    return asked.trace
+    return options.trace
 
 
-def _refuse_outcomes(asked: SimulationOptions, option: str) -> None:
+def _refuse_outcomes(options: SimulationOptions, option: str) -> None:
     for name in ("output", "plot"):
-        if getattr(asked, name) is not None:
+        if getattr(options, name) is not None:
             raise UsageError(f"--{name} does not go with {option}", hint="a replay that is stopped has no outcome")
 
 
@@ -199,13 +203,13 @@ def _live(name: str) -> LiveOrder:
     return LiveOrder(name, order, priorities, settings.window)
 
 
-def _processors(asked: SimulationOptions) -> int:
-    if asked.procs is not None and asked.nodes is not None:
+def _processors(options: SimulationOptions) -> int:
+    if options.procs is not None and options.nodes is not None:
         raise UsageError("--procs and --nodes both say how large the machine is", hint="give one of them")
-    if asked.procs is not None:
-        return asked.procs
-    if asked.nodes is None:
+    if options.procs is not None:
+        return options.procs
+    if options.nodes is None:
         raise UsageError("no machine", hint="--procs N, or --nodes N --cores-per-node C")
-    if asked.nodes < 1:
-        raise UsageError(f"{asked.nodes} nodes are not a machine", hint="a number above 0")
-    return asked.nodes * max(asked.cores_per_node, 1)
+    if options.nodes < 1:
+        raise UsageError(f"{options.nodes} nodes are not a machine", hint="a number above 0")
+    return options.nodes * max(options.cores_per_node, 1)

@@ -135,8 +135,8 @@ def _whole(platform: Platform) -> Platform:
 
 
 def _jobs(connection: Connection, rows: Sequence[EndedJob], begin: float | None) -> tuple[PastJob, ...]:
-    found = alternatives(snapshot_rows.requests(connection, {row.submission for row in rows}))
-    ways = {submission: tuple(one.values()) for submission, one in found.items()}
+    by_submission = alternatives(snapshot_rows.requests(connection, {row.submission for row in rows}))
+    ways = {submission: tuple(numbered.values()) for submission, numbered in by_submission.items()}
     depends_on: dict[int, tuple[Dependency, ...]] = {}
     for need in snapshot_rows.dependencies(connection, [row.id for row in rows]):
         # The job did start: under another policy it must not be lost to a window that was met.

@@ -31,7 +31,7 @@ def add(session: Session, name: str, level: str, unit: str) -> None:
     if unit not in UNITS:
         raise UsageError(f"'{unit[:40]}' is no unit", hint=" or ".join(UNITS))
     with session.connection.transaction():
-        known = {one.name: one for one in properties.properties(session.connection)}
+        known = {row.name: row for row in properties.properties(session.connection)}
         if level not in known:
             raise NotFound(f"there is no property '{level[:60]}'", hint="oarproperty -l lists them")
         if known[level].kind not in _KINDS_OF_LEVELS:
@@ -86,12 +86,12 @@ def give(session: Session, amounts: Amounts, resources: Sequence[int]) -> None:
         blocks = consumables.blocks_of(session.connection, level, resources)
         if not blocks:
             raise UsageError(f"none of the resources has a {level}, where {name} lies", hint="nothing was changed")
-        for one in consumables.locked(session.connection, name, blocks):
-            if one.held > (amount or 0):
-                jobs = consumables.holders(session.connection, name, [one.block])
+        for stock in consumables.locked(session.connection, name, blocks):
+            if stock.held > (amount or 0):
+                jobs = consumables.holders(session.connection, name, [stock.block])
                 named = ", ".join(map(str, jobs[:_MOST_NAMED])) + (", ..." if len(jobs) > _MOST_NAMED else "")
-                held = shown(one.held, known[name].unit)
-                raise OarpyError(f"jobs hold {held} of {name} on {one.block}: {named}", hint="nothing was changed")
+                held = shown(stock.held, known[name].unit)
+                raise OarpyError(f"jobs hold {held} of {name} on {stock.block}: {named}", hint="nothing was changed")
         consumables.set_capacities(session.connection, name, blocks, amount)
 
 

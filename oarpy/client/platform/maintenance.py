@@ -98,11 +98,11 @@ def listed(session: Session, nodes: Iterable[str | None]) -> Report[list[Mainten
 
 def windows_of(session: Session) -> dict[str, list[WindowRow]]:
     """Return the windows that are under way or to come, by node."""
-    found: dict[str, list[WindowRow]] = {}
+    windows: dict[str, list[WindowRow]] = {}
     for row in maintenance.valid(session.connection):
         for node in row.nodes:
-            found.setdefault(node, []).append(row)
-    return found
+            windows.setdefault(node, []).append(row)
+    return windows
 
 
 def is_under_way(row: WindowRow) -> bool:

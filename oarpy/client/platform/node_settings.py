@@ -83,20 +83,20 @@ def change(session: Session, selection: Selection, changes: Changes) -> SettingO
     reason = _reason(changes, state)
     with session.connection.transaction():
         resources.lock(session.connection)
-        found = find(session, selection.resource_ids, selection.hosts, selection.condition)
-        if not found:
+        rows = find(session, selection.resource_ids, selection.hosts, selection.condition)
+        if not rows:
             raise NotFound("no resource meets the condition", hint="oarnodes lists them")
-        ids = tuple(one.resource_id for one in found)
+        ids = tuple(row.resource_id for row in rows)
         amounts, assignments = consumables.split(session, changes.assignments)
         values = _values(session, replace(changes, assignments=assignments))
         _refuse_moving_held(session, values, ids)
         if values:
             resources.set_properties(session.connection, ids, values)
         consumables.give(session, amounts, ids)
-        killed = () if state is None else _set_state(session, found, state)
+        killed = () if state is None else _set_state(session, rows, state)
         if _takes_away(changes, state):
-            _explain(session, found, reason)
-        planned = _plan(session, found, changes.window, reason or "") if changes.window is not None else None
+            _explain(session, rows, reason)
+        planned = _plan(session, rows, changes.window, reason or "") if changes.window is not None else None
     return SettingOutcome(ids, killed, planned)
 
 
@@ -119,22 +119,22 @@ def _reason(changes: Changes, state: ResourceState | None) -> str | None:
     return reason
 
 
-def _explain(session: Session, found: Sequence[ResourceRow], reason: str | None) -> None:
-    names = _nodes(found)
+def _explain(session: Session, rows: Sequence[ResourceRow], reason: str | None) -> None:
+    names = _nodes(rows)
     if reason is not None and not names:
         raise UsageError("--reason is kept with nodes, and these resources have none")
     nodes.explain_absence(session.connection, names, reason, session.user)
 
 
-def _plan(session: Session, found: Sequence[ResourceRow], window: Period, reason: str) -> PlannedWindow:
-    names = _nodes(found)
+def _plan(session: Session, rows: Sequence[ResourceRow], window: Period, reason: str) -> PlannedWindow:
+    names = _nodes(rows)
     if not names:
         raise UsageError("maintenance is of nodes, and these resources have none")
     return maintenance.plan(session, names, window, reason)
 
 
-def _nodes(found: Sequence[ResourceRow]) -> list[str]:
-    return sorted({row.network_address for row in found if row.network_address is not None})
+def _nodes(rows: Sequence[ResourceRow]) -> list[str]:
+    return sorted({row.network_address for row in rows if row.network_address is not None})
 
 
 def _state(changes: Changes) -> ResourceState | None:
@@ -146,7 +146,7 @@ def _state(changes: Changes) -> ResourceState | None:
 
 
 def _values(session: Session, changes: Changes) -> dict[str, PropertyValue]:
-    known = {one.name: one for one in properties.properties(session.connection)}
+    known = {known_property.name: known_property for known_property in properties.properties(session.connection)}
     values = parse_assignments(changes.assignments, known)
     if changes.drain is not None:
         if "drain" in values:
@@ -168,10 +168,10 @@ def _refuse_moving_held(session: Session, values: Mapping[str, PropertyValue], i
         )
 
 
-def _set_state(session: Session, found: Sequence[ResourceRow], state: ResourceState) -> tuple[int, ...]:
-    ids = [row.resource_id for row in found]
+def _set_state(session: Session, rows: Sequence[ResourceRow], state: ResourceState) -> tuple[int, ...]:
+    ids = [row.resource_id for row in rows]
     resources.set_state(session.connection, ids, state)
-    names = _nodes(found)
+    names = _nodes(rows)
     shown = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "") or "a resource"
     resources.log_change(session.connection, names, f"set {state} by {session.user}")
     if state not in _KILLING:
@@ -199,7 +199,9 @@ def add(session: Session, hosts: Sequence[str], changes: Changes) -> SettingOutc
         values = _values(session, replace(changes, assignments=assignments))
         if not names and values.get("type", "default") == "default" and values.get("network_address") is None:
             raise UsageError("a resource of type 'default' needs a node", hint="-h HOST, or -p type=TYPE")
-        kinds = {one.name: one.kind for one in properties.properties(session.connection)}
+        kinds = {
+            known_property.name: known_property.kind for known_property in properties.properties(session.connection)
+        }
         given: dict[str, PropertyValue] = {**values, "state": state.value}
         rows = [{**_names(name, kinds), **given} for name in names] or [given]
         used = {name: kinds[name] for name in rows[0]}

@@ -102,10 +102,10 @@ class CountsDocument(TypedDict):
     free: int
 
 
-def full(session: Session, found: Sequence[ResourceRow]) -> Report[dict[str, ResourceDocument]]:
+def full(session: Session, rows: Sequence[ResourceRow]) -> Report[dict[str, ResourceDocument]]:
     """Return everything on each resource, with the jobs that hold it, the channel to its node and its maintenance."""
-    holders = resources.holders(session.connection, [row.resource_id for row in found])
-    names = sorted({row.network_address for row in found if row.network_address is not None})
+    holders = resources.holders(session.connection, [row.resource_id for row in rows])
+    names = sorted({row.network_address for row in rows if row.network_address is not None})
     stocks = _Stocks(session)
     described = {node.name: node for node in nodes.describe(session.connection, names)}
     windows = maintenance.windows_of(session)
@@ -119,7 +119,7 @@ def full(session: Session, found: Sequence[ResourceRow]) -> Report[dict[str, Res
                 stocks.of(row),
                 windows.get(row.network_address or "", ()),
             )
-            for row in found
+            for row in rows
         }
 
     def text() -> str:
@@ -131,22 +131,22 @@ def full(session: Session, found: Sequence[ResourceRow]) -> Report[dict[str, Res
                 stocks.text(row),
                 windows.get(row.network_address or "", ()),
             )
-            for row in found
+            for row in rows
         )
 
     return TwoForms(text, data)
 
 
 def _resource_document(
-    one: ResourceRow,
+    row: ResourceRow,
     node: NodeDescription | None,
     jobs: Sequence[int],
     stocks: Mapping[str, Capacity],
     windows: Sequence[WindowRow],
 ) -> ResourceDocument:
     standing: _Standing = {
-        "state_by": one.state_by,
-        "state_since": int(one.state_since),
+        "state_by": row.state_by,
+        "state_since": int(row.state_since),
         "jobs": jobs,
         "consumables": {
             name: {"capacity": capacity.capacity, "held": capacity.held} for name, capacity in stocks.items()
@@ -163,24 +163,24 @@ def _resource_document(
         "maintenance": [maintenance.window_json(row) for row in windows],
     }
     # a TypedDict cannot say that a site adds properties
-    return cast(ResourceDocument, {**resource_json(one), **standing})
+    return cast(ResourceDocument, {**resource_json(row), **standing})
 
 
-def overview(session: Session, found: Sequence[ResourceRow], seen: Look) -> str:
+def overview(session: Session, selected: Sequence[ResourceRow], seen: Look) -> str:
     """Return a line a node: its states, how many of its resources jobs hold, the jobs, its load, why it is away."""
-    holders = resources.holders(session.connection, [row.resource_id for row in found])
+    holders = resources.holders(session.connection, [row.resource_id for row in selected])
     windows = maintenance.windows_of(session)
     by_node: dict[str, list[ResourceRow]] = {}
-    for row in found:
+    for row in selected:
         by_node.setdefault(row.network_address or NO_NODE, []).append(row)
     described = {node.name: node for node in nodes.describe(session.connection, sorted(filter(None, by_node)))}
     columns = (Column("Node"), Column("State", colour=_state_colour), Column("Held"), Column("Load"), Column("Jobs"))
     rows = []
     for name in sorted(by_node, key=natural):
         group, node = by_node[name], described.get(name)
-        states = dict.fromkeys(state(one, windows.get(name, ())) for one in group)
-        jobs = sorted({job for one in group for job in holders.get(one.resource_id, ())})
-        held = sum(one.resource_id in holders for one in group)
+        states = dict.fromkeys(state(resource, windows.get(name, ())) for resource in group)
+        jobs = sorted({job for resource in group for job in holders.get(resource.resource_id, ())})
+        held = sum(resource.resource_id in holders for resource in group)
         away = f": {_reason(node)}" if node and node.away_reason else ""
         load = f"{node.load_average:.2f}" if node and node.load_average is not None else ""
         named = ", ".join(map(str, jobs[:_MOST_JOBS])) + (", ..." if len(jobs) > _MOST_JOBS else "")
@@ -196,8 +196,8 @@ class _Stocks:
 
     def __init__(self, session: Session) -> None:
         self._consumables = consumables.consumables(session.connection)
-        found = consumables.capacities(session.connection) if self._consumables else ()
-        self._capacities = {(one.consumable, one.block): one for one in found}
+        stocks = consumables.capacities(session.connection) if self._consumables else ()
+        self._capacities = {(stock.consumable, stock.block): stock for stock in stocks}
 
     def of(self, resource: ResourceRow) -> dict[str, Capacity]:
         """Return, by consumable, the capacity of the block in which the resource lies."""
@@ -209,19 +209,19 @@ class _Stocks:
         """Return the same for people."""
         units = {consumable.name: consumable.unit for consumable in self._consumables}
         return ", ".join(
-            f"{name}={amount_text(one.capacity, units[name])} ({amount_text(one.held, units[name])} held)"
-            for name, one in self.of(resource).items()
+            f"{name}={amount_text(stock.capacity, units[name])} ({amount_text(stock.held, units[name])} held)"
+            for name, stock in self.of(resource).items()
         )
 
 
 def _described(
-    one: ResourceRow, node: NodeDescription | None, jobs: Sequence[int], stocks: str, windows: Sequence[WindowRow]
+    row: ResourceRow, node: NodeDescription | None, jobs: Sequence[int], stocks: str, windows: Sequence[WindowRow]
 ) -> str:
-    pairs = _pairs(properties_of(one))
+    pairs = _pairs(properties_of(row))
     lines = [
-        f"network_address: {one.network_address or ''}".rstrip(),
-        f"resource_id: {one.resource_id}",
-        f"state: {state(one, windows)}",
+        f"network_address: {row.network_address or ''}".rstrip(),
+        f"resource_id: {row.resource_id}",
+        f"state: {state(row, windows)}",
         *([f"reason: {_reason(node)}"] if node and node.away_since is not None else []),
         *(f"maintenance: {maintenance.window_text(row)}" for row in windows),
         *([f"load: {_load(node)}"] if node and node.load_at else []),
@@ -255,8 +255,8 @@ def _load(node: NodeDescription) -> str:
 
 
 def _reason(node: NodeDescription) -> str:
-    said = one_line(node.away_reason) if node.away_reason else "none given"
-    return f"{said} ({node.away_by}, {local_date(node.away_since or 0)})"
+    reason = one_line(node.away_reason) if node.away_reason else "none given"
+    return f"{reason} ({node.away_by}, {local_date(node.away_since or 0)})"
 
 
 def state(row: ResourceRow, windows: Sequence[WindowRow] = ()) -> str:
@@ -272,51 +272,53 @@ def state(row: ResourceRow, windows: Sequence[WindowRow] = ()) -> str:
     return f"{row.state} (maintenance)" if any(map(maintenance.is_under_way, windows)) else row.state
 
 
-def states(session: Session, found: Sequence[ResourceRow], seen: Look = PLAIN) -> Report[dict[str, dict[str, str]]]:
+def states(session: Session, rows: Sequence[ResourceRow], seen: Look = PLAIN) -> Report[dict[str, dict[str, str]]]:
     """Return the state of each resource under its node."""
     windows = maintenance.windows_of(session)
 
     def now(row: ResourceRow) -> str:
         return state(row, windows.get(row.network_address or "", ()))
 
-    return _by_node(found, now, now, seen)
+    return _by_node(rows, now, now, seen)
 
 
 def properties(
-    found: Sequence[ResourceRow], asked: Sequence[str]
+    selected: Sequence[ResourceRow], chosen: Sequence[str]
 ) -> Report[dict[str, dict[str, int | str | bool | None]]]:
     """Return the properties ``asked`` for (none: all) of each resource; raise :class:`NotFound` for an unknown one."""
-    described = {row.resource_id: properties_of(row) for row in found}
+    described = {row.resource_id: properties_of(row) for row in selected}
     known = next(iter(described.values()), {})
-    for name in asked:
+    for name in chosen:
         if known and name not in known:
             close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
             hint = f"did you mean {close[0]}?" if close else "oarproperty -l lists them"
             raise NotFound(f"there is no property '{name[:60]}'", hint=hint)
-    names = list(dict.fromkeys(asked)) or [name for name in known if name not in _IN_LINES]
+    names = list(dict.fromkeys(chosen)) or [name for name in known if name not in _IN_LINES]
 
     def text() -> str:
-        if not asked:
-            return _by_node(found, lambda row: _pairs(described[row.resource_id]), lambda one: None).text()
+        if not chosen:
+            return _by_node(selected, lambda row: _pairs(described[row.resource_id]), lambda resource: None).text()
         titles = ("resource_id", "network_address", *names)
         rows = tuple(tuple(shown(values[title]) for title in titles) for values in described.values())
         return Table(tuple(map(Column, titles)), rows).text()
 
     return TwoForms(
         text,
-        lambda: {str(one): {name: value_json(values[name]) for name in names} for one, values in described.items()},
+        lambda: {
+            str(number): {name: value_json(values[name]) for name in names} for number, values in described.items()
+        },
     )
 
 
-def summary(session: Session, found: Sequence[ResourceRow], seen: Look) -> Report[dict[str, CountsDocument]]:
+def summary(session: Session, selected: Sequence[ResourceRow], seen: Look) -> Report[dict[str, CountsDocument]]:
     """Return how many nodes and resources are in each state, and how many of the resources jobs hold."""
     windows = maintenance.windows_of(session)
-    held = resources.holders(session.connection, [row.resource_id for row in found])
+    held = resources.holders(session.connection, [row.resource_id for row in selected])
     in_state: dict[str, list[ResourceRow]] = {}
-    for row in found:
+    for row in selected:
         in_state.setdefault(state(row, windows.get(row.network_address or "", ())), []).append(row)
     counts = {name: _counts(group, held) for name, group in sorted(in_state.items())}
-    counts["total"] = _counts(found, held)
+    counts["total"] = _counts(selected, held)
     columns = (Column("State", 12, colour=_state_colour), *(Column(name.capitalize(), 9) for name in counts["total"]))
     rows = tuple((name, *map(str, numbers.values())) for name, numbers in counts.items())
     return TwoForms(lambda: Table(columns, rows).text(seen), lambda: counts)
@@ -335,51 +337,51 @@ def _state_colour(text: str) -> str:
     return _COLOURS.get(text.split(" ")[0], "")
 
 
-def jobs(session: Session, found: Sequence[ResourceRow]) -> Report[dict[str, dict[str, tuple[int, ...]]]]:
+def jobs(session: Session, rows: Sequence[ResourceRow]) -> Report[dict[str, dict[str, tuple[int, ...]]]]:
     """Return the jobs on each resource that is held, under its node."""
-    holders = resources.holders(session.connection, [row.resource_id for row in found])
-    held = [row for row in found if row.resource_id in holders]
+    holders = resources.holders(session.connection, [row.resource_id for row in rows])
+    held = [row for row in rows if row.resource_id in holders]
 
     def listed(row: ResourceRow) -> tuple[int, ...]:
         return holders[row.resource_id]
 
-    return _by_node(held, lambda one: ", ".join(map(str, listed(one))), listed)
+    return _by_node(held, lambda row: ", ".join(map(str, listed(row))), listed)
 
 
 def _by_node(
-    found: Sequence[ResourceRow],
+    rows: Sequence[ResourceRow],
     text: Callable[[ResourceRow], str],
     value: Callable[[ResourceRow], Value],
     seen: Look = PLAIN,
 ) -> Report[dict[str, dict[str, Value]]]:
-    grouped = [(name or NO_NODE, list(group)) for name, group in groupby(found, key=lambda row: row.network_address)]
+    grouped = [(name or NO_NODE, list(group)) for name, group in groupby(rows, key=lambda row: row.network_address)]
 
     def lines() -> str:
-        found = []
+        texts = []
         for name, group in grouped:
-            found.append(f"{name or '(no node)'}\n")
-            found += [
-                f"    {one.resource_id} : {seen.painted(one_line(text(one)), _state_colour(text(one)))}\n"
-                for one in group
+            texts.append(f"{name or '(no node)'}\n")
+            texts += [
+                f"    {row.resource_id} : {seen.painted(one_line(text(row)), _state_colour(text(row)))}\n"
+                for row in group
             ]
-        return "".join(found)
+        return "".join(texts)
 
     return TwoForms(
-        lines, lambda: {name: {str(one.resource_id): value(one) for one in group} for name, group in grouped}
+        lines, lambda: {name: {str(row.resource_id): value(row) for row in group} for name, group in grouped}
     )
 
 
-def names(found: Sequence[ResourceRow]) -> Report[list[str]]:
+def names(rows: Sequence[ResourceRow]) -> Report[list[str]]:
     """Return the names of the nodes, one a line."""
-    listed = list(dict.fromkeys(row.network_address for row in found if row.network_address is not None))
+    listed = list(dict.fromkeys(row.network_address for row in rows if row.network_address is not None))
     return TwoForms(lambda: ids_text(listed), lambda: listed)
 
 
 def event_log(
-    session: Session, found: Sequence[ResourceRow], since: datetime | None, *, everywhere: bool
+    session: Session, rows: Sequence[ResourceRow], since: datetime | None, *, everywhere: bool
 ) -> Report[list[EventDocument]]:
     """Return the last :data:`LAST_EVENTS` events of the nodes (``everywhere``: of any), or all from ``since`` on."""
-    hosts = None if everywhere else sorted({row.network_address for row in found if row.network_address is not None})
+    hosts = None if everywhere else sorted({row.network_address for row in rows if row.network_address is not None})
     listed = events.host_events(session.connection, hosts, since, None if since else LAST_EVENTS)
     return TwoForms(
         lambda: "".join(f"[{','.join(event.hosts)}] {event_line(event)}" for event in listed),

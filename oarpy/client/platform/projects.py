@@ -43,8 +43,8 @@ class ProjectChange:
 
     def given(self) -> dict[str, str]:
         """Return the typed texts, by field."""
-        found = {name: getattr(self, name) for name in self.__slots__}
-        return {name: text for name, text in found.items() if text is not None}
+        texts = {name: getattr(self, name) for name in self.__slots__}
+        return {name: text for name, text in texts.items() if text is not None}
 
     def of(self, row: ProjectRow) -> ProjectRow:
         """Return the changed ``row``. Raises :class:`UsageError`."""
@@ -86,15 +86,15 @@ def create(session: Session, name: str, change: ProjectChange) -> ProjectRow:
     """Make a project. Only an admin may. Raises :class:`UsageError`, :class:`OarpyError` if it exists."""
     session.require_admin("make projects")
     check_project(name)
-    made = change.of(replace(_NEW, project=name))
+    project = change.of(replace(_NEW, project=name))
     with session.connection.transaction():
         known = projects.projects(session.connection)
         if any(row.project == name for row in known):
             raise OarpyError(f"project '{short(name)}' exists already", hint=f"oarproject change {short(name)}")
-        _check_parent(made, known)
+        _check_parent(project, known)
         sign(session.connection, session.user)
-        projects.add(session.connection, made)
-    return made
+        projects.add(session.connection, project)
+    return project
 
 
 def change(session: Session, name: str, wanted: ProjectChange) -> ProjectRow:
@@ -202,8 +202,8 @@ def sync(session: Session, pairs: Sequence[str], *, dry_run: bool = False) -> li
         for name, _ in wanted:
             _find(known, name)
         sign(session.connection, session.user)
-        found = [_synced(session, name, group or name, named=bool(pairs), dry_run=dry_run) for name, group in wanted]
-    return [one for one in found if one is not None]
+        changes = [_synced(session, name, group or name, named=bool(pairs), dry_run=dry_run) for name, group in wanted]
+    return [synced for synced in changes if synced is not None]
 
 
 def _synced(session: Session, name: str, group: str, *, named: bool, dry_run: bool) -> GroupChange | None:
@@ -213,7 +213,7 @@ def _synced(session: Session, name: str, group: str, *, named: bool, dry_run: bo
         if named:
             raise NotFound(f"the system has no group '{short(group)}'", hint="getent group lists them") from None
         return None
-    users = {*entry.gr_mem, *(one.pw_name for one in pwd.getpwall() if one.pw_gid == entry.gr_gid)}
+    users = {*entry.gr_mem, *(account.pw_name for account in pwd.getpwall() if account.pw_gid == entry.gr_gid)}
     present = projects.members(session.connection, project=name)
     # a directory need not list its accounts, but it tells the group of each
     users |= {row.user_name for row in present if _is_primary_group(row.user_name, entry.gr_gid)}
@@ -253,14 +253,18 @@ def seen(session: Session) -> list[ProjectRow]:
         return known
     mine = {row.project: row.role for row in projects.members(session.connection, user=session.user)}
     above = {name for name, role in mine.items() if role == "coordinator"}
-    return [row for row in known if row.project in mine or above & {one.project for one in _line(known, row.project)}]
+    return [
+        row
+        for row in known
+        if row.project in mine or above & {ancestor.project for ancestor in _line(known, row.project)}
+    ]
 
 
 def shown(session: Session, name: str) -> tuple[ListedProject, list[MemberRow]]:
     """Return a project with its members. Raises :class:`NotFound`, also for one that the caller may not see."""
     row = _find(seen(session), name)
-    found = ListedProject(row, projects.uses(session.connection)[name])
-    return found, projects.members(session.connection, project=name)
+    project = ListedProject(row, projects.uses(session.connection)[name])
+    return project, projects.members(session.connection, project=name)
 
 
 def coordinates(session: Session, name: str) -> bool:
@@ -287,17 +291,17 @@ def _line(known: Sequence[ProjectRow], name: str) -> list[ProjectRow]:
 
 
 def _find(known: Sequence[ProjectRow], name: str) -> ProjectRow:
-    found = next((row for row in known if row.project == name), None)
-    if found is None:
+    project = next((row for row in known if row.project == name), None)
+    if project is None:
         raise NotFound(f"there is no project '{short(name)}'", hint="oarproject list shows yours")
-    return found
+    return project
 
 
 def _check_parent(row: ProjectRow, known: Sequence[ProjectRow]) -> None:
     if row.parent is None:
         return
     _find(known, row.parent)
-    if any(one.project == row.project for one in _line(known, row.parent)):
+    if any(ancestor.project == row.project for ancestor in _line(known, row.parent)):
         raise OarpyError(
             f"project '{short(row.project)}' would be below itself", hint=f"'{short(row.parent)}' is below it"
         )
@@ -375,27 +379,27 @@ def listed_record(listed: ListedProject) -> ListedDocument:
     }
 
 
-def shown_record(found: ListedProject, members: Sequence[MemberRow]) -> ShownDocument:
+def shown_record(project: ListedProject, members: Sequence[MemberRow]) -> ShownDocument:
     """Return a project with its members as JSON."""
     listed: list[MemberDocument] = [
-        {"user": one.user_name, "role": one.role, "preferred": one.preferred} for one in members
+        {"user": member.user_name, "role": member.role, "preferred": member.preferred} for member in members
     ]
-    return {**listed_record(found), "members": listed}
+    return {**listed_record(project), "members": listed}
 
 
-def table(found: Sequence[ListedProject]) -> str:
+def table(rows: Sequence[ListedProject]) -> str:
     """Return a line a project."""
     titles = ("Project", "Parent", "Share", "Hours", "Period", "Used", "Held", "Asked", "Left", "Spent at", "Until")
-    return Table(tuple(map(Column, titles)), tuple(map(_cells, found))).text()
+    return Table(tuple(map(Column, titles)), tuple(map(_cells, rows))).text()
 
 
-def shown_text(found: ListedProject, members: Sequence[MemberRow]) -> str:
+def shown_text(project: ListedProject, members: Sequence[MemberRow]) -> str:
     """Return a project, what is said of its jobs, and a line a member."""
-    row = found.row
+    row = project.row
     columns = (Column("Member"), Column("Role"), Column("Preferred"))
-    rows = tuple((one.user_name, one.role, "yes" if one.preferred else "") for one in members)
-    said = f"Jobs are billed {row.weight:g} times what they hold; without hours left: {row.when_spent}.\n"
-    return f"{table([found])}{said}\n{Table(columns, rows).text()}"
+    rows = tuple((member.user_name, member.role, "yes" if member.preferred else "") for member in members)
+    billing = f"Jobs are billed {row.weight:g} times what they hold; without hours left: {row.when_spent}.\n"
+    return f"{table([project])}{billing}\n{Table(columns, rows).text()}"
 
 
 class GroupChangeDocument(TypedDict):
@@ -415,12 +419,12 @@ def sync_record(change: GroupChange) -> GroupChangeDocument:
 def sync_text(changes: Sequence[GroupChange]) -> str:
     """Return a line a project."""
     columns = (Column("Project"), Column("Group"), Column("Added"), Column("Removed"))
-    rows = tuple((one.project, one.group, " ".join(one.added), " ".join(one.removed)) for one in changes)
+    rows = tuple((row.project, row.group, " ".join(row.added), " ".join(row.removed)) for row in changes)
     return Table(columns, rows).text()
 
 
-def _cells(found: ListedProject) -> tuple[str, ...]:
-    row, use = found.row, found.use
+def _cells(project: ListedProject) -> tuple[str, ...]:
+    row, use = project.row, project.use
     until = "-" if row.until is None else local_date(row.until.timestamp())
     return (
         row.project,

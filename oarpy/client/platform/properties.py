@@ -64,7 +64,7 @@ def require_new(session: Session, name: str) -> None:
 
 def _require_free(session: Session, name: str) -> None:
     """Raise unless ``name`` is a property that neither oarpy, its configuration nor a live job needs."""
-    known = {one.name: one for one in properties.properties(session.connection)}
+    known = {row.name: row for row in properties.properties(session.connection)}
     if name not in known:
         raise NotFound(f"there is no property '{name[:60]}'", hint="oarproperty -l lists them")
     if known[name].protected:
@@ -79,9 +79,9 @@ def _require_free(session: Session, name: str) -> None:
 def table(listed: Sequence[Property]) -> str:
     """Return a line a property."""
     columns = (Column("Property", 20), Column("Type", 11), Column("Protected"))
-    return Table(columns, tuple((one.name, one.kind, "yes" if one.protected else "no") for one in listed)).text()
+    return Table(columns, tuple((row.name, row.kind, "yes" if row.protected else "no") for row in listed)).text()
 
 
 def document(listed: Sequence[Property]) -> dict[str, JsonValue]:
     """Return an object keyed by property."""
-    return {one.name: {"type": one.kind, "protected": one.protected} for one in listed}
+    return {row.name: {"type": row.kind, "protected": row.protected} for row in listed}

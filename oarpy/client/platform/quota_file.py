@@ -76,34 +76,39 @@ QuotaDocument: TypeAlias = dict[str, _RulesDocument | list[list[str]]]
 
 def document(file: QuotaFile) -> QuotaDocument:
     """Return the document that :func:`parse` reads as the same quotas."""
-    found: QuotaDocument = {"quotas": _rules_document(file.rules, None)}
+    quotas: QuotaDocument = {"quotas": _rules_document(file.rules, None)}
     periods = [list(entry) for entry in period_texts(file.calendar.weekly)]
     if file.calendar.otherwise is not None:
         periods.append([OTHERWISE, file.calendar.otherwise, ""])
     if periods:
-        found["periodical"] = periods
+        quotas["periodical"] = periods
     if file.calendar.dated:
-        found["oneshot"] = [
-            [_date(one.begin, file.calendar.zone), _date(one.end, file.calendar.zone), one.rule_set, one.label]
-            for one in file.calendar.dated
+        quotas["oneshot"] = [
+            [
+                _date(exception.begin, file.calendar.zone),
+                _date(exception.end, file.calendar.zone),
+                exception.rule_set,
+                exception.label,
+            ]
+            for exception in file.calendar.dated
         ]
-    return found | {name: _rules_document(file.rules, name) for name in file.sets}
+    return quotas | {name: _rules_document(file.rules, name) for name in file.sets}
 
 
 def _distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    distinct: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in distinct:
             raise UsageError(f"key '{key[:60]}' is there twice", hint="the last would silently win")
-        found[key] = value
-    return found
+        distinct[key] = value
+    return distinct
 
 
 def _rules(tree: Any, rule_set: str | None, resources: int) -> list[QuotaRuleRow]:
     owner = "quotas" if rule_set is None else rule_set
     if not isinstance(tree, dict):
         raise UsageError(f"'{owner}' is no set of rules", hint='write {"queue,project,type,user": [64, -1, -1]}')
-    found: dict[tuple[str, ...], QuotaRuleRow] = {}
+    rules: dict[tuple[str, ...], QuotaRuleRow] = {}
     for key, value in tree.items():
         parts = tuple(part.strip() for part in key.split(","))
         if len(parts) not in (4, 5) or not all(parts):
@@ -113,16 +118,16 @@ def _rules(tree: Any, rule_set: str | None, resources: int) -> list[QuotaRuleRow
         if not _NAME.fullmatch(level):
             raise UsageError(f"{owner}: '{level[:60]}' is no name for a level of rules", hint="letters, digits, _ . -")
         full_key = queue, project, kind, user, level
-        if full_key in found:
+        if full_key in rules:
             raise UsageError(f"{owner}: there are two rules for {','.join(parts)}")
         limits = value if isinstance(value, list) else [value, -1, -1]
         if len(limits) != 3:
             raise UsageError(f"{owner}: {key}: not three limits", hint="[resources, jobs, resource-hours]")
         numbers = [_limit(limit, f"{owner}: {key}", resources) for limit in limits]
-        found[full_key] = QuotaRuleRow(
+        rules[full_key] = QuotaRuleRow(
             queue, project, kind, user, int(numbers[0]), int(numbers[1]), numbers[2], rule_set, level
         )
-    return list(found.values())
+    return list(rules.values())
 
 
 def _limit(value: Any, owner: str, resources: int) -> float:
@@ -183,7 +188,9 @@ def _weekly(entries: Sequence[list[str]], names: Sequence[str]) -> tuple[tuple[W
         else:
             weekly += parse_period(text, _known(name, names), label)
     if twice := overlap(weekly):
-        spans = " and ".join(f"{_moment(one, one.begin)}-{_moment(one, one.end)} ({one.rule_set})" for one in twice)
+        spans = " and ".join(
+            f"{_moment(period, period.begin)}-{_moment(period, period.end)} ({period.rule_set})" for period in twice
+        )
         raise UsageError(f"periods overlap: {spans}")
     if weekly and otherwise is None and (gap := uncovered(weekly)):
         left, right = (f"{WEEKDAYS[at // DAY % 7]} {at % DAY // 3600:02}:{at % 3600 // 60:02}" for at in gap)
@@ -203,9 +210,9 @@ def _dated(entries: Sequence[list[str]], names: Sequence[str], zone: tzinfo | No
             raise UsageError(f"oneshot: {begins} is not before {ends}")
         dated.append(DatedPeriod(begin, end, _known(name, names), label))
     if twice := clash(dated):
-        spans = " and ".join(f"{_date(one.begin, zone)} to {_date(one.end, zone)}" for one in twice)
+        spans = " and ".join(f"{_date(exception.begin, zone)} to {_date(exception.end, zone)}" for exception in twice)
         raise UsageError(f"oneshot: dates overlap: {spans}")
-    return tuple(sorted(dated, key=lambda one: one.begin))
+    return tuple(sorted(dated, key=lambda exception: exception.begin))
 
 
 def _instant(text: str, zone: tzinfo | None) -> float:

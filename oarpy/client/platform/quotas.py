@@ -124,13 +124,15 @@ def _limits(rule: store.QuotaRuleRow) -> tuple[str, str, str]:
 
 def _times(file: QuotaFile) -> tuple[tuple[str, str, str], ...]:
     calendar = file.calendar
-    found = [(rule_set, text.removesuffix(" * *"), label) for text, rule_set, label in period_texts(calendar.weekly)]
+    times = [(rule_set, text.removesuffix(" * *"), label) for text, rule_set, label in period_texts(calendar.weekly)]
     if calendar.otherwise is not None:
-        found.append((calendar.otherwise, f"{OTHERWISE} (otherwise)", ""))
-    for one in calendar.dated:
-        begin, end = (datetime.fromtimestamp(at, calendar.zone).strftime(_DATE) for at in (one.begin, one.end))
-        found.append((one.rule_set, f"{begin} to {end}", one.label))
-    return tuple(found)
+        times.append((calendar.otherwise, f"{OTHERWISE} (otherwise)", ""))
+    for exception in calendar.dated:
+        begin, end = (
+            datetime.fromtimestamp(at, calendar.zone).strftime(_DATE) for at in (exception.begin, exception.end)
+        )
+        times.append((exception.rule_set, f"{begin} to {end}", exception.label))
+    return tuple(times)
 
 
 def _valid_now(file: QuotaFile, now: datetime) -> str:

@@ -72,14 +72,14 @@ def plan(session: Session, creation: Creation, probed: ProbedNodes | None = None
     if creation.transport not in (None, "local", "ssh"):
         raise UsageError(f"unknown transport '{creation.transport}'", hint="local or ssh")
     levels = probed.levels() if probed else parse_pattern(creation.pattern)
-    known = {one.name: one for one in properties.properties(session.connection)}
+    known = {row.name: row for row in properties.properties(session.connection)}
     for level in levels:
         if level.name in _NO_LEVEL:
             raise UsageError(f"'{level.name}' cannot be a level of resources", hint="give it with -p or --type")
     amounts, assignments = consumables.split(session, creation.assignments)
     values = parse_assignments(assignments, known)
     new_columns = _new_columns(session, levels, known)
-    kinds = {**{name: one.kind for name, one in known.items()}, **dict(new_columns)}
+    kinds = {**{name: row.kind for name, row in known.items()}, **dict(new_columns)}
     numbered = [level.name for level in levels if not level.names and kinds[level.name] == "integer"]
     highest = resources.highest(session.connection, [name for name in numbered if name in known])
     rows = [
@@ -205,7 +205,7 @@ def delete(session: Session, ids: Sequence[str], hosts: Sequence[str], condition
         raise UsageError("no resource given", hint="give ids, --host or --sql")
     with session.connection.transaction():
         resources.lock(session.connection)
-        chosen = tuple(one.resource_id for one in find(session, ids, hosts, condition))
+        chosen = tuple(row.resource_id for row in find(session, ids, hosts, condition))
         if not chosen:
             raise NotFound("no resource meets the condition", hint="oarnodes lists them")
         used = resources.used(session.connection, chosen)
@@ -264,14 +264,14 @@ class ProbedNodes:
 def dealt(cores: Sequence[ProbedCore], gpus: Sequence[ProbedGpu]) -> list[int | None]:
     """Return the GPU of each core: a close GPU if there is one, and of these the GPU with the fewest cores."""
     taken = [0] * len(gpus)
-    found: list[int | None] = []
+    chosen_gpus: list[int | None] = []
     for core in cores:
         close = [number for number, gpu in enumerate(gpus) if set(gpu.near) & set(core.threads)]
         chosen = min(close or range(len(gpus)), key=lambda number: (taken[number], number), default=None)
         if chosen is not None:
             taken[chosen] += 1
-        found.append(chosen)
-    return found
+        chosen_gpus.append(chosen)
+    return chosen_gpus
 
 
 def probe_nodes(session: Session, hosts: str, addresses: Sequence[AddressRow]) -> ProbedNodes:
@@ -287,12 +287,12 @@ def probe_nodes(session: Session, hosts: str, addresses: Sequence[AddressRow]) -
         way = ways.get(name, AddressRow(name, "ssh", None, None))
         rows.append(NodeRow(name, way.transport, way.host, way.port, "unknown"))
     nodes = [node_address(row, settings) for row in rows]
-    found = probe_hosts(nodes, channel_config(settings, "probe"), ssh_config(settings))
+    probed = probe_hosts(nodes, channel_config(settings, "probe"), ssh_config(settings))
     reports: dict[str, ProbeReport] = {}
-    for name, one in found.items():
-        if one.report is None:
-            raise Unreachable(one.error, hint="nothing was added; --probe needs every node that it names")
-        if not one.report.cores:
+    for name, node_probe in probed.items():
+        if node_probe.report is None:
+            raise Unreachable(node_probe.error, hint="nothing was added; --probe needs every node that it names")
+        if not node_probe.report.cores:
             raise OarpyError(f"node {name} does not tell its cores", hint="write a pattern: /host=.../core={4}")
-        reports[name] = one.report
+        reports[name] = node_probe.report
     return ProbedNodes(reports)

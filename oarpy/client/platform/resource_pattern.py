@@ -60,10 +60,10 @@ def _level(part: str, text: str) -> PatternLevel:
     name, equals, value = (piece.strip() for piece in part.partition("="))
     if not _NAME.fullmatch(name) or not equals or not value:
         raise UsageError(f"'{part[:60]}' in '{text[:80]}' is no level", hint="write name={count} or name=node[1-4]")
-    if found := _COUNT.fullmatch(value):
-        if not 0 < int(found[1]) <= LARGEST:
+    if match := _COUNT.fullmatch(value):
+        if not 0 < int(match[1]) <= LARGEST:
             raise UsageError(f"level '{name}' of {value} is out of range", hint=f"1 to {LARGEST}")
-        return PatternLevel(name, int(found[1]))
+        return PatternLevel(name, int(match[1]))
     if "{" in value or "}" in value:
         raise UsageError(f"'{value[:60]}' of level '{name}' is no count", hint="write {4} for 4 in each parent")
     names = node_names(value)
@@ -78,7 +78,7 @@ def node_names(*texts: str) -> tuple[str, ...]:
     from ClusterShell.NodeSet import NodeSet, NodeSetException
 
     named = 0
-    found: dict[str, None] = {}
+    distinct: dict[str, None] = {}
     for text in texts:
         _check_plain(text)
         # One by one: sets of several ranges are folded into one another for minutes.
@@ -93,8 +93,8 @@ def node_names(*texts: str) -> tuple[str, ...]:
                 raise UsageError(message, hint="for example node[1-4]") from None
             if not names:
                 raise UsageError(f"'{text[:60]}' names 0 nodes", hint=f"1 to {MOST_NAMES}")
-            found.update(dict.fromkeys(names))
-    return tuple(found)
+            distinct.update(dict.fromkeys(names))
+    return tuple(distinct)
 
 
 def _check_plain(text: str) -> None:

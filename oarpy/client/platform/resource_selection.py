@@ -28,18 +28,18 @@ def find(
     if condition is not None:
         from oarpy.admission.filters.filters import compile_filter
 
-        columns = {one.name: one.kind for one in properties.properties(session.connection)}
+        columns = {row.name: row.kind for row in properties.properties(session.connection)}
         compiled = compile_filter(condition, columns, datetime.now().astimezone()).sql
     scope = ResourceScope(numbers or None, names or None, compiled)
-    found = resources.resources(session.connection, scope)
+    rows = resources.resources(session.connection, scope)
     if compiled is None:
-        _require(numbers, {one.resource_id for one in found}, "resource")
-        _require(names, {one.network_address for one in found}, "node")
-    return found
+        _require(numbers, {row.resource_id for row in rows}, "resource")
+        _require(names, {row.network_address for row in rows}, "node")
+    return rows
 
 
-def _require(wanted: Sequence[int | str], found: set[int] | set[str | None], what: str) -> None:
-    missing = [str(one) for one in wanted if one not in found]
+def _require(wanted: Sequence[int | str], known: set[int] | set[str | None], what: str) -> None:
+    missing = [str(wanted_name) for wanted_name in wanted if wanted_name not in known]
     if missing:
         shown = ", ".join(missing[:10]) + (" ..." if len(missing) > 10 else "")
         raise NotFound(f"there is no {what} {shown}", hint="oarnodes lists them")

@@ -187,13 +187,15 @@ def compare_rule(
         before = []
     elif text is None:
         rule = as_rule(find(session, name))
-        others = [one for one in stored if one.name != name]
+        others = [stored_rule for stored_rule in stored if stored_rule.name != name]
         before, after = others, [*others, dataclasses.replace(rule, enabled=True)]
         compared = f"without rule {name} -> with it"
     else:
         check_name(name)
-        others = [one for one in stored if one.name != name]
-        old = next((one for one in stored if one.name == name), Rule(name, "", DEFAULT_PRIORITY))
+        others = [stored_rule for stored_rule in stored if stored_rule.name != name]
+        old = next(
+            (stored_rule for stored_rule in stored if stored_rule.name == name), Rule(name, "", DEFAULT_PRIORITY)
+        )
         new = dataclasses.replace(old, text=text, enabled=True, priority=old.priority if priority is None else priority)
         check_syntax(new)
         after = [*others, new]

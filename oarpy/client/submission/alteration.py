@@ -72,17 +72,17 @@ def alter(session: Session, selection: JobSelection, options: Options) -> Altere
         alterations.lock(connection, rows)
         for row in rows:
             _require_own_request(row)
-        before = _told(session, rows)
+        before = _request_texts(session, rows)
         admitted = [_alter(session, members, values) for members in _alike(rows)]
         if "throttle" in values:
             alterations.throttle(connection, ids, values["throttle"])
-        after = _told(session, alterations.asked(connection, ids))
+        after = _request_texts(session, alterations.asked(connection, ids))
         changes = {job: tuple(_compared(before[job], after[job])) for job in ids}
         altered = {job: changed for job, changed in changes.items() if changed}
         reasons = {job: Reason(Why.ALTERED, session.user, changes=changed) for job, changed in altered.items()}
         alterations.log(connection, reasons)
-    warnings = dict.fromkeys(warning for found in admitted for warning in found.warnings)
-    notes = dict.fromkeys(note for found in admitted for note in found.trace.notes)
+    warnings = dict.fromkeys(warning for request in admitted for warning in request.warnings)
+    notes = dict.fromkeys(note for request in admitted for note in request.trace.notes)
     return Altered(tuple(ids), altered, tuple(warnings), tuple(notes))
 
 
@@ -163,21 +163,21 @@ def _alter(session: Session, members: Sequence[AskedRow], values: dict[str, Any]
     former = Submission.from_record(first.record)
     if "alternatives" in values:
         values = {**values, "alternatives": _completed(values["alternatives"], former.alternatives)}
-    found = readmitted(session, first.record, values)
-    require_no_launcher(found.submission)
-    if found.asked == former.changed(groups=found.asked.groups):
-        return found
-    kind = found.submission.kind if session.configuration.submission.hints else None
-    new = submissions.NewSubmission(found.submission, message(found), found.asked, kind)
+    admitted = readmitted(session, first.record, values)
+    require_no_launcher(admitted.submission)
+    if admitted.requested == former.changed(groups=admitted.requested.groups):
+        return admitted
+    kind = admitted.submission.kind if session.configuration.submission.hints else None
+    new = submissions.NewSubmission(admitted.submission, message(admitted), admitted.requested, kind)
     alterations.store(session.connection, [row.job for row in members], first.submission, new)
-    charge(session, found.submission, found.need, [row.job for row in members])
-    return found
+    charge(session, admitted.submission, admitted.need, [row.job for row in members])
+    return admitted
 
 
-def _completed(asked: Sequence[ResourceRequest], former: Sequence[ResourceRequest]) -> tuple[ResourceRequest, ...]:
+def _completed(requested: Sequence[ResourceRequest], former: Sequence[ResourceRequest]) -> tuple[ResourceRequest, ...]:
     """Return the alternatives, completed by the resources or the walltime of the former ones."""
-    if len(former) not in (1, len(asked)):
-        return tuple(asked)
+    if len(former) not in (1, len(requested)):
+        return tuple(requested)
     return tuple(
         replace(
             request,
@@ -185,14 +185,14 @@ def _completed(asked: Sequence[ResourceRequest], former: Sequence[ResourceReques
             walltime=request.walltime or before.walltime,
             consumes=request.consumes if request.groups else before.consumes,
         )
-        for request, before in zip(asked, cycle(former), strict=False)
+        for request, before in zip(requested, cycle(former), strict=False)
     )
 
 
-def _told(session: Session, rows: Sequence[AskedRow]) -> dict[int, dict[str, str]]:
+def _request_texts(session: Session, rows: Sequence[AskedRow]) -> dict[int, dict[str, str]]:
     """Return the request of each job, in words."""
     requests = details.requests_of(session.connection, {row.submission for row in rows})
-    words = {number: "; ".join(map(_request_text, asked)) for number, asked in requests.items()}
+    words = {number: "; ".join(map(_request_text, requested)) for number, requested in requests.items()}
     return {
         row.job: {name: _text(value) for name, value in row.fields.items()}
         | {"alternatives": words.get(row.submission, ""), "message": row.message}

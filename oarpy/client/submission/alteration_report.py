@@ -45,8 +45,8 @@ def text(altered: Altered, forecasts: Mapping[int, Forecast]) -> str:
     for job in altered.job_ids:
         alike[altered.changes.get(job, ())].append(job)
     for changes, jobs in alike.items():
-        told = changes_text(changes)
-        lines.append(f"[{ids_in_brief(jobs)}] {told or 'as asked for already: nothing was changed'}")
+        changed = changes_text(changes)
+        lines.append(f"[{ids_in_brief(jobs)}] {changed or 'as asked for already: nothing was changed'}")
     first, last = altered.job_ids[0], altered.job_ids[-1]
     if first in forecasts:
         lines += _forecast_lines(forecasts[first], last, forecasts.get(last) if last != first else None)

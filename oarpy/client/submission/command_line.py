@@ -65,12 +65,12 @@ def with_options(names: Collection[str]) -> Callable[[Callable[..., None]], Call
     return give
 
 
-def given_options(asked: Mapping[str, Any]) -> Options:
+def given_options(values: Mapping[str, Any]) -> Options:
     """Return the options that a command was given."""
     return Options(
-        texts={name: value for name, value in asked.items() if isinstance(value, str)},
-        lists={name: tuple(value) for name, value in asked.items() if isinstance(value, list | tuple) and value},
-        flags=frozenset(name for name, value in asked.items() if value is True),
+        texts={name: value for name, value in values.items() if isinstance(value, str)},
+        lists={name: tuple(value) for name, value in values.items() if isinstance(value, list | tuple) and value},
+        flags=frozenset(name for name, value in values.items() if value is True),
     )
 
 

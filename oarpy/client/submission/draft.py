@@ -237,12 +237,12 @@ def _outputs(options: Options) -> dict[str, str]:
 
 def _array(options: Options, limits: settings.SubmissionSettings) -> dict[str, Any]:
     """Return how many jobs are asked for, how many run at once, and the arguments of each when a file has them."""
-    path, asked = options.texts.get("array_parameters"), options.texts.get("array_size")
+    path, size_text = options.texts.get("array_parameters"), options.texts.get("array_size")
     throttle: dict[str, Any] = {}
-    if asked is not None and "%" in asked:
+    if size_text is not None and "%" in size_text:
         if "throttle" in options.texts:
-            raise UsageError(f"--array {short(asked)} with --throttle", hint="say once how many run at once")
-        asked, _, at_once = asked.partition("%")
+            raise UsageError(f"--array {short(size_text)} with --throttle", hint="say once how many run at once")
+        size_text, _, at_once = size_text.partition("%")
         throttle = {"throttle": read_number("--array N%", at_once, 1, LARGEST_ARRAY)}
     lines: tuple[str, ...] = ()
     if path is not None:
@@ -250,8 +250,8 @@ def _array(options: Options, limits: settings.SubmissionSettings) -> dict[str, A
         for line in lines:
             check_text(f"a line of '{path}'", line, 2**24)
     size = len(lines) or 1
-    if asked is not None:
-        size = read_number("--array", asked, 1, limits.maximum_array_size)
+    if size_text is not None:
+        size = read_number("--array", size_text, 1, limits.maximum_array_size)
         if path is not None and size != len(lines):
             raise UsageError(f"--array {size} but {len(lines)} lines in '{path}'", hint="leave one out")
     if size > limits.maximum_array_size:
@@ -261,14 +261,14 @@ def _array(options: Options, limits: settings.SubmissionSettings) -> dict[str, A
 
 def _with_reservation(submission: Submission, options: Options, now: datetime) -> Submission:
     """Return the submission with the requested start. A given end sets the walltime of requests without one."""
-    asked = options.texts.get("reservation")
-    if asked is None and "until" in options.texts:
-        asked = "now"
-    if asked is None:
+    reservation = options.texts.get("reservation")
+    if reservation is None and "until" in options.texts:
+        reservation = "now"
+    if reservation is None:
         return submission
     if submission.hold:
         raise UsageError("--hold with a reservation", hint="a reservation has its date")
-    start, length = read_reservation(asked, now)
+    start, length = read_reservation(reservation, now)
     alternatives = submission.alternatives
     if length is not None:
         alternatives = tuple(

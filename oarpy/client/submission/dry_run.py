@@ -169,7 +169,7 @@ def _predict(session: Session, admitted: Admitted) -> PredictedStart:
     placements, waking = decided.plan.by_job(), waking_of(snapshot)
     probe = Probe(decided.kept.snapshot, first, policies, reader.matchers)
     forecast = forecast_of(placements[first.id])
-    interval, past_starts = _told(session, first.queue, forecast, snapshot.now)
+    interval, past_starts = _expected_start(session, first.queue, forecast, snapshot.now)
     refused = first.reservation is not None and forecast.verdict not in (Verdict.RESERVED, Verdict.STARTS)
     return PredictedStart(
         first=forecast,
@@ -193,19 +193,30 @@ def _awaited(session: Session, submission: Submission, jobs: int) -> list[tuple[
     """Return the dependencies of each of the first ``jobs`` of a submission."""
     required = submission.required.values()
     connection = session.connection
-    members = {one.job: submissions.of_array(connection, one.job) for one in required if one.outcome == "corr"}
-    return [tuple(one.of_member(members.get(one.job, {}), index) for one in required) for index in range(1, jobs + 1)]
+    members = {
+        dependency.job: submissions.of_array(connection, dependency.job)
+        for dependency in required
+        if dependency.outcome == "corr"
+    }
+    return [
+        tuple(dependency.of_member(members.get(dependency.job, {}), index) for dependency in required)
+        for index in range(1, jobs + 1)
+    ]
 
 
-def _told(
+def _expected_start(
     session: Session, queue: str, forecast: Forecast, now: float
 ) -> tuple[tuple[float, float] | None, int | None]:
     """Return the interval that the job would get as its first prediction, and the number of past starts behind it."""
     if forecast.place is None or forecast.verdict not in CHANCE or forecast.place.start <= now:
         return None, None
     known = learnt(session.connection)
-    found = known.interval(queue, forecast.place.start - now)
-    return (None, known.starts) if found is None else ((now + found.earliest, now + found.latest), found.starts)
+    interval = known.interval(queue, forecast.place.start - now)
+    return (
+        (None, known.starts)
+        if interval is None
+        else ((now + interval.earliest, now + interval.latest), interval.starts)
+    )
 
 
 def unused_id(admitted: Admitted, present: Snapshot) -> int:
@@ -220,9 +231,9 @@ def _ways(admitted: Admitted, job: WaitingJob, probe: Probe, forecast: Forecast,
     for rank, (request, alternative) in enumerate(zip(admitted.submission.alternatives, job.alternatives, strict=True)):
         place = forecast.place if rank == forecast.alternative else None
         if job.reservation is None and place is None:
-            found = probe.trial(structs.replace(job, alternatives=(alternative,)))
-            if found is not None:
-                claim, start = found.claim, waking.start(found.claim, probe.snapshot.now)
+            trial = probe.trial(structs.replace(job, alternatives=(alternative,)))
+            if trial is not None:
+                claim, start = trial.claim, waking.start(trial.claim, probe.snapshot.now)
                 place = _place(probe.snapshot.platform, start, start + claim.walltime, claim.bits)
         ways.append(Way(str(request), alternative.walltime, place))
     return tuple(ways)

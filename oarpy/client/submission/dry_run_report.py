@@ -175,63 +175,68 @@ def record(run: DryRun) -> DryRunDocument:
     }
     if run.admitted is None or run.prediction is None:
         return result
-    asked, found = run.admitted.submission, run.prediction
+    submission, prediction = run.admitted.submission, run.prediction
     predicted: _PredictionDocument = {
-        "queue": asked.queue,
-        "project": asked.project,
-        "types": list(asked.types),
-        "properties": asked.properties,
-        **forecast_record(found.first),
-        "expected_start": _expected_record(found),
+        "queue": submission.queue,
+        "project": submission.project,
+        "types": list(submission.types),
+        "properties": submission.properties,
+        **forecast_record(prediction.first),
+        "expected_start": _expected_record(prediction),
         "alternatives": [
-            {"request": way.request, "walltime": way.walltime, **_place_record(way.place)} for way in found.ways
+            {"request": way.request, "walltime": way.walltime, **_place_record(way.place)} for way in prediction.ways
         ],
-        "chosen": found.first.alternative,
-        "cancelled": list(found.cancelled),
-        "asleep": list(found.asleep),
+        "chosen": prediction.first.alternative,
+        "cancelled": list(prediction.cancelled),
+        "asleep": list(prediction.asleep),
         "array": {
-            "size": found.size,
-            "planned": found.planned,
-            "first": forecast_record(found.first),
-            "last": forecast_record(found.last),
+            "size": prediction.size,
+            "planned": prediction.planned,
+            "first": forecast_record(prediction.first),
+            "last": forecast_record(prediction.last),
         },
-        "reservation": None if found.reservation is None else _reservation_record(found, found.reservation),
+        "reservation": None
+        if prediction.reservation is None
+        else _reservation_record(prediction, prediction.reservation),
     }
     return {**result, **predicted}
 
 
-def _reservation_record(found: PredictedStart, date: float) -> ForetoldReservationDocument:
-    window = found.window
-    told: ForetoldReservationDocument = {
+def _reservation_record(prediction: PredictedStart, date: float) -> ForetoldReservationDocument:
+    window = prediction.window
+    reservation: ForetoldReservationDocument = {
         "date": date,
-        "accepted": not found.refused,
-        "next_date": None if found.next_date is None else int(found.next_date),
+        "accepted": not prediction.refused,
+        "next_date": None if prediction.next_date is None else int(prediction.next_date),
     }
     if window is not None:
-        told["window"] = {"ready": window.ready.timestamp(), "deadline": window.deadline.timestamp()}
-    if found.offers:
-        told["offers"] = [{"start": offer.start, "end": offer.end, "phi": offer.phi} for offer in found.offers]
-    return told
+        reservation["window"] = {"ready": window.ready.timestamp(), "deadline": window.deadline.timestamp()}
+    if prediction.offers:
+        reservation["offers"] = [
+            {"start": offer.start, "end": offer.end, "phi": offer.phi} for offer in prediction.offers
+        ]
+    return reservation
 
 
-def _four_lines(asked: Submission, found: PredictedStart) -> list[str]:
+def _four_lines(submission: Submission, prediction: PredictedStart) -> list[str]:
     return [
-        f"What: {_what(asked, found)}",
-        f"Where: {where_text(found.first)}{_asleep(found)}",
-        f"When: {_period(found)}",
-        f"Why: {reason_text(found.first)}{_consequences(found)}",
-        *_window(found),
+        f"What: {_what(submission, prediction)}",
+        f"Where: {where_text(prediction.first)}{_asleep(prediction)}",
+        f"When: {_period(prediction)}",
+        f"Why: {reason_text(prediction.first)}{_consequences(prediction)}",
+        *_window(prediction),
     ]
 
 
-def _window(found: PredictedStart) -> list[str]:
+def _window(prediction: PredictedStart) -> list[str]:
     """Return a line about the window in which a reservation may move, and one for each other start of a refused one."""
-    window = found.window
+    window = prediction.window
     lines = []
     if window is not None:
         lines.append(f"Window: {local_date(window.ready.timestamp())} to {local_date(window.deadline.timestamp())}")
     lines += [
-        f"Instead: {local_date(offer.start)} to {local_date(offer.end)}, phi {offer.phi:.2f}" for offer in found.offers
+        f"Instead: {local_date(offer.start)} to {local_date(offer.end)}, phi {offer.phi:.2f}"
+        for offer in prediction.offers
     ]
     return lines
 
@@ -242,24 +247,24 @@ def reason_text(forecast: Forecast) -> str:
     return reason if reason.startswith(str(forecast.verdict)) else f"{forecast.verdict}: {reason}"
 
 
-def _what(asked: Submission, found: PredictedStart) -> str:
+def _what(submission: Submission, prediction: PredictedStart) -> str:
     """Name the request that was chosen, or would be tried first, and the queue, project and types of the job."""
-    rank = found.first.alternative or 0
-    way = found.ways[rank]
-    several = f" (alternative {rank + 1} of {len(found.ways)})" if len(found.ways) > 1 else ""
-    size = f"array of {found.size}, each " if found.size > 1 else ""
-    kinds = f", types {', '.join(asked.types)}" if asked.types else ""
+    rank = prediction.first.alternative or 0
+    way = prediction.ways[rank]
+    several = f" (alternative {rank + 1} of {len(prediction.ways)})" if len(prediction.ways) > 1 else ""
+    size = f"array of {prediction.size}, each " if prediction.size > 1 else ""
+    kinds = f", types {', '.join(submission.types)}" if submission.types else ""
     request = f"{size}{_shown(way)},walltime={format_duration(way.walltime)}{several}"
-    return f"{request} in queue {asked.queue} for project {asked.project}{kinds}"
+    return f"{request} in queue {submission.queue} for project {submission.project}{kinds}"
 
 
 def _shown(way: Way) -> str:
     return str(as_asked(parse_request(way.request)))
 
 
-def _period(found: PredictedStart) -> str:
-    when = period_text(found.first) + _expected(found)
-    return f"{when}; member {found.planned} {when_text(found.last)}" if found.size > 1 else when
+def _period(prediction: PredictedStart) -> str:
+    when = period_text(prediction.first) + _expected(prediction)
+    return f"{when}; member {prediction.planned} {when_text(prediction.last)}" if prediction.size > 1 else when
 
 
 def period_text(forecast: Forecast) -> str:
@@ -268,36 +273,38 @@ def period_text(forecast: Forecast) -> str:
     return "no start is predicted" if place is None else f"{local_date(place.start)} to {local_date(place.end)}"
 
 
-def _expected(found: PredictedStart) -> str:
+def _expected(prediction: PredictedStart) -> str:
     """Return the predicted interval of the job, or why there is none."""
-    if found.interval is not None:
-        told = start_interval(*found.interval, time.time())
-        return f"; expected start: {told} (of {found.past_starts} past starts like it)"
-    return "" if found.past_starts is None else f"; {few_starts(found.past_starts)}"
+    if prediction.interval is not None:
+        interval = start_interval(*prediction.interval, time.time())
+        return f"; expected start: {interval} (of {prediction.past_starts} past starts like it)"
+    return "" if prediction.past_starts is None else f"; {few_starts(prediction.past_starts)}"
 
 
-def _asleep(found: PredictedStart) -> str:
-    return f"; these nodes have to wake first: {_named(found.asleep)}" if found.asleep else ""
+def _asleep(prediction: PredictedStart) -> str:
+    return f"; these nodes have to wake first: {_named(prediction.asleep)}" if prediction.asleep else ""
 
 
-def _consequences(found: PredictedStart) -> str:
+def _consequences(prediction: PredictedStart) -> str:
     """Say the other consequences: the answer of a reservation, jobs that give way, a wait without end."""
     parts = []
-    if found.reservation is not None:
-        parts.append("reservation refused" if found.refused else "reservation accepted")
-    if found.next_date is not None:
-        parts.append(f"next possible date: {local_date(found.next_date)}")
-    if found.cancelled:
-        parts.append(f"best-effort jobs that would be cancelled: {', '.join(map(str, found.cancelled[:_MOST_NODES]))}")
-    if found.first.verdict is Verdict.NEVER and not found.refused:
+    if prediction.reservation is not None:
+        parts.append("reservation refused" if prediction.refused else "reservation accepted")
+    if prediction.next_date is not None:
+        parts.append(f"next possible date: {local_date(prediction.next_date)}")
+    if prediction.cancelled:
+        parts.append(
+            f"best-effort jobs that would be cancelled: {', '.join(map(str, prediction.cancelled[:_MOST_NODES]))}"
+        )
+    if prediction.first.verdict is Verdict.NEVER and not prediction.refused:
         parts.append("the job would be stored, and wait until the cluster changes")
     return "".join(f"; {part}" for part in parts)
 
 
-def _alternatives(found: PredictedStart) -> list[str]:
+def _alternatives(prediction: PredictedStart) -> list[str]:
     lines = []
-    for rank, way in enumerate(found.ways):
-        chosen = " (chosen)" if rank == found.first.alternative and len(found.ways) > 1 else ""
+    for rank, way in enumerate(prediction.ways):
+        chosen = " (chosen)" if rank == prediction.first.alternative and len(prediction.ways) > 1 else ""
         where = "no predicted start" if way.place is None else f"{local_date(way.place.start)}, {_where(way.place)}"
         lines.append(f"Alternative {rank + 1}{chosen}: {_shown(way)},walltime={format_duration(way.walltime)}: {where}")
     return lines
@@ -337,11 +344,11 @@ def forecast_record(forecast: Forecast) -> ForecastDocument:
     }
 
 
-def _expected_record(found: PredictedStart) -> ForetoldStartDocument | None:
-    if found.past_starts is None:
+def _expected_record(prediction: PredictedStart) -> ForetoldStartDocument | None:
+    if prediction.past_starts is None:
         return None
-    earliest, latest = found.interval or (None, None)
-    return {"earliest": earliest, "latest": latest, "level": LEVEL, "learnt_from": found.past_starts}
+    earliest, latest = prediction.interval or (None, None)
+    return {"earliest": earliest, "latest": latest, "level": LEVEL, "learnt_from": prediction.past_starts}
 
 
 def _place_record(place: Place | None) -> PlaceDocument:

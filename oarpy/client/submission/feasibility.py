@@ -181,11 +181,11 @@ def _reason(existing: ExistingResources, request: ResourceRequest, condition: st
 
 def _too_much(consumables: Mapping[str, Consumable], request: ResourceRequest) -> str:
     """Say which amount no block has, nothing when each is somewhere."""
-    for asked in request.consumes:
-        known = consumables[asked.name]
+    for consumption in request.consumes:
+        known = consumables[consumption.name]
         largest = max(known.capacities.values(), default=0)
-        if largest < asked.amount:
-            return f"{asked} is more than any {known.level} has (the largest has {format_amount(largest)})"
+        if largest < consumption.amount:
+            return f"{consumption} is more than any {known.level} has (the largest has {format_amount(largest)})"
     return ""
 
 
@@ -198,10 +198,10 @@ def _shortage(existing: ExistingResources, group: Group, condition: str, consume
     # say whether the condition makes it impossible, or the existing resources
     if alone := _lacking(existing, group, existing.of_type(whole, consumes)):
         return alone
-    told = without_usual(whole)
+    unusual = without_usual(whole)
     if existing.admitted(whole):
-        return f"{reason} among those that meet {told[:200]}" if told else reason
-    return f"no resource meets {told or whole}"
+        return f"{reason} among those that meet {unusual[:200]}" if unusual else reason
+    return f"no resource meets {unusual or whole}"
 
 
 def _lacking(existing: ExistingResources, group: Group, mask: int) -> str:

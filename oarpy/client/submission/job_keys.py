@@ -41,7 +41,7 @@ def key_pairs(submission: Submission, environment: Mapping[str, str]) -> tuple[K
         return (_read(submission.key_text.encode(), "the key given"),)
     if path:
         return (_read(_content(path), f"'{path}'"),)
-    return tuple(_made() for _ in range(submission.array_size))
+    return tuple(_new_key_pair() for _ in range(submission.array_size))
 
 
 def store(connection: Connection, submission: Submission, jobs: Sequence[int], pairs: Sequence[KeyPair]) -> None:
@@ -81,7 +81,7 @@ def _content(path: str) -> bytes:
         raise UsageError(f"key file '{path}' cannot be read: {error.strerror}", hint="check its name") from None
 
 
-def _made() -> KeyPair:
+def _new_key_pair() -> KeyPair:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 

@@ -42,9 +42,9 @@ def _read(path: str) -> bytes:
     return current().read_file(path, _LARGEST, executable=True) if start == b"#!" else start
 
 
-def without_foreign_script(submission: Submission, asked: Submission) -> Submission:
+def without_foreign_script(submission: Submission, requested: Submission) -> Submission:
     """Return the submission without the script, if rules have made the command begin with something else."""
-    if submission.script and first_word(submission.command) != first_word(asked.command):
+    if submission.script and first_word(submission.command) != first_word(requested.command):
         return submission.changed(script="")
     return submission
 

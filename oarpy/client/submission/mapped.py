@@ -81,19 +81,19 @@ class Measuring:
     """A job that measures the rates of a program on a type of nodes."""
 
     node_type: str
-    asked: Submission
+    requested: Submission
 
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
     """What there is to know of a job whose processes are mapped, before it is stored.
 
-    ``asked`` is what was asked for before the rules ran.
+    ``requested`` is the submission before the rules ran.
     """
 
     key: ProgramKey
     submission: Submission
-    asked: Submission
+    requested: Submission
 
     def unmeasured(self, connection: Connection, configuration: Configuration) -> tuple[list[Measuring], list[int]]:
         """Return the jobs that are to measure, and those that do already. Forgets what is too old."""
@@ -101,13 +101,17 @@ class Mapped:
         rates.forget_aged(connection, settings.rate_age)
         known = rates.known(connection, self.key, settings.rate_age)
         wanted = set(self.submission.sizes)
-        live = [one for one in rates.measurements(connection, self.key) if one.live and wanted <= set(one.sizes)]
+        live = [
+            measurement
+            for measurement in rates.measurements(connection, self.key)
+            if measurement.live and wanted <= set(measurement.sizes)
+        ]
         node_type = configuration.scheduler.node_type
         kinds = _node_types(connection, node_type, self.submission)
         missing = [kind for kind in kinds if not wanted <= known.get(kind, set())]
-        measured = {one.node_type: one.job for one in live}
+        measured = {measurement.node_type: measurement.job for measurement in live}
         new = [
-            Measuring(kind, _measuring(self.asked, _of_type(connection, node_type, kind), settings.rate_limit))
+            Measuring(kind, _measuring(self.requested, _of_type(connection, node_type, kind), settings.rate_limit))
             for kind in missing
             if kind not in measured
         ]
@@ -115,17 +119,17 @@ class Mapped:
 
     def store(self, connection: Connection, job: int, cores: int) -> None:
         """Note that the processes of a job are to be mapped over ``cores`` cores."""
-        asked = {
+        request = {
             "processes": self.submission.processes,
             "iterations": self.submission.iterations,
             "sizes": list(self.submission.sizes),
             "model": self.submission.model or _USUAL_MODEL,
         }
-        own = any(way.walltime is not None for way in self.asked.alternatives)
-        rates.map_job(connection, job, self.key, asked, cores, own_walltime=own)
+        own = any(way.walltime is not None for way in self.requested.alternatives)
+        rates.map_job(connection, job, self.key, request, cores, own_walltime=own)
 
 
-def mapping_of(submission: Submission, asked: Submission) -> Mapped:
+def mapping_of(submission: Submission, requested: Submission) -> Mapped:
     """Return what there is to know of a job. Raises :class:`UsageError` for a program or script that is not there.
 
     ``asked`` is what was asked for before the rules.
@@ -147,7 +151,7 @@ def mapping_of(submission: Submission, asked: Submission) -> Mapped:
                 f"--processes: the {what} of the program are longer than {_LONGEST} bytes", hint="use a script"
             )
     key = ProgramKey(submission.user, os.path.normpath(path), *facts, arguments.strip())
-    return Mapped(key, submission, asked)
+    return Mapped(key, submission, requested)
 
 
 def _facts(name: str) -> tuple[int, int] | None:
@@ -161,19 +165,19 @@ def _node_types(connection: Connection, node_type: str, submission: Submission) 
         return [ONE_TYPE]
     properties = submissions.properties(connection)
     texts = {join_conditions(submission.properties, text) for text in _filters(submission)}
-    found = rates.node_types(
+    types = rates.node_types(
         connection, node_type, [compile_filter(text, properties).sql for text in sorted(texts) if text]
     )
-    if not found:
+    if not types:
         raise UsageError(
             f"no resource that the job may have has a {node_type}",
             hint="scheduler.node_type tells types of nodes apart",
         )
-    if len(found) > _MOST_TYPES:
+    if len(types) > _MOST_TYPES:
         raise UsageError(
-            f"the job may run on {len(found)} types of nodes", hint=f"at most {_MOST_TYPES}: choose some by -p"
+            f"the job may run on {len(types)} types of nodes", hint=f"at most {_MOST_TYPES}: choose some by -p"
         )
-    return found
+    return types
 
 
 def _filters(submission: Submission) -> set[str]:

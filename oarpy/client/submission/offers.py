@@ -30,14 +30,14 @@ def accept(session: Session, number: int, timeout: float) -> Submitted:
         if offer.stands:
             windows.take_offer(session.connection, number, offer.job)
         else:
-            found = readmitted(session, {**offer.request, "queue": offer.queue}, _changes(session, offer))
-            pairs = job_keys.key_pairs(found.submission, offer.environment)
-            job_ids = store(session, found, message(found))
-            job_keys.store(session.connection, found.submission, job_ids, pairs)
+            admitted = readmitted(session, {**offer.request, "queue": offer.queue}, _changes(session, offer))
+            pairs = job_keys.key_pairs(admitted.submission, offer.environment)
+            job_ids = store(session, admitted, message(admitted))
+            job_keys.store(session.connection, admitted.submission, job_ids, pairs)
             windows.take_offer(session.connection, number, job_ids[0])
     if not offer.stands:
-        job_keys.hand_out(session, found.submission, job_ids, pairs)
-        return as_submitted(found, job_ids, unscheduled(session))
+        job_keys.hand_out(session, admitted.submission, job_ids, pairs)
+        return as_submitted(admitted, job_ids, unscheduled(session))
     _move(session, number, offer, timeout)
     return Submitted((offer.job,), is_array=False, reservation=offer.start)
 
@@ -72,14 +72,14 @@ def _claimed(session: Session, number: int) -> OfferedPlace:
 
 def _changes(session: Session, offer: OfferedPlace) -> dict[str, object]:
     """Return in which fields the submission differs: it is for one job, at that start."""
-    asked = Submission.from_record(dict(offer.request))
+    refused = Submission.from_record(dict(offer.request))
     return {
         # with a fixed offset, as typed dates have it: where rules run there are no files of zones
         "reservation": offer.start.astimezone(),
         "until": offer.end.astimezone(),
         "slack": "",
         "farthest": None,
-        "alternatives": _taken(session, asked.alternatives, int((offer.end - offer.start).total_seconds())),
+        "alternatives": _taken(session, refused.alternatives, int((offer.end - offer.start).total_seconds())),
         "array_size": 1,
         "array_parameters": (),
         "command": offer.command,
@@ -90,7 +90,7 @@ def _changes(session: Session, offer: OfferedPlace) -> dict[str, object]:
     }
 
 
-def _taken(session: Session, asked: tuple[ResourceRequest, ...], seconds: int) -> tuple[ResourceRequest, ...]:
+def _taken(session: Session, requests: tuple[ResourceRequest, ...], seconds: int) -> tuple[ResourceRequest, ...]:
     """Return the alternative that an offer is for: the first that runs as long."""
     usual = session.configuration.submission.default_walltime
-    return tuple(request for request in asked if (request.walltime or usual) == seconds)[:1] or asked
+    return tuple(request for request in requests if (request.walltime or usual) == seconds)[:1] or requests

@@ -30,12 +30,12 @@ def as_paid(session: Session, submission: Submission, need: Need) -> bool:
     line = _payers(session, submission.project, submission.queue, submission.types)
     if not line:
         return True
-    asked = _units(session, submission, need, line[0]) * submission.array_size
-    lacking = _lacking(session, line, asked)
+    units = _units(session, submission, need, line[0]) * submission.array_size
+    lacking = _lacking(session, line, units)
     if lacking is None or lacking.when_spent == "wait":
         return True
     if lacking.when_spent == "refuse":
-        raise _refusal(lacking, asked)
+        raise _refusal(lacking, units)
     if submission.reservation is not None:
         raise AdmissionRefused(f"{_left(lacking)}, and a reservation is not best effort", hint="submit it without -r")
     return False
@@ -56,11 +56,11 @@ def charge(session: Session, submission: Submission, need: Need, job_ids: Sequen
     require_rest(session, submission.project, submission.queue, submission.types, units * len(job_ids))
 
 
-def require_rest(session: Session, project: str, queue: str | None, types: Sequence[str], asked: float = 0) -> None:
+def require_rest(session: Session, project: str, queue: str | None, types: Sequence[str], units: float = 0) -> None:
     """Raise :class:`AdmissionRefused` if what is stored asks for more than is left, and must not wait for it."""
     lacking = _lacking(session, _payers(session, project, queue, types), 0)
     if lacking is not None and lacking.when_spent == "refuse":
-        raise _refusal(replace(lacking, left=(lacking.left or 0) + asked), asked)
+        raise _refusal(replace(lacking, left=(lacking.left or 0) + units), units)
 
 
 def _payers(session: Session, project: str, queue: str | None, types: Sequence[str]) -> list[ProjectRow]:
@@ -76,22 +76,22 @@ def _payers(session: Session, project: str, queue: str | None, types: Sequence[s
 def _units(session: Session, submission: Submission, need: Need, project: ProjectRow) -> float:
     """Return the billing units, in hours, that each job asks for."""
     hours = float(submission.alternatives[need.alternative].walltime or 0) / 3600
-    asked: dict[BilledKind, float] = {"core": need.cores * hours, "gpu": need.gpus * hours}
-    return billing_units(session.configuration.accounting.weights, asked) * project.weight
+    amounts: dict[BilledKind, float] = {"core": need.cores * hours, "gpu": need.gpus * hours}
+    return billing_units(session.configuration.accounting.weights, amounts) * project.weight
 
 
-def _lacking(session: Session, line: Sequence[ProjectRow], asked: float) -> ProjectLeftRow | None:
+def _lacking(session: Session, line: Sequence[ProjectRow], units: float) -> ProjectLeftRow | None:
     """Return the first project of a line that has less than is asked for, None if none has."""
     if all(row.hours is None for row in line):
         return None
     left = project_use.left(session.connection, [row.project for row in line])
     rows = (left[row.project] for row in line if row.project in left)
-    return next((row for row in rows if row.left is not None and row.left < asked - _NOTHING), None)
+    return next((row for row in rows if row.left is not None and row.left < units - _NOTHING), None)
 
 
-def _refusal(lacking: ProjectLeftRow, asked: float) -> AdmissionRefused:
+def _refusal(lacking: ProjectLeftRow, units: float) -> AdmissionRefused:
     return AdmissionRefused(
-        f"{_left(lacking)}, and this asks for {asked:.10g}",
+        f"{_left(lacking)}, and this asks for {units:.10g}",
         hint=f"ask for less; oarproject show {short(lacking.project)} tells what is used",
     )
 

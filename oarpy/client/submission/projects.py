@@ -18,17 +18,17 @@ UNNAMED = "default"
 _MOST_NAMED = 10
 
 
-def with_project(session: Session, asked: Submission) -> Submission:
+def with_project(session: Session, submission: Submission) -> Submission:
     """Return a submission that names no project with its user's project: the only one, or the preferred one."""
-    if not is_asked(session) or asked.project != UNNAMED:
-        return asked
-    mine = projects.members(session.connection, user=asked.user)
+    if not is_asked(session) or submission.project != UNNAMED:
+        return submission
+    mine = projects.members(session.connection, user=submission.user)
     if any(row.project == UNNAMED for row in mine):
-        return asked
+        return submission
     chosen = mine if len(mine) == 1 else [row for row in mine if row.preferred]
     if not chosen:
-        raise AdmissionRefused(_nothing_named(asked.user, mine), hint=_yours(mine))
-    return asked.changed(project=chosen[0].project)
+        raise AdmissionRefused(_nothing_named(submission.user, mine), hint=_yours(mine))
+    return submission.changed(project=chosen[0].project)
 
 
 def check_project(session: Session, submission: Submission) -> None:

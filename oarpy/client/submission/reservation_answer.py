@@ -41,8 +41,8 @@ def wait_for_answers(connection: Connection, job_ids: Sequence[int], timeout: fl
 
         def all_answers() -> list[ReservationAnswer] | None:
             rows[:] = reservation_answers(connection, job_ids)
-            found = [answer for row in rows if (answer := _answer(row)) is not None]
-            return found if len(found) == len(rows) else None
+            answered = [answer for row in rows if (answer := _answer(row)) is not None]
+            return answered if len(answered) == len(rows) else None
 
         answers = wait_for(connection, all_answers, timeout)
     if answers is None:
@@ -54,9 +54,11 @@ def wait_for_answers(connection: Connection, job_ids: Sequence[int], timeout: fl
 def _with_offers(connection: Connection, answers: list[ReservationAnswer]) -> list[ReservationAnswer]:
     """Return the answers with the offers to refused reservations."""
     refused = [answer.job_id for answer in answers if not answer.accepted]
-    found = offers(connection, refused) if refused else []
+    offered = offers(connection, refused) if refused else []
     return [
-        answer if answer.accepted else replace(answer, offers=tuple(one for one in found if one.job == answer.job_id))
+        answer
+        if answer.accepted
+        else replace(answer, offers=tuple(offer for offer in offered if offer.job == answer.job_id))
         for answer in answers
     ]
 

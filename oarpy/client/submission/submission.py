@@ -107,10 +107,10 @@ def _admit_again(session: Session, job_id: int, old: submissions.EndedJobRow) ->
     """Run today's rules over the former request; raise when they refuse it or would now make another job of it."""
     record = {name: value for name, value in old.request.items() if name not in _NOT_AGAIN}
     site = DatabaseSite(session, datetime.now().astimezone())
-    asked = Submission.from_record({"queue": old.queue, **record, "user": old.user})
-    asked = asked.changed(groups=tuple(site.groups(old.user)), resubmit_of=job_id)
+    requested = Submission.from_record({"queue": old.queue, **record, "user": old.user})
+    requested = requested.changed(groups=tuple(site.groups(old.user)), resubmit_of=job_id)
     limits = session.configuration.submission
-    ruled, trace = enabled_rules(session).run(asked, site, limits=rule_limits(limits))
+    ruled, trace = enabled_rules(session).run(requested, site, limits=rule_limits(limits))
     ruled = filled_in(ruled, limits)
     check_project(session, ruled)
     for what, now, then in (
@@ -156,12 +156,12 @@ class Submitted:
 class Admitted:
     """A submission that may be stored, with the findings of its checks.
 
-    ``asked`` is the submission before the rules ran, ``need`` the resources that it takes. ``measuring`` are jobs that
-    measure the rates of its program first.
+    ``requested`` is the submission before the rules ran, ``need`` the resources that it takes. ``measuring`` are jobs
+    that measure the rates of its program first.
     """
 
     submission: Submission
-    asked: Submission
+    requested: Submission
     need: Need
     warnings: tuple[str, ...]
     trace: AdmissionTrace
@@ -181,43 +181,43 @@ def submit(
     the job, in the same transaction. Raises :class:`OarpyError` (from a rule: ``RefusedByRule``, which carries the
     trace), and then nothing is stored.
     """
-    found = admit(session, options, arguments, environment)
-    submission = found.submission
+    accepted = admit(session, options, arguments, environment)
+    submission = accepted.submission
     if also is None:
         require_no_launcher(submission)
     elif not read_types(submission.types).negotiates:
         raise UsageError(f"-t {NEGOTIATED} is for what subscribes", hint="oarnegotiate, or oarsub without it")
-    mapping = mapping_of(submission, found.asked) if submission.processes else None
+    mapping = mapping_of(submission, accepted.requested) if submission.processes else None
     pairs = job_keys.key_pairs(submission, environment)
     kind = submission.kind if session.configuration.submission.hints and also is None else None
     with session.connection.transaction():
         if mapping is not None:
-            found = _after_measuring(session, found, mapping)
-        job_ids = store(session, found, message(found), kind)
+            accepted = _after_measuring(session, accepted, mapping)
+        job_ids = store(session, accepted, message(accepted), kind)
         if mapping is not None:
-            mapping.store(session.connection, job_ids[0], found.need.resources)
+            mapping.store(session.connection, job_ids[0], accepted.need.resources)
         job_keys.store(session.connection, submission, job_ids, pairs)
         if also is not None:
             also(job_ids[0])
     job_keys.hand_out(session, submission, job_ids, pairs)
-    return replace(as_submitted(found, job_ids, unscheduled(session)), kind=kind)
+    return replace(as_submitted(accepted, job_ids, unscheduled(session)), kind=kind)
 
 
-def _after_measuring(session: Session, found: Admitted, mapping: Mapped) -> Admitted:
+def _after_measuring(session: Session, accepted: Admitted, mapping: Mapped) -> Admitted:
     """Store the jobs that measure what rates are missing; return the submission, which waits for them.
 
     These go through the rules as any job of the user does.
     """
     new, jobs = mapping.unmeasured(session.connection, session.configuration)
     site = DatabaseSite(session, datetime.now().astimezone())
-    for one in new:
-        measuring = admitted(session, site, one.asked, (), *_ruled(session, site, one.asked))
+    for measure in new:
+        measuring = admitted(session, site, measure.requested, (), *_ruled(session, site, measure.requested))
         (job,) = store(session, measuring, message(measuring))
-        rates.measure(session.connection, job, mapping.key, found.submission.sizes, one.node_type)
+        rates.measure(session.connection, job, mapping.key, accepted.submission.sizes, measure.node_type)
         jobs.append(job)
-    submission = found.submission
+    submission = accepted.submission
     return replace(
-        found,
+        accepted,
         submission=submission.changed(dependencies=(*submission.dependencies, *map(str, jobs))),
         measuring=tuple(jobs),
     )
@@ -234,32 +234,34 @@ def unscheduled(session: Session) -> tuple[str, ...]:
     return () if notifications.is_scheduled(session.connection) else (NO_SERVER,)
 
 
-def as_submitted(found: Admitted, job_ids: Sequence[int], warnings: Sequence[str]) -> Submitted:
+def as_submitted(accepted: Admitted, job_ids: Sequence[int], warnings: Sequence[str]) -> Submitted:
     """Return the answer about stored jobs; ``warnings`` are warnings that do not concern the jobs."""
-    submission = found.submission
+    submission = accepted.submission
     return Submitted(
         job_ids=tuple(job_ids),
         is_array=len(job_ids) > 1 or bool(submission.array_parameters or submission.bag),
         is_bag=bool(submission.bag),
         reservation=submission.reservation,
-        warnings=(*found.warnings, *warnings),
-        notes=tuple(found.trace.notes),
-        trace=tuple(found.trace.lines()),
+        warnings=(*accepted.warnings, *warnings),
+        notes=tuple(accepted.trace.notes),
+        trace=tuple(accepted.trace.lines()),
         request=submission.alternatives[0],
-        measuring=found.measuring,
+        measuring=accepted.measuring,
     )
 
 
-def store(session: Session, found: Admitted, message: str, kind: int | None = None) -> list[int]:
+def store(session: Session, accepted: Admitted, message: str, kind: int | None = None) -> list[int]:
     """Store an admitted submission, in the transaction that the caller has begun.
 
     Return the ids of the jobs, ascending. Raises :class:`AdmissionRefused` when too many jobs of the user wait.
     """
-    size = found.submission.array_size
+    size = accepted.submission.array_size
     WAITING_JOBS.check(session, size)
-    job_ids = submissions.insert(session.connection, found.submission, asked=found.asked, message=message, kind=kind)
+    job_ids = submissions.insert(
+        session.connection, accepted.submission, asked=accepted.requested, message=message, kind=kind
+    )
     WAITING_JOBS.recheck(session, job_ids[-1], size)
-    charge(session, found.submission, found.need, job_ids)
+    charge(session, accepted.submission, accepted.need, job_ids)
     return job_ids
 
 
@@ -286,31 +288,33 @@ def admit(session: Session, options: Options, arguments: Sequence[str], environm
     caller = submitter(session, environment, arguments)
     site = DatabaseSite(session, caller.now)
     settings = session.configuration
-    asked, warnings = draft(options, caller, settings.submission, settings.scheduler.bag_tasks)
-    asked = with_project(session, asked)
-    found = admitted(session, site, asked, warnings, *_ruled(session, site, asked))
-    if as_paid(session, found.submission, found.need):
-        return found
-    warnings.append(f"Warning: project '{short(found.submission.project)}' has too few hours left: it is best effort")
-    asked = asked.changed(queue=BESTEFFORT, types=(*asked.types, BESTEFFORT))
-    return admitted(session, site, asked, warnings, *_ruled(session, site, asked))
+    requested, warnings = draft(options, caller, settings.submission, settings.scheduler.bag_tasks)
+    requested = with_project(session, requested)
+    accepted = admitted(session, site, requested, warnings, *_ruled(session, site, requested))
+    if as_paid(session, accepted.submission, accepted.need):
+        return accepted
+    warnings.append(
+        f"Warning: project '{short(accepted.submission.project)}' has too few hours left: it is best effort"
+    )
+    requested = requested.changed(queue=BESTEFFORT, types=(*requested.types, BESTEFFORT))
+    return admitted(session, site, requested, warnings, *_ruled(session, site, requested))
 
 
-def _ruled(session: Session, site: DatabaseSite, asked: Submission) -> tuple[Submission, AdmissionTrace]:
+def _ruled(session: Session, site: DatabaseSite, requested: Submission) -> tuple[Submission, AdmissionTrace]:
     """Return the submission after the rules. Raises as :func:`submit`."""
     try:
-        return enabled_rules(session).run(asked, site, limits=rule_limits(session.configuration.submission))
+        return enabled_rules(session).run(requested, site, limits=rule_limits(session.configuration.submission))
     except RefusedByRule as refusal:
-        raise cause(refusal, asked, site, session) from None
+        raise cause(refusal, requested, site, session) from None
 
 
-def cause(refusal: RefusedByRule, asked: Submission, site: DatabaseSite, session: Session) -> OarpyError:
+def cause(refusal: RefusedByRule, requested: Submission, site: DatabaseSite, session: Session) -> OarpyError:
     """Return the cause of a rule's refusal: names in ``asked`` that the cluster does not know, or the rule itself.
 
     Rules come before the check of names, because they may replace old ones.
     """
     try:
-        _check_against_cluster(asked, site, session)
+        _check_against_cluster(requested, site, session)
     except OarpyError as error:
         return error
     return refusal
@@ -319,7 +323,7 @@ def cause(refusal: RefusedByRule, asked: Submission, site: DatabaseSite, session
 def admitted(
     session: Session,
     site: DatabaseSite,
-    asked: Submission,
+    requested: Submission,
     warnings: Sequence[str],
     ruled: Submission,
     trace: AdmissionTrace,
@@ -330,30 +334,32 @@ def admitted(
     ``need_of`` returns the need of a submission, in place of the planner's matching.
     """
     limits = session.configuration.submission
-    submission = without_foreign_script(_with_fix(filled_in(ruled, limits), session), asked)
+    submission = without_foreign_script(_with_fix(filled_in(ruled, limits), session), requested)
     try:
         _check(submission, site, session)
     except OarpyError as error:
-        raise _blamed(error, asked, trace, lambda changed: _check(filled_in(changed, limits), site, session)) from None
+        raise _blamed(
+            error, requested, trace, lambda changed: _check(filled_in(changed, limits), site, session)
+        ) from None
     need = needed_resources(session, submission) if need_of is None else need_of(submission)
-    return Admitted(submission, asked, need, (*warnings, *need.warnings), trace)
+    return Admitted(submission, requested, need, (*warnings, *need.warnings), trace)
 
 
-def message(found: Admitted) -> str:
+def message(accepted: Admitted) -> str:
     """Return the message of the jobs of a submission."""
-    return summary(found.submission, found.need)
+    return summary(accepted.submission, accepted.need)
 
 
 def readmitted(session: Session, record: Mapping[str, object], changes: Mapping[str, object]) -> Admitted:
     """Let the rules look at a submission again that was stored as ``record``, changed; raise as :func:`submit`."""
     limits = session.configuration.submission
     site = DatabaseSite(session, datetime.now().astimezone())
-    asked = Submission.from_record(dict(record))
-    asked = asked.changed(groups=tuple(site.groups(asked.user)), **changes)
-    ruled, trace = _ruled(session, site, asked)
-    submission = without_foreign_script(filled_in(ruled, limits), asked)
-    _check(submission, site, session, project=asked.project if "project" not in changes else None)
-    return Admitted(submission, asked, needed_resources(session, submission), (), trace)
+    requested = Submission.from_record(dict(record))
+    requested = requested.changed(groups=tuple(site.groups(requested.user)), **changes)
+    ruled, trace = _ruled(session, site, requested)
+    submission = without_foreign_script(filled_in(ruled, limits), requested)
+    _check(submission, site, session, project=requested.project if "project" not in changes else None)
+    return Admitted(submission, requested, needed_resources(session, submission), (), trace)
 
 
 def enabled_rules(session: Session) -> RuleSet:
@@ -375,12 +381,12 @@ def _check(submission: Submission, site: DatabaseSite, session: Session, project
 
 
 def _blamed(
-    error: OarpyError, asked: Submission, trace: AdmissionTrace, check: Callable[[Submission], None]
+    error: OarpyError, requested: Submission, trace: AdmissionTrace, check: Callable[[Submission], None]
 ) -> OarpyError:
     """Return the fault of the request itself, else ``error`` with the name of the rule that caused it."""
-    if wrong := _fault(check, asked):
+    if wrong := _fault(check, requested):
         return wrong
-    for rule, changed in trace.replayed(asked):
+    for rule, changed in trace.replayed(requested):
         if _fault(check, changed):
             return type(error)(f"{error.message}, set by admission rule {rule}", hint="tell the administrators")
     return error
@@ -394,21 +400,21 @@ def _fault(check: Callable[[Submission], None], submission: Submission) -> Oarpy
     return None
 
 
-def _check_against_cluster(asked: Submission, site: DatabaseSite, session: Session) -> None:
+def _check_against_cluster(submission: Submission, site: DatabaseSite, session: Session) -> None:
     """Raise for names that this cluster does not know."""
-    check_consumables(session.connection, asked.alternatives, site.properties())
-    check_names(asked.alternatives, asked.properties, site.properties())
-    if asked.queue is not None:
-        _check_queue(asked.queue, site)
-    required = asked.required
+    check_consumables(session.connection, submission.alternatives, site.properties())
+    check_names(submission.alternatives, submission.properties, site.properties())
+    if submission.queue is not None:
+        _check_queue(submission.queue, site)
+    required = submission.required
     if missing := sorted(required.keys() - submissions.existing_jobs(session.connection, required)):
         raise NotFound(f"dependency on job {missing[0]}, which does not exist", hint="check the id given to -a")
     for dependency in required.values():
-        _check_members(dependency, asked.array_size, session)
-    for request in asked.alternatives:
-        if request.walltime is not None and asked.checkpoint >= request.walltime:
+        _check_members(dependency, submission.array_size, session)
+    for request in submission.alternatives:
+        if request.walltime is not None and submission.checkpoint >= request.walltime:
             raise UsageError(
-                f"--checkpoint {asked.checkpoint} does not fit in walltime {format_duration(request.walltime)}",
+                f"--checkpoint {submission.checkpoint} does not fit in walltime {format_duration(request.walltime)}",
                 hint="seconds before the end of the walltime",
             )
 
@@ -438,7 +444,7 @@ def _check_queue(name: str, site: DatabaseSite) -> None:
         raise AdmissionRefused(f"queue '{name}' is not active", hint="oarqueue shows the queues")
 
 
-def filled_in(asked: Submission, limits: settings.SubmissionSettings) -> Submission:
+def filled_in(submission: Submission, limits: settings.SubmissionSettings) -> Submission:
     """Return the submission with the configured defaults for all that neither the user nor a rule has set."""
     usual = parse_request(limits.default_resources)
     alternatives = tuple(
@@ -448,9 +454,11 @@ def filled_in(asked: Submission, limits: settings.SubmissionSettings) -> Submiss
             walltime=request.walltime or limits.default_walltime,
             consumes=request.consumes if request.groups else usual.consumes,
         )
-        for request in asked.alternatives or (ResourceRequest(()),)
+        for request in submission.alternatives or (ResourceRequest(()),)
     )
-    return asked.changed(queue=limits.default_queue if asked.queue is None else asked.queue, alternatives=alternatives)
+    return submission.changed(
+        queue=limits.default_queue if submission.queue is None else submission.queue, alternatives=alternatives
+    )
 
 
 def _with_fix(submission: Submission, session: Session) -> Submission:
@@ -460,19 +468,19 @@ def _with_fix(submission: Submission, session: Session) -> Submission:
     return submission.changed(fix=session.configuration.scheduler.reservation_fix)
 
 
-def summary(asked: Submission, need: Need) -> str:
+def summary(submission: Submission, need: Need) -> str:
     """Return OAR's summary of a submission: resources, walltime, kind, and its unusual parts."""
-    walltime = asked.alternatives[need.alternative].walltime or 0
-    parts = [f"R={need.resources}", f"W={format_duration(walltime)}", _kind_letter(asked)]
-    parts += [f"N={asked.name}"] if asked.name else []
-    parts += [f"Q={asked.queue}"] if asked.queue != "default" else []
-    parts += [f"P={asked.project}"] if asked.project != "default" else []
-    parts += [f"T={'|'.join(asked.types)}"] if asked.types else []
+    walltime = submission.alternatives[need.alternative].walltime or 0
+    parts = [f"R={need.resources}", f"W={format_duration(walltime)}", _kind_letter(submission)]
+    parts += [f"N={submission.name}"] if submission.name else []
+    parts += [f"Q={submission.queue}"] if submission.queue != "default" else []
+    parts += [f"P={submission.project}"] if submission.project != "default" else []
+    parts += [f"T={'|'.join(submission.types)}"] if submission.types else []
     return ",".join(parts)
 
 
-def _kind_letter(asked: Submission) -> str:
-    return "J=I" if asked.interactive else "J=R" if asked.reservation else "J=B"
+def _kind_letter(submission: Submission) -> str:
+    return "J=I" if submission.interactive else "J=R" if submission.reservation else "J=B"
 
 
 def _rule(row: rule_store.AdmissionRuleRow) -> Rule:

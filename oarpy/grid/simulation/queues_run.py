@@ -16,7 +16,7 @@ from oarpy.scheduler.resources.platform import Platform
 from oarpy.scheduler.snapshot import HoldingJob, WaitingJob
 from oarpy.simulation.event_loop import Happening
 from oarpy.simulation.stepping.places import ClusterState, Place
-from oarpy.simulation.stepping.stepped_run import Rule, Told
+from oarpy.simulation.stepping.stepped_run import EventDescription, Rule
 from oarpy.simulation.stepping.stepper import always
 
 _Place = tuple[tuple[str, ...], float | None]
@@ -62,7 +62,7 @@ class QueuesRun:
         """Return the rule by which the last event changed something."""
         return rule_of("queues", Kind(happening[1]).name.lower())
 
-    def told(self, happening: Happening) -> Told:
+    def description(self, happening: Happening) -> EventDescription:
         """Return the last event."""
         _, kind, what = happening
         jobs = self._scenario.jobs
@@ -72,7 +72,7 @@ class QueuesRun:
             number for number, place in self._places.items() if number == own or place != before.get(number)
         )
         changed = [jobs[number].id for number in self._changed if number != own and number in before]
-        return Told(Kind(kind).name.lower(), None if own is None else jobs[own].id, changed)
+        return EventDescription(Kind(kind).name.lower(), None if own is None else jobs[own].id, changed)
 
     def _placed(self) -> dict[int, _Place]:
         """Return the places of jobs that have arrived, with their starts or predicted ends."""

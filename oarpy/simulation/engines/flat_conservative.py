@@ -86,7 +86,7 @@ class FreeTimes:
                 begins.insert(slot, instant)
                 free.insert(slot, free[slot - 1])
         first, behind = bisect_left(begins, place.start), slot
-        free[first:behind] = [one ^ bits for one in free[first:behind]]
+        free[first:behind] = [mask ^ bits for mask in free[first:behind]]
 
 
 class FlatConservative:

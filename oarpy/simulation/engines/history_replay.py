@@ -161,7 +161,7 @@ class HistoryReplay:
 
     def _all_holding(self, now: float) -> tuple[HoldingJob, ...]:
         """Return the jobs that hold resources, accepted reservations included."""
-        promises = (promised(one, now) for one in self._reserved.values())
+        promises = (promised(reservation, now) for reservation in self._reserved.values())
         return (*self._holding.values(), *(job for job in promises if job is not None))
 
     def _pass(self, now: float) -> bool:
@@ -191,9 +191,9 @@ class HistoryReplay:
         gone = [self._cancel(number, now) for number in decided.victims if number not in self._leaving]
         return any(gone) or bool(decided.accepted)
 
-    def _note_reasons(self, made: Plan) -> None:
+    def _note_reasons(self, plan: Plan) -> None:
         """Remember why jobs wait; refuse jobs that can never be served."""
-        for placement in made.placements:
+        for placement in plan.placements:
             if placement.job in self._waiting:
                 if placement.verdict is Verdict.NEVER:
                     self._refuse(placement.job, self._text(placement.reason))

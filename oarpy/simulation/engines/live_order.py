@@ -50,10 +50,10 @@ class Ordered(FullPasses):
     def _plan(self, snapshot: Snapshot) -> Plan:
         """Plan with the usage of each user and project within the window."""
         known = self._usage.priorities(snapshot.now, snapshot.holding)
-        made = super()._plan(replace(snapshot, priorities=known))
-        if made.broken:
-            raise OarpyError(next(iter(made.broken.values())), hint="mend the plug-in, or give another --order")
-        return made
+        plan = super()._plan(replace(snapshot, priorities=known))
+        if plan.broken:
+            raise OarpyError(next(iter(plan.broken.values())), hint="mend the plug-in, or give another --order")
+        return plan
 
 
 def ordered(policy: str, live: LiveOrder, jobs: Sequence[TraceJob], machine: Machine) -> Ordered:

@@ -65,13 +65,13 @@ class Predicted(FullPasses):
                 self._predict(waiting.id, now)
 
     def _predict(self, job: int, now: float) -> None:
-        asked = self._requests[job]
-        walltime = asked.alternatives[0].walltime
+        request = self._requests[job]
+        walltime = request.alternatives[0].walltime
         if self._prediction == PERFECT:
             run = self._jobs[job].run
         else:
-            one = JobToPredict(asked.user, "", walltime)
-            run = predicted_run(PREDICTORS[self._prediction], one, self._histories[asked.user], now)
+            unknown = JobToPredict(request.user, "", walltime)
+            run = predicted_run(PREDICTORS[self._prediction], unknown, self._histories[request.user], now)
         self._runs[job] = min(max(ceil(run), 1), walltime)
 
     def _plan(self, snapshot: Snapshot) -> Plan:

@@ -70,7 +70,7 @@ def esp2_table(results: Sequence[EspResult]) -> str:
     for heading in dict.fromkeys((result.rounding, result.submission) for result in results):
         chosen = [result for result in results if (result.rounding, result.submission) == heading]
         lines.append(f"{heading[0]}, {heading[1]}, bound {chosen[0].bound:.1f} s")
-        for result in sorted(chosen, key=lambda one: (-one.efficiency, one.policy, one.order)):
+        for result in sorted(chosen, key=lambda outcome: (-outcome.efficiency, outcome.policy, outcome.order)):
             name = f"{result.policy}, {result.order}"
             lines.append(f"  {name:<28}{result.efficiency:>8.4f}{result.elapsed:>12.0f} s")
     return "\n".join(lines)

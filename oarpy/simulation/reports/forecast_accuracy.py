@@ -53,29 +53,29 @@ def planned_starts(
     plans: Mapping[int, FirstPlan], starts: Sequence[float], queue: str = "default"
 ) -> list[PlannedStart]:
     """Return the jobs that had to wait, in the order of their first plans."""
-    found = (PlannedStart(queue, one.made, one.start, starts[job]) for job, one in sorted(plans.items()))
-    return sorted(found, key=lambda one: one.made)
+    planned = (PlannedStart(queue, plan.made, plan.start, starts[job]) for job, plan in sorted(plans.items()))
+    return sorted(planned, key=lambda start: start.made)
 
 
-def told_intervals(jobs: Iterable[PlannedStart]) -> list[tuple[PlannedStart, StartInterval | None]]:
+def start_intervals(jobs: Iterable[PlannedStart]) -> list[tuple[PlannedStart, StartInterval | None]]:
     """Return each job with its interval at its first plan, learnt from the starts until then."""
-    told: list[tuple[PlannedStart, StartInterval | None]] = []
+    intervals: list[tuple[PlannedStart, StartInterval | None]] = []
     to_come: list[tuple[float, int]] = []
     past: list[PastStart] = []
     forecast, learnt = StartForecast(), 0
     for number, job in enumerate(jobs):
         while to_come and to_come[0][0] <= job.made:
-            past.append(_past(*told[heapq.heappop(to_come)[1]]))
+            past.append(_past(*intervals[heapq.heappop(to_come)[1]]))
         if len(past) >= learnt + REFRESH:
             forecast, learnt = StartForecast(past), len(past)
-        told.append((job, forecast.interval(job.queue, job.start - job.made)))
+        intervals.append((job, forecast.interval(job.queue, job.start - job.made)))
         heapq.heappush(to_come, (job.came, number))
-    return told
+    return intervals
 
 
-def accuracy(told: Sequence[tuple[PlannedStart, StartInterval | None]]) -> ForecastAccuracy:
+def accuracy(intervals: Sequence[tuple[PlannedStart, StartInterval | None]]) -> ForecastAccuracy:
     """Measure the given intervals. Raises ValueError if there are none."""
-    pairs = [(job, interval) for job, interval in told if interval is not None]
+    pairs = [(job, interval) for job, interval in intervals if interval is not None]
     if not pairs:
         raise ValueError("too few jobs waited for an interval to be told")
     held = [_holds(job, interval) for job, interval in pairs]
@@ -83,7 +83,7 @@ def accuracy(told: Sequence[tuple[PlannedStart, StartInterval | None]]) -> Forec
     bounds = [job.start - job.made for job, _ in pairs]
     tenth = max(1, len(held) // 10)
     return ForecastAccuracy(
-        waited=len(told),
+        waited=len(intervals),
         told=len(pairs),
         coverage=fmean(held),
         worst_tenth=min(fmean(held[at : at + tenth]) for at in range(0, len(held) - tenth + 1, tenth)),

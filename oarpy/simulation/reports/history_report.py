@@ -90,10 +90,15 @@ def by_user(pairs: Sequence[tuple[PastJob, Run]]) -> list[UserWaits]:
     for past, run in pairs:
         waits.setdefault(past.job.user, []).append((past.waited, run.start - past.job.submitted))
     users = [
-        UserWaits(user, len(both), fsum(one for one, _ in both) / len(both), fsum(one for _, one in both) / len(both))
+        UserWaits(
+            user,
+            len(both),
+            fsum(really for really, _ in both) / len(both),
+            fsum(really for _, really in both) / len(both),
+        )
         for user, both in waits.items()
     ]
-    return sorted(users, key=lambda one: (-one.difference, one.user))
+    return sorted(users, key=lambda entry: (-entry.difference, entry.user))
 
 
 def _totals(pairs: Sequence[tuple[PastJob, Run]]) -> tuple[Waits, Waits]:
@@ -125,13 +130,13 @@ def _record(jobs: Sequence[PastJob], result: HistoryResult) -> Mapping[str, obje
         "simulated": simulated.record(),
         "users": [
             {
-                "user": one.user,
-                "jobs": one.jobs,
-                "mean_wait_really": one.really,
-                "mean_wait_simulated": one.simulated,
-                "difference": one.difference,
+                "user": user.user,
+                "jobs": user.jobs,
+                "mean_wait_really": user.really,
+                "mean_wait_simulated": user.simulated,
+                "difference": user.difference,
             }
-            for one in by_user(pairs)
+            for user in by_user(pairs)
         ],
         "refused": _reasons(result.outcome.refused),
         "not_started": _reasons(result.outcome.not_started),
@@ -140,8 +145,8 @@ def _record(jobs: Sequence[PastJob], result: HistoryResult) -> Mapping[str, obje
     }
 
 
-def _reasons(found: Mapping[int, str]) -> list[dict[str, object]]:
-    return [{"job": job, "reason": reason} for job, reason in sorted(found.items())]
+def _reasons(reasons: Mapping[int, str]) -> list[dict[str, object]]:
+    return [{"job": job, "reason": reason} for job, reason in sorted(reasons.items())]
 
 
 def history_table(jobs: Sequence[PastJob], left_out: int, resources: int, results: Sequence[HistoryResult]) -> str:
@@ -165,14 +170,14 @@ def _replay_lines(jobs: Sequence[PastJob], result: HistoryResult) -> list[str]:
         f"  {'greatest wait':<26}{format_duration(really.greatest):>12}{format_duration(simulated.greatest):>12}",
         f"  {'mean bounded slowdown':<26}{really.bounded_slowdown:>12.2f}{simulated.bounded_slowdown:>12.2f}",
     ]
-    rows = [_USER_COLUMNS, *(_user_row(one) for one in by_user(pairs))]
+    rows = [_USER_COLUMNS, *(_user_row(user) for user in by_user(pairs))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_USER_COLUMNS))]
     lines += [
         "  " + "  ".join([row[0].ljust(widths[0]), *(row[n].rjust(widths[n]) for n in range(1, len(row)))])
         for row in rows
     ]
-    for what, found in (("refused", result.outcome.refused), ("never started", result.outcome.not_started)):
-        lines += [f"  {what}: job {job}: {reason}" for job, reason in sorted(found.items())]
+    for what, reasons in (("refused", result.outcome.refused), ("never started", result.outcome.not_started)):
+        lines += [f"  {what}: job {job}: {reason}" for job, reason in sorted(reasons.items())]
     if cancelled := sorted(job for job, run in result.outcome.runs.items() if run.cancelled):
         lines.append(f"  best-effort jobs cancelled: {', '.join(map(str, cancelled))}")
     return lines

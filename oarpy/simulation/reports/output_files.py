@@ -56,10 +56,10 @@ def check_places(paths: Iterable[Path | None], policies: Sequence[str]) -> None:
         with writing(file):
             if file.is_dir():
                 raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
-            found = file.exists()
-            if not found and not stat.S_ISDIR(file.parent.stat().st_mode):
+            exists = file.exists()
+            if not exists and not stat.S_ISDIR(file.parent.stat().st_mode):
                 raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-            if not (os.access(file, os.W_OK) if found else os.access(file.parent, os.W_OK | os.X_OK)):
+            if not (os.access(file, os.W_OK) if exists else os.access(file.parent, os.W_OK | os.X_OK)):
                 raise OSError(errno.EACCES, os.strerror(errno.EACCES))
 
 

@@ -77,8 +77,11 @@ def summary_table(trace: Trace, procs: int, results: Sequence[PolicyResult]) -> 
     """Return the same as a table, durations as h:m:s."""
     rows = [_TABLE_COLUMNS, *(_policy_row(result) for result in results)]
     if any(result.prediction for result in results):
-        told = [("prediction", "underestimated"), *((one.prediction, f"{one.underestimated:.2%}") for one in results)]
-        rows = [(row[0], *more, *row[1:]) for row, more in zip(rows, told, strict=True)]
+        column = [
+            ("prediction", "underestimated"),
+            *((result.prediction, f"{result.underestimated:.2%}") for result in results),
+        ]
+        rows = [(row[0], *more, *row[1:]) for row, more in zip(rows, column, strict=True)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     replayed = results[0].metrics.jobs if results else len(trace.jobs)

@@ -98,9 +98,9 @@ def read_scenario(text: str, orders: Mapping[str, Order] = ORDERS) -> Snapshot:
     holding = tuple(_running(entry, platform, names) for entry in file.running)
     waiting = tuple(_job(entry, names) for entry in file.jobs)
     reservations = tuple(_reservation(entry, platform, names) for entry in file.reservations)
-    asked = (*waiting, *(reservation.job for reservation in reservations))
-    _refuse_repeated("job", "id", (*(job.id for job in holding), *(job.id for job in asked)))
-    filters, errors = _filters(file, platform, asked)
+    jobs = (*waiting, *(reservation.job for reservation in reservations))
+    _refuse_repeated("job", "id", (*(job.id for job in holding), *(job.id for job in jobs)))
+    filters, errors = _filters(file, platform, jobs)
     promises = (promised(reservation, now) for reservation in reservations)
     snapshot = Snapshot(
         now=now,
@@ -284,11 +284,11 @@ def _projects(file: ScenarioFile) -> Projects | None:
     if not file.projects:
         return None
     _refuse_repeated("project", "name", (entry.name for entry in file.projects))
-    found = {entry.name: _project(entry, place) for place, entry in enumerate(file.projects)}
-    projects = Projects(found, {kind: _exact(weight) for kind, weight in file.billing.items()})
-    for place, project in enumerate(found.values()):
+    by_name = {entry.name: _project(entry, place) for place, entry in enumerate(file.projects)}
+    projects = Projects(by_name, {kind: _exact(weight) for kind, weight in file.billing.items()})
+    for place, project in enumerate(by_name.values()):
         owner = _at_place("project", place)
-        if project.parent and project.parent not in found:
+        if project.parent and project.parent not in by_name:
             raise _wrong(owner, "parent", f"there is no project {shown(project.parent)}")
         if projects.line(project.name)[-1].parent:
             raise _wrong(owner, "parent", "it is below itself")
@@ -412,11 +412,11 @@ def _is_id(text: str) -> bool:
 
 
 def _filters(
-    file: ScenarioFile, platform: Platform, asked: Sequence[WaitingJob]
+    file: ScenarioFile, platform: Platform, jobs: Sequence[WaitingJob]
 ) -> tuple[Mapping[str, int], Mapping[str, str]]:
     """Return the resources of conditions, and errors in some: as the file says, or else evaluated."""
     if file.filters is UNSET:
-        filters, errors = admitted(platform, asked)
+        filters, errors = admitted(platform, jobs)
         return filters, {**errors, **file.filter_errors}
     return {text: _bits("scenario", "filters", ids, platform) for text, ids in file.filters.items()}, file.filter_errors
 
@@ -448,7 +448,9 @@ def _rules(entry: RulesEntry) -> Rules:
 def _windows(entry: WindowsEntry) -> Windows:
     check_named("windows", "order", entry.order, get_args(ReservationOrder), RESERVATION_ORDERS)
     return _built(
-        Windows, entry, of={job: _built(ReservationWindow, one) for job, one in _by_job("windows", entry.of).items()}
+        Windows,
+        entry,
+        of={job: _built(ReservationWindow, window) for job, window in _by_job("windows", entry.of).items()},
     )
 
 
@@ -491,7 +493,7 @@ def admitted(platform: Platform, jobs: Sequence[WaitingJob]) -> tuple[dict[str, 
 
 def returning(platform: Platform, admitted: Mapping[str, int]) -> dict[str, int]:
     """Return the further resources of conditions that name states, were all resources Alive and not drained."""
-    rows, found = _rows(platform), {}
+    rows, further = _rows(platform), {}
     if all(row["state"] == "Alive" and row.get("drain") in _AT_WORK for row in rows):
         return {}
     back = [{**row, "state": "Alive", "drain": _AT_WORK.get(row.get("drain"), False)} for row in rows]
@@ -500,8 +502,8 @@ def returning(platform: Platform, admitted: Mapping[str, int]) -> dict[str, int]
         wanted = compile_filter(text, columns)
         if not wanted.columns.isdisjoint({"state", "drain"}):
             of_type = platform.everything if "type" in wanted.columns else platform.default_type
-            found[text] = _matching(wanted, back) & of_type & platform.not_dead & ~bits
-    return found
+            further[text] = _matching(wanted, back) & of_type & platform.not_dead & ~bits
+    return further
 
 
 def _matching(wanted: Filter, rows: Sequence[Mapping[str, object]]) -> int:

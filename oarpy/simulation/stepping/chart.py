@@ -58,7 +58,7 @@ class Chart:
 
     def clusters(self, run: SteppedRun, past: bool = True) -> list[dict[str, Any]]:
         """Return queues and bars of each cluster as objects of JSON; past bars only if ``past`` is set."""
-        found = []
+        clusters = []
         for cluster in run.clusters_now():
             standing = self.standing(cluster.name)
             bars = {
@@ -68,8 +68,8 @@ class Chart:
             if past:
                 bars = {"over": [bar for bar in self.past() if bar.cluster == cluster.name], **bars}
             entry: dict[str, Any] = {"name": cluster.name, "procs": cluster.procs, "queue": list(cluster.queue)}
-            found.append(entry | {key: [bar_entry(bar) for bar in some] for key, some in bars.items()})
-        return found
+            clusters.append(entry | {key: [bar_entry(bar) for bar in some] for key, some in bars.items()})
+        return clusters
 
 
 def bar_entry(bar: Bar) -> dict[str, Any]:

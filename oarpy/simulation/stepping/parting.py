@@ -37,7 +37,7 @@ class Digests:
             if happening is None:
                 self.ended = True
                 break
-            event, own, changed = self._run.told(happening)
+            event, own, changed = self._run.description(happening)
             what = (happening[0], event, own, changed, self._run.digested(happening))
             text = json.dumps(what).encode()
             self.found.append(blake2b(self.found[-1] + text, digest_size=_SIZE).digest())

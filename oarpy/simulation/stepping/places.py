@@ -125,14 +125,14 @@ def planned_bars(rows: Rows, standing: Iterable[Bar], cluster: ClusterState) -> 
     rows = rows.copy()
     held = [(bar.end, place, bar.rows) for place, bar in enumerate(standing)]
     heapify(held)
-    found: list[Bar] = []
+    bars: list[Bar] = []
     for place in sorted(cluster.planned, key=lambda place: place.start):
         while held and held[0][0] <= place.start:
             rows.give(heappop(held)[2])
         if place.bits is None:
             spans = rows.take(place.procs)
-            heappush(held, (place.end, -len(found) - 1, spans))
+            heappush(held, (place.end, -len(bars) - 1, spans))
         else:
             spans = spans_of(place.bits)
-        found.append(Bar(place.job, cluster.name, place.start, place.end, spans))
-    return found
+        bars.append(Bar(place.job, cluster.name, place.start, place.end, spans))
+    return bars

@@ -18,7 +18,7 @@ from oarpy.simulation.stepping.chart import Chart
 from oarpy.simulation.stepping.places import ClusterState, Place
 
 
-class Told(NamedTuple):
+class EventDescription(NamedTuple):
     """An event: its name, its job, and the other jobs whose planned start or parts changed; jobs by their ids."""
 
     event: str
@@ -45,13 +45,13 @@ class SteppedRun(Protocol):
     def watch(self) -> None:
         """Note the places of jobs, so that the next event can be described."""
 
-    def told(self, happening: Happening) -> Told:
+    def description(self, happening: Happening) -> EventDescription:
         """Return the description of the last event, if the run was watched, or the last description made, before it."""
 
     def digested(self, happening: Happening) -> Any:
         """Return the data of the last event, beside its changed jobs, that tells runs apart.
 
-        Call this after :meth:`told`.
+        Call this after :meth:`description`.
         """
 
     def why(self, happening: Happening) -> Rule:
@@ -107,7 +107,7 @@ def play(
         if chart is not None:
             chart.follow(run, now)
         if log is not None or chart is not None:
-            last = told_event(run, happening)
+            last = event_document(run, happening)
         if log is not None and last is not None:
             line = {"step": count, **{key: last[key] for key in ("at", "event", "job", "changed")}}
             log.write(json.dumps(plain({**named, **line})) + "\n")
@@ -115,25 +115,25 @@ def play(
             break
     if not stop.early:
         return run.outcome()
-    found = {"now": now, "steps": count, **run.state()}
+    outcome = {"now": now, "steps": count, **run.state()}
     if chart is not None:
-        found |= {"event": last, "clusters": chart.clusters(run), "broker": run.tables()}
-    return found
+        outcome |= {"event": last, "clusters": chart.clusters(run), "broker": run.tables()}
+    return outcome
 
 
-def told_event(run: SteppedRun, happening: Happening) -> dict[str, Any]:
+def event_document(run: SteppedRun, happening: Happening) -> dict[str, Any]:
     """Return the last event and its reason as an object of JSON."""
-    told, rule = run.told(happening), run.why(happening)
-    return {"at": happening[0], **told._asdict(), **rule._asdict()}
+    description, rule = run.description(happening), run.why(happening)
+    return {"at": happening[0], **description._asdict(), **rule._asdict()}
 
 
 def plain(value: Any) -> Any:
     """Return a value of JSON with whole numbers as such."""
     match value:
         case dict():
-            return {key: plain(one) for key, one in value.items()}
+            return {key: plain(content) for key, content in value.items()}
         case list() | tuple():
-            return [plain(one) for one in value]
+            return [plain(item) for item in value]
         case float() if value.is_integer():
             return int(value)
         case _:

@@ -24,7 +24,7 @@ from typing import Any
 from oarpy.simulation.event_loop import Happening
 from oarpy.simulation.stepping.chart import Chart, bar_entry
 from oarpy.simulation.stepping.places import Bar
-from oarpy.simulation.stepping.stepped_run import SteppedRun, told_event
+from oarpy.simulation.stepping.stepped_run import SteppedRun, event_document
 
 _FORWARD = 0.03
 """Seconds of processor time that playing on from a copy may take."""
@@ -84,7 +84,7 @@ class Stepper:
             happening = self._forward()
             if happening is None:
                 return self._tell_last()
-            self.event = told_event(self._run, happening)
+            self.event = event_document(self._run, happening)
         return True
 
     def run_until(self, until: float, seconds: float = inf) -> bool:

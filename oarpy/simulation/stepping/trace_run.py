@@ -14,7 +14,7 @@ from oarpy.simulation.engines.first_plans import ForeseeingScheduler
 from oarpy.simulation.engines.machine import Machine
 from oarpy.simulation.event_loop import Happening, events
 from oarpy.simulation.stepping.places import ClusterState, Place
-from oarpy.simulation.stepping.stepped_run import Rule, Told
+from oarpy.simulation.stepping.stepped_run import EventDescription, Rule
 from oarpy.simulation.stepping.stepper import always
 from oarpy.simulation.traces.trace import TraceJob
 
@@ -64,7 +64,7 @@ class TraceRun(Replay):
         """Note where jobs are planned."""
         self._before = self._planned()
 
-    def told(self, happening: Happening) -> Told:
+    def description(self, happening: Happening) -> EventDescription:
         """Return the description of the last event."""
         _, kind, what = happening
         own = what if kind == ARRIVAL else what[1]
@@ -74,7 +74,7 @@ class TraceRun(Replay):
             for job, start in before.items()
             if job != own and start != (self.starts[job] if job in self._running else self._before.get(job))
         ]
-        return Told("arrival" if kind == ARRIVAL else "end", self._jobs[own].number, changed)
+        return EventDescription("arrival" if kind == ARRIVAL else "end", self._jobs[own].number, changed)
 
     def digested(self, happening: Happening) -> Any:
         """Return the starts of waiting jobs, and the start of the job that ended or arrived last."""

@@ -19,7 +19,7 @@ class _Ended:
     user: str
     project: str
     used: float
-    asked: float
+    requested: float
 
     @classmethod
     def of(cls, job: HoldingJob, end: float) -> _Ended:
@@ -58,11 +58,11 @@ class PastUsage:
         while self._ended and self._ended[0].end < now - self.window:
             self._ended.popleft()
         used: dict[str, float] = {}
-        asked: dict[str, float] = {}
+        requested: dict[str, float] = {}
         by_project: dict[str, float] = {}
         running = (_Ended.of(job, now) for job in holding if job.start <= now and not job.besteffort)
-        for one in (*self._ended, *running):
-            used[one.user] = used.get(one.user, 0) + one.used
-            asked[one.user] = asked.get(one.user, 0) + one.asked
-            by_project[one.project] = by_project.get(one.project, 0) + one.used
-        return replace(self.known, usage=Usage(used, asked, by_project, self.known.usage.tree))
+        for job in (*self._ended, *running):
+            used[job.user] = used.get(job.user, 0) + job.used
+            requested[job.user] = requested.get(job.user, 0) + job.requested
+            by_project[job.project] = by_project.get(job.project, 0) + job.used
+        return replace(self.known, usage=Usage(used, requested, by_project, self.known.usage.tree))

@@ -40,9 +40,9 @@ def actions(
     """Return who did what, when and from where, the newest first."""
     with seats_of(request).session(identity) as session:
         session.require_admin("read what others did")
-        found = store.actions(session.connection, before, limit + 1)
-    shown = [_document(row) for row in found[:limit]]
-    return {"items": shown, "next": found[limit - 1].action_id if len(found) > limit else None}
+        rows = store.actions(session.connection, before, limit + 1)
+    shown = [_document(row) for row in rows[:limit]]
+    return {"items": shown, "next": rows[limit - 1].action_id if len(rows) > limit else None}
 
 
 def _document(row: ActionRow) -> AuditDocument:

@@ -115,10 +115,10 @@ def job(
 ) -> JobDocument:
     """Return everything on a job, as ``oarstat -f -J``; of another's job neither command nor environment."""
     with seats_of(request).session(identity) as session:
-        found = job_views.one(session, job_id)
-        document = job_views.full(session, found)
+        details = job_views.job(session, job_id)
+        document = job_views.full(session, details)
         if environment:
-            document["environment"] = dict(job_views.environment(session, found)) or None
+            document["environment"] = dict(job_views.environment(session, details)) or None
         return document
 
 
@@ -161,11 +161,11 @@ def output(
 ) -> OutputDocument:
     """Return the end of what the caller's own job wrote, not even an admin another's."""
     with seats_of(request).session(identity) as session:
-        row = job_views.one(session, job_id).row
+        row = job_views.job(session, job_id).row
     if row.user != identity.user:
         raise NotAllowed(f"the output of job {job_id} is for its owner alone")
-    found = tail(description.output_file(row, stream), row.user, size)
-    return {"path": found.path, "size": found.size, "content": found.text}
+    end = tail(description.output_file(row, stream), row.user, size)
+    return {"path": end.path, "size": end.size, "content": end.text}
 
 
 @router.delete("/jobs/{job_id}")
@@ -237,9 +237,11 @@ def change_walltime(
     request: Request, identity: Submitting, job_id: JobId, wish: WalltimeWish
 ) -> WalltimeChangeDocument:
     """Ask for another walltime, as ``oarwalltime``; ``pending`` is in seconds."""
-    asked = walltime_changes.WalltimeQuestion(wish.walltime, wish.force, wish.whole, wish.delay_next_jobs, wish.timeout)
+    question = walltime_changes.WalltimeQuestion(
+        wish.walltime, wish.force, wish.whole, wish.delay_next_jobs, wish.timeout
+    )
     with seats_of(request).session(identity, changes=True) as session:
-        return {"action": "walltime", "job": job_id, "pending": walltime_changes.change(session, job_id, asked)}
+        return {"action": "walltime", "job": job_id, "pending": walltime_changes.change(session, job_id, question)}
 
 
 def _named(job_id: int) -> JobSelection:

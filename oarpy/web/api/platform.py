@@ -60,8 +60,8 @@ def resources(
 ) -> Page[ResourceDocument]:
     """List resources with their properties, states and jobs, as ``oarnodes -J``, in order of id."""
     with seats_of(request).session(identity) as session:
-        found = sorted(find(session, (), host), key=lambda one: one.resource_id)
-        rest = [one for one in found if one.resource_id > after]
+        held = sorted(find(session, (), host), key=lambda row: row.resource_id)
+        rest = [row for row in held if row.resource_id > after]
         shown = nodes.full(session, rest[:limit]).data()
     return {"items": list(shown.values()), "next": rest[limit - 1].resource_id if len(rest) > limit else None}
 
@@ -77,9 +77,9 @@ def node_states(request: Request, identity: Reader, host: Hosts = []) -> dict[st
 def node(request: Request, identity: Reader, name: Name) -> NodeDocument:
     """Return the resources of a node, and its maintenance."""
     with seats_of(request).session(identity) as session:
-        found = find(session, (), [name])
-        shown = nodes.full(session, found).data()
-        planned = maintenance.listed(session, [one.network_address for one in found]).data()
+        rows = find(session, (), [name])
+        shown = nodes.full(session, rows).data()
+        planned = maintenance.listed(session, [row.network_address for row in rows]).data()
     return {"name": name, "resources": list(shown.values()), "maintenance": planned}
 
 
@@ -90,8 +90,8 @@ def node_events(
     """Return the last events of a node, or all from a date on, as ``oarnodes -e -J``."""
     moment = None if since is None else parse_date(since)
     with seats_of(request).session(identity) as session:
-        found = find(session, (), [name])
-        return nodes.event_log(session, found, moment, everywhere=False).data()
+        rows = find(session, (), [name])
+        return nodes.event_log(session, rows, moment, everywhere=False).data()
 
 
 class NodeWish(BaseModel):
@@ -128,7 +128,7 @@ def set_nodes(request: Request, identity: Administering, wish: NodeWish) -> Node
 def windows(request: Request, identity: Reader) -> list[MaintenanceDocument]:
     """Return the maintenance windows that are under way or to come."""
     with seats_of(request).session(identity) as session:
-        names = [one.network_address for one in find(session)]
+        names = [row.network_address for row in find(session)]
         return maintenance.listed(session, names).data()
 
 

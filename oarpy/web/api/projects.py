@@ -57,7 +57,7 @@ class RemovedDocument(TypedDict):
 def listed(request: Request, identity: Reader) -> list[ListedDocument]:
     """List your projects and those below what you coordinate, for admins all, as ``oarproject list -J``."""
     with seats_of(request).session(identity) as session:
-        return [projects.listed_record(one) for one in projects.listed(session)]
+        return [projects.listed_record(project) for project in projects.listed(session)]
 
 
 @router.get("/projects/{name}")
@@ -94,7 +94,7 @@ def set_member(request: Request, identity: Submitting, name: Name, user: Name, w
     """Make a user a member or a coordinator, whether or not it is one."""
     with seats_of(request).session(identity, changes=True) as session:
         present = projects.shown(session, name)[1]
-        if any(one.user_name == user for one in present):
+        if any(member.user_name == user for member in present):
             projects.set_role(session, name, user, wish.role)
         else:
             projects.add_members(session, name, [user], wish.role)

@@ -30,12 +30,16 @@ _LEFT_OUT = frozenset(("interactive",))
 
 def _field(name: str) -> tuple[Any, Any]:
     option = OPTIONS[name]
-    told = f"{option.words[0]}: {option.help}"
+    described = f"{option.words[0]}: {option.help}"
     if name == _PARAMETERS:
         return list[str], Field([], max_length=100_000, description="one job for each line of arguments")
     if option.repeated:
-        return list[str], Field([], max_length=1000, description=told)
-    return (str | None, Field(None, description=told)) if option.metavar else (bool, Field(False, description=told))
+        return list[str], Field([], max_length=1000, description=described)
+    return (
+        (str | None, Field(None, description=described))
+        if option.metavar
+        else (bool, Field(False, description=described))
+    )
 
 
 class _Asked(BaseModel):

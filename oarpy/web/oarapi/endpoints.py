@@ -120,8 +120,8 @@ def jobs(
 ) -> Collection[OarListedJob]:
     """List jobs, the newest first; those that have not ended unless something else is asked for."""
     with seats_of(request).session(identity) as session:
-        found, total = _page(session, chosen, limit, offset)
-    return collection(request, [brief(job) for job in found], total, offset, limit)
+        listed, total = _page(session, chosen, limit, offset)
+    return collection(request, [brief(job) for job in listed], total, offset, limit)
 
 
 @router.get("/jobs/details")
@@ -134,9 +134,9 @@ def details(
 ) -> Collection[OarJobDetails]:
     """List jobs with everything on each."""
     with seats_of(request).session(identity) as session:
-        found, total = _page(session, chosen, limit, offset)
-        shown = {job.row.job_id: detailed(session, job) for job in _full(session, found)}
-    items = [shown[job.job_id] for job in found if job.job_id in shown]
+        listed, total = _page(session, chosen, limit, offset)
+        shown = {job.row.job_id: detailed(session, job) for job in _full(session, listed)}
+    items = [shown[job.job_id] for job in listed if job.job_id in shown]
     return collection(request, items, total, offset, limit)
 
 
@@ -144,8 +144,8 @@ def details(
 def job(request: Request, identity: Reader, job_id: JobId) -> OarJob:
     """Return everything on a job; of another's, not its command."""
     with seats_of(request).session(identity) as session:
-        found = job_views.one(session, job_id)
-        shown = detailed(session, found).items()
+        described = job_views.job(session, job_id)
+        shown = detailed(session, described).items()
     return cast(OarJob, {name: value for name, value in shown if name not in ("resources", "nodes")})
 
 
@@ -153,14 +153,14 @@ def job(request: Request, identity: Reader, job_id: JobId) -> OarJob:
 def job_details(request: Request, identity: Reader, job_id: JobId) -> OarJobDetails:
     """Return everything on a job, with its resources and nodes."""
     with seats_of(request).session(identity) as session:
-        return detailed(session, job_views.one(session, job_id))
+        return detailed(session, job_views.job(session, job_id))
 
 
 @router.get("/jobs/{job_id}/resources")
 def job_resources(request: Request, identity: Reader, job_id: JobId) -> Collection[OarHeldResource]:
     """Return what a job holds, held or has reserved."""
     with seats_of(request).session(identity) as session:
-        items = resources_of(job_views.one(session, job_id))
+        items = resources_of(job_views.job(session, job_id))
     return collection(request, items, len(items), 0, None)
 
 
@@ -168,7 +168,7 @@ def job_resources(request: Request, identity: Reader, job_id: JobId) -> Collecti
 def job_nodes(request: Request, identity: Reader, job_id: JobId) -> Collection[OarHeldNode]:
     """Return the nodes of a job."""
     with seats_of(request).session(identity) as session:
-        items = nodes_of(job_views.one(session, job_id))
+        items = nodes_of(job_views.job(session, job_id))
     return collection(request, items, len(items), 0, None)
 
 
@@ -180,12 +180,16 @@ def submit(request: Request, identity: Submitting, asked: Annotated[dict[str, An
     except ValidationError as error:
         first = error.errors()[0]
         raise UsageError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    made = submitted(request, identity, wish)
-    number = made["job_id"]
-    told = [*made["notes"], *made["warnings"], *(f"OAR_JOB_ID={one}" for one in made["job_ids"])]
+    answer = submitted(request, identity, wish)
+    number = answer["job_id"]
+    lines = [
+        *answer["notes"],
+        *answer["warnings"],
+        *(f"OAR_JOB_ID={submitted_id}" for submitted_id in answer["job_ids"]),
+    ]
     return {
         "id": number,
-        "cmd_output": "".join(f"{line}\n" for line in told),
+        "cmd_output": "".join(f"{line}\n" for line in lines),
         "links": [link("self", f"/jobs/{number}")],
         "api_timestamp": now(),
     }
@@ -242,9 +246,9 @@ def send_signal(
 def resources(request: Request, identity: Reader, limit: Limit = 500, offset: Offset = 0) -> Collection[OarResource]:
     """List resources with their states."""
     with seats_of(request).session(identity) as session:
-        found = sorted(find(session), key=lambda one: one.resource_id)
-    items = [resource_record(one.resource_id, one.network_address, one.state) for one in found[offset : offset + limit]]
-    return collection(request, items, len(found), offset, limit)
+        rows = sorted(find(session), key=lambda row: row.resource_id)
+    items = [resource_record(row.resource_id, row.network_address, row.state) for row in rows[offset : offset + limit]]
+    return collection(request, items, len(rows), offset, limit)
 
 
 @router.get("/resources/full")
@@ -254,17 +258,17 @@ def full_resources(
 ) -> Collection[OarFullResource]:
     """List resources with all their properties."""
     with seats_of(request).session(identity) as session:
-        found = sorted(find(session), key=lambda one: one.resource_id)
-        shown = nodes.full(session, found[offset : offset + limit]).data()
-    return collection(request, [full_resource(one) for one in shown.values()], len(found), offset, limit)
+        rows = sorted(find(session), key=lambda row: row.resource_id)
+        shown = nodes.full(session, rows[offset : offset + limit]).data()
+    return collection(request, [full_resource(properties) for properties in shown.values()], len(rows), offset, limit)
 
 
 @router.get("/resources/nodes/{name}")
 def node(request: Request, identity: Reader, name: Annotated[str, Path(max_length=200)]) -> Collection[OarResource]:
     """List the resources of a node."""
     with seats_of(request).session(identity) as session:
-        found = find(session, (), [name])
-    items = [resource_record(one.resource_id, one.network_address, one.state) for one in found]
+        rows = find(session, (), [name])
+    items = [resource_record(row.resource_id, row.network_address, row.state) for row in rows]
     return collection(request, items, len(items), 0, None)
 
 
@@ -285,8 +289,8 @@ def resource_jobs(request: Request, identity: Reader, resource_id: ResourceId) -
     with seats_of(request).session(identity) as session:
         shown = nodes.full(session, find(session, [str(resource_id)])).data()
         ids = tuple(shown[str(resource_id)]["jobs"])
-        found = job_pages.page(session.connection, JobFilter(ids=ids), limit=MOST).jobs if ids else ()
-    return collection(request, [brief(one) for one in found], len(found), 0, None)
+        listed = job_pages.page(session.connection, JobFilter(ids=ids), limit=MOST).jobs if ids else ()
+    return collection(request, [brief(held) for held in listed], len(listed), 0, None)
 
 
 def _done(
@@ -298,8 +302,8 @@ def _done(
 
 
 def _page(session: Session, chosen: JobFilter, limit: int, offset: int) -> tuple[Sequence[ListedJob], int]:
-    found = job_pages.page(session.connection, chosen, limit=limit, offset=offset).jobs
-    return found, job_pages.count(session.connection, chosen)
+    listed = job_pages.page(session.connection, chosen, limit=limit, offset=offset).jobs
+    return listed, job_pages.count(session.connection, chosen)
 
 
 def _full(session: Session, listed: Sequence[ListedJob]) -> tuple[JobDetails, ...]:
@@ -309,10 +313,10 @@ def _full(session: Session, listed: Sequence[ListedJob]) -> tuple[JobDetails, ..
         return ()
 
 
-def _fields(asked: Mapping[str, Any]) -> dict[str, Any]:
+def _fields(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a submission that OAR's names mean; raise :class:`UsageError` for an unknown one."""
     fields: dict[str, Any] = {}
-    for key, value in asked.items():
+    for key, value in given.items():
         if key == "command":
             fields["command"] = value
         elif key == "param_file":
@@ -330,7 +334,7 @@ def _fields(asked: Mapping[str, Any]) -> dict[str, Any]:
 def _value(name: str, value: Any) -> Any:
     option = OPTIONS[name]
     if option.repeated:
-        return [str(one) for one in value] if isinstance(value, list) else [str(value)]
+        return [str(item) for item in value] if isinstance(value, list) else [str(value)]
     return str(value) if option.metavar else str(value).lower() not in ("0", "false", "")
 
 

@@ -257,10 +257,10 @@ def collection(request: Request, items: Iterable[Item], total: int, offset: int,
 
 
 def _page_address(request: Request, path: str, limit: int | None, offset: int) -> str:
-    asked = [(name, value) for name, value in request.query_params.multi_items() if name not in ("limit", "offset")]
+    pairs = [(name, value) for name, value in request.query_params.multi_items() if name not in ("limit", "offset")]
     if limit is not None:
-        asked += [("limit", str(limit)), ("offset", str(offset))]
-    return f"{path}?{urlencode(asked)}" if asked else path
+        pairs += [("limit", str(limit)), ("offset", str(offset))]
+    return f"{path}?{urlencode(pairs)}" if pairs else path
 
 
 def _job_links(number: int) -> list[Link]:

@@ -16,7 +16,7 @@ from oarpy.model.errors import UsageError
 from oarpy.store.pages import consumption
 from oarpy.store.pages.consumption import DaySum, Kind
 from oarpy.web.identity import Reader
-from oarpy.web.pages import asked
+from oarpy.web.pages import query
 from oarpy.web.pages.plots import BOTTOM, LEFT, RIGHT, TOP, ticks
 from oarpy.web.pages.rendering import base, page
 from oarpy.web.seats import seats_of
@@ -57,7 +57,7 @@ class Plot:
 @router.get("/accounting")
 def accounting(request: Request, identity: Reader) -> Response:
     """Return the page."""
-    kind = cast(Kind, asked.choice(request, "by", _KINDS))
+    kind = cast(Kind, query.choice(request, "by", _KINDS))
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     begin = _day(request, "begin", today - timedelta(days=30))
     end = _day(request, "end", today)
@@ -70,14 +70,17 @@ def accounting(request: Request, identity: Reader) -> Response:
     for row in rows:
         used[row.name] += row.used / 3600
         wanted[row.name] += row.asked / 3600
-    sums = sorted(((name, used[name], wanted[name]) for name in used), key=lambda one: -one[1])
+    sums = sorted(((name, used[name], wanted[name]) for name in used), key=lambda sums_of_name: -sums_of_name[1])
     first, last = f"{begin:%Y-%m-%d}", f"{end:%Y-%m-%d}"
     return page(
         request,
         identity,
         "accounting.html",
         kind=kind,
-        kinds=[(one, f"{base(request)}/accounting?by={one}&begin={first}&end={last}", one == kind) for one in _KINDS],
+        kinds=[
+            (choice, f"{base(request)}/accounting?by={choice}&begin={first}&end={last}", choice == kind)
+            for choice in _KINDS
+        ],
         plot=plot(rows, int(begin.timestamp()), number) if rows else None,
         sums=sums,
         total=round(sum(used.values())),
@@ -120,7 +123,7 @@ def plot(rows: Sequence[DaySum], begin: int, days: int) -> Plot:
 
 
 def _day(request: Request, name: str, otherwise: datetime) -> datetime:
-    text = asked.text(request, name)
+    text = query.text(request, name)
     if not text:
         return otherwise
     try:

@@ -73,13 +73,13 @@ Form = Annotated[dict[str, str], Depends(_form)]
 @router.get("/confirm/{name}")
 def ask(request: Request, identity: Reader, name: str) -> Response:
     """Return the question before an action."""
-    return _asked(request, identity, name, dict(request.query_params))
+    return _question(request, identity, name, dict(request.query_params))
 
 
 @router.post("/confirm/{name}", dependencies=[Depends(require_own_origin)])
 def ask_long(request: Request, identity: Reader, name: str, form: Form) -> Response:
     """Return the question before an action whose fields are too long for an address."""
-    return _asked(request, identity, name, form)
+    return _question(request, identity, name, form)
 
 
 @router.post("/actions/{name}", dependencies=[Depends(require_own_origin)])
@@ -91,15 +91,17 @@ def act(request: Request, identity: Submitting, name: str, form: Form) -> Respon
     try:
         given = _fields(action, form)
         with seats_of(request).session(identity, changes=True) as session:
-            said = action.run(session, given)
+            message = action.run(session, given)
     except NotAllowed:
         raise
     except OarpyError as error:
-        return _asked(request, identity, name, form, error)
-    return redirect(request, action.back.format_map(given), said)
+        return _question(request, identity, name, form, error)
+    return redirect(request, action.back.format_map(given), message)
 
 
-def _asked(request: Request, identity: Reader, name: str, form: Fields, problem: OarpyError | None = None) -> Response:
+def _question(
+    request: Request, identity: Reader, name: str, form: Fields, problem: OarpyError | None = None
+) -> Response:
     """Ask, after a ``problem`` with the answer, if there was one. A form that is not right is shown to be mended."""
     action = _action(name)
     try:
@@ -199,29 +201,29 @@ def _delete(session: Session, given: Fields) -> str:
 # Nodes and queues
 
 
-def _node_change(said: str, **changes: object) -> Callable[[Session, Fields], str]:
+def _node_change(deed: str, **changes: object) -> Callable[[Session, Fields], str]:
     def run(session: Session, given: Fields) -> str:
         reason = given.get("reason") or None
         wanted = Changes(**changes, reason=reason)  # type: ignore[arg-type]
         outcome = node_settings.change(session, Selection(hosts=(given["node"],)), wanted)
         killed = f" {len(outcome.killed_jobs)} jobs are ended." if outcome.killed_jobs else ""
-        return f"{given['node']} {said}.{killed}"
+        return f"{given['node']} {deed}.{killed}"
 
     return run
 
 
 def _check_node(session: Session, given: Fields) -> list[Line]:
     session.require_admin("change nodes")
-    found = find_resources(session, (), (given["node"],))
-    names = sorted({one.network_address or "" for one in found})
+    rows = find_resources(session, (), (given["node"],))
+    names = sorted({row.network_address or "" for row in rows})
     shown = ", ".join(names[:20]) + (" ..." if len(names) > 20 else "")
-    return [("", f"{len(names)} nodes, {len(found)} resources: {shown}")]
+    return [("", f"{len(names)} nodes, {len(rows)} resources: {shown}")]
 
 
 def _ended_on_node(session: Session, given: Fields) -> tuple[int, ...]:
     """Return the jobs that would end with the nodes."""
-    found = find_resources(session, (), (given["node"],))
-    return kill_requests.on_resources(session.connection, [one.resource_id for one in found])
+    rows = find_resources(session, (), (given["node"],))
+    return kill_requests.on_resources(session.connection, [row.resource_id for row in rows])
 
 
 def _check_window(session: Session, given: Fields) -> list[Line]:
@@ -248,10 +250,10 @@ def _plan_window(session: Session, given: Fields) -> str:
 
 def _check_cancel(session: Session, given: Fields) -> list[Line]:
     session.require_admin("cancel maintenance")
-    found = numbered(session.connection, parse_ids([given["window"]], "window"))
-    if not found:
+    rows = numbered(session.connection, parse_ids([given["window"]], "window"))
+    if not rows:
         raise NotFound(f"there is no maintenance window {given['window']}")
-    return [("dated", f"{maintenance.window_text(found[0])}; {', '.join(found[0].nodes)}")]
+    return [("dated", f"{maintenance.window_text(rows[0])}; {', '.join(rows[0].nodes)}")]
 
 
 def _cancel_window(session: Session, given: Fields) -> str:
@@ -276,10 +278,10 @@ def _check_queue(session: Session, given: Fields) -> list[Line]:
 
 
 def _check_member(session: Session, given: Fields) -> list[Line]:
-    found, _ = projects.shown(session, given["project"])
+    project, _ = projects.shown(session, given["project"])
     if not projects.coordinates(session, given["project"]):
         raise NotAllowed(f"'{session.user}' does not coordinate project '{given['project']}'")
-    return [("", f"it is below {found.row.parent}")] if found.row.parent else []
+    return [("", f"it is below {project.row.parent}")] if project.row.parent else []
 
 
 def _add_member(session: Session, given: Fields) -> str:

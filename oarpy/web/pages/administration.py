@@ -22,8 +22,8 @@ from oarpy.store.platform.admission_rules import AdmissionRuleRow
 from oarpy.store.platform.queues import queues as all_queues
 from oarpy.store.platform.tokens import ActionKind
 from oarpy.web.identity import Administering
-from oarpy.web.pages import asked
-from oarpy.web.pages.audit_text import told
+from oarpy.web.pages import query
+from oarpy.web.pages.audit_text import action_text
 from oarpy.web.pages.cluster import troubled
 from oarpy.web.pages.rendering import base, page
 from oarpy.web.seats import seats_of
@@ -50,8 +50,8 @@ def all_rules(request: Request, identity: Administering) -> Response:
     """Return all rules in the order they run."""
     with seats_of(request).session(identity) as session:
         session.require_admin("see these pages")
-        found = [(rule, _about(rule.text)) for rule in rules.all_rules(session)]
-    return page(request, identity, "rules.html", rules=found)
+        listed = [(rule, _about(rule.text)) for rule in rules.all_rules(session)]
+    return page(request, identity, "rules.html", rules=listed)
 
 
 @router.get("/rules/{name}")
@@ -59,11 +59,11 @@ def rule(request: Request, identity: Administering, name: str) -> Response:
     """Return one rule with its tests and versions."""
     with seats_of(request).session(identity) as session:
         session.require_admin("see these pages")
-        found = rules.find(session, name)
+        stored = rules.find(session, name)
         versions = rules.history(session, name)[::-1]
-        cases = _proved(found)
-    rows = min(40, found.text.count("\n") + 2)
-    return page(request, identity, "rule.html", rule=found, versions=versions, cases=cases, rows=rows)
+        cases = _proved(stored)
+    rows = min(40, stored.text.count("\n") + 2)
+    return page(request, identity, "rule.html", rule=stored, versions=versions, cases=cases, rows=rows)
 
 
 @router.get("/quotas")
@@ -80,11 +80,11 @@ def all_quotas(request: Request, identity: Administering) -> Response:
 @router.get("/audit")
 def audit(request: Request, identity: Administering) -> Response:
     """Return the actions over the web; logins are on a list of their own."""
-    before, user = asked.number(request, "before"), asked.text(request, "user")
-    kind = cast(ActionKind, asked.choice(request, "show", _SHOWN))
+    before, user = query.number(request, "before"), query.text(request, "user")
+    kind = cast(ActionKind, query.choice(request, "show", _SHOWN))
     with seats_of(request).session(identity) as session:
         session.require_admin("see these pages")
-        found = tokens.actions(session.connection, before, _PAGE, kind, user)
+        rows = tokens.actions(session.connection, before, _PAGE, kind, user)
 
     def link(**changes: object) -> str:
         kept = {"show": kind, "user": user, **changes}
@@ -94,12 +94,12 @@ def audit(request: Request, identity: Administering) -> Response:
         request,
         identity,
         "audit.html",
-        actions=[(row, told(row)) for row in found],
+        actions=[(row, action_text(row)) for row in rows],
         tabs=[(title, link(show=name), name == kind) for name, title in zip(_SHOWN, _TITLES, strict=True)],
         link=link,
         user=user,
         show=kind,
-        older=link(before=found[-1].action_id) if len(found) == _PAGE else "",
+        older=link(before=rows[-1].action_id) if len(rows) == _PAGE else "",
     )
 
 
@@ -122,15 +122,15 @@ class Proven:
     problem: str = ""
 
 
-def _proved(found: AdmissionRuleRow) -> Proven:
+def _proved(stored: AdmissionRuleRow) -> Proven:
     """Run the shipped test cases for a rule of this name on the stored text."""
     # NN_name.cases.toml
     folder = files("oarpy.admission_rules").iterdir()
-    shipped = next((file for file in folder if file.name[3:] == f"{found.name}.cases.toml"), None)
+    shipped = next((file for file in folder if file.name[3:] == f"{stored.name}.cases.toml"), None)
     if shipped is None:
         return Proven()
     try:
-        results = run_cases(replace(as_rule(found), enabled=True), parse_cases(shipped.read_text("utf-8")))
+        results = run_cases(replace(as_rule(stored), enabled=True), parse_cases(shipped.read_text("utf-8")))
     except OarpyError as error:
         return Proven(problem=error.message)
     passed = sum(result.passed for result in results)

@@ -35,7 +35,7 @@ _PAGES = {"job": "/jobs/", "node": "/nodes/", "rule": "/admin/rules/"}
 
 
 @dataclass(frozen=True, slots=True)
-class ToldAction:
+class ActionText:
     """An action in words: ``deed`` says what was done to what, ``page`` is the path of a page about it, if any.
 
     ``rest`` has the other sent fields, ``answer`` one word, and the status after it.
@@ -48,12 +48,12 @@ class ToldAction:
     answer: str
 
 
-def told(row: ActionRow) -> ToldAction:
+def action_text(row: ActionRow) -> ActionText:
     """Return an action in words."""
     sent = _sent(row.detail)
     deed, used, page = _deed(row.method, row.path, sent)
     rest = ", ".join(f"{name}: {value}" for name, value in sent.items() if name not in used | _LEFT_OUT and value != "")
-    return ToldAction(deed, page, rest, _SOURCES.get(row.source, row.source), _answer(row.status))
+    return ActionText(deed, page, rest, _SOURCES.get(row.source, row.source), _answer(row.status))
 
 
 def _deed(method: str, path: str, sent: Mapping[str, str]) -> tuple[str, frozenset[str], str]:
@@ -64,12 +64,12 @@ def _deed(method: str, path: str, sent: Mapping[str, str]) -> tuple[str, frozens
     if len(parts) > 2 and parts[-2] in ("actions", "confirm") and parts[-1] in ACTIONS:
         action = ACTIONS[parts[-1]]
         deed = action.question.format_map({name: sent.get(name, "?") for name in action.fields}).rstrip("?")
-        asked = "Ask before: " if parts[-2] == "confirm" else ""
+        before = "Ask before: " if parts[-2] == "confirm" else ""
         named = frozenset(name for name in action.fields if f"{{{name}}}" in action.question)
-        return asked + deed, named, _page_of(action, sent)
+        return before + deed, named, _page_of(action, sent)
     for prefix in (PREFIX, oarapi.PREFIX):
-        _, found, rest = path.partition(prefix + "/")
-        if found:
+        _, prefixed, rest = path.partition(prefix + "/")
+        if prefixed:
             return _rest_deed(method, rest.strip("/").split("/"))
     return f"{method} {path}", frozenset(), ""
 
@@ -95,9 +95,9 @@ def _rest_deed(method: str, parts: list[str]) -> tuple[str, frozenset[str], str]
 def _sent(detail: str) -> dict[str, str]:
     """Return the sent fields, by name; a text that was too long to be kept whole stays as it is."""
     with suppress(ValueError):
-        found = json.loads(detail or "{}")
-        if isinstance(found, dict):
-            return {str(name): _shown(value) for name, value in found.items()}
+        fields = json.loads(detail or "{}")
+        if isinstance(fields, dict):
+            return {str(name): _shown(value) for name, value in fields.items()}
     return {"sent": detail}
 
 

@@ -25,21 +25,21 @@ def bag(request: Request, identity: Reader, bag_id: int) -> Response:
     """Return the page."""
     require_id(bag_id, "bag")
     with seats_of(request).session(identity) as session:
-        found = bag_state(session, bag_id)
+        reading = bag_state(session, bag_id)
     drawn, x = [], 0.0
-    tasks = sum(found.states.values()) or 1
-    for state, count in found.states.items():
+    tasks = sum(reading.states.values()) or 1
+    for state, count in reading.states.items():
         width = count / tasks * _WIDTH
         drawn.append((state, "Error" if state == _FAILED else state, count, round(x, 2), round(width, 2)))
         x += width
-    refused = any(change.kind == "REFUSED" for change in found.changes)
+    refused = any(change.kind == "REFUSED" for change in reading.changes)
     return page(
         request,
         identity,
         "bag.html",
-        stream_of=f"?owner={quote(found.bag.user)}",
-        bag=found.bag,
-        standing="refused" if refused else "over" if found.bag.ended is not None else "goes on",
+        stream_of=f"?owner={quote(reading.bag.user)}",
+        bag=reading.bag,
+        standing="refused" if refused else "over" if reading.bag.ended is not None else "goes on",
         states=drawn,
-        changes=found.changes,
+        changes=reading.changes,
     )

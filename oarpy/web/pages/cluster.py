@@ -71,8 +71,8 @@ class Shared(Generic[Value]):
         """Return a reading that is fresh enough."""
         with self._guard:
             if self._kept is None or time.monotonic() - self._kept[0] > self._fresh:
-                found = self._read(session)
-                self._kept = time.monotonic(), found
+                value = self._read(session)
+                self._kept = time.monotonic(), value
             return self._kept[1]
 
 
@@ -104,10 +104,10 @@ def shared_week() -> Shared[Hours]:
 def cluster(request: Request, identity: Reader) -> Response:
     """Return the page."""
     with seats_of(request).session(identity) as session:
-        found = request.app.state.cluster_reading.get(session)
-    counts = Counter("".join(node.letters for node in found.nodes))
-    held = Counter(job for node in found.nodes for job in node.jobs if job)
-    by_id = {job.job_id: job for job in found.jobs}
+        reading = request.app.state.cluster_reading.get(session)
+    counts = Counter("".join(node.letters for node in reading.nodes))
+    held = Counter(job for node in reading.nodes for job in node.jobs if job)
+    by_id = {job.job_id: job for job in reading.jobs}
     largest = [(by_id[job], number) for job, number in held.most_common(12) if job in by_id][:8]
     return page(
         request,
@@ -117,9 +117,9 @@ def cluster(request: Request, identity: Reader) -> Response:
         busy=counts["b"] + counts["h"],
         total=sum(counts.values()),
         away=tuple(WORDS.items()),
-        live=found.live,
-        nodes=found.nodes,
-        troubled=troubled(found.nodes),
+        live=reading.live,
+        nodes=reading.nodes,
+        troubled=troubled(reading.nodes),
         largest=largest,
     )
 
@@ -129,18 +129,18 @@ def last_week(request: Request, identity: Reader) -> Response:
     """Return busy cores and waiting jobs over the last week, which the page loads after the rest."""
     with seats_of(request).session(identity) as session:
         total = sum(len(node.letters) for node in request.app.state.cluster_reading.get(session).nodes)
-        found = request.app.state.cluster_week.get(session)
-    mean = sum(found.busy) / len(found.busy)
+        course = request.app.state.cluster_week.get(session)
+    mean = sum(course.busy) / len(course.busy)
     return page(
         request,
         identity,
         "week.html",
-        busy=hour_plot(found.begin, found.busy, total),
-        waiting=hour_plot(found.begin, found.waiting),
+        busy=hour_plot(course.begin, course.busy, total),
+        waiting=hour_plot(course.begin, course.waiting),
         total=total,
         mean=round(mean),
         part=round(100 * mean / total, 1) if total else 0,
-        most=round(max(found.waiting)),
+        most=round(max(course.waiting)),
     )
 
 
@@ -153,18 +153,20 @@ def drawn_cells(request: Request, identity: Reader) -> Response:
 
 def troubled(nodes: Iterable[NodeCells]) -> list[TroubledNode]:
     """Return the nodes with cells that are not in use, or without a channel."""
-    found = []
+    troubles = []
     for node in nodes:
         counts = Counter(letter for letter in node.letters if letter in WORDS)
         if counts or node.channel == "lost" or node.away_reason is not None:
             every = len(node.letters)
-            words = [WORDS[one] if count == every else f"{count} {WORDS[one]}" for one, count in counts.items()]
+            words = [
+                WORDS[letter] if count == every else f"{count} {WORDS[letter]}" for letter, count in counts.items()
+            ]
             if not counts and node.away_reason is not None:
                 words.append("drained, its jobs go on")
             if node.channel == "lost":
                 words.append("no channel")
-            found.append(TroubledNode(node.name, ", ".join(words), node.away_reason or ""))
-    return found
+            troubles.append(TroubledNode(node.name, ", ".join(words), node.away_reason or ""))
+    return troubles
 
 
 def _drawing(nodes: Sequence[NodeCells], jobs: Sequence[CellJob]) -> dict[str, Any]:

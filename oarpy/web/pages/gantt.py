@@ -18,7 +18,7 @@ from oarpy.store.pages.gantt_spans import Axis, Span, WindowSpan
 from oarpy.store.passes.snapshot_rows import platform_version
 from oarpy.store.platform.properties import properties
 from oarpy.web.identity import Reader
-from oarpy.web.pages import asked
+from oarpy.web.pages import query
 from oarpy.web.pages.job import find
 from oarpy.web.pages.rendering import base, data, encoded, page
 from oarpy.web.seats import seats_of
@@ -47,7 +47,7 @@ class SharedAxis:
         version = platform_version(session.connection)
         kept = self._kept
         if kept is None or kept[0] != version:
-            names = {one.name for one in properties(session.connection)}
+            names = {column.name for column in properties(session.connection)}
             levels = [level for level in LEVELS if level in names]
             self._kept = kept = version, gantt_spans.axis(session.connection, levels)
         return kept[1]
@@ -66,7 +66,7 @@ def gantt(request: Request, identity: Reader) -> Response:
 @router.get("/data/gantt")
 def drawn_gantt(request: Request, identity: Reader) -> Response:
     """Return the bars of a period; times count from its begin, places from the top of the hierarchy."""
-    period = asked.period(request, _LONGEST)
+    period = query.period(request, _LONGEST)
     if period is None:
         raise UsageError("begin and end are missing", hint="whole seconds since 1970")
     with seats_of(request).session(identity) as session:
@@ -79,10 +79,10 @@ def drawn_gantt(request: Request, identity: Reader) -> Response:
 
 
 def _period(request: Request, session: Session, now: float) -> tuple[float, float, str]:
-    period = asked.period(request, _LONGEST)
+    period = query.period(request, _LONGEST)
     if period is not None:
         return period[0].timestamp(), period[1].timestamp(), ""
-    job = asked.number(request, "job")
+    job = query.number(request, "job")
     if job is not None:
         details = find(session, job)
         row, window = details.row, details.window
@@ -92,7 +92,7 @@ def _period(request: Request, session: Session, now: float) -> tuple[float, floa
             first, last = min(first, window.ready or now), max(last, window.deadline)
         margin = max(600.0, (last - first) * 0.3)
         return first - margin, last + margin, ""
-    span = asked.text(request, "span", "day")
+    span = query.text(request, "span", "day")
     if span not in SPANS:
         raise UsageError(f"span '{span}' is not known", hint="one of " + ", ".join(SPANS))
     return now - SPANS[span] * 2 / 3, now + SPANS[span] / 3, span
@@ -144,8 +144,8 @@ def _drawing(
         "levels": [[name, _runs(axis, name)] for name in axis.levels],
         "bars": bars,
         "windows": [
-            [one.job_id, int(one.ready) - base_time, int(one.deadline) - base_time, one.places.tolist()]
-            for one in windows
+            [window.job_id, int(window.ready) - base_time, int(window.deadline) - base_time, window.places.tolist()]
+            for window in windows
         ],
         "outages": away,
         "truncated": len(bars) >= _MOST_BARS,
@@ -169,8 +169,8 @@ def _runs(axis: Axis, name: str) -> list[list[Any]]:
 
 
 def _first_places(axis: Axis) -> dict[str, tuple[int, int]]:
-    place, found = 0, {}
+    place, places = 0, {}
     for node, count in _runs(axis, "network_address"):
-        found[node] = (place, count)
+        places[node] = (place, count)
         place += count
-    return found
+    return places

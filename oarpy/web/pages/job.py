@@ -62,14 +62,14 @@ class ShownOutput:
 def job(request: Request, identity: Reader, job_id: int) -> Response:
     """Return the page."""
     with seats_of(request).session(identity) as session:
-        found = find(session, job_id)
+        described = find(session, job_id)
         now = database_time(session.connection)
         course = job_course.states(session.connection, job_id)
-        private = may_see(session, found)
+        private = may_see(session, described)
         offers = windows.offers(session.connection, [job_id])
-        used = _used(session, job_id, over=found.row.ended is not None)
-    row = found.row
-    walltime = description.walltime(found)
+        used = _used(session, job_id, over=described.row.ended is not None)
+    row = described.row
+    walltime = description.walltime(described)
     predicted = description.scheduled_start(row)
     return page(
         request,
@@ -80,25 +80,25 @@ def job(request: Request, identity: Reader, job_id: int) -> Response:
         private=private,
         exit="" if row.exit_status is None else f"exit {exit_words(row.exit_status)}",
         actions=_actions(row, identity) if private else (),
-        wanted=description.wanted_resources(found),
+        wanted=description.wanted_resources(described),
         predicted=predicted,
-        expected=found.told if predicted is not None else None,
-        few=description.few_starts(found.told.starts) if found.told else "",
+        expected=described.told if predicted is not None else None,
+        few=description.few_starts(described.told.starts) if described.told else "",
         now=now,
         ran=None if row.started is None else (row.ended or now) - row.started,
         walltime=walltime,
-        window=found.window,
-        bag=found.bag,
-        moves=[one for one in found.events if one.type == "RESERVATION_MOVED"],
+        window=described.window,
+        bag=described.bag,
+        moves=[event for event in described.events if event.type == "RESERVATION_MOVED"],
         offers=offers,
-        dependencies=found.dependencies,
-        hosts=found.hosts,
-        resources=len(found.resource_ids),
-        amounts=description.amounts_text(found),
+        dependencies=described.dependencies,
+        hosts=described.hosts,
+        resources=len(described.resource_ids),
+        amounts=description.amounts_text(described),
         stdout=description.output_file(row, "stdout"),
         stderr=description.output_file(row, "stderr"),
         course=_drawn(course, now),
-        events=found.events[-50:],
+        events=described.events[-50:],
         efficiency=used,
     )
 
@@ -116,10 +116,10 @@ def why(request: Request, identity: Reader, job_id: int) -> Response:
 def output(request: Request, identity: Reader, job_id: int) -> Response:
     """Return the end of both outputs, to the owner alone: read as the owner may read them."""
     with seats_of(request).session(identity) as session:
-        found = find(session, job_id)
-        if found.row.user != session.user:
+        described = find(session, job_id)
+        if described.row.user != session.user:
             raise NotAllowed(f"the output of job {job_id} is for its owner alone")
-    row = found.row
+    row = described.row
     paths = {
         "Standard output": description.output_file(row, "stdout"),
         "Standard error": description.output_file(row, "stderr"),
@@ -135,15 +135,15 @@ def find(session: Session, job_id: int) -> JobDetails:
     require_id(job_id)
     wanted = JobScope((job_id,), live=False)
     with scope.reached(session.connection, wanted):
-        found = details.details(session.connection, wanted)
-    if not found:
+        rows = details.details(session.connection, wanted)
+    if not rows:
         raise NotFound(f"job {job_id} does not exist", hint="the list of jobs has those that do")
-    return found[0]
+    return rows[0]
 
 
-def may_see(session: Session, found: JobDetails) -> bool:
+def may_see(session: Session, described: JobDetails) -> bool:
     """Tell whether the caller may see the words that the job's user typed."""
-    return session.is_admin or found.row.user == session.user
+    return session.is_admin or described.row.user == session.user
 
 
 def require_id(number: int, what: str = "job") -> None:
@@ -162,20 +162,20 @@ def _output(title: str, path: str, user: str) -> ShownOutput:
 def _used(session: Session, job_id: int, *, over: bool) -> list[tuple[str, str]]:
     """Return the job's use of its resources, as names and values; empty where nothing was measured."""
     gpus = first_found(session.connection, lambda: gpu_uses.of_job(session.connection, job_id))
-    found = efficiency_rows.jobs(session.connection, [job_id]) if over else []
-    lines = [line for job in found for line in _processors(job)]
+    measured = efficiency_rows.jobs(session.connection, [job_id]) if over else []
+    lines = [line for job in measured for line in _processors(job)]
     return lines if gpus is None else [*lines, *_gpus(gpus, over=over)]
 
 
-def _gpus(found: GpuUseRow, *, over: bool) -> Iterator[tuple[str, str]]:
+def _gpus(use: GpuUseRow, *, over: bool) -> Iterator[tuple[str, str]]:
     """Yield how busy GPUs are or were."""
-    now = "" if over else f"{found.busy:.1f} of {found.gpus} now; "
-    if found.seconds >= 1:
-        part = found.busy_seconds / found.seconds
-        yield ("GPUs busy", f"{now}{duration(found.busy_seconds)} of {duration(found.seconds)} looked at, {part:.0%}")
-    if found.memory_peak is not None:
-        total = f" of {size(found.memory_total)}" if found.memory_total else ""
-        yield ("Most memory on a GPU", size(found.memory_peak) + total)
+    now = "" if over else f"{use.busy:.1f} of {use.gpus} now; "
+    if use.seconds >= 1:
+        part = use.busy_seconds / use.seconds
+        yield ("GPUs busy", f"{now}{duration(use.busy_seconds)} of {duration(use.seconds)} looked at, {part:.0%}")
+    if use.memory_peak is not None:
+        total = f" of {size(use.memory_total)}" if use.memory_total else ""
+        yield ("Most memory on a GPU", size(use.memory_peak) + total)
 
 
 def _processors(job: MeasuredJob) -> Iterator[tuple[str, str]]:
@@ -184,8 +184,8 @@ def _processors(job: MeasuredJob) -> Iterator[tuple[str, str]]:
         part = "" if job.cpu_efficiency is None else f", {job.cpu_efficiency:.0%}"
         yield ("CPU time", f"{duration(job.cpu_seconds)} of {duration(held)} held{part}")
     if job.memory_peak is not None:
-        asked = job.memory_asked
-        part = f" of {size(asked)} asked for, {job.memory_peak / asked:.0%}" if asked else ""
+        requested = job.memory_asked
+        part = f" of {size(requested)} asked for, {job.memory_peak / requested:.0%}" if requested else ""
         yield ("Most memory on a node", size(job.memory_peak) + part)
 
 
@@ -194,12 +194,12 @@ def _actions(row: JobRow, identity: Identity) -> tuple[tuple[str, str, str], ...
     state = JobState(row.state)
     if state in FINAL_STATES or not identity.scope.allows(Scope.SUBMIT):
         return ()
-    found = []
+    actions = []
     if state is JobState.WAITING:
-        found.append(("hold", "Hold…", ""))
+        actions.append(("hold", "Hold…", ""))
     if state in (JobState.HOLD, JobState.SUSPENDED):
-        found.append(("resume", "Release…", ""))
-    return (*found, ("delete", "Delete…", "danger"))
+        actions.append(("resume", "Release…", ""))
+    return (*actions, ("delete", "Delete…", "danger"))
 
 
 def _drawn(course: tuple[PassedState, ...], now: float) -> list[DrawnState]:

@@ -23,7 +23,7 @@ from oarpy.store.past import job_pages
 from oarpy.store.past.job_pages import JobFilter, JobOrder
 from oarpy.store.platform.queues import queues
 from oarpy.web.identity import Reader
-from oarpy.web.pages import asked
+from oarpy.web.pages import query
 from oarpy.web.pages.rendering import base, duration, page
 from oarpy.web.seats import seats_of
 
@@ -81,14 +81,14 @@ class Head:
 @router.get("/jobs")
 def jobs(request: Request, identity: Reader) -> Response:
     """Return the page."""
-    values = {name: asked.text(request, name) for name in _NAMES}
+    values = {name: query.text(request, name) for name in _NAMES}
     wanted, order = _filter(request), _order(values["sort"])
-    before, after = asked.number(request, "before"), asked.number(request, "after")
+    before, after = query.number(request, "before"), query.number(request, "after")
     if before is not None and after is not None:
         raise UsageError("before and after exclude each other")
     with seats_of(request).session(identity) as session:
-        found = job_pages.page(session.connection, wanted, order=order, before=before, after=after, limit=PAGE)
-        sizes = job_sizes.sizes(session.connection, [job.job_id for job in found.jobs])
+        listed = job_pages.page(session.connection, wanted, order=order, before=before, after=after, limit=PAGE)
+        sizes = job_sizes.sizes(session.connection, [job.job_id for job in listed.jobs])
         counts = job_pages.live_counts(session.connection)
         names = [queue.name for queue in queues(session.connection)]
         now = database_time(session.connection)
@@ -101,7 +101,7 @@ def jobs(request: Request, identity: Reader) -> Response:
         request,
         identity,
         "jobs.html",
-        jobs=[shown_job(job, sizes[job.job_id], now) for job in found.jobs],
+        jobs=[shown_job(job, sizes[job.job_id], now) for job in listed.jobs],
         values=values,
         filtered=any(value for name, value in values.items() if name != "sort"),
         queues=names,
@@ -113,8 +113,8 @@ def jobs(request: Request, identity: Reader) -> Response:
         ),
         heads=[_head(key, title, kind, order, link) for key, title, kind in _COLUMNS],
         link=link,
-        following=link(before=found.before) if found.before else "",
-        ahead=link(after=found.after) if found.after else "",
+        following=link(before=listed.before) if listed.before else "",
+        ahead=link(after=listed.after) if listed.after else "",
         first=link() if before is not None or after is not None else "",
         by_id=order == job_pages.NEWEST_FIRST,
     )
@@ -192,21 +192,21 @@ def exit_words(status: int) -> str:
 
 def _filter(request: Request) -> JobFilter:
     def given(name: str) -> tuple[str, ...]:
-        value = asked.text(request, name)
+        value = query.text(request, name)
         return (value,) if value else ()
 
-    until = asked.day(request, "until")
+    until = query.day(request, "until")
     return JobFilter(
         live=False,
         states=known_states(list(given("state"))),
         users=given("user"),
         queues=given("queue"),
         projects=given("project"),
-        name_part=asked.text(request, "name") or None,
-        node=asked.text(request, "node") or None,
-        array=asked.number(request, "array"),
-        since=asked.day(request, "since"),
+        name_part=query.text(request, "name") or None,
+        node=query.text(request, "node") or None,
+        array=query.number(request, "array"),
+        since=query.day(request, "since"),
         # the day itself counts
         until=None if until is None else until + timedelta(days=1),
-        failed=asked.choice(request, "failed", ("", "yes")) == "yes",
+        failed=query.choice(request, "failed", ("", "yes")) == "yes",
     )

@@ -38,13 +38,13 @@ def log_in(request: Request, token: Annotated[str, Form()] = "", next: Annotated
         new = NewAction(user, "none", number, client_address(request), "POST", "/login", "")
         request.state.action = begin_action(connection, new)
         valid = parent is not None and parent.parent_id is None
-        made = tokens.log_in(connection, parent, lifetime) if parent is not None and valid else None
-    if made is None:
+        session = tokens.log_in(connection, parent, lifetime) if parent is not None and valid else None
+    if session is None:
         return page(request, None, "log_in.html", 401, next=_own_path(next), problem=_REFUSED)
     answer = redirect(request, _own_path(next))
     answer.set_cookie(
         COOKIE,
-        made.secret,
+        session.secret,
         max_age=int(lifetime.total_seconds()),
         path=base(request) + "/",
         httponly=True,

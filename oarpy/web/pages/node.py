@@ -19,7 +19,7 @@ from oarpy.store.pages.node_course import NodeState
 from oarpy.store.platform import nodes, resources
 from oarpy.store.platform.resources import ResourceRow, ResourceScope
 from oarpy.web.identity import Reader
-from oarpy.web.pages import asked
+from oarpy.web.pages import query
 from oarpy.web.pages.rendering import duration, page
 from oarpy.web.seats import seats_of
 
@@ -45,7 +45,7 @@ class DrawnSpan:
 @router.get("/nodes/{name}")
 def node(request: Request, identity: Reader, name: str) -> Response:
     """Return the page."""
-    days = int(asked.text(request, "days", "30") or 0) if asked.text(request, "days", "30").isdecimal() else 0
+    days = int(query.text(request, "days", "30") or 0) if query.text(request, "days", "30").isdecimal() else 0
     if days not in _PERIODS:
         raise UsageError("days is not known", hint="one of " + ", ".join(map(str, _PERIODS)))
     now = datetime.now(UTC)
@@ -55,8 +55,8 @@ def node(request: Request, identity: Reader, name: str) -> Response:
         described = nodes.describe(connection, [name]) if name.isprintable() else ()
         if not described:
             raise NotFound(f"there is no node '{name[:60]}'", hint="the cluster page lists the nodes")
-        found = resources.resources(connection, ResourceScope(hosts=(name,)))
-        holders = resources.holders(connection, [one.resource_id for one in found])
+        rows = resources.resources(connection, ResourceScope(hosts=(name,)))
+        holders = resources.holders(connection, [row.resource_id for row in rows])
         course = node_course.states(connection, name, begin, now)
         absences = node_course.absences(connection, name, begin, now)
         logged = events.host_events(connection, [name], begin, 50)
@@ -68,13 +68,13 @@ def node(request: Request, identity: Reader, name: str) -> Response:
         name=name,
         node=described[0],
         admin=admin,
-        resources=found,
-        states=Counter(one.state for one in found).most_common(),
-        drained=any(properties_of(one).get("drain") for one in found),
-        absent=any(one.state != "Alive" for one in found),
-        shared=_shared(found),
+        resources=rows,
+        states=Counter(row.state for row in rows).most_common(),
+        drained=any(properties_of(row).get("drain") for row in rows),
+        absent=any(row.state != "Alive" for row in rows),
+        shared=_shared(rows),
         jobs=sorted({job for jobs in holders.values() for job in jobs}),
-        drawn=_drawn(course, begin.timestamp(), now.timestamp(), len(found)),
+        drawn=_drawn(course, begin.timestamp(), now.timestamp(), len(rows)),
         course=_rows(course, now.timestamp()),
         absences=absences[::-1],
         now=now.timestamp(),
@@ -83,11 +83,11 @@ def node(request: Request, identity: Reader, name: str) -> Response:
     )
 
 
-def _shared(found: Sequence[ResourceRow]) -> list[tuple[str, str]]:
+def _shared(rows: Sequence[ResourceRow]) -> list[tuple[str, str]]:
     """Return the properties that all resources of the node have in common."""
-    if not found:
+    if not rows:
         return []
-    first, *others = (properties_of(row) for row in found)
+    first, *others = (properties_of(row) for row in rows)
     same = {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
     return [(key, shown(value)) for key, value in same.items() if key not in _OWN and value not in (None, "")]
 

@@ -28,19 +28,22 @@ class Operation:
 @router.get("/docs")
 def operations(request: Request) -> Response:
     """Return the page, to anybody: it is about no job and no user."""
-    found = sorted(_described(request.app.openapi()["paths"]), key=lambda one: (one.group, one.path, one.method))
-    groups = [(name, list(some)) for name, some in groupby(found, lambda one: one.group)]
+    listed = sorted(
+        _described(request.app.openapi()["paths"]),
+        key=lambda operation: (operation.group, operation.path, operation.method),
+    )
+    groups = [(name, list(some)) for name, some in groupby(listed, lambda operation: operation.group)]
     return page(request, None, "operations.html", groups=groups)
 
 
 def _described(paths: dict[str, dict[str, dict[str, object]]]) -> Iterator[Operation]:
     for path, methods in paths.items():
-        for method, told in methods.items():
-            tags, parameters = told.get("tags"), told.get("parameters")
+        for method, described in methods.items():
+            tags, parameters = described.get("tags"), described.get("parameters")
             yield Operation(
                 str(tags[0]) if isinstance(tags, list) else "service",
                 method.upper(),
                 path,
-                str(told.get("description") or told.get("summary") or "").replace("``", ""),
+                str(described.get("description") or described.get("summary") or "").replace("``", ""),
                 ", ".join(parameter["name"] for parameter in parameters) if isinstance(parameters, list) else "",
             )

@@ -23,15 +23,15 @@ _MOST = 500
 def reservations(request: Request, identity: Reader) -> Response:
     """Return the reservations that are not over, in the order of their dates."""
     with seats_of(request).session(identity) as session:
-        found = all_reservations(session.connection, _MOST)
+        listed = all_reservations(session.connection, _MOST)
         now = database_time(session.connection)
-    return page(request, identity, "reservations.html", reservations=found, now=now, most=_MOST)
+    return page(request, identity, "reservations.html", reservations=listed, now=now, most=_MOST)
 
 
 @router.get("/maintenance")
 def maintenance(request: Request, identity: Reader) -> Response:
     """Return the windows that are under way or to come; admins plan and cancel them here."""
     with seats_of(request).session(identity) as session:
-        found = [(row, is_under_way(row)) for row in windows.valid(session.connection)]
+        listed = [(row, is_under_way(row)) for row in windows.valid(session.connection)]
         admin = session.is_admin
-    return page(request, identity, "maintenance.html", windows=found, admin=admin)
+    return page(request, identity, "maintenance.html", windows=listed, admin=admin)

@@ -17,14 +17,14 @@ router = APIRouter()
 def listed(request: Request, identity: Reader) -> Response:
     """Return the projects that the reader may see."""
     with seats_of(request).session(identity) as session:
-        found = projects.listed(session)
-    return page(request, identity, "projects.html", projects=found)
+        seen = projects.listed(session)
+    return page(request, identity, "projects.html", projects=seen)
 
 
 @router.get("/projects/{name}")
 def shown(request: Request, identity: Reader, name: str) -> Response:
     """Return one project with its members."""
     with seats_of(request).session(identity) as session:
-        found, members = projects.shown(session, name)
+        project, members = projects.shown(session, name)
         may = projects.coordinates(session, name)
-    return page(request, identity, "project.html", one=found, members=members, may=may, roles=projects.ROLES)
+    return page(request, identity, "project.html", one=project, members=members, may=may, roles=projects.ROLES)

@@ -23,20 +23,20 @@ def queues(request: Request, identity: Reader) -> Response:
     """Return the page."""
     with seats_of(request).session(identity) as session:
         loads = shares.queue_loads(session.connection)
-        found = [(queue, loads.get(queue.name, _EMPTY)) for queue in all_queues(session.connection)]
+        loaded = [(queue, loads.get(queue.name, _EMPTY)) for queue in all_queues(session.connection)]
         shared = shares.shares(session.connection)
         days = shares.window(session.connection) / 86400
         paying = bool(seen(session))
-    fair = [queue.name for queue, _ in found if queue.active and queue.policy == "fairshare"]
+    fair = [queue.name for queue, _ in loaded if queue.active and queue.policy == "fairshare"]
     by_kind = [
-        (title, kind, [one for one in shared if one.kind == kind])
+        (title, kind, [share for share in shared if share.kind == kind])
         for title, kind in (("Users", "user"), ("Projects", "project"))
     ]
     return page(
         request,
         identity,
         "queues.html",
-        queues=found,
+        queues=loaded,
         shares=by_kind,
         window=f"{days:g} days",
         fair=fair,

@@ -56,7 +56,7 @@ def page(
     request: Request, identity: Identity | None, template: str, status: int = 200, **values: object
 ) -> HTMLResponse:
     """Return a page; ``identity`` None: for a reader who is not logged in."""
-    said = unquote(request.cookies.get(_SAID, ""))[:300]
+    message = unquote(request.cookies.get(_SAID, ""))[:300]
     theme = request.cookies.get(_THEME, "")
     page_of = {
         "/": "/cluster",
@@ -77,22 +77,22 @@ def page(
         "version": installed_version(),
         "stream": STREAM,
         "stream_of": "",
-        "said": said,
+        "said": message,
     }
     text = _templates().get_template(template).render({**common, **values})
     answer = HTMLResponse(text, status, HEADERS)
-    if said and "x-live" not in request.headers:
+    if message and "x-live" not in request.headers:
         answer.delete_cookie(_SAID, path=base(request) + "/")
     return answer
 
 
-def redirect(request: Request, path: str, said: str = "") -> RedirectResponse:
+def redirect(request: Request, path: str, message: str = "") -> RedirectResponse:
     """Send the browser to a page of ours, with a message about the action."""
     answer = RedirectResponse(base(request) + path, 303, HEADERS)
-    if said:
+    if message:
         answer.set_cookie(
             _SAID,
-            quote(said[:300]),
+            quote(message[:300]),
             max_age=60,
             path=base(request) + "/",
             httponly=True,
@@ -133,15 +133,15 @@ def cluster_name(request: Request) -> str:
 
 @cache
 def _templates() -> Environment:
-    found = Environment(
+    environment = Environment(
         loader=PackageLoader("oarpy.web"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters.update(_FILTERS)
-    return found
+    environment.filters.update(_FILTERS)
+    return environment
 
 
 def _date(seconds: float) -> str:
@@ -152,15 +152,15 @@ def _iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _in_readers_time(told: str | Reason) -> Markup:
+def _in_readers_time(reason: str | Reason) -> Markup:
     """Return a reason, or a sentence with dates in the server's time zone: the page shows dates in the reader's.
 
     >>> print(_in_readers_time("a <b> from 1975-01-01 00:00:00 on, and 0-0"))  # doctest: +ELLIPSIS
     a &lt;b&gt; from <time datetime="197..." data-at="1..." data-exact>1975-01-01 00:00:00</time> on, and 0-0
     """
-    if isinstance(told, Reason):
-        return _dated(told.subject) if told.kind is Why.WORDS else _reason(told)
-    return _dated(told)
+    if isinstance(reason, Reason):
+        return _dated(reason.subject) if reason.kind is Why.WORDS else _reason(reason)
+    return _dated(reason)
 
 
 def _reason(reason: Reason) -> Markup:
@@ -177,13 +177,13 @@ def _reason(reason: Reason) -> Markup:
 
 def _dated(text: str) -> Markup:
     parts, end = [], 0
-    for found in _DATE.finditer(text):
+    for match in _DATE.finditer(text):
         try:
-            at = datetime.fromisoformat(found[0]).astimezone().timestamp()
+            at = datetime.fromisoformat(match[0]).astimezone().timestamp()
         except ValueError:  # no date of the calendar
             continue
-        parts += [escape(text[end : found.start()]), _TIME.format(_iso(at), int(at), found[0])]
-        end = found.end()
+        parts += [escape(text[end : match.start()]), _TIME.format(_iso(at), int(at), match[0])]
+        end = match.end()
     return Markup("").join([*parts, escape(text[end:])])
 
 

@@ -94,10 +94,10 @@ def _as_page(otherwise: Any) -> Handler:
         if isinstance(error, Unauthenticated):
             return _to_log_in(request)
         if isinstance(error, OarpyError):
-            return _told(request, status_of(error), error.message, error.hint)
+            return _error_page(request, status_of(error), error.message, error.hint)
         if isinstance(error, HTTPException):
-            return _told(request, error.status_code, str(error.detail), "")
-        return _told(request, 400, "A value in the address or the form is not what it should be.", "")
+            return _error_page(request, error.status_code, str(error.detail), "")
+        return _error_page(request, 400, "A value in the address or the form is not what it should be.", "")
 
     return handle
 
@@ -118,7 +118,7 @@ def _to_log_in(request: Request) -> Response:
     return answer
 
 
-def _told(request: Request, status: int, message: str, hint: str) -> Response:
+def _error_page(request: Request, status: int, message: str, hint: str) -> Response:
     identity = getattr(request.state, "identity", None)
     title = _TITLES.get(status, "That did not work")
     return page(request, identity, "error.html", status, title=title, message=message, hint=hint)

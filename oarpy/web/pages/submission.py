@@ -65,24 +65,24 @@ def submit(request: Request, identity: Submitting, fields: Form) -> Response:
     try:
         options, files = _options(fields)
         with seats_of(request).session(identity, changes=True, files=files) as session:
-            made = submission.submit(session, options, options.arguments(), {})
+            submitted = submission.submit(session, options, options.arguments(), {})
     except OarpyError as error:
         return _page(request, identity, fields, Answer(problem=error), status_of(error))
-    said = " ".join((f"Job {made.job_ids[0]} is submitted.", *made.notes, *made.warnings))
-    if made.is_array:
-        return redirect(request, f"/jobs?array={made.array_id}", said)
-    return redirect(request, f"/jobs/{made.job_ids[0]}", said)
+    message = " ".join((f"Job {submitted.job_ids[0]} is submitted.", *submitted.notes, *submitted.warnings))
+    if submitted.is_array:
+        return redirect(request, f"/jobs?array={submitted.array_id}", message)
+    return redirect(request, f"/jobs/{submitted.job_ids[0]}", message)
 
 
 def _answered(request: Request, identity: Identity, fields: Mapping[str, str]) -> Answer:
     try:
         options, files = _options(fields)
         with seats_of(request).session(identity, files=files) as session:
-            found = dry_run(session, options, options.arguments(), {})
+            prediction = dry_run(session, options, options.arguments(), {})
     except OarpyError as error:
         return Answer(problem=error)
-    lines = dry_run_report.text(found).splitlines()
-    return Answer(tuple(map(_titled, lines)), refused=found.refused)
+    lines = dry_run_report.text(prediction).splitlines()
+    return Answer(tuple(map(_titled, lines)), refused=prediction.refused)
 
 
 def _titled(line: str) -> tuple[str, str]:
@@ -118,12 +118,12 @@ def _options(fields: Mapping[str, str]) -> tuple[Options, dict[str, bytes]]:
 
 
 def _page(
-    request: Request, identity: Identity, fields: Mapping[str, str], found: Answer, status: int = 200
+    request: Request, identity: Identity, fields: Mapping[str, str], reply: Answer, status: int = 200
 ) -> Response:
     with seats_of(request).session(identity) as session:
         names = _open_queues(session)
     given = {name: fields.get(name, "") for name in _FIELDS}
-    return page(request, identity, "submit.html", status, fields=given, queues=names, answer=found)
+    return page(request, identity, "submit.html", status, fields=given, queues=names, answer=reply)
 
 
 def _open_queues(session: Session) -> list[str]:

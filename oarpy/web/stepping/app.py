@@ -111,26 +111,28 @@ def describe(request: Request, name: str) -> Response:
 @router.post("/edit")
 async def edit(request: Request) -> Response:
     """Take another text of a scenario; answer with its id."""
-    asked = await _asked(request, Edit)
-    name = await run_in_threadpool(request.app.state.playing.edit, asked.scenario, asked.text)
+    edited = await _content(request, Edit)
+    name = await run_in_threadpool(request.app.state.playing.edit, edited.scenario, edited.text)
     return _json({"scenario": name})
 
 
 @router.post("/go")
 async def go(request: Request) -> Response:
     """Go somewhere in a run; answer with the differences there."""
-    return _json(await run_in_threadpool(request.app.state.playing.go, await _asked(request, Wish)))
+    return _json(await run_in_threadpool(request.app.state.playing.go, await _content(request, Wish)))
 
 
 @router.post("/part")
 async def part(request: Request) -> Response:
     """Look for the first event at which two choices differ."""
-    asked = await _asked(request, Comparison)
-    found = await run_in_threadpool(request.app.state.playing.part, asked.scenario, asked.left, asked.right)
-    return _json(found)
+    comparison = await _content(request, Comparison)
+    difference = await run_in_threadpool(
+        request.app.state.playing.part, comparison.scenario, comparison.left, comparison.right
+    )
+    return _json(difference)
 
 
-async def _asked(request: Request, kind: type[Any]) -> Any:
+async def _content(request: Request, kind: type[Any]) -> Any:
     """Return the content of a request."""
     body = bytearray()
     async for piece in request.stream():

@@ -118,10 +118,10 @@ class Playing:
 
     def source(self, scenario: str) -> Source:
         """Return a scenario. Raises :class:`NotFound`."""
-        found = self._given.get(scenario) or self._edited.get(scenario)
-        if found is None:
+        source = self._given.get(scenario) or self._edited.get(scenario)
+        if source is None:
             raise NotFound("this scenario is not open any more", hint="send its text again")
-        return found
+        return source
 
     def edit(self, scenario: str, text: str) -> str:
         """Take another text of a scenario, and return its id.

@@ -21,7 +21,7 @@ class _Broken:
     def watch(self) -> None:
         pass
 
-    def told(self, happening: tuple[float, str]) -> tuple[str, int, list[int]]:
+    def description(self, happening: tuple[float, str]) -> tuple[str, int, list[int]]:
         return happening[1], 1, []
 
     def digested(self, _happening: Any) -> int:

@@ -55,16 +55,16 @@ class WalltimeDocument:
             possible = "UNLIMITED"
         else:
             possible = format_duration(self.possible_increase)
-        told = ""
+        options = ""
         if self.pending:
-            told = with_options(forced=self.forced, whole=self.whole, delay_next_jobs=self.delay_next_jobs)
+            options = with_options(forced=self.forced, whole=self.whole, delay_next_jobs=self.delay_next_jobs)
         walltime = "none yet" if self.walltime is None else format_duration(self.walltime)
         return (
             f"Walltime change status for job {self.job} (job is {self.state.lower()}):\n"
             f"  Current walltime:     {walltime:>9}\n"
             f"  Possible increase:    {possible:>9}\n"
             f"  Already granted:      {signed(self.granted):>9}\n"
-            f"  Pending/unsatisfied:  {signed(self.pending):>9}{told}\n"
+            f"  Pending/unsatisfied:  {signed(self.pending):>9}{options}\n"
         )
 
     def data(self) -> dict[str, JsonValue]:
@@ -91,12 +91,12 @@ def show(session: Session, job_id: int) -> WalltimeDocument:
     )
 
 
-def change(session: Session, job_id: int, asked: WalltimeQuestion) -> int:
+def change(session: Session, job_id: int, question: WalltimeQuestion) -> int:
     """Ask for a change, which replaces the request before; return the seconds that are pending now.
 
     Raises :class:`UsageError`, :class:`NotFound`, :class:`NotAllowed`, :class:`OarpyError` when the job does not run.
     """
-    sign, amount = _amount(asked.amount)
+    sign, amount = _amount(question.amount)
     rules = session.configuration.walltime
     with session.connection.transaction():
         job = _job(session, job_id, locked=True)
@@ -106,10 +106,16 @@ def change(session: Session, job_id: int, asked: WalltimeQuestion) -> int:
             raise OarpyError(f"job {job_id} is {job.state}: only the walltime of a running job can be changed")
         seconds = sign * amount if sign else amount - job.walltime
         if not session.is_admin:
-            _check(session, job, asked, seconds)
-        timeout = rules.timeout if asked.timeout is None else asked.timeout
+            _check(session, job, question, seconds)
+        timeout = rules.timeout if question.timeout is None else question.timeout
         request = RequestedChange(
-            job_id, seconds, session.user, asked.force, asked.whole, asked.delay_next_jobs, timeout if seconds else 0
+            job_id,
+            seconds,
+            session.user,
+            question.force,
+            question.whole,
+            question.delay_next_jobs,
+            timeout if seconds else 0,
         )
         _require_sense(job, seconds)
         walltime_changes.ask(session.connection, request, _text(request))
@@ -148,7 +154,7 @@ def _possible(job: PendingChange, rules: Walltime, *, exempt: bool) -> tuple[int
     return (None, "") if most == UNLIMITED else (max(most - job.granted, 0), "")
 
 
-def _check(session: Session, job: PendingChange, asked: WalltimeQuestion, seconds: int) -> None:
+def _check(session: Session, job: PendingChange, question: WalltimeQuestion, seconds: int) -> None:
     """Raise unless the user may ask for this; admins may ask for anything."""
     rules = session.configuration.walltime
     if seconds < 0 and not rules.reduction:
@@ -163,8 +169,8 @@ def _check(session: Session, job: PendingChange, asked: WalltimeQuestion, second
                 f"not by {format_duration(seconds)}"
             )
     for wanted, users, option in (
-        (asked.force, rules.users_to_force, "--force"),
-        (asked.delay_next_jobs, rules.users_to_delay_next_jobs, "--delay-next-jobs"),
+        (question.force, rules.users_to_force, "--force"),
+        (question.delay_next_jobs, rules.users_to_delay_next_jobs, "--delay-next-jobs"),
     ):
         if wanted and not _named(session.user, users):
             raise NotAllowed(f"'{session.user}' may not use {option}", hint="an admin may")

@@ -46,7 +46,7 @@ def read_change(ready: str | None, deadline: str | None, *, fix: bool) -> Window
     return WindowChange(first, last, fix)
 
 
-def change(session: Session, job_id: int, asked: WindowChange, timeout: float) -> ReservationRow:
+def change(session: Session, job_id: int, wanted: WindowChange, timeout: float) -> ReservationRow:
     """Give a reservation another window, or fix it; return how it stands then.
 
     A wider one is given at once, for others a pass is waited for. Raises as :func:`show`, :class:`UsageError` for a
@@ -59,11 +59,11 @@ def change(session: Session, job_id: int, asked: WindowChange, timeout: float) -
                 f"job {job_id} is a part of a job of broker '{row.broker}', which alone moves it",
                 hint="oargridstat shows the whole",
             )
-        if asked.ready is None and asked.deadline is None:
+        if wanted.ready is None and wanted.deadline is None:
             windows.fix(session.connection, [row.job])
             return _reservation(session, job_id)
-        ready = row.ready if asked.ready is None else asked.ready
-        deadline = row.deadline if asked.deadline is None else asked.deadline
+        ready = row.ready if wanted.ready is None else wanted.ready
+        deadline = row.deadline if wanted.deadline is None else wanted.deadline
         _check(row, ready, deadline)
         usual = read_fix(session.configuration.scheduler.reservation_fix)
         wider = (ready or 0) <= (row.ready or 0) and deadline >= row.deadline
@@ -71,17 +71,17 @@ def change(session: Session, job_id: int, asked: WindowChange, timeout: float) -
     if not wider:
         _wait(session, job_id, timeout)
     with session.connection.transaction():
-        found = _reservation(session, job_id)
-        granted = (found.ready, found.deadline) == (ready, deadline)
-        if granted and asked.fix:
+        granted_row = _reservation(session, job_id)
+        granted = (granted_row.ready, granted_row.deadline) == (ready, deadline)
+        if granted and wanted.fix:
             windows.fix(session.connection, [row.job])
-            found = _reservation(session, job_id)
+            granted_row = _reservation(session, job_id)
         elif not granted and row.strict:
             windows.stay_strict(session.connection, row)
     if not granted:
         offers = tuple(windows.offers(session.connection, [job_id]))
         raise WindowRefused(f"job {job_id} cannot have the window until {local_date(deadline)}", offers)
-    return found
+    return granted_row
 
 
 def record(row: ReservationRow) -> dict[str, JsonValue]:

@@ -62,10 +62,10 @@ class DependencyGraph:
         for relation in self.relations:
             required[relation.job].add((relation.required, relation.outcome))
             waited[relation.required].add((relation.job, relation.outcome))
-        found: dict[object, list[ListedJob]] = defaultdict(list)
+        groups: dict[object, list[ListedJob]] = defaultdict(list)
         for number, job in sorted(self.jobs.items()):
-            found[job.array_id, job.state, frozenset(required[number]), frozenset(waited[number])].append(job)
-        return [_Cluster(tuple(jobs)) for jobs in found.values()]
+            groups[job.array_id, job.state, frozenset(required[number]), frozenset(waited[number])].append(job)
+        return [_Cluster(tuple(jobs)) for jobs in groups.values()]
 
     def text(self, *, unicode: bool) -> str:
         """Return a tree for each cluster that waits for none; a cluster is drawn once, at the first it waits for."""
@@ -74,7 +74,7 @@ class DependencyGraph:
         drawn: set[int] = set()
         # the jobs left after the roots wait in a circle, which only changes by hand can make
         for place in (
-            *(one for one in range(len(self._clusters)) if not self._before[one]),
+            *(root for root in range(len(self._clusters)) if not self._before[root]),
             *range(len(self._clusters)),
         ):
             if place not in drawn:
@@ -91,7 +91,7 @@ class DependencyGraph:
                 lines.append(f"{lead}{label} (above)")
                 continue
             drawn.add(place)
-            others = [self._first_id(one) for one in self._before[place] if one != parent]
+            others = [self._first_id(anterior) for anterior in self._before[place] if anterior != parent]
             lines.append(f"{lead}{label}" + (f" (also after {ids_in_brief(others)})" if others else ""))
             later = list(self._after[place].items())
             for order, (child, wanted) in reversed(list(enumerate(later))):
@@ -106,7 +106,8 @@ class DependencyGraph:
     def dot(self) -> str:
         """Return the graph in the language of Graphviz, with arrows from anterior jobs to their dependants."""
         nodes = [
-            f"  {self._first_id(place)} [label={_quoted(one.label())}];" for place, one in enumerate(self._clusters)
+            f"  {self._first_id(place)} [label={_quoted(cluster.label())}];"
+            for place, cluster in enumerate(self._clusters)
         ]
         arrows = [
             f"  {self._first_id(early)} -> {self._first_id(late)}" + (f" [label={_quoted(wanted)}];" if wanted else ";")

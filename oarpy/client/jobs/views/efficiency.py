@@ -24,21 +24,21 @@ _UNITS = ("", "K", "M", "G", "T")
 
 def of_jobs(session: Session, job_ids: Sequence[int], seen: Look) -> Report[Document]:
     """Return a line for each of the jobs that was measured."""
-    found = efficiency_rows.jobs(session.connection, job_ids)
-    gpus = _JOB_GPUS if any(one.gpus is not None for one in found) else ()
+    jobs = efficiency_rows.jobs(session.connection, job_ids)
+    gpus = _JOB_GPUS if any(job.gpus is not None for job in jobs) else ()
     return TwoForms(
-        lambda: _table((*_JOB_COLUMNS, *gpus), [_job(one) for one in found], seen),
-        lambda: [asdict(one) for one in found],
+        lambda: _table((*_JOB_COLUMNS, *gpus), [_job(job) for job in jobs], seen),
+        lambda: [asdict(job) for job in jobs],
     )
 
 
 def of_periods(session: Session, step: Step, user: str | None, project: str | None, seen: Look) -> Report[Document]:
     """Return a line for each user and project and period, of one user or project if given."""
-    found = efficiency_rows.periods(session.connection, step, DAYS[step], user, project)
-    gpus = _PERIOD_GPUS if any(one.gpu_seconds is not None for one in found) else ()
+    periods = efficiency_rows.periods(session.connection, step, DAYS[step], user, project)
+    gpus = _PERIOD_GPUS if any(period.gpu_seconds is not None for period in periods) else ()
     return TwoForms(
-        lambda: _table((*_PERIOD_COLUMNS, *gpus), [_period(one) for one in found], seen),
-        lambda: [{**asdict(one), "day": one.day.isoformat()} for one in found],
+        lambda: _table((*_PERIOD_COLUMNS, *gpus), [_period(period) for period in periods], seen),
+        lambda: [{**asdict(period), "day": period.day.isoformat()} for period in periods],
     )
 
 

@@ -32,15 +32,15 @@ class FailureGroup:
 
 def failures(session: Session, array_id: int, seen: Look) -> Report[dict[str, JsonValue]]:
     """Return the failures of an array, the most frequent first; raise :class:`NotFound` for no such array."""
-    asked = JobScope(array_ids=(array_id,), live=False)
-    with scope.reached(session.connection, asked):
+    array = JobScope(array_ids=(array_id,), live=False)
+    with scope.reached(session.connection, array):
         progress = job_listing.array_progress(session.connection, [array_id]).get(array_id)
         members = job_listing.failed_members(session.connection, array_id)
     if progress is None:
         raise NotFound(f"array {array_id} does not exist", hint="oarstat lists the jobs")
     may_look = all(session.is_admin or member.user == session.user for member in members)
-    found = grouped(members, last_line if may_look else lambda _: "")
-    return TwoForms(lambda: _text(array_id, progress, found, seen), lambda: _document(array_id, progress, found))
+    groups = grouped(members, last_line if may_look else lambda _: "")
+    return TwoForms(lambda: _text(array_id, progress, groups, seen), lambda: _document(array_id, progress, groups))
 
 
 def grouped(members: Sequence[FailedMember], sample: Callable[[FailedMember], str]) -> list[FailureGroup]:
@@ -75,10 +75,10 @@ def _node(member: FailedMember) -> str:
     return (member.hosts[0] if member.hosts else "") + (f" +{more}" if more > 0 else "")
 
 
-def _text(array_id: int, progress: ArrayProgress, found: Sequence[FailureGroup], seen: Look) -> str:
-    failed = sum(len(group.members) for group in found)
+def _text(array_id: int, progress: ArrayProgress, groups: Sequence[FailureGroup], seen: Look) -> str:
+    failed = sum(len(group.members) for group in groups)
     head = f"Array {array_id}: {progress.ended} of {progress.size} ended, {failed} failed.\n"
-    if not found:
+    if not groups:
         return head
     columns = (
         Column("Cause", 12, colour=lambda _: RED),
@@ -95,13 +95,13 @@ def _text(array_id: int, progress: ArrayProgress, found: Sequence[FailureGroup],
             ids_in_brief([m.array_index for m in group.members]),
             group.sample,
         )
-        for group in found
+        for group in groups
     )
     again = f"oarsub --resubmit-failed {array_id} submits these again.\n"
     return head + Table(columns, rows).text(seen) + again
 
 
-def _document(array_id: int, progress: ArrayProgress, found: Sequence[FailureGroup]) -> dict[str, JsonValue]:
+def _document(array_id: int, progress: ArrayProgress, groups: Sequence[FailureGroup]) -> dict[str, JsonValue]:
     return {
         "array_id": array_id,
         "size": progress.size,
@@ -114,6 +114,6 @@ def _document(array_id: int, progress: ArrayProgress, found: Sequence[FailureGro
                 "indexes": [member.array_index for member in group.members],
                 "last_line": group.sample or None,
             }
-            for group in found
+            for group in groups
         ],
     }

@@ -73,39 +73,39 @@ def priority(session: Session, job_id: int) -> QueuePosition:
         stored = stored_standing(session.connection, job_id)
     if stored is None:
         raise NotFound(f"job {job_id} does not exist", hint="oarstat shows the jobs")
-    found = standing(reading.snapshot, job_id, SiteOrders())
-    if found is None:
+    position = standing(reading.snapshot, job_id, SiteOrders())
+    if position is None:
         raise OarpyError(f"job {job_id} is {stored.state}, so it has no rank", hint="only jobs that wait have one")
-    return found
+    return position
 
 
-def report(found: QueuePosition) -> Report[PriorityDocument]:
+def report(position: QueuePosition) -> Report[PriorityDocument]:
     """Return the rank, the jobs ahead, and a line for each number that the policy looks at."""
-    return TwoForms(lambda: _text(found), lambda: _record(found))
+    return TwoForms(lambda: _text(position), lambda: _record(position))
 
 
-def _text(found: QueuePosition) -> str:
-    lines = [*_rank_lines(found), ""]
-    table = _karma_table(found.parts) if found.policy == "fairshare" else _factor_table(found.factors)
-    if found.policy in ("fairshare", "multifactor"):
+def _text(position: QueuePosition) -> str:
+    lines = [*_rank_lines(position), ""]
+    table = _karma_table(position.parts) if position.policy == "fairshare" else _factor_table(position.factors)
+    if position.policy in ("fairshare", "multifactor"):
         lines += table.text().splitlines()
-        lines += _sum_lines(found)
-        if found.policy == "multifactor":
-            lines += ["", "The karma is made of", *_karma_table(found.parts).text().splitlines()]
+        lines += _sum_lines(position)
+        if position.policy == "multifactor":
+            lines += ["", "The karma is made of", *_karma_table(position.parts).text().splitlines()]
     else:
-        lines[-1:] = [_order_line(found), *_key_lines(found)]
+        lines[-1:] = [_order_line(position), *_key_lines(position)]
     return "".join(f"{one_line(line)}\n" for line in lines)
 
 
-def _record(found: QueuePosition) -> PriorityDocument:
-    ahead = found.ahead
+def _record(position: QueuePosition) -> PriorityDocument:
+    ahead = position.ahead
     return {
-        "job_id": found.job.id,
-        "queue": found.job.queue,
-        "queues": [queue.name for queue in found.queues],
-        "policy": found.policy,
-        "failure": found.failure or None,
-        "rank": None if found.place is None else {"place": found.place, "among": found.among},
+        "job_id": position.job.id,
+        "queue": position.job.queue,
+        "queues": [queue.name for queue in position.queues],
+        "policy": position.policy,
+        "failure": position.failure or None,
+        "rank": None if position.place is None else {"place": position.place, "among": position.among},
         "ahead": None
         if ahead is None
         else {
@@ -113,12 +113,12 @@ def _record(found: QueuePosition) -> PriorityDocument:
             "resources": ahead.resources,
             "resource_hours": ahead.resource_hours,
             "nearest": ahead.nearest,
-            "nearest_value": found.nearest_value,
-            "nearest_key": list(found.nearest_key),
+            "nearest_value": position.nearest_value,
+            "nearest_key": list(position.nearest_key),
         },
-        "key": list(found.key),
-        "value": found.value,
-        "resources": found.size,
+        "key": list(position.key),
+        "value": position.value,
+        "resources": position.size,
         "karma": [
             {
                 "name": part.name,
@@ -127,7 +127,7 @@ def _record(found: QueuePosition) -> PriorityDocument:
                 "weight": part.weight,
                 "contribution": part.contribution,
             }
-            for part in found.parts
+            for part in position.parts
         ],
         "factors": [
             {
@@ -138,63 +138,63 @@ def _record(found: QueuePosition) -> PriorityDocument:
                 "measured": factor.measured,
                 "unit": factor.unit,
             }
-            for factor in found.factors
+            for factor in position.factors
         ],
     }
 
 
-def _rank_lines(found: QueuePosition) -> Iterator[str]:
-    together = ", ".join(queue.name for queue in found.queues)
-    several = f" (planned together: {together})" if len(found.queues) > 1 else ""
-    head = f"Job {found.job.id} in queue {found.job.queue}{several}, policy {found.policy}"
-    if found.failure:
-        yield f"{head}: no order, because {found.failure}."
-    elif found.place is None or found.ahead is None:
+def _rank_lines(position: QueuePosition) -> Iterator[str]:
+    together = ", ".join(queue.name for queue in position.queues)
+    several = f" (planned together: {together})" if len(position.queues) > 1 else ""
+    head = f"Job {position.job.id} in queue {position.job.queue}{several}, policy {position.policy}"
+    if position.failure:
+        yield f"{head}: no order, because {position.failure}."
+    elif position.place is None or position.ahead is None:
         yield f"{head}: a reservation is looked at before the other jobs."
     else:
-        held = ", were it not held" if found.job.held else ""
-        yield f"{head}: rank {found.place} of {found.among}{held}."
-        if found.job.nice:
-            yield f"With --nice {found.job.nice} it gives way to jobs of {found.job.user} that are less nice."
-        if found.ahead.jobs:
-            jobs = "1 job" if found.ahead.jobs == 1 else f"{found.ahead.jobs} jobs"
+        held = ", were it not held" if position.job.held else ""
+        yield f"{head}: rank {position.place} of {position.among}{held}."
+        if position.job.nice:
+            yield f"With --nice {position.job.nice} it gives way to jobs of {position.job.user} that are less nice."
+        if position.ahead.jobs:
+            jobs = "1 job" if position.ahead.jobs == 1 else f"{position.ahead.jobs} jobs"
             yield (
-                f"Ahead: {jobs} for {found.ahead.resources} resources "
-                f"and {found.ahead.resource_hours:.4g} resource-hours, job {found.ahead.nearest} right before."
+                f"Ahead: {jobs} for {position.ahead.resources} resources "
+                f"and {position.ahead.resource_hours:.4g} resource-hours, job {position.ahead.nearest} right before."
             )
 
 
-def _order_line(found: QueuePosition) -> str:
-    if "/" in found.policy:
+def _order_line(position: QueuePosition) -> str:
+    if "/" in position.policy:
         return "Jobs go by windows of their date of submission, and within one by the policy named before the slash."
-    order = QUEUE_ORDERS.get(found.policy)
+    order = QUEUE_ORDERS.get(position.policy)
     if order is None:
         return "The policy is a plug-in."
-    nearest = "" if found.nearest_value is None else f"; the job right before has {found.nearest_value:.4f}"
-    return order.rule.format(size=found.size, walltime=_walltime(found), value=found.value, nearest=nearest)
+    nearest = "" if position.nearest_value is None else f"; the job right before has {position.nearest_value:.4f}"
+    return order.rule.format(size=position.size, walltime=_walltime(position), value=position.value, nearest=nearest)
 
 
-def _walltime(found: QueuePosition) -> str:
-    return elapsed(found.job.alternatives[0].walltime) if found.job.alternatives else "nothing"
+def _walltime(position: QueuePosition) -> str:
+    return elapsed(position.job.alternatives[0].walltime) if position.job.alternatives else "nothing"
 
 
-def _key_lines(found: QueuePosition) -> Iterator[str]:
+def _key_lines(position: QueuePosition) -> Iterator[str]:
     """Show the numbers of an order that has no better explanation: a plug-in's, or one by windows."""
-    if found.key and found.policy not in QUEUE_ORDERS:
-        nearest = f"; the job right before has {_key_text(found.nearest_key)}" if found.nearest_key else ""
-        yield f"It orders by {_key_text(found.key)}, the smallest goes first{nearest}."
+    if position.key and position.policy not in QUEUE_ORDERS:
+        nearest = f"; the job right before has {_key_text(position.nearest_key)}" if position.nearest_key else ""
+        yield f"It orders by {_key_text(position.key)}, the smallest goes first{nearest}."
 
 
 def _key_text(key: tuple[float, ...]) -> str:
     return f"({', '.join(f'{part:.15g}' for part in key)})"
 
 
-def _sum_lines(found: QueuePosition) -> Iterator[str]:
-    if found.value is None:
+def _sum_lines(position: QueuePosition) -> Iterator[str]:
+    if position.value is None:
         return
-    what, best = ("karma", "smallest") if found.policy == "fairshare" else ("priority", "largest")
-    nearest = "" if found.nearest_value is None else f"; the job right before has {found.nearest_value:.4f}"
-    yield f"Sum: {what} {found.value:.4f}, the {best} goes first{nearest}."
+    what, best = ("karma", "smallest") if position.policy == "fairshare" else ("priority", "largest")
+    nearest = "" if position.nearest_value is None else f"; the job right before has {position.nearest_value:.4f}"
+    yield f"Sum: {what} {position.value:.4f}, the {best} goes first{nearest}."
 
 
 def _karma_table(parts: tuple[Part, ...]) -> Table:

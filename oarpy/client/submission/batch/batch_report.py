@@ -14,22 +14,23 @@ from oarpy.client.submission.submission import Submitted
 def text(submitted: Sequence[Submitted]) -> str:
     """Return ``OAR_JOB_ID=N`` for each line with one job, ``OAR_ARRAY_ID=N`` for one with an array."""
     return "".join(
-        f"OAR_ARRAY_ID={one.array_id}\n" if one.is_array else f"OAR_JOB_ID={one.job_ids[0]}\n" for one in submitted
+        f"OAR_ARRAY_ID={answer.array_id}\n" if answer.is_array else f"OAR_JOB_ID={answer.job_ids[0]}\n"
+        for answer in submitted
     )
 
 
 def json_lines(batch: Batch, submitted: Sequence[Submitted]) -> str:
     """Return an object for each line: its number as ``line``, and the output of ``oarsub -J``."""
     return "".join(
-        json.dumps({"line": line.number, **report.record(one, (), verbose=False)}, ensure_ascii=False) + "\n"
-        for line, one in zip(batch.lines, submitted, strict=True)
+        json.dumps({"line": line.number, **report.record(answer, (), verbose=False)}, ensure_ascii=False) + "\n"
+        for line, answer in zip(batch.lines, submitted, strict=True)
     )
 
 
 def remarks(submitted: Sequence[Submitted]) -> Iterator[str]:
     """Yield the notes of rules and the warnings, each once, as lines for people."""
-    yield from dict.fromkeys(note for one in submitted for note in one.notes)
-    yield from dict.fromkeys(f"# {warning}" for one in submitted for warning in one.warnings)
+    yield from dict.fromkeys(note for answer in submitted for note in answer.notes)
+    yield from dict.fromkeys(f"# {warning}" for answer in submitted for warning in answer.warnings)
 
 
 def fault_lines(path: str, refused: BatchRefused) -> Iterator[str]:

@@ -63,4 +63,6 @@ class BatchSite(DatabaseSite):
             self._stored[condition] = super().count_jobs(
                 user=user, queue=queue, project=project, job_type=job_type, states=words, reservation=reservation
             )
-        return self._stored[condition] + sum(one.array_size for one in self._before if condition.meets(one))
+        return self._stored[condition] + sum(
+            submission.array_size for submission in self._before if condition.meets(submission)
+        )

@@ -54,12 +54,12 @@ def submit_batch(session: Session, batch: Batch, environment: Mapping[str, str])
     faults, total = batch.faults, len(batch.lines) + len(batch.faults)
     site = BatchSite(session, datetime.now().astimezone())
     lines = _drafted(session, batch, environment)
-    _check_size(session, [asked for _, asked, _ in lines])
-    found = _admitted(session, lines, site, faults)
-    pairs = _key_pairs(found, environment, faults)
+    _check_size(session, [request for _, request, _ in lines])
+    numbered = _admitted(session, lines, site, faults)
+    pairs = _key_pairs(numbered, environment, faults)
     if faults:
         raise BatchRefused(faults, total)
-    return _stored(session, [one for _, one in found], pairs)
+    return _stored(session, [accepted for _, accepted in numbered], pairs)
 
 
 _Drafted = tuple[BatchLine, Submission, Sequence[str]]
@@ -71,22 +71,25 @@ def _drafted(session: Session, batch: Batch, environment: Mapping[str, str]) -> 
     lines: list[_Drafted] = []
     for line in batch.lines:
         try:
-            asked, warnings = draft(line.options, replace(caller, arguments=line.words), limits)
-            asked = with_project(session, asked)
-            require_no_launcher(asked)
-            if asked.bag:
+            submission, warnings = draft(line.options, replace(caller, arguments=line.words), limits)
+            submission = with_project(session, submission)
+            require_no_launcher(submission)
+            if submission.bag:
                 raise UsageError("--batch with --bag", hint="submit it by itself: its answer is waited for")
-            if asked.processes:
+            if submission.processes:
                 raise UsageError("--batch with --processes", hint="submit it by itself: jobs measure its rates first")
         except OarpyError as error:
             batch.faults[line.number] = error
         else:
-            lines.append((line, asked, warnings))
+            lines.append((line, submission, warnings))
     return lines
 
 
-def _check_size(session: Session, asked: Sequence[Submission]) -> None:
-    jobs, most = sum(submission.array_size for submission in asked), session.configuration.submission.maximum_array_size
+def _check_size(session: Session, requests: Sequence[Submission]) -> None:
+    jobs, most = (
+        sum(submission.array_size for submission in requests),
+        session.configuration.submission.maximum_array_size,
+    )
     if jobs > most:
         raise UsageError(f"batch of {jobs} jobs", hint=f"at most {most} (maximum_array_size)")
 
@@ -97,49 +100,49 @@ def _admitted(
     """Run the rules over every line, and check their results again."""
     needs = KnownNeeds(session)
     limits = rule_limits(session.configuration.submission)
-    outcomes = enabled_rules(session).run_each([asked for _, asked, _ in lines], site, limits=limits)
-    found = []
-    for (line, asked, warnings), outcome in zip(lines, outcomes, strict=True):
+    outcomes = enabled_rules(session).run_each([request for _, request, _ in lines], site, limits=limits)
+    numbered = []
+    for (line, submission, warnings), outcome in zip(lines, outcomes, strict=True):
         try:
             if isinstance(outcome, RefusedByRule):
-                raise cause(outcome, asked, site, session)
-            one = admitted(session, site, asked, warnings, *outcome, needs.of)
+                raise cause(outcome, submission, site, session)
+            accepted = admitted(session, site, submission, warnings, *outcome, needs.of)
         except OarpyError as error:
             faults[line.number] = error
         else:
-            site.add(one.submission)
-            found.append((line.number, one))
-    return found
+            site.add(accepted.submission)
+            numbered.append((line.number, accepted))
+    return numbered
 
 
 def _key_pairs(
-    found: Sequence[tuple[int, Admitted]], environment: Mapping[str, str], faults: dict[int, OarpyError]
+    numbered: Sequence[tuple[int, Admitted]], environment: Mapping[str, str], faults: dict[int, OarpyError]
 ) -> list[tuple[KeyPair, ...]]:
     pairs = []
-    for number, one in found:
+    for number, accepted in numbered:
         try:
-            pairs.append(job_keys.key_pairs(one.submission, environment))
+            pairs.append(job_keys.key_pairs(accepted.submission, environment))
         except OarpyError as error:
             faults[number] = error
     return pairs
 
 
-def _stored(session: Session, found: Sequence[Admitted], pairs: Sequence[tuple[KeyPair, ...]]) -> list[Submitted]:
-    jobs = sum(one.submission.array_size for one in found)
+def _stored(session: Session, accepted: Sequence[Admitted], pairs: Sequence[tuple[KeyPair, ...]]) -> list[Submitted]:
+    jobs = sum(line.submission.array_size for line in accepted)
     counted = session.configuration.submission.hints
     new = [
-        NewSubmission(one.submission, message(one), one.asked, one.submission.kind if counted else None)
-        for one in found
+        NewSubmission(line.submission, message(line), line.requested, line.submission.kind if counted else None)
+        for line in accepted
     ]
     connection = session.connection
     with connection.transaction():
         WAITING_JOBS.check(session, jobs, "a batch")
         job_ids = submissions.insert_all(connection, new)
         WAITING_JOBS.recheck(session, job_ids[-1][-1], jobs)
-        for one, ids, keys in zip(found, job_ids, pairs, strict=True):
-            charge(session, one.submission, one.need, ids)
-            job_keys.store(connection, one.submission, ids, keys)
-    for one, ids, keys in zip(found, job_ids, pairs, strict=True):
-        job_keys.hand_out(session, one.submission, ids, keys)
-    told = unscheduled(session)
-    return [as_submitted(one, ids, told) for one, ids in zip(found, job_ids, strict=True)]
+        for request, ids, keys in zip(accepted, job_ids, pairs, strict=True):
+            charge(session, request.submission, request.need, ids)
+            job_keys.store(connection, request.submission, ids, keys)
+    for request, ids, keys in zip(accepted, job_ids, pairs, strict=True):
+        job_keys.hand_out(session, request.submission, ids, keys)
+    warnings = unscheduled(session)
+    return [as_submitted(line, ids, warnings) for line, ids in zip(accepted, job_ids, strict=True)]

@@ -53,12 +53,12 @@ def words(line: str) -> Iterator[tuple[str, str, str]]:
             yield f"-l {part}", f"l {name.strip()}", amount.strip()
 
 
-def translate(asked: Translation, name: str, value: str) -> str:
+def translate(translation: Translation, name: str, value: str) -> str:
     """Add one option to the request; return the part of it that is lost. Raises :class:`NotTranslated`."""
     try:
         if name not in _OPTIONS:
             raise NotTranslated
-        return _OPTIONS[name](asked, value) or ""
+        return _OPTIONS[name](translation, value) or ""
     except NotTranslated as lost:
         if name in ("J", "t") or (name.startswith("l ") and name not in _DISPENSABLE):
             raise Indispensable(str(lost)) from None
@@ -66,44 +66,44 @@ def translate(asked: Translation, name: str, value: str) -> str:
 
 
 def _text(field: str) -> Callable[[Translation, str], None]:
-    def take(asked: Translation, value: str) -> None:
-        asked.texts[field] = value
+    def take(translation: Translation, value: str) -> None:
+        translation.texts[field] = value
 
     return take
 
 
 def _file(field: str) -> Callable[[Translation, str], None]:
-    def take(asked: Translation, value: str) -> None:
-        asked.texts[field] = file_pattern(value.rpartition(":")[2], _FILES)
+    def take(translation: Translation, value: str) -> None:
+        translation.texts[field] = file_pattern(value.rpartition(":")[2], _FILES)
 
     return take
 
 
-def _join(asked: Translation, value: str) -> None:
-    asked.joined = value != "n"
+def _join(translation: Translation, value: str) -> None:
+    translation.joined = value != "n"
 
 
-def _select(asked: Translation, value: str) -> None:
+def _select(translation: Translation, value: str) -> None:
     """Read ``2:ncpus=4:mem=8gb+1:ncpus=16``: chunks, each on a node of its own."""
     for chunk in value.split("+"):
         count, *parts = chunk.split(":")
         if "=" in count:
             count, parts = "1", [count, *parts]
-        said = dict(part.partition("=")[::2] for part in parts)
-        if "mem" in said and "+" not in value:
-            asked.take_memory(_amount(said.pop("mem")))
-        _add_chunk(asked, count, said.pop("ncpus", "1"), said.pop("ngpus", ""), said)
+        amounts = dict(part.partition("=")[::2] for part in parts)
+        if "mem" in amounts and "+" not in value:
+            translation.take_memory(_amount(amounts.pop("mem")))
+        _add_chunk(translation, count, amounts.pop("ncpus", "1"), amounts.pop("ngpus", ""), amounts)
 
 
-def _nodes(asked: Translation, value: str) -> None:
+def _nodes(translation: Translation, value: str) -> None:
     """Read Torque's ``2:ppn=8+1:ppn=4``."""
     for chunk in value.split("+"):
         count, *parts = chunk.split(":")
-        said = dict(part.partition("=")[::2] for part in parts)
-        _add_chunk(asked, count, said.pop("ppn", "1"), said.pop("gpus", ""), said)
+        amounts = dict(part.partition("=")[::2] for part in parts)
+        _add_chunk(translation, count, amounts.pop("ppn", "1"), amounts.pop("gpus", ""), amounts)
 
 
-def _add_chunk(asked: Translation, count: str, cores: str, gpus: str, others: Mapping[str, str]) -> None:
+def _add_chunk(translation: Translation, count: str, cores: str, gpus: str, others: Mapping[str, str]) -> None:
     """Add ``count`` nodes with ``cores`` cores and ``gpus`` graphics processors each ("": not said).
 
     Raises :class:`NotTranslated` for ``others``, the other attributes of the nodes.
@@ -113,75 +113,75 @@ def _add_chunk(asked: Translation, count: str, cores: str, gpus: str, others: Ma
             raise NotTranslated(f"without counterpart: {name}={amount}".rstrip("="))
     levels = f"/core={whole_number(cores)}"
     if gpus:
-        asked.require_gpus()
+        translation.require_gpus()
         levels = f"/gpu={whole_number(gpus)}/core={-(-whole_number(cores) // whole_number(gpus))}"
-    asked.chunks.append(f"/nodes={whole_number(count)}{levels}")
+    translation.chunks.append(f"/nodes={whole_number(count)}{levels}")
 
 
-def _place(asked: Translation, value: str) -> None:
+def _place(translation: Translation, value: str) -> None:
     """Read how chunks lie: as they do here, each on nodes of its own, and maybe with all of these."""
     for word in value.split(":"):
         if word in ("excl", "exclhost"):
-            asked.add("types", "exclusive")
+            translation.add("types", "exclusive")
         elif word not in ("free", "scatter"):
             raise NotTranslated("write -l with the levels of the site")
 
 
-def _cores(asked: Translation, value: str) -> None:
-    asked.tasks, asked.cores = 1, whole_number(value)
+def _cores(translation: Translation, value: str) -> None:
+    translation.tasks, translation.cores = 1, whole_number(value)
 
 
-def _tasks(asked: Translation, value: str) -> None:
-    asked.tasks = whole_number(value)
+def _tasks(translation: Translation, value: str) -> None:
+    translation.tasks = whole_number(value)
 
 
-def _memory(asked: Translation, value: str) -> None:
-    asked.take_memory(_amount(value))
+def _memory(translation: Translation, value: str) -> None:
+    translation.take_memory(_amount(value))
 
 
 def _amount(text: str) -> str:
-    found = re.fullmatch(r"(\d{1,12})([kmgt]?)b?", text.lower(), re.ASCII)
-    if found is None or not int(found[1]):
+    match = re.fullmatch(r"(\d{1,12})([kmgt]?)b?", text.lower(), re.ASCII)
+    if match is None or not int(match[1]):
         raise NotTranslated("write -l nodes=1,memory=16G")
-    return found[1] + found[2].upper()
+    return match[1] + match[2].upper()
 
 
-def _walltime(asked: Translation, value: str) -> None:
+def _walltime(translation: Translation, value: str) -> None:
     """Read ``h:m:s``, ``m:s`` or seconds."""
     parts = value.split(":")
     try:
-        asked.walltime = parse_duration(f"{':'.join(['0'] * (3 - len(parts)) + parts)}".partition(".")[0])
+        translation.walltime = parse_duration(f"{':'.join(['0'] * (3 - len(parts)) + parts)}".partition(".")[0])
     except UsageError:
         raise NotTranslated("write -l walltime=H:M:S") from None
 
 
-def _depend(asked: Translation, value: str) -> None:
-    for one in value.split(","):
-        kind, *jobs = one.removeprefix("depend=").split(":")
+def _depend(translation: Translation, value: str) -> None:
+    for dependency in value.split(","):
+        kind, *jobs = dependency.removeprefix("depend=").split(":")
         numbers = [job.partition(".")[0] for job in jobs]
         if kind not in _DEPENDENCIES or not numbers or not all(re.fullmatch("[0-9]+", job) for job in numbers):
             raise NotTranslated("write -a ID, -a ok:ID or -a notok:ID")
-        asked.add("dependencies", *(_DEPENDENCIES[kind].format(job) for job in numbers))
+        translation.add("dependencies", *(_DEPENDENCIES[kind].format(job) for job in numbers))
 
 
-def _array(asked: Translation, value: str) -> str:
-    asked.texts["array_size"], lost = array_size(value)
+def _array(translation: Translation, value: str) -> str:
+    translation.texts["array_size"], lost = array_size(value)
     return lost
 
 
-def _mail(asked: Translation, value: str) -> None:
+def _mail(translation: Translation, value: str) -> None:
     """Read letters of mails; letters of mails that are not sent here are left out."""
-    asked.mail_tags = tuple(_MAIL[letter] for letter in value if letter in _MAIL)
+    translation.mail_tags = tuple(_MAIL[letter] for letter in value if letter in _MAIL)
 
 
-def _mail_user(asked: Translation, value: str) -> None:
-    asked.mail_to = value.partition(",")[0]
-    asked.mail_tags = ("ERROR",) if asked.mail_tags is None else asked.mail_tags
+def _mail_user(translation: Translation, value: str) -> None:
+    translation.mail_to = value.partition(",")[0]
+    translation.mail_tags = ("ERROR",) if translation.mail_tags is None else translation.mail_tags
     if "," in value:
         raise NotTranslated("mail goes to the first address")
 
 
-def _after_date(asked: Translation, value: str) -> None:
+def _after_date(translation: Translation, value: str) -> None:
     """Read ``[[CC]YY]MMDDhhmm[.SS]``."""
     digits, _, seconds = value.partition(".")
     for length, form in ((12, "%Y%m%d%H%M"), (10, "%y%m%d%H%M"), (8, "%m%d%H%M"), (4, "%H%M")):
@@ -192,14 +192,14 @@ def _after_date(asked: Translation, value: str) -> None:
                 date = datetime.strptime(full, {4: "%Y%m%d%H%M", 8: "%Y%m%d%H%M"}.get(length, form))
             except ValueError:
                 break
-            asked.add("types", f"postpone={date:%Y-%m-%d %H:%M}:{seconds or '00'}")
+            translation.add("types", f"postpone={date:%Y-%m-%d %H:%M}:{seconds or '00'}")
             return
     raise NotTranslated("write -t postpone=DATE")
 
 
-def _rerun(asked: Translation, value: str) -> None:
+def _rerun(translation: Translation, value: str) -> None:
     if value == "y":
-        asked.add("types", "idempotent")
+        translation.add("types", "idempotent")
 
 
 _OPTIONS: dict[str, Callable[[Translation, str], str | None]] = {
@@ -225,7 +225,7 @@ _OPTIONS: dict[str, Callable[[Translation, str], str | None]] = {
     "a": _after_date,
     "d": _text("directory"),
     "w": _text("directory"),
-    "h": lambda asked, value: asked.flags.add("hold"),
+    "h": lambda translation, value: translation.flags.add("hold"),
     "r": _rerun,
-    "V": lambda asked, value: None,
+    "V": lambda translation, value: None,
 }

@@ -18,7 +18,7 @@ class _Dialect(Protocol):
     def words(self, line: str) -> Iterator[tuple[str, str, str]]:
         """Yield each option of a line: as written, its name, its value."""
 
-    def translate(self, asked: Translation, name: str, value: str) -> str:
+    def translate(self, translation: Translation, name: str, value: str) -> str:
         """Add one option to the request."""
 
 
@@ -35,35 +35,35 @@ def read_directives(
     ``names`` has the site's names. If ``strict``, raises :class:`UsageError` for a line that says how much the job
     needs, or where, and has no counterpart.
     """
-    asked = Translation(user, names)
+    translation = Translation(user, names)
     kind, kept, complaints = "", [], list[str]()
     for number, line in enumerate(lines, 1):
         if line.strip() and not line.startswith("#"):
             break
-        found = _LINE.match(line)
-        if found is None:
+        match = _LINE.match(line)
+        if match is None:
             continue
         where = f"{path}, line {number}"
-        if kind and found[1] != kind:
-            complaints.append(f"{where}: {found[1]} beside {kind}, whose lines count")
+        if kind and match[1] != kind:
+            complaints.append(f"{where}: {match[1]} beside {kind}, whose lines count")
             continue
-        kind = found[1]
+        kind = match[1]
         kept.append(line.rstrip())
-        complaints += _translated(asked, kind, line, where, strict=strict)
-    return asked.options(), complaints, tuple(kept)
+        complaints += _translated(translation, kind, line, where, strict=strict)
+    return translation.options(), complaints, tuple(kept)
 
 
-def _translated(asked: Translation, kind: str, line: str, where: str, *, strict: bool) -> Iterator[str]:
+def _translated(translation: Translation, kind: str, line: str, where: str, *, strict: bool) -> Iterator[str]:
     """Translate a line; yield its lost parts. Raises as :func:`read_directives`."""
     written = line.removeprefix(kind).strip()
     try:
         for written, name, value in DIALECTS[kind].words(line):
             try:
-                lost = DIALECTS[kind].translate(asked, name, value)
+                lost = DIALECTS[kind].translate(translation, name, value)
             except NotTranslated as reason:
                 if strict and isinstance(reason, Indispensable):
-                    told = str(reason) or "it has no counterpart here"
-                    raise UsageError(f"{where}: {kind} {written[:80]}: {told}", hint=_HINT) from None
+                    problem = str(reason) or "it has no counterpart here"
+                    raise UsageError(f"{where}: {kind} {written[:80]}: {problem}", hint=_HINT) from None
                 lost = f"it is left out: {reason}" if str(reason) else "it is left out"
             if lost:
                 yield f"{where}: {kind} {written[:80]}: {lost}"

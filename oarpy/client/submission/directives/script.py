@@ -109,10 +109,10 @@ def _script_path(command: str) -> str:
 
 def _option(line: str, where: str) -> tuple[str, str]:
     """Return the option of a ``#OAR`` line as written there, and its value."""
-    found = _LINE.fullmatch(line)
-    if found is None or found["option"] not in _ON_LINES:
+    match = _LINE.fullmatch(line)
+    if match is None or match["option"] not in _ON_LINES:
         raise UsageError(f"{where}: '{line[:80]}' is not understood", hint="one option of oarsub on each #OAR line")
-    word, value = found["option"], found["value"].strip()
+    word, value = match["option"], match["value"].strip()
     name = _ON_LINES[word]
     option = OPTIONS[name]
     if value and not option.metavar:

@@ -87,12 +87,12 @@ def words(line: str) -> Iterator[tuple[str, str, str]]:
         yield (f"{word} {value}" if value and not equals else word), name, value
 
 
-def translate(asked: Translation, name: str, value: str) -> str:
+def translate(translation: Translation, name: str, value: str) -> str:
     """Add one option to the request; return the part of it that is lost. Raises :class:`NotTranslated`."""
     try:
         if name not in _OPTIONS:
             raise NotTranslated(_INSTEAD.get(name, ""))
-        return _OPTIONS[name](asked, value) or ""
+        return _OPTIONS[name](translation, value) or ""
     except NotTranslated as lost:
         if name in _INDISPENSABLE:
             raise Indispensable(str(lost)) from None
@@ -100,148 +100,148 @@ def translate(asked: Translation, name: str, value: str) -> str:
 
 
 def _text(field: str) -> Callable[[Translation, str], None]:
-    def take(asked: Translation, value: str) -> None:
-        asked.texts[field] = value
+    def take(translation: Translation, value: str) -> None:
+        translation.texts[field] = value
 
     return take
 
 
 def _number(field: str) -> Callable[[Translation, str], None]:
-    def take(asked: Translation, value: str) -> None:
-        setattr(asked, field, whole_number(value.partition("-")[0] if field == "nodes" else value))
+    def take(translation: Translation, value: str) -> None:
+        setattr(translation, field, whole_number(value.partition("-")[0] if field == "nodes" else value))
 
     return take
 
 
 def _file(field: str) -> Callable[[Translation, str], None]:
-    def take(asked: Translation, value: str) -> None:
-        asked.texts[field] = file_pattern(value, _FILES)
+    def take(translation: Translation, value: str) -> None:
+        translation.texts[field] = file_pattern(value, _FILES)
 
     return take
 
 
-def _output(asked: Translation, value: str) -> None:
+def _output(translation: Translation, value: str) -> None:
     """Without a file for errors they go to that for output, as in Slurm."""
-    _file("stdout")(asked, value)
-    asked.texts.setdefault("stderr", asked.texts["stdout"])
+    _file("stdout")(translation, value)
+    translation.texts.setdefault("stderr", translation.texts["stdout"])
 
 
-def _time(asked: Translation, value: str) -> None:
+def _time(translation: Translation, value: str) -> None:
     """Read minutes, ``m:s``, ``h:m:s``, ``d-h``, ``d-h:m`` or ``d-h:m:s``."""
-    found = re.fullmatch(r"(?:(\d{1,5})-)?(\d{1,6})(?::(\d{1,4}))?(?::(\d{1,4}))?", value, re.ASCII)
-    if found is None:
+    match = re.fullmatch(r"(?:(\d{1,5})-)?(\d{1,6})(?::(\d{1,4}))?(?::(\d{1,4}))?", value, re.ASCII)
+    if match is None:
         raise NotTranslated("write -l walltime=H:M:S")
-    days, *parts = (None if part is None else int(part) for part in found.groups())
+    days, *parts = (None if part is None else int(part) for part in match.groups())
     first, second, third = (part or 0 for part in parts)
     if days is not None or parts[2] is not None:
         hours, minutes, seconds = first, second, third
     else:
         hours, minutes, seconds = 0, first, second
-    asked.walltime = (days or 0) * 86400 + hours * 3600 + minutes * 60 + seconds
-    if not asked.walltime:
+    translation.walltime = (days or 0) * 86400 + hours * 3600 + minutes * 60 + seconds
+    if not translation.walltime:
         raise NotTranslated("a job without a limit of time: write -l walltime=H:M:S")
 
 
-def _dependency(asked: Translation, value: str) -> None:
+def _dependency(translation: Translation, value: str) -> None:
     if "?" in value:
         raise NotTranslated("one of several jobs")
-    found = []
+    dependencies = []
     for part in value.split(","):
         kind, *jobs = part.split(":")
         if kind not in _DEPENDENCIES or not jobs or not all(re.fullmatch("[0-9]+", job, re.ASCII) for job in jobs):
             raise NotTranslated("write -a ID, -a ok:ID or -a notok:ID")
-        found += [_DEPENDENCIES[kind].format(job) for job in jobs]
-    asked.add("dependencies", *found)
+        dependencies += [_DEPENDENCIES[kind].format(job) for job in jobs]
+    translation.add("dependencies", *dependencies)
 
 
-def _array(asked: Translation, value: str) -> str:
-    asked.texts["array_size"], lost = array_size(value)
+def _array(translation: Translation, value: str) -> str:
+    translation.texts["array_size"], lost = array_size(value)
     return lost
 
 
-def _memory(asked: Translation, value: str) -> None:
-    found = re.fullmatch(r"(\d{1,12})([KMGT]?)B?", value.upper(), re.ASCII)
-    if found is None or not int(found[1]):
+def _memory(translation: Translation, value: str) -> None:
+    match = re.fullmatch(r"(\d{1,12})([KMGT]?)B?", value.upper(), re.ASCII)
+    if match is None or not int(match[1]):
         raise NotTranslated("write -l nodes=1,memory=16G")
-    asked.take_memory(found[1] + (found[2] or "M"))
+    translation.take_memory(match[1] + (match[2] or "M"))
 
 
-def _memory_per_core(asked: Translation, value: str) -> None:
-    if "memory" in asked.names.consumables():
+def _memory_per_core(translation: Translation, value: str) -> None:
+    if "memory" in translation.names.consumables():
         raise Indispensable("memory is asked for by node: write --mem")
     raise NotTranslated("this site has no consumable 'memory'")
 
 
 def _gpus(field: str) -> Callable[[Translation, str], None]:
-    def take(asked: Translation, value: str) -> None:
+    def take(translation: Translation, value: str) -> None:
         number = whole_number(value)
-        asked.require_gpus()
-        setattr(asked, field, number)
+        translation.require_gpus()
+        setattr(translation, field, number)
 
     return take
 
 
-def _generic_resources(asked: Translation, value: str) -> None:
+def _generic_resources(translation: Translation, value: str) -> None:
     """Read ``gpu`` and ``gpu:2``, which count the GPUs of each node."""
-    found = re.fullmatch(r"gpu(?::(\d+))?", value, re.ASCII)
-    if found is None:
+    match = re.fullmatch(r"gpu(?::(\d+))?", value, re.ASCII)
+    if match is None:
         raise NotTranslated("write -l with the site's properties: oarproperty --list")
-    _gpus("gpus_per_node")(asked, found[1] or "1")
+    _gpus("gpus_per_node")(translation, match[1] or "1")
 
 
 def _hosts(field: str) -> Callable[[Translation, str], None]:
-    def take(asked: Translation, value: str) -> None:
-        setattr(asked, field, host_names(value))
+    def take(translation: Translation, value: str) -> None:
+        setattr(translation, field, host_names(value))
 
     return take
 
 
-def _licences(asked: Translation, value: str) -> None:
+def _licences(translation: Translation, value: str) -> None:
     for part in value.split(","):
-        found = re.fullmatch(r"([A-Za-z]\w*)(?::(\d{1,9}))?", part, re.ASCII)
-        if found is None:
+        match = re.fullmatch(r"([A-Za-z]\w*)(?::(\d{1,9}))?", part, re.ASCII)
+        if match is None:
             raise NotTranslated("write -t token:NAME=COUNT")
-        if found[1] not in asked.names.resource_types():
-            raise NotTranslated(f"there is no resource of type {found[1]} here")
-        asked.add("types", f"token:{found[1]}={found[2] or 1}")
+        if match[1] not in translation.names.resource_types():
+            raise NotTranslated(f"there is no resource of type {match[1]} here")
+        translation.add("types", f"token:{match[1]}={match[2] or 1}")
 
 
-def _mail_type(asked: Translation, value: str) -> None:
+def _mail_type(translation: Translation, value: str) -> None:
     kinds = [kind.strip().upper() for kind in value.split(",")]
     if kinds == ["NONE"]:
-        asked.mail_tags = ()
+        translation.mail_tags = ()
     elif "ALL" in kinds:
-        asked.mail_tags = ("RUNNING", "END", "ERROR", "INFO")
+        translation.mail_tags = ("RUNNING", "END", "ERROR", "INFO")
     elif unknown := [kind for kind in kinds if kind not in _TAGS]:
         raise NotTranslated(f"no mail about {unknown[0]}")
     else:
-        asked.mail_tags = tuple(tag for kind in kinds for tag in _TAGS[kind])
+        translation.mail_tags = tuple(tag for kind in kinds for tag in _TAGS[kind])
 
 
-def _mail_user(asked: Translation, value: str) -> None:
-    asked.mail_to = value
+def _mail_user(translation: Translation, value: str) -> None:
+    translation.mail_to = value
 
 
-def _begin(asked: Translation, value: str) -> None:
-    found = re.fullmatch(r"now\+(\d+)(second|minute|hour|day)?s?", value)
-    asked.add("types", f"postpone=+{found[1]}{_UNITS[found[2] or 'second']}" if found else f"postpone={value}")
+def _begin(translation: Translation, value: str) -> None:
+    match = re.fullmatch(r"now\+(\d+)(second|minute|hour|day)?s?", value)
+    translation.add("types", f"postpone=+{match[1]}{_UNITS[match[2] or 'second']}" if match else f"postpone={value}")
 
 
-def _signal(asked: Translation, value: str) -> str:
-    found = re.fullmatch(r"(?:([BR]+):)?(\w+)(?:@(\d{1,7}))?", value)
-    if found is None:
+def _signal(translation: Translation, value: str) -> str:
+    match = re.fullmatch(r"(?:([BR]+):)?(\w+)(?:@(\d{1,7}))?", value)
+    if match is None:
         raise NotTranslated("write --checkpoint SECONDS --signal SIGNAL")
-    asked.texts |= {"checkpoint_signal": found[2], "checkpoint": found[3] or "60"}
+    translation.texts |= {"checkpoint_signal": match[2], "checkpoint": match[3] or "60"}
     return ""
 
 
-def _exclusive(asked: Translation, value: str) -> None:
+def _exclusive(translation: Translation, value: str) -> None:
     if value:
         raise NotTranslated("write -l nodes=N for whole nodes")
-    asked.whole_nodes = True
+    translation.whole_nodes = True
 
 
-def _export(asked: Translation, value: str) -> None:
+def _export(translation: Translation, value: str) -> None:
     if value.upper() != "ALL":
         raise NotTranslated("a job has all of the environment")
 
@@ -271,13 +271,13 @@ _OPTIONS: dict[str, Callable[[Translation, str], str | None]] = {
     "array": _array,
     "dependency": _dependency,
     "chdir": _text("directory"),
-    "hold": lambda asked, value: asked.flags.add("hold"),
+    "hold": lambda translation, value: translation.flags.add("hold"),
     "begin": _begin,
-    "deadline": lambda asked, value: asked.add("types", f"deadline={value}"),
-    "requeue": lambda asked, value: asked.add("types", "idempotent"),
-    "no-requeue": lambda asked, value: None,
-    "verbose": lambda asked, value: None,
-    "quiet": lambda asked, value: None,
+    "deadline": lambda translation, value: translation.add("types", f"deadline={value}"),
+    "requeue": lambda translation, value: translation.add("types", "idempotent"),
+    "no-requeue": lambda translation, value: None,
+    "verbose": lambda translation, value: None,
+    "quiet": lambda translation, value: None,
     "signal": _signal,
     "mail-type": _mail_type,
     "mail-user": _mail_user,

@@ -109,8 +109,8 @@ class Translation:
             groups = [(condition, count) for condition, count in self._places(nodes) if count]
             return "+".join(f"{condition}/nodes={count}{levels}" for condition, count in groups)
         if gpus := self.gpus or self.gpus_per_task * (self.tasks or 1):
-            asked = f"/core={-(-(self.tasks or 1) * cores // gpus)}" if self.tasks or self.cores else ""
-            return f"/gpu={gpus}{asked}"
+            cores_level = f"/core={-(-(self.tasks or 1) * cores // gpus)}" if self.tasks or self.cores else ""
+            return f"/gpu={gpus}{cores_level}"
         if self.tasks > 1:
             return f"/core={self.tasks * cores}"
         return f"/nodes=1/core={cores}" if self.tasks or self.cores else ""
@@ -121,8 +121,8 @@ class Translation:
         A graphics processor comes with all its cores if no cores are requested.
         """
         if gpus := self.gpus_per_node or self.gpus_per_task * tasks or -(-self.gpus // nodes):
-            asked = (self.tasks or self.per_node or self.cores) and not self.whole_nodes
-            return f"/gpu={gpus}" + (f"/core={-(-cores // gpus)}" if asked else "")
+            by_core = (self.tasks or self.per_node or self.cores) and not self.whole_nodes
+            return f"/gpu={gpus}" + (f"/core={-(-cores // gpus)}" if by_core else "")
         return "" if self.whole_nodes else f"/core={cores}"
 
     def _places(self, nodes: int) -> Sequence[tuple[str, int]]:
@@ -160,20 +160,20 @@ def host_names(text: str) -> tuple[str, ...]:
 
 def array_size(text: str) -> tuple[str, str]:
     """Return ``--array`` of an array given as ``1-10%2``, and its lost parts. Raises :class:`NotTranslated`."""
-    found = re.fullmatch(r"(\d{1,9})-(\d{1,9})(%\d+)?", text, re.ASCII)
-    if found is None or int(found[2]) < int(found[1]):
+    match = re.fullmatch(r"(\d{1,9})-(\d{1,9})(%\d+)?", text, re.ASCII)
+    if match is None or int(match[2]) < int(match[1]):
         raise NotTranslated("write --array N: indexes are 1 to N")
-    size = int(found[2]) - int(found[1]) + 1
-    lost = [f"OAR_ARRAY_INDEX is 1 to {size}"] if found[1] != "1" else []
-    return f"{size}{found[3] or ''}", "; ".join(lost)
+    size = int(match[2]) - int(match[1]) + 1
+    lost = [f"OAR_ARRAY_INDEX is 1 to {size}"] if match[1] != "1" else []
+    return f"{size}{match[3] or ''}", "; ".join(lost)
 
 
 def file_pattern(text: str, words: dict[str, str]) -> str:
     """Return the name of a file with our words for ``%j`` and the like. Raises :class:`NotTranslated`."""
 
-    def ours(found: re.Match[str]) -> str:
-        if found[0] not in words:
-            raise NotTranslated(f"no word for '{found[0]}' in names of files")
-        return words[found[0]]
+    def ours(match: re.Match[str]) -> str:
+        if match[0] not in words:
+            raise NotTranslated(f"no word for '{match[0]}' in names of files")
+        return words[match[0]]
 
     return re.sub(r"%\d*[A-Za-z%]|\$\{?\w+\}?|\^array_index\^", ours, text)

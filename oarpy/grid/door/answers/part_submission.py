@@ -257,7 +257,7 @@ def _stored(session: Session, found: Sequence[Admitted]) -> list[int | OarpyErro
 
 
 def _new(one: Admitted) -> NewSubmission:
-    return NewSubmission(one.submission, summary(one.submission, one.need), one.asked)
+    return NewSubmission(one.submission, summary(one.submission, one.need), one.requested)
 
 
 def _check_is_one(admitted: Admitted) -> None:

@@ -20,7 +20,7 @@ from oarpy.grid.simulation.promised.fields import ClusterEntry, JobEntry, Number
 from oarpy.grid.simulation.rules import rule_of
 from oarpy.simulation.event_loop import Happening, events
 from oarpy.simulation.stepping.places import ClusterState, Place
-from oarpy.simulation.stepping.stepped_run import Rule, Told
+from oarpy.simulation.stepping.stepped_run import EventDescription, Rule
 from oarpy.simulation.stepping.stepper import always
 
 Job = TypeVar("Job", bound=JobEntry)
@@ -202,11 +202,11 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
         early = kind == Kind.END and now < what[1].planned_end
         return rule_of(self.scenario.system, self.last[0], early=early)
 
-    def told(self, happening: Happening) -> Told:
+    def description(self, happening: Happening) -> EventDescription:
         """Return the last event."""
         event, own = self.last
         others = [self.jobs[number].id for number in sorted(self.changed) if number != own]
-        return Told(event, self.jobs[own].id, others)
+        return EventDescription(event, self.jobs[own].id, others)
 
     def state(self) -> dict[str, Any]:
         """Return jobs as they are after the last event."""
