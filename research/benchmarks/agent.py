@@ -116,15 +116,15 @@ def processor_seconds(pid: int) -> tuple[float, float]:
 
 def supervisors_of(agent: int) -> list[int]:
     """Return the process ids of the agent's children."""
-    found = []
+    supervisors = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = int(path.read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
         if parent == agent:
-            found.append(int(path.parent.name))
-    return found
+            supervisors.append(int(path.parent.name))
+    return supervisors
 
 
 def machine_limit(directory: Path, jobs: int, slots: int) -> float:

@@ -55,23 +55,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     part = 10 if chosen.quick else 1
     report: dict[str, float] = {}
 
-    def told(what: str, value: float, ratio: float | None = None) -> None:
+    def note(what: str, value: float, ratio: float | None = None) -> None:
         report[what] = value
         sys.stdout.write(f"{what:64} {value:8.3f} s{'' if ratio is None else f' {ratio:8.2f} x'}\n")
         sys.stdout.flush()
 
-    counted(1_000 // part, told)
-    passes(1_000 // part, told)
-    predictions(10_000 // part, told)
+    counted(1_000 // part, note)
+    passes(1_000 // part, note)
+    predictions(10_000 // part, note)
     with tempfile.TemporaryDirectory(prefix="oarpy-bench-") as folder:
-        on_a_server(Path(folder) / "bag", 1_000 // part, told)
-        among_ended_jobs(Path(folder), chosen.ended // part, told)
+        on_a_server(Path(folder) / "bag", 1_000 // part, note)
+        among_ended_jobs(Path(folder), chosen.ended // part, note)
     if not chosen.quick:
         save("bags", report)
     return 0
 
 
-Told = Callable[..., None]
+Note = Callable[..., None]
 
 
 def processor_seconds(action: Callable[[], object]) -> float:
@@ -81,7 +81,7 @@ def processor_seconds(action: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
-def counted(jobs: int, told: Told) -> None:
+def counted(jobs: int, note: Note) -> None:
     """Answer questions about counted processors."""
     rng = random.Random(1)
     sizes = [(rng.randint(1, 64), rng.randint(60, 4 * HOUR)) for _ in range(jobs)]
@@ -91,7 +91,7 @@ def counted(jobs: int, told: Told) -> None:
     ]
     bag = {"tasks": jobs, "time": 600, "deadline": 40 * HOUR}
     offers = json.dumps({"ask": "offers", "procs": CORES, "waiting": waiting, "bag": bag})
-    told(f"offers for {jobs} tasks beside {jobs} jobs, counted (aim 1)", processor_seconds(lambda: answer(offers)))
+    note(f"offers for {jobs} tasks beside {jobs} jobs, counted (aim 1)", processor_seconds(lambda: answer(offers)))
     rows, end = [], 2 * jobs // 100 * 600 + HOUR
     for place in range(2 * jobs):
         start = HOUR + place // 100 * 600
@@ -99,12 +99,12 @@ def counted(jobs: int, told: Told) -> None:
     running = [[0, HOUR, 64], [0, 600, 36]]
     bags = {f"b{place}": end for place in range(20)}
     forward = json.dumps({"ask": "advance", "procs": 100, "now": 1, "running": running, "waiting": rows, "bags": bags})
-    told(f"{2 * jobs} tasks come forward, counted (aim 1)", processor_seconds(lambda: answer(forward)))
+    note(f"{2 * jobs} tasks come forward, counted (aim 1)", processor_seconds(lambda: answer(forward)))
 
 
-def passes(jobs: int, told: Told) -> None:
+def passes(jobs: int, note: Note) -> None:
     """Make promises for a bag in passes of a busy cluster."""
-    made, rng = cluster(), random.Random(2)
+    busy, rng = cluster(), random.Random(2)
     batch = tuple(
         WaitingJob(
             _FIRST_JOB + place,
@@ -114,41 +114,41 @@ def passes(jobs: int, told: Told) -> None:
         )
         for place in range(jobs)
     )
-    snapshot = replace(made.snapshot, waiting=batch)
-    alone = processor_seconds(lambda: decide(snapshot, None, matchers=made.matchers))
-    told(f"a pass of {jobs} jobs on {CORES} cores", alone)
+    snapshot = replace(busy.snapshot, waiting=batch)
+    alone = processor_seconds(lambda: decide(snapshot, None, matchers=busy.matchers))
+    note(f"a pass of {jobs} jobs on {CORES} cores", alone)
     for what, deadline in (("without a deadline", None), ("with a deadline that is met", 6.0 * HOUR)):
-        took = promised_in(made, snapshot, jobs, deadline)
-        told(f"the same, and a bag of {jobs} tasks {what} (aim 5 more)", took, took / alone)
+        took = promised_in(busy, snapshot, jobs, deadline)
+        note(f"the same, and a bag of {jobs} tasks {what} (aim 5 more)", took, took / alone)
     for number in range(1, 10 * MOVABLE):
-        if len(made.windows) == MOVABLE:
+        if len(busy.windows) == MOVABLE:
             break
-        made.accept(number, rng)
-    beside = replace(made.pass_with(batch, None), waiting=batch)
-    calm = processor_seconds(lambda: decide(beside, None, matchers=made.matchers))
-    took = promised_in(made, beside, jobs, 2.0 * HOUR)
-    told(f"a bag for which {len(made.windows)} reservations may move, as well", took, took / calm)
+        busy.accept(number, rng)
+    beside = replace(busy.pass_with(batch, None), waiting=batch)
+    calm = processor_seconds(lambda: decide(beside, None, matchers=busy.matchers))
+    took = promised_in(busy, beside, jobs, 2.0 * HOUR)
+    note(f"a bag for which {len(busy.windows)} reservations may move, as well", took, took / calm)
     runs = {job.id: job.alternatives[0].walltime * rng.uniform(0.1, 1) for job in batch}
     predicted = replace(snapshot, step=PredictedStep(runs))
-    took = processor_seconds(lambda: decide(predicted, None, matchers=made.matchers))
-    told(f"the pass of {jobs} jobs by predicted run times (aim 2.5 x)", took, took / alone)
+    took = processor_seconds(lambda: decide(predicted, None, matchers=busy.matchers))
+    note(f"the pass of {jobs} jobs by predicted run times (aim 2.5 x)", took, took / alone)
 
 
-def promised_in(made: Cluster, snapshot: Snapshot, tasks: int, deadline: float | None) -> float:
+def promised_in(busy: Cluster, snapshot: Snapshot, tasks: int, deadline: float | None) -> float:
     """Return what a pass takes in which a new bag of tasks of ten minutes gets its promise."""
     way = (Alternative(parse_request("/core=1").groups, 600),)
     new = [WaitingJob(_FIRST_TASK + place, "ann", alternatives=way, types=("bag",)) for place in range(tasks)]
     step = BagStep([Bag(_FIRST_TASK, frozenset(job.id for job in new), deadline)], share=75)
     asking = replace(snapshot, waiting=(*snapshot.waiting, *new), promising=step)
     began = time.process_time()
-    decided = decide(asking, None, matchers=made.matchers)
+    decided = decide(asking, None, matchers=busy.matchers)
     took = time.process_time() - began
     assert isinstance(decided.promised, BagAnswers)
     assert decided.promised.promises
     return took
 
 
-def predictions(jobs: int, told: Told) -> None:
+def predictions(jobs: int, note: Note) -> None:
     """Predict the run times of jobs of 100 users with 30 runs each."""
     rng = random.Random(3)
     histories = {
@@ -163,10 +163,10 @@ def predictions(jobs: int, told: Told) -> None:
         for job in waiting:
             predicted_run(PREDICTORS["similar"], job, histories[job.user], 0)
 
-    told(f"predictions for {jobs} jobs (aim 1)", processor_seconds(predict))
+    note(f"predictions for {jobs} jobs (aim 1)", processor_seconds(predict))
 
 
-def on_a_server(folder: Path, tasks: int, told: Told) -> None:
+def on_a_server(folder: Path, tasks: int, note: Note) -> None:
     """Submit a bag to an idle cluster, and an array."""
     with idle_server(folder) as sandbox:
         took = {}
@@ -177,12 +177,12 @@ def on_a_server(folder: Path, tasks: int, told: Told) -> None:
             kind, number = option[2:], done.stdout.partition("OAR_ARRAY_ID=")[2].split()[0]
             sandbox.run("oardel", f"--{kind}", number)
             settle(sandbox)
-        told(f"oarsub --array {tasks} until its ids are printed, wall-clock", took["--array"])
+        note(f"oarsub --array {tasks} until its ids are printed, wall-clock", took["--array"])
         what = f"oarsub --bag {tasks} until its promise is printed, wall-clock (aim 3)"
-        told(what, took["--bag"], took["--bag"] / took["--array"])
+        note(what, took["--bag"], took["--bag"] / took["--array"])
 
 
-def among_ended_jobs(folder: Path, ended: int, told: Told) -> None:
+def among_ended_jobs(folder: Path, ended: int, note: Note) -> None:
     """Read the runs that predictions are made from, among few ended jobs and among many."""
     few = 0.0
     for place, jobs in enumerate((_FEW_ENDED, ended)):
@@ -190,7 +190,7 @@ def among_ended_jobs(folder: Path, ended: int, told: Told) -> None:
             add_finished_jobs(sandbox.dsn(), jobs)
             took = statement_seconds(sandbox.dsn())
         few = few or took
-        told(f"last runs of 200 users among {jobs} ended jobs, wall-clock (aim 1.5 x)", took, took / few)
+        note(f"last runs of 200 users among {jobs} ended jobs, wall-clock (aim 1.5 x)", took, took / few)
 
 
 @contextmanager

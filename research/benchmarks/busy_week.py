@@ -98,7 +98,7 @@ def week(jobs: int, nodes: int, cores: int, seed: int = 1) -> list[WeekJob]:
     lengths = [chance.lognormvariate(0, 0.8) for _ in range(jobs)]
     scale = 0.9 * nodes * cores * WEEK / sum(size * length for size, length in zip(sizes, lengths, strict=True))
     free = np.full(nodes * cores, -6.0 * 86400)
-    made = []
+    jobs_of_week = []
     for size, length in zip(sizes, lengths, strict=True):
         seconds = max(60.0, length * scale)
         cells = _place(free, size, cores)
@@ -108,7 +108,7 @@ def week(jobs: int, nodes: int, cores: int, seed: int = 1) -> list[WeekJob]:
         queue = chance.choices(("default", "besteffort", "admin"), (8, 2, 1))[0]
         project = _PROJECTS[sum(map(ord, user)) % len(_PROJECTS)]
         walltime = seconds * chance.uniform(1.05, 3)
-        made.append(
+        jobs_of_week.append(
             WeekJob(
                 user,
                 project,
@@ -121,7 +121,7 @@ def week(jobs: int, nodes: int, cores: int, seed: int = 1) -> list[WeekJob]:
                 chance.random() < 0.04,
             )
         )
-    return sorted(made, key=lambda job: job.begin)
+    return sorted(jobs_of_week, key=lambda job: job.begin)
 
 
 def _size(chance: random.Random, cores: int) -> int:
@@ -133,8 +133,8 @@ def _place(free: NDArray[np.float64], size: int, cores: int) -> NDArray[np.int64
     by_node = free.reshape(-1, cores)
     if size >= cores:
         chosen = np.argsort(by_node.max(axis=1), kind="stable")[: size // cores]
-        found = chosen[:, None] * cores + np.arange(cores)
-        return np.sort(found.reshape(-1))
+        cells = chosen[:, None] * cores + np.arange(cores)
+        return np.sort(cells.reshape(-1))
     ends = np.sort(by_node, axis=1)[:, size - 1]
     node = int(ends.argmin())
     return np.sort(node * cores + np.argsort(by_node[node], kind="stable")[:size])
@@ -144,16 +144,16 @@ def fill(dsn: str, jobs: int, nodes: int, cores: int) -> None:
     """Give the database of ``dsn``, which has no resources, a platform and a week of jobs."""
     with psycopg.connect(dsn) as connection:
         connection.execute(_PLATFORM, {"nodes": nodes, "cores": cores})
-        made = week(jobs, nodes, cores)
-        rows = connection.execute(_SUBMISSIONS, [len(made)]).fetchall()
+        jobs_of_week = week(jobs, nodes, cores)
+        rows = connection.execute(_SUBMISSIONS, [len(jobs_of_week)]).fetchall()
         moldables = [row[1] for row in rows]
-        connection.execute(_GROUPS, {"moldables": moldables, "counts": [len(job.cells) for job in made]})
-        connection.execute(_WALLTIMES, [moldables, [job.walltime for job in made]])
+        connection.execute(_GROUPS, {"moldables": moldables, "counts": [len(job.cells) for job in jobs_of_week]})
+        connection.execute(_WALLTIMES, [moldables, [job.walltime for job in jobs_of_week]])
         for table in ("jobs", "assigned_resources", "accounting"):
             connection.execute(
                 psycopg.sql.SQL("ALTER TABLE {} DISABLE TRIGGER USER").format(psycopg.sql.Identifier(table))
             )
-        _copy_jobs(connection, made, rows)
+        _copy_jobs(connection, jobs_of_week, rows)
         connection.execute(_LOGS)
         connection.execute(_ACCOUNTED)
         for table in ("jobs", "assigned_resources", "accounting"):
@@ -166,19 +166,19 @@ def fill(dsn: str, jobs: int, nodes: int, cores: int) -> None:
         connection.execute("VACUUM ANALYZE")
 
 
-def _copy_jobs(connection: Connection, made: list[WeekJob], rows: list[tuple[Any, ...]]) -> None:
+def _copy_jobs(connection: Connection, jobs: list[WeekJob], rows: list[tuple[Any, ...]]) -> None:
     now = datetime.now(UTC).timestamp()
     first = int(connection.execute("SELECT min(resource_id) FROM resources").fetchall()[0][0])
 
     def instant(seconds: float | None) -> datetime | None:
         return None if seconds is None else datetime.fromtimestamp(now + seconds, UTC)
 
-    states = [_state(job) for job in made]
+    states = [_state(job) for job in jobs]
     columns = "job_id, submission_id, array_id, job_name, user_name, project, queue_name, command, state, moldable_id,"
     columns += " walltime, exit_status, submitted_at, started_at, ended_at, accounted, attempt, message"
     with connection.cursor() as cursor:
         with cursor.copy(f"COPY jobs ({columns}) FROM STDIN") as copy:
-            for number, (job, state, (submission, moldable)) in enumerate(zip(made, states, rows, strict=True), 1):
+            for number, (job, state, (submission, moldable)) in enumerate(zip(jobs, states, rows, strict=True), 1):
                 started, over = job.begin <= 0, job.end <= 0
                 wait = job.begin if started else 0.0
                 copy.write_row(
@@ -204,12 +204,12 @@ def _copy_jobs(connection: Connection, made: list[WeekJob], rows: list[tuple[Any
                     )
                 )
         with cursor.copy("COPY assigned_resources (job_id, resource_id, during) FROM STDIN") as copy:
-            for pair in _held(made, first, instant):
+            for pair in _held(jobs, first, instant):
                 copy.write_row(pair)
         with cursor.copy(
             "COPY gantt_predictions (job_id, verdict, reason, moldable_id, start_time, end_time, resources) FROM STDIN"
         ) as copy:
-            for number, (job, (_, moldable)) in enumerate(zip(made, rows, strict=True), 1):
+            for number, (job, (_, moldable)) in enumerate(zip(jobs, rows, strict=True), 1):
                 if job.begin > 0:
                     copy.write_row(
                         (
@@ -222,7 +222,7 @@ def _copy_jobs(connection: Connection, made: list[WeekJob], rows: list[tuple[Any
                             _ranges(job.cells + first),
                         )
                     )
-        cursor.execute("SELECT setval(pg_get_serial_sequence('jobs', 'job_id'), %s)", [len(made)])
+        cursor.execute("SELECT setval(pg_get_serial_sequence('jobs', 'job_id'), %s)", [len(jobs)])
 
 
 def _state(job: WeekJob) -> str:
@@ -231,8 +231,8 @@ def _state(job: WeekJob) -> str:
     return "Running" if job.begin <= 0 else "Waiting"
 
 
-def _held(made: list[WeekJob], first: int, instant: Any) -> Iterator[tuple[int, int, str]]:
-    for number, job in enumerate(made, 1):
+def _held(jobs: list[WeekJob], first: int, instant: Any) -> Iterator[tuple[int, int, str]]:
+    for number, job in enumerate(jobs, 1):
         if job.begin <= 0:
             end = instant(job.end) if job.end <= 0 else None
             during = f"{{[{instant(job.begin)},{end or ''})}}"

@@ -45,12 +45,12 @@ class Spent:
 
 def spent(words: Sequence[str], environment: Mapping[str, str], times: int) -> Spent:
     """Return what ``times`` runs took."""
-    found, before = [], of_commands()
+    wall, before = [], of_commands()
     for _ in range(times):
         began = time.perf_counter()
         subprocess.run(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
-        found.append((time.perf_counter() - began) * 1000)
-    return Spent(sorted(found), (of_commands() - before) / times)
+        wall.append((time.perf_counter() - began) * 1000)
+    return Spent(sorted(wall), (of_commands() - before) / times)
 
 
 def of_commands() -> float:
@@ -94,34 +94,36 @@ def measure(sandbox: Sandbox, times: int, queued: int) -> dict[str, Spent]:
         "oarstat -f -j N": [str(installed / "oarstat"), "-f", "-j", job],
         "oardel -h": [str(installed / "oardel"), "--help"],
     }
-    found = {
+    results = {
         "python -S -c pass": spent([sys.executable, "-S", "-c", "pass"], through, times),
         "python -c pass": spent([sys.executable, "-c", "pass"], through, times),
     }
     for name, words in commands.items():
         spent(words, through, 3)
-        found[name] = spent(words, through, times)
-        found[f"{name}, no gateway"] = spent(words, direct, times)
+        results[name] = spent(words, through, times)
+        results[f"{name}, no gateway"] = spent(words, direct, times)
     sandbox.run("oarsub", "--hold", "--array", str(queued), "date")
     listing = [str(installed / "oarstat")]
-    found[f"oarstat, {queued} jobs"] = spent(listing, through, times)
-    found[f"oarstat, {queued} jobs, no gateway"] = spent(listing, direct, times)
-    return found
+    results[f"oarstat, {queued} jobs"] = spent(listing, through, times)
+    results[f"oarstat, {queued} jobs, no gateway"] = spent(listing, direct, times)
+    return results
 
 
 def measure_rules(times: int) -> dict[str, Spent]:
     """Return the milliseconds of the default rules over one submission, in their own process and in this one."""
     rules, site = RuleSet(default_rules()), FixedSite()
-    asked = Submission("ann", alternatives=(parse_request("/nodes=1/core=2"),), environment=dict(os.environ))
+    submission = Submission("ann", alternatives=(parse_request("/nodes=1/core=2"),), environment=dict(os.environ))
     runs: dict[str, Callable[[], object]] = {
-        "default rules, in their process": lambda: rules.run(asked, site),
-        "default rules, in this process": lambda: run_rules(rules.rules, asked, site, RuleLimits(), lambda _: None),
+        "default rules, in their process": lambda: rules.run(submission, site),
+        "default rules, in this process": lambda: run_rules(
+            rules.rules, submission, site, RuleLimits(), lambda _: None
+        ),
     }
-    found = {}
+    results = {}
     for name, run in runs.items():
         run()
-        found[name] = Spent(sorted(_milliseconds(run) for _ in range(times * 20)))
-    return found
+        results[name] = Spent(sorted(_milliseconds(run) for _ in range(times * 20)))
+    return results
 
 
 def _milliseconds(run: Callable[[], object]) -> float:
@@ -141,16 +143,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         running_sandbox(Path(folder), {"log": {"level": "warning"}}) as sandbox,
     ):
         wait_for_gateway(sandbox)
-        found = measure(sandbox, options.times, options.jobs)
-    found |= measure_rules(options.times)
+        results = measure(sandbox, options.times, options.jobs)
+    results |= measure_rules(options.times)
     lines = [f"{'milliseconds of a whole process':<36}{'median':>9}{'mean':>9}{'least':>9}{'processor':>11}"]
-    for name, one in found.items():
-        own = "" if one.processor is None else f"{one.processor:>11.1f}"
-        times = f"{statistics.median(one.wall):>9.1f}{statistics.mean(one.wall):>9.1f}{one.wall[0]:>9.1f}"
+    for name, taken in results.items():
+        own = "" if taken.processor is None else f"{taken.processor:>11.1f}"
+        times = f"{statistics.median(taken.wall):>9.1f}{statistics.mean(taken.wall):>9.1f}{taken.wall[0]:>9.1f}"
         lines.append(f"{name:<36}{times}{own}")
     sys.stdout.write("\n".join(lines) + f"\nload average {os.getloadavg()[0]:.1f}\n")
-    medians = {name: round(statistics.median(one.wall), 1) for name, one in found.items()}
-    processor = {name: round(one.processor, 1) for name, one in found.items() if one.processor is not None}
+    medians = {name: round(statistics.median(result.wall), 1) for name, result in results.items()}
+    processor = {name: round(result.processor, 1) for name, result in results.items() if result.processor is not None}
     save("clients", {"times": options.times, "median_milliseconds": medians, "processor_milliseconds": processor})
     return 0
 

@@ -129,7 +129,7 @@ def file_jobs(dsn: str, jobs: int) -> int:
 def report_seconds(dsn: str, times: int) -> tuple[date, float]:
     """Return the largest month, and the seconds that a report of it takes, the shortest of ``times``."""
     with connect(dsn, "bench") as connection:
-        month = max(months.months(connection), key=lambda one: one.jobs).month
+        month = max(months.months(connection), key=lambda month_row: month_row.jobs).month
         spent = []
         for _ in range(times):
             began = time.perf_counter()

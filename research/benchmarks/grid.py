@@ -88,15 +88,15 @@ class BenchGrid:
 
     def submit(self, kind: str, program: str, components: int = 1, copies: int = 1, **more: Any) -> list[int]:
         """Submit jobs of one core a component; return their ids."""
-        asked = (NewGridComponent("/core=1", 1),) * components
-        job = NewGridJob(BROKER, kind, program, 600, asked, str(self.folder), **more)
+        request = (NewGridComponent("/core=1", 1),) * components
+        job = NewGridJob(BROKER, kind, program, 600, request, str(self.folder), **more)
         return broker_jobs.insert(self.connection, job, copies)
 
     def settle(self, jobs: Sequence[int]) -> None:
         """Wait until jobs are over."""
-        _until(lambda: self.one(_LEFT, jobs)[0] == 0, "jobs are over")
+        _until(lambda: self.row(_LEFT, jobs)[0] == 0, "jobs are over")
 
-    def one(self, query: str, *values: Any) -> tuple[Any, ...]:
+    def row(self, query: str, *values: Any) -> tuple[Any, ...]:
         """Return the row that a query has."""
         row = self.connection.execute(query, values).fetchone()
         assert row is not None
@@ -105,13 +105,13 @@ class BenchGrid:
     def placed(self, job: int) -> float:
         """Wait until a job has its place; return how many seconds that took from its submission."""
         _until(lambda: self.connection.execute(_PLACED, [job]).fetchone() is not None, "a job is placed")
-        return float(self.one(_PLACED, job)[0])
+        return float(self.row(_PLACED, job)[0])
 
     def array_rate(self, jobs: int) -> float:
         """Return the jobs a second of an array of ``date``, from its submission to the last end."""
         ids = self.submit("mapped", "date", copies=jobs)
         self.settle(ids)
-        seconds, ended = self.one(_RATE, ids)
+        seconds, ended = self.row(_RATE, ids)
         if ended != jobs:
             rows = self.connection.execute(_REASONS, [ids]).fetchall()
             raise SystemExit(f"{ended} of {jobs} jobs ended well: {rows[:3]}")
@@ -119,12 +119,12 @@ class BenchGrid:
 
     def place_seconds(self, times: int) -> float:
         """Return the median seconds from the submission of a job to its place on a cluster."""
-        found = []
+        seconds = []
         for _ in range(times):
             (job,) = self.submit("mapped", "true")
-            found.append(self.placed(job))
+            seconds.append(self.placed(job))
             self.settle([job])
-        return statistics.median(found)
+        return statistics.median(seconds)
 
     def together(self, jobs: int) -> dict[str, Any]:
         """Return how far apart the components of a job start, and how long after its deadline the last one does.
@@ -161,12 +161,12 @@ class BenchGrid:
         for _ in range(times):
             local = {name: self._occupy(name) for name in CLUSTERS}
             job = self._spread(3 * _CORES - 6, 600)
-            _until(lambda job=job: self.one(_MAPPED, job)[0], "a program waits on all clusters")  # type: ignore[misc]
+            _until(lambda job=job: self.row(_MAPPED, job)[0], "a program waits on all clusters")  # type: ignore[misc]
             for name, number in local.items():
                 self._at(name, "oardel", str(number))
             ended = max(self._ended(name, number) for name, number in local.items())
-            _until(lambda job=job: self.one(_SHIFTED, job)[0] is not None, "it moves")  # type: ignore[misc]
-            spent.append(float(self.one(_SHIFTED, job)[0]) - ended)
+            _until(lambda job=job: self.row(_SHIFTED, job)[0] is not None, "it moves")  # type: ignore[misc]
+            spent.append(float(self.row(_SHIFTED, job)[0]) - ended)
             broker_jobs.ask_deletion(self.connection, [job], BROKER)
             self.settle([job])
         spent.sort()
@@ -191,10 +191,10 @@ class BenchGrid:
 
     def _spread(self, procs: int, walltime: float, at_most: Mapping[str, int] | None = None) -> int:
         """Submit a program over clusters; return its id."""
-        asked = (NewGridComponent(f"/core={procs}", procs),)
+        request = (NewGridComponent(f"/core={procs}", procs),)
         with self.connection.transaction():
             (job,) = broker_jobs.insert(
-                self.connection, NewGridJob(BROKER, "metajob", "true", walltime, asked, str(self.folder))
+                self.connection, NewGridJob(BROKER, "metajob", "true", walltime, request, str(self.folder))
             )
             metajobs.add(self.connection, job, NewMetajob("/core", procs, "shift", at_most=at_most))
         return job
@@ -242,13 +242,13 @@ def bench_grid(directory: Path) -> Iterator[BenchGrid]:
     account = pwd.getpwuid(os.getuid()).pw_name
     local = account if os.getuid() else "nobody"
     settings: Settings = {"door": {"brokers": {BROKER: account}}}
-    made: dict[str, Sandbox] = {}
+    sandboxes: dict[str, Sandbox] = {}
     with ExitStack() as stack:
         for name in CLUSTERS:
             nodes = local_nodes(f"/host={name}[1-17]/core={{2}}")
             cluster = stack.enter_context(running_sandbox(directory / name, settings, nodes))
             cluster.wait_for_gateway(60)
-            made[name] = cluster
+            sandboxes[name] = cluster
             with psycopg.connect(cluster.dsn()) as connection:
                 connection.execute(_GRANT, [BROKER, BROKER, local])
         broker = stack.enter_context(running_sandbox(directory / "broker", {"grid": {"enabled": True, "name": BROKER}}))
@@ -259,16 +259,16 @@ def bench_grid(directory: Path) -> Iterator[BenchGrid]:
         folder = directory / "jobs"
         folder.mkdir()
         folder.chmod(0o777)
-        yield BenchGrid(broker, connection, folder, made, local)
+        yield BenchGrid(broker, connection, folder, sandboxes, local)
 
 
 def _children(pid: int) -> list[int]:
     """Return all that a process has started, and what these have."""
-    found: list[int] = []
+    pids: list[int] = []
     for path in Path(f"/proc/{pid}").glob("task/*/children"):
         for child in map(int, path.read_text().split()):
-            found += [child, *_children(child)]
-    return found
+            pids += [child, *_children(child)]
+    return pids
 
 
 def _until(condition: Callable[[], bool], what: str) -> None:
@@ -285,23 +285,23 @@ def real_clusters(directory: Path, parts: Sequence[str], jobs: int, programs: in
     with bench_grid(directory) as grid:
         grid.settle(grid.submit("mapped", "true", copies=3))
         if "place" in parts:
-            report["place_seconds"] = _told("a job has its place, s (aim 0.3)", grid.place_seconds(20))
+            report["place_seconds"] = _printed("a job has its place, s (aim 0.3)", grid.place_seconds(20))
         if "array" in parts:
-            report["array_jobs_per_second"] = _told(f"array of {jobs} date, jobs/s (aim 100)", grid.array_rate(jobs))
+            report["array_jobs_per_second"] = _printed(f"array of {jobs} date, jobs/s (aim 100)", grid.array_rate(jobs))
         if "together" in parts:
-            report["together"] = _told("components that start together (aim: p99 1 s)", grid.together(jobs // 10))
+            report["together"] = _printed("components that start together (aim: p99 1 s)", grid.together(jobs // 10))
         if "early_end" in parts:
             moved = grid.early_ends(programs)
-            report["early_end"] = _told("early end to committed shift (aim: p95 4 s)", moved)
+            report["early_end"] = _printed("early end to committed shift (aim: p95 4 s)", moved)
         if "parts" in parts:
             begun = grid.parts_begin(programs)
-            report["parts"] = _told("parts of programs begin (aim: p99 1 s)", begun)
+            report["parts"] = _printed("parts of programs begin (aim: p99 1 s)", begun)
         if "takeover" in parts:
             database = {"url": grid.broker.dsn()}
             standby = Sandbox(directory / "standby", {**grid.broker.settings, "database": database})
             standby.create()
             try:
-                report["takeover_seconds"] = _told("takeover, s (aim 10)", grid.takeover_seconds(standby))
+                report["takeover_seconds"] = _printed("takeover, s (aim 10)", grid.takeover_seconds(standby))
             finally:
                 standby.stop()
     return report
@@ -309,16 +309,16 @@ def real_clusters(directory: Path, parts: Sequence[str], jobs: int, programs: in
 
 def reallocation_passes(directory: Path, jobs: int, cores: int, algorithms: Sequence[int]) -> list[dict[str, Any]]:
     """Measure passes by each heuristic: planned, and by the first one also made."""
-    found = []
+    passes = []
     with door_grid(directory, cores, jobs) as grid:
         for algorithm in algorithms:
             for heuristic in HEURISTICS:
                 rules = ReallocationRules(algorithm=1 if algorithm == 1 else 2, heuristic=heuristic)
-                found.append(
-                    _told(f"pass planned (aim {5 if heuristic == 'mct' else 60} s)", asdict(grid.planned(rules)))
+                passes.append(
+                    _printed(f"pass planned (aim {5 if heuristic == 'mct' else 60} s)", asdict(grid.planned(rules)))
                 )
-        found.append({**_told("pass made", asdict(grid.made(ReallocationRules(algorithm=1)))), "made": True})
-    return found
+        passes.append({**_printed("pass made", asdict(grid.make_pass(ReallocationRules(algorithm=1)))), "made": True})
+    return passes
 
 
 def experiments(directory: Path) -> dict[str, float]:
@@ -341,7 +341,7 @@ def _rank(share: float, count: int) -> int:
     return int(share * (count - 1))
 
 
-def _told(what: str, value: Any) -> Any:
+def _printed(what: str, value: Any) -> Any:
     sys.stdout.write(f"{what}: {value}\n")
     sys.stdout.flush()
     return value
@@ -369,7 +369,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             report["passes"] = reallocation_passes(directory / "doors", chosen.jobs, chosen.cores, algorithms)
         if "experiments" in wanted:
             ratio = experiments(directory / "experiments")
-            report["experiments"] = _told("experiments by two processes (aim: ratio 0.6)", ratio)
+            report["experiments"] = _printed("experiments by two processes (aim: ratio 0.6)", ratio)
     save("grid", report)
     return 0
 

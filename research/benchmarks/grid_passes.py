@@ -70,11 +70,11 @@ class DoorGrid:
         self._directory, self._widest = directory, cores // 4
         self._server = directory / "postgresql"
         embedded_server.start(self._server)
-        first = self._made(NAMES[0], "template1")
+        first = self._make_sandbox(NAMES[0], "template1")
         first.run("oaradmin", "resources", "add", f"/host=n[1-{cores // _CORES_A_NODE}]/core={{{_CORES_A_NODE}}}")
         first.run("oarnodesetting", "-s", "Alive", "--sql", "true")
         for name in (*NAMES[1:], "broker"):
-            self._made(name, NAMES[0])
+            self._make_sandbox(name, NAMES[0])
         self.broker = database.connect(self._dsn("broker"), "bench")
         for place, name in enumerate(NAMES):
             clusters.put(self.broker, name, "oarpy", self._words(name), dedicated=True, place=place)
@@ -82,7 +82,7 @@ class DoorGrid:
                 connection.execute(_GRANT, [_USER, _USER, _local_user()])
         self.rows = clusters.every(self.broker)
 
-    def _made(self, name: str, template: str) -> Sandbox:
+    def _make_sandbox(self, name: str, template: str) -> Sandbox:
         """Make a database like another one, and a configuration that names it."""
         with psycopg.connect(embedded_server.dsn(self._server), autocommit=True) as connection:
             words = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
@@ -109,9 +109,9 @@ class DoorGrid:
         """Let jobs wait on the clusters."""
         connections = ClusterConnections(clusters_of("broker"))
         connections.adopt(self.rows)
-        made = [self._wait(connections, number, draw) for number in range(jobs)]
-        for one in made:
-            one.result()
+        futures = [self._wait(connections, number, draw) for number in range(jobs)]
+        for future in futures:
+            future.result()
         connections.close()
 
     def _wait(self, connections: ClusterConnections, number: int, draw: random.Random) -> Future[object]:
@@ -160,7 +160,7 @@ class DoorGrid:
         assert not planned.lost, planned.lost
         return ReallocationFigures(rules.algorithm, rules.heuristic, len(parts), len(planned.moves), seconds, spent)
 
-    def made(self, rules: ReallocationRules) -> ReallocationFigures:
+    def make_pass(self, rules: ReallocationRules) -> ReallocationFigures:
         """Make a pass, with all its moves."""
         waiting = len(broker_parts.movable(self.broker))
         connections = self._connected()
@@ -182,12 +182,12 @@ class DoorGrid:
 @contextmanager
 def door_grid(directory: Path, cores: int, jobs: int) -> Iterator[DoorGrid]:
     """Clusters of so many cores, on which so many jobs wait in all."""
-    made = DoorGrid(directory, cores)
+    grid = DoorGrid(directory, cores)
     try:
-        made.fill(jobs, random.Random(15))
-        yield made
+        grid.fill(jobs, random.Random(15))
+        yield grid
     finally:
-        made.close()
+        grid.close()
 
 
 def _processor_seconds() -> float:

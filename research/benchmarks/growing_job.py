@@ -28,23 +28,23 @@ def grant_times(times: int) -> list[float]:
     ):
         sandbox.wait_for_gateway(_DEADLINE)
         crowd = LauncherCrowd(str(sandbox.directory / "gateway" / "socket"), sandbox.environment(), sandbox.directory)
-        one = crowd.open()
-        one.say("subscribe")
-        job = _heard(crowd, one, "subscribed")["job"]
-        name = next(iter(_heard(crowd, one, "changeNotify")["changes"]))
-        one.say("request", tag=0, hosts={name: 1}, walltime=3600)
-        _heard(crowd, one, "startNotify")
+        launcher = crowd.open()
+        launcher.say("subscribe")
+        job = _heard(crowd, launcher, "subscribed")["job"]
+        name = next(iter(_heard(crowd, launcher, "changeNotify")["changes"]))
+        launcher.say("request", tag=0, hosts={name: 1}, walltime=3600)
+        _heard(crowd, launcher, "startNotify")
         sandbox.wait_for([job], ["Running"], _DEADLINE)
-        found = []
+        seconds = []
         for tag in range(1, times + 1):
             began = time.monotonic()
-            one.say("extend", tag=tag, hosts={name: 1}, kind="firm")
-            granted = _heard(crowd, one, "granted")
-            found.append(time.monotonic() - began)
-            one.say("release", names=[host for hosts in granted["names"].values() for host in hosts])
-            _heard(crowd, one, "released")
+            launcher.say("extend", tag=tag, hosts={name: 1}, kind="firm")
+            granted = _heard(crowd, launcher, "granted")
+            seconds.append(time.monotonic() - began)
+            launcher.say("release", names=[host for hosts in granted["names"].values() for host in hosts])
+            _heard(crowd, launcher, "released")
         crowd.close()
-    return found
+    return seconds
 
 
 def _heard(crowd: LauncherCrowd, connection: LauncherConnection, word: str) -> Heard:

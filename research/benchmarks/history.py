@@ -103,7 +103,7 @@ class BusyCluster:
 
     @classmethod
     @contextmanager
-    def made(cls, sandbox: Sandbox, ended: int) -> Iterator[BusyCluster]:
+    def on(cls, sandbox: Sandbox, ended: int) -> Iterator[BusyCluster]:
         """Make a cluster busy, for a time."""
         blocking = sandbox.job_ids("-l", "/resource_id=ALL,walltime=10:0:0", "sleep 36000")
         sandbox.wait_for(blocking, ("Running",), 60)
@@ -124,20 +124,20 @@ class BusyCluster:
         with psycopg.connect(self.sandbox.dsn(), autocommit=True) as connection:
             number, _ = _last_pass(connection)
             connection.execute("UPDATE queues SET message = message || '.'")
-            while (made := _last_pass(connection))[0] == number:
+            while (last := _last_pass(connection))[0] == number:
                 time.sleep(0.02)
-        return made[1]
+        return last[1]
 
 
 _ACTIONS: Mapping[str, Callable[[BusyCluster], float]] = {
-    "oarsub": lambda one: one.timed("oarsub", "--hold", "-l", "/core=1", "date"),
-    "oarstat": lambda one: one.timed("oarstat"),
-    "oarstat -j of a live job": lambda one: one.timed("oarstat", "-f", "-j", str(one.waiting[0])),
-    "oarstat -j of an ended job": lambda one: one.timed("oarstat", "-f", "-j", str(one.ended)),
-    "oarstat --why": lambda one: one.timed("oarstat", "--why", str(one.waiting[0])),
-    "oarnodes": lambda one: one.timed("oarnodes"),
-    "oarnodes --events": lambda one: one.timed("oarnodes", "--events"),
-    "oardel": lambda one: one.timed("oardel", str(one.waiting.pop())),
+    "oarsub": lambda cluster: cluster.timed("oarsub", "--hold", "-l", "/core=1", "date"),
+    "oarstat": lambda cluster: cluster.timed("oarstat"),
+    "oarstat -j of a live job": lambda cluster: cluster.timed("oarstat", "-f", "-j", str(cluster.waiting[0])),
+    "oarstat -j of an ended job": lambda cluster: cluster.timed("oarstat", "-f", "-j", str(cluster.ended)),
+    "oarstat --why": lambda cluster: cluster.timed("oarstat", "--why", str(cluster.waiting[0])),
+    "oarnodes": lambda cluster: cluster.timed("oarnodes"),
+    "oarnodes --events": lambda cluster: cluster.timed("oarnodes", "--events"),
+    "oardel": lambda cluster: cluster.timed("oardel", str(cluster.waiting.pop())),
     "a pass": BusyCluster.timed_pass,
 }
 
@@ -148,12 +148,12 @@ def compared(empty: tuple[Sandbox, int], full: tuple[Sandbox, int], times: int) 
     Both are measured in turn, so that whatever else the machine does slows both. They are the shortest of ``times``,
     as other programs only add to them.
     """
-    with BusyCluster.made(*empty) as without, BusyCluster.made(*full) as having:
-        found = {}
+    with BusyCluster.on(*empty) as without, BusyCluster.on(*full) as having:
+        seconds = {}
         for name, action in _ACTIONS.items():
             pairs = [(action(without), action(having)) for _ in range(times)]
-            found[name] = (min(one for one, _ in pairs), min(other for _, other in pairs))
-    return found
+            seconds[name] = (min(of_empty for of_empty, _ in pairs), min(other for _, other in pairs))
+    return seconds
 
 
 def _last_pass(connection: psycopg.Connection[tuple[int, float]]) -> tuple[int, float]:
@@ -184,12 +184,12 @@ def bytes_by_table(dsn: str, schema: str, jobs: int) -> dict[str, float]:
         FROM (SELECT %(name)s::regclass AS name) t
     """
     with connect(dsn, "bench") as connection:
-        found = {}
+        sizes = {}
         for table in filed_tables(connection):
             row = connection.execute(query, {"name": f'{schema}."{table.name}"'}).fetchone()
             if row is not None and row[0] > jobs:
-                found[table.name] = round(row[0] / jobs, 1)
-    return found
+                sizes[table.name] = round(row[0] / jobs, 1)
+    return sizes
 
 
 def deletion(dsn: str) -> float:
@@ -220,7 +220,7 @@ def month_costs(dsn: str, folder: Path) -> dict[str, object]:
     """Archive the largest month in both forms, drop it and restore it; return what each took."""
     report: dict[str, object] = {}
     with connect(dsn, "bench") as connection:
-        month = max(months.months(connection), key=lambda one: one.jobs)
+        month = max(months.months(connection), key=lambda month_row: month_row.jobs)
         report |= {"month": f"{month.month:%Y-%m}", "jobs": month.jobs, "bytes": month.bytes}
         for form in _FORMS:
             file = folder / f"month{form}"
@@ -285,8 +285,8 @@ def _filed(empty: Sandbox, full: Sandbox, jobs: int, times: int) -> dict[str, An
 def _print_filed(report: Mapping[str, Any]) -> None:
     lines = [f"{report['jobs']} jobs of the past, written in {report['fill_seconds']:.0f} s\n"]
     lines.append(f"{'seconds':<30}{'empty':>9}{'past':>9}{'ratio':>7}")
-    for name, (one, other) in report["seconds"].items():
-        lines.append(f"{name:<30}{one:>9.4f}{other:>9.4f}{other / one:>7.2f}")
+    for name, (of_empty, other) in report["seconds"].items():
+        lines.append(f"{name:<30}{of_empty:>9.4f}{other:>9.4f}{other / of_empty:>7.2f}")
     lines.append(f"\nreport of {report['month']}: {report['report_seconds']:.3f} s")
     sys.stdout.write("\n".join(lines) + "\n")
 
@@ -320,7 +320,10 @@ def _print(report: Mapping[str, Any]) -> None:
     lines = [f"{'seconds':<30}{'empty':>9}{'live':>9}{'ratio':>7}{'empty':>9}{'past':>9}{'ratio':>7}"]
     for name in seconds["live"]:
         pairs = (seconds["live"][name], seconds["past"][name])
-        lines.append(f"{name:<30}" + "".join(f"{one:>9.4f}{other:>9.4f}{other / one:>7.2f}" for one, other in pairs))
+        lines.append(
+            f"{name:<30}"
+            + "".join(f"{of_empty:>9.4f}{other:>9.4f}{other / of_empty:>7.2f}" for of_empty, other in pairs)
+        )
     lines.append(f"\n{'bytes a job':<30}{'live':>9}{'past':>9}")
     live, past = report["live_bytes_a_job"], report["past_bytes_a_job"]
     lines += [f"{name:<30}{live[name]:>9.0f}{past.get(name, 0):>9.0f}" for name in live]
@@ -330,10 +333,10 @@ def _print(report: Mapping[str, Any]) -> None:
     lines.append(f"50 submissions deleted in {report['deletion_of_50_submissions_seconds']:.2f} s")
     lines.append(f"{month['month']}: {month['jobs']} jobs, {past_months.size_text(month['bytes'])}")
     for form in (form.removeprefix(".") for form in _FORMS):
-        found = month[form]
+        costs = month[form]
         lines.append(
-            f"  {form:<8} archived in {found['archive_seconds']:.1f} s ({past_months.size_text(found['file_bytes'])}),"
-            f" dropped in {found['drop_seconds']:.2f} s, restored in {found['restore_seconds']:.1f} s"
+            f"  {form:<8} archived in {costs['archive_seconds']:.1f} s ({past_months.size_text(costs['file_bytes'])}),"
+            f" dropped in {costs['drop_seconds']:.2f} s, restored in {costs['restore_seconds']:.1f} s"
         )
     sys.stdout.write("\n".join(lines) + "\n")
 

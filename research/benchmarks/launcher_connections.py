@@ -48,9 +48,9 @@ class LauncherConnection:
 
     def take(self, word: str) -> list[tuple[float, Heard]]:
         """Return the messages of this word that were heard since the last look, which forgets all."""
-        found = [(at, json.loads(line)) for at, line in self.heard if f'"message":"{word}"'.encode() in line]
+        messages = [(at, json.loads(line)) for at, line in self.heard if f'"message":"{word}"'.encode() in line]
         self.heard.clear()
-        return found
+        return messages
 
     def messages(self) -> Iterator[Heard]:
         """Yield what was heard, oldest first; each is forgotten with that."""
@@ -80,11 +80,11 @@ class LauncherCrowd:
         kind, payload = channel.receive(LARGEST_FRAME)
         if kind != MESSAGE or "relayed" not in read_message(payload):
             raise Malformed(f"the gateway does not hand over: {payload[:200]!r}")
-        one = LauncherConnection(connection)
-        one.early(channel.received())
-        self.all.append(one)
-        self._selector.register(connection, selectors.EVENT_READ, one)
-        return one
+        launcher = LauncherConnection(connection)
+        launcher.early(channel.received())
+        self.all.append(launcher)
+        self._selector.register(connection, selectors.EVENT_READ, launcher)
+        return launcher
 
     def listen(self, seconds: float) -> int:
         """Read what arrives within some seconds, at least what is there; return how many lines the first look found."""
@@ -92,8 +92,8 @@ class LauncherCrowd:
 
     def close(self) -> None:
         """Leave."""
-        for one in self.all[:]:
-            self.leave(one)
+        for launcher in self.all[:]:
+            self.leave(launcher)
 
     def leave(self, connection: LauncherConnection) -> None:
         """Close one connection."""

@@ -80,7 +80,7 @@ class Passes:
 
 def maps(times: int) -> dict[str, float]:
     """Return the processor seconds of maps, the least of some."""
-    found = {}
+    least_seconds = {}
     for processes, cores in ((480, 40), (100_000, 2_000)):
         each, more = divmod(cores, len(THROUGHPUT))
         resources = {kind: each + (place < more) for place, kind in enumerate(THROUGHPUT)}
@@ -90,8 +90,8 @@ def maps(times: int) -> dict[str, float]:
                 began = time.process_time()
                 mapper(resources, THROUGHPUT, Program(processes, 200, 0.8))
                 least = min(least, time.process_time() - began)
-            found[f"{processes} processes on {cores} cores, {model}"] = least
-    return found
+            least_seconds[f"{processes} processes on {cores} cores, {model}"] = least
+    return least_seconds
 
 
 def submit(connection: Connection, request: str, count: int) -> None:
@@ -120,15 +120,15 @@ def passes(connection: Connection, times: int) -> dict[str, Passes]:
     connection.execute(_KNOWN)
     connection.execute(_MAPPED)
     connection.execute("VACUUM ANALYZE")
-    found = {"without maps": Passes(), "with maps": Passes()}
+    measured = {"without maps": Passes(), "with maps": Passes()}
     for _ in range(times):
         for kind, live in (("without maps", False), ("with maps", True)):
             connection.execute("UPDATE mapped_jobs SET live = %s", [live])
             for _ in range(3):
                 run_pass()
             for _ in range(10):
-                found[kind].measure(run_pass)
-    return found
+                measured[kind].measure(run_pass)
+    return measured
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -152,10 +152,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for what, seconds in mapped.items():
         sys.stdout.write(f"{what:<44}{seconds * 1000:>9.1f} ms\n")
     report: dict[str, object] = {"map_seconds": mapped}
-    for kind, found in taken.items():
-        wall, processor = median(found.wall), median(found.processor)
+    for kind, spent in taken.items():
+        wall, processor = median(spent.wall), median(spent.processor)
         sys.stdout.write(f"pass, {JOBS} jobs wait, {kind:<23}{wall:>9.2f} ms, processor {processor:.2f} ms\n")
-        report[kind] = {"wall_ms": wall, "processor_ms": processor, "passes": len(found.wall)}
+        report[kind] = {"wall_ms": wall, "processor_ms": processor, "passes": len(spent.wall)}
     save("mapping", report)
     return 0
 

@@ -130,7 +130,7 @@ class _Speaker:
     participant: Participant
     connection: LauncherConnection
     view: dict[str, BusyHosts] = field(default_factory=dict)
-    asked: Choice | None = None
+    choice: Choice | None = None
     tags: int = 0
     ends: float | None = None
     started: bool = False
@@ -161,18 +161,18 @@ class _Launchers:
         if now > self._until:
             raise OarpyError(f"{len(self._live)} applications have not ended {_LEFT:g} s after the last one came")
         while self._coming and self._coming[-1][0] <= now:
-            one = _Speaker(self._coming.pop()[1], self._crowd.open())
-            self._live.append(one)
-            self._say(one, "subscribe")
+            newcomer = _Speaker(self._coming.pop()[1], self._crowd.open())
+            self._live.append(newcomer)
+            self._say(newcomer, "subscribe")
         self._crowd.listen(_NODES_STEP / 2)
-        for one in self._live[:]:
-            heard, one.connection.heard[:] = [line for _, line in one.connection.heard], []
+        for speaker in self._live[:]:
+            heard, speaker.connection.heard[:] = [line for _, line in speaker.connection.heard], []
             for line in heard:
                 self.bytes += len(line) + 1
-                self._hear(one, json.loads(line))
-            if one.ends is not None and one.ends <= now:
-                one.ends = None
-                self._say(one, "done")
+                self._hear(speaker, json.loads(line))
+            if speaker.ends is not None and speaker.ends <= now:
+                speaker.ends = None
+                self._say(speaker, "done")
         self.seconds += time.thread_time() - began
 
     def _say(self, speaker: _Speaker, word: str, **fields: object) -> None:
@@ -205,10 +205,10 @@ class _Launchers:
     def _answer(self, speaker: _Speaker, serial: int) -> None:
         assert speaker.participant.launcher is not None
         choice = speaker.participant.launcher.choose(speaker.view, round(time.time() * TICKS))
-        if choice is None or choice == speaker.asked:
+        if choice is None or choice == speaker.choice:
             self._say(speaker, "keep", serial=serial)
             return
-        speaker.asked = choice
+        speaker.choice = choice
         speaker.tags += 1
         walltime = float(choice.walltime) / TICKS
         self._say(speaker, "request", tag=speaker.tags, hosts=choice.hosts, walltime=walltime, serial=serial)
@@ -216,4 +216,4 @@ class _Launchers:
 
 def _ticks(flat: Sequence[float]) -> list[int]:
     """Return a profile that is in seconds in ticks."""
-    return [int(one) if at and at % 2 == 0 else round(one * TICKS) for at, one in enumerate(flat)]
+    return [int(value) if at and at % 2 == 0 else round(value * TICKS) for at, value in enumerate(flat)]

@@ -105,20 +105,20 @@ class NegotiatingCluster:
 
     def subscribe(self, hosts: int, draw: random.Random) -> LauncherConnection:
         """Start an application and let it ask for hosts."""
-        one = self.crowd.open()
-        one.say("subscribe")
-        self._until(lambda: self.hears(one, b"changeNotify"), "a launcher has its first view")
-        one.job = one.take("subscribed")[0][1]["job"]
+        launcher = self.crowd.open()
+        launcher.say("subscribe")
+        self._until(lambda: self.hears(launcher, b"changeNotify"), "a launcher has its first view")
+        launcher.job = launcher.take("subscribed")[0][1]["job"]
         wanted = {"all": _log_uniform(draw, hosts // 64, hosts // 4)}
-        one.say("request", tag=1, hosts=wanted, walltime=60 * _log_uniform(draw, 10, 600))
-        return one
+        launcher.say("request", tag=1, hosts=wanted, walltime=60 * _log_uniform(draw, 10, 600))
+        return launcher
 
     def attach(self, jobs: Sequence[int]) -> None:
         """Open a connection for each of these applications, and let it be told what there is."""
         for job in jobs:
-            one = self.crowd.open()
-            one.say("attach", job=job)
-            self._until(lambda one=one: self.hears(one, b"changeNotify"), "a launcher is attached")  # type: ignore[misc]
+            launcher = self.crowd.open()
+            launcher.say("attach", job=job)
+            self._until(lambda opened=launcher: self.hears(opened, b"changeNotify"), "a launcher is attached")  # type: ignore[misc]
 
     def hears(self, connection: LauncherConnection, word: bytes) -> bool:
         """Listen a little; tell whether a launcher has heard a message of that word."""
@@ -135,8 +135,8 @@ class NegotiatingCluster:
                 quiet = time.monotonic()
             if time.monotonic() > until:
                 raise OarpyError(f"launchers are still told something after {_DEADLINE:g} s")
-        for one in self.crowd.all:
-            one.heard.clear()
+        for launcher in self.crowd.all:
+            launcher.heard.clear()
 
     def let_run(self) -> None:
         """Let the jobs that the last pass chose run."""
@@ -145,13 +145,13 @@ class NegotiatingCluster:
 
     def answer(self) -> int:
         """Let launchers answer their views; return how many there were."""
-        found = 0
-        for one in self.crowd.all:
-            views = one.take("changeNotify")
+        answered = 0
+        for launcher in self.crowd.all:
+            views = launcher.take("changeNotify")
             if views:
-                one.say("keep", serial=views[-1][1]["serial"])
-                found += 1
-        return found
+                launcher.say("keep", serial=views[-1][1]["serial"])
+                answered += 1
+        return answered
 
     def end(self, job: int) -> float:
         """End a running job; return when that was committed (epoch seconds)."""
@@ -166,17 +166,17 @@ class NegotiatingCluster:
         are told nothing.
         """
         read: dict[LauncherConnection, list[tuple[float, int]]] = {}
-        made = math.inf
+        decided = math.inf
         last, until = time.time(), time.monotonic() + _KEPT_AT
-        while time.monotonic() < until and (math.isinf(made) or time.time() - last < TIMER / 2):
+        while time.monotonic() < until and (math.isinf(decided) or time.time() - last < TIMER / 2):
             self.crowd.listen(0.02)
-            for one in self.crowd.all:
-                if found := _views(one):
-                    read.setdefault(one, []).extend(found)
+            for launcher in self.crowd.all:
+                if views_read := _views(launcher):
+                    read.setdefault(launcher, []).extend(views_read)
                     last = time.time()
-            if math.isinf(made) and (row := self.connection.execute(_MADE, [job]).fetchone()):
-                made, last = row[0], time.time()
-        seen = [at for views in read.values() for at, instant in views if instant == made]
+            if math.isinf(decided) and (row := self.connection.execute(_MADE, [job]).fetchone()):
+                decided, last = row[0], time.time()
+        seen = [at for views in read.values() for at, instant in views if instant == decided]
         return max(seen) - ended if seen else None
 
     def count(self, statement: str) -> int:
@@ -197,10 +197,10 @@ class NegotiatingCluster:
 
 def _views(connection: LauncherConnection) -> list[tuple[float, int]]:
     """Return when a launcher has read views, and when the pass was that made each; it answers them."""
-    found = [(at, int(begin[1])) for at, line in connection.heard if (begin := _BEGIN.search(line))]
+    views = [(at, int(begin[1])) for at, line in connection.heard if (begin := _BEGIN.search(line))]
     for _, view in connection.take("changeNotify"):
         connection.say("keep", serial=view["serial"])
-    return found
+    return views
 
 
 @contextmanager
@@ -231,19 +231,19 @@ def negotiating_cluster(directory: Path, hosts: int, cores: int) -> Iterator[Neg
 
 def delays(cluster: NegotiatingCluster, rounds: int, draw: random.Random) -> tuple[list[float], list[float]]:
     """Return the seconds from ends of jobs to the last view read: when all was at rest, and right after a pass."""
-    found: tuple[list[float], list[float]] = [], []
+    seconds: tuple[list[float], list[float]] = [], []
     for number in range(rounds):
         cluster.rest()
         jobs = [row[0] for row in cluster.connection.execute(_RUNNING, [2]).fetchall()]
-        for job, kind in zip(jobs, found, strict=True):
+        for job, kind in zip(jobs, seconds, strict=True):
             last = cluster.delay(job, cluster.end(job))
             if last is not None:
                 kind.append(last)
             time.sleep(draw.uniform(0.0, TIMER / 2))
-            told = "nothing kept back" if last is None else f"{last:.3f} s"
-            sys.stdout.write(f"{number + 1:3} {told}, {cluster.count(_IN_LINE)} in line\n")
+            kept_back = "nothing kept back" if last is None else f"{last:.3f} s"
+            sys.stdout.write(f"{number + 1:3} {kept_back}, {cluster.count(_IN_LINE)} in line\n")
             sys.stdout.flush()
-    return found
+    return seconds
 
 
 def view_times(sandbox: Sandbox) -> tuple[list[float], float]:
@@ -251,12 +251,12 @@ def view_times(sandbox: Sandbox) -> tuple[list[float], float]:
     os.environ["OARPY_CONFIG"] = str(sandbox.configuration_file)
     configuration = load()
     occupation, spent = cluster_pass._GanttOccupation, []
-    made = occupation.view
+    view = occupation.view
 
     def timed(*arguments: Any) -> object:
         began = time.process_time()
         try:
-            return made(*arguments)
+            return view(*arguments)
         finally:
             spent.append(time.process_time() - began)
 
@@ -269,7 +269,7 @@ def view_times(sandbox: Sandbox) -> tuple[list[float], float]:
         decide(reading.snapshot)
         return spent, time.process_time() - began
     finally:
-        occupation.view = made  # type: ignore[method-assign]
+        occupation.view = view  # type: ignore[method-assign]
 
 
 def idle_costs(cluster: NegotiatingCluster, connections: int, seconds: float) -> dict[str, float]:

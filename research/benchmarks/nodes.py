@@ -51,15 +51,15 @@ class ManyNodes:
 
     def nodes_in(self, channel: str) -> int:
         """Count the nodes that have a channel in that state."""
-        found = self._value("SELECT count(*) FROM nodes WHERE channel = %s", channel)
-        return found if isinstance(found, int) else 0
+        count = self._value("SELECT count(*) FROM nodes WHERE channel = %s", channel)
+        return count if isinstance(count, int) else 0
 
     def suspected(self) -> list[str]:
         """Return the nodes that the health check has given up."""
-        found = self._value(
+        names = self._value(
             "SELECT coalesce(array_agg(DISTINCT network_address), '{}') FROM resources WHERE state = %s", "Suspected"
         )
-        return [str(name) for name in found] if isinstance(found, list) else []
+        return [str(name) for name in names] if isinstance(names, list) else []
 
     def start_of_job(self, nodes: int, without: str = "") -> float:
         """Run a job on ``nodes`` nodes, and end it.
@@ -135,8 +135,8 @@ class ManyNodes:
 def measure(cluster: ManyNodes) -> dict[str, float]:
     """Run every measurement once."""
     report: dict[str, float] = {"nodes": cluster.count, "channels_open_seconds": cluster.start()}
-    found = holdings(cluster.processes())
-    agents, launcher = found[AGENT], found[LAUNCHER]
+    held = holdings(cluster.processes())
+    agents, launcher = held[AGENT], held[LAUNCHER]
     report["agent_resident_mib"] = agents.resident / agents.processes / _MIB
     report["agent_shared_out_mib"] = agents.shared_out / agents.processes / _MIB
     report["all_agents_mib"] = agents.shared_out / _MIB

@@ -65,10 +65,10 @@ class PlanningMeasurement:
     """What is equal for equal plans."""
 
 
-def digest(made: Plan) -> str:
+def digest(planned: Plan) -> str:
     """Return a short hash of who starts when and where."""
     known = hashlib.sha256()
-    for placement in made.placements:
+    for placement in planned.placements:
         known.update(
             f"{placement.job} {placement.start} {placement.end} {placement.alternative} {placement.bits:x}\n".encode()
         )
@@ -186,10 +186,10 @@ def measure(kind: str, jobs: int, platform: Platform, loop: float, repetitions: 
     best = math.inf
     for _ in range(repetitions):
         began = time.process_time()
-        made = plan(state)
+        planned = plan(state)
         best = min(best, time.process_time() - began)
-    placed = sum(1 for placement in made.placements if placement.start is not None)
-    return PlanningMeasurement(kind, jobs, len(platform.ids), best, best / loop, made.slots, placed, digest(made))
+    placed = sum(1 for placement in planned.placements if placement.start is not None)
+    return PlanningMeasurement(kind, jobs, len(platform.ids), best, best / loop, planned.slots, placed, digest(planned))
 
 
 def measure_one_more(kind: str, jobs: int, platform: Platform, loop: float, repetitions: int) -> PlanningMeasurement:
@@ -197,10 +197,12 @@ def measure_one_more(kind: str, jobs: int, platform: Platform, loop: float, repe
     whole = snapshot(kind, jobs + repetitions, platform)
     planning, matchers = Planning(), Matchers(platform)
     first = planning.plan(replace(whole, waiting=whole.waiting[:jobs]), matchers=matchers)
-    begun = {one.job: one for one in first.placements if one.verdict is Verdict.STARTS}
+    begun = {placement.job: placement for placement in first.placements if placement.verdict is Verdict.STARTS}
     holding = tuple(
-        HoldingJob(one.job, "", one.start or 0, (one.end or 0) - (one.start or 0), bits=one.bits)
-        for one in begun.values()
+        HoldingJob(
+            placement.job, "", placement.start or 0, (placement.end or 0) - (placement.start or 0), bits=placement.bits
+        )
+        for placement in begun.values()
     )
     waiting = tuple(job for job in whole.waiting if job.id not in begun)
     count = jobs - len(begun)
@@ -209,10 +211,10 @@ def measure_one_more(kind: str, jobs: int, platform: Platform, loop: float, repe
     for more in range(1, repetitions + 1):
         state = replace(whole, now=more, holding=holding, waiting=waiting[: count + more])
         began = time.process_time()
-        made = planning.plan(state, matchers=matchers)
+        planned = planning.plan(state, matchers=matchers)
         best = min(best, time.process_time() - began)
-    placed = sum(1 for placement in made.placements if placement.start is not None)
-    return PlanningMeasurement(f"{kind}, one more", count, len(platform.ids), best, best / loop, made.slots, placed)
+    placed = sum(1 for placement in planned.placements if placement.start is not None)
+    return PlanningMeasurement(f"{kind}, one more", count, len(platform.ids), best, best / loop, planned.slots, placed)
 
 
 def table(measurements: Sequence[PlanningMeasurement]) -> str:
@@ -269,8 +271,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         platform = cluster(cores)
         for kind in chosen.kind or KINDS:
             for jobs in sizes:
-                one = measure(kind, jobs, platform, loop, chosen.repetitions if jobs < 30_000 else 1)
-                _show(one, measurements)
+                measurement = measure(kind, jobs, platform, loop, chosen.repetitions if jobs < 30_000 else 1)
+                _show(measurement, measurements)
             if kind in ONE_MORE:
                 _show(measure_one_more(kind, min(sizes[-1], 10_000), platform, loop, 3), measurements)
     sys.stdout.write("\n".join(growth(measurements)) + "\n")

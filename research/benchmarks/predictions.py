@@ -58,19 +58,19 @@ def trace_accuracy(path: Path, procs: int, policy: str, limit: int | None) -> Fo
     return accuracy(start_intervals(planned_starts(planner.plans, starts)))
 
 
-def row(name: str, found: ForecastAccuracy) -> str:
+def row(name: str, figures: ForecastAccuracy) -> str:
     """Return a row of the table; widths and bounds are medians."""
     cells = (
         name,
-        f"{found.waited}",
-        f"{found.told}",
-        f"{found.coverage:.1%}",
-        f"{found.worst_tenth:.1%}",
-        _hours(found.median_width),
-        _hours(found.median_bound),
-        f"{found.relative_width:.2f}",
-        f"{found.narrower:.1%}",
-        f"{found.after_bound:.1%}",
+        f"{figures.waited}",
+        f"{figures.told}",
+        f"{figures.coverage:.1%}",
+        f"{figures.worst_tenth:.1%}",
+        _hours(figures.median_width),
+        _hours(figures.median_bound),
+        f"{figures.relative_width:.2f}",
+        f"{figures.narrower:.1%}",
+        f"{figures.after_bound:.1%}",
     )
     return f"| {' | '.join(cells)} |"
 
@@ -86,18 +86,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     sys.stdout.write(f"{LEVEL:.0%} intervals; width/bound is the sum of widths over the sum of bounds\n")
     sys.stdout.write(f"| {' | '.join(_HEAD)} |\n|{'---|' * len(_HEAD)}\n")
-    limit, found = None if options.whole else options.jobs, {}
+    limit, logs = None if options.whole else options.jobs, {}
     for policy, (name, procs) in product([options.policy] if options.policy else _POLICIES, TRACES):
         if not (options.traces / name).exists():
             sys.stdout.write(f"{name}: skipped, it is not in {options.traces} (--traces FOLDER)\n")
         elif options.only in name:
             began = time.perf_counter()
-            one = trace_accuracy(options.traces / name, procs, policy, limit)
+            figures = trace_accuracy(options.traces / name, procs, policy, limit)
             title = f"{name.partition('.')[0]}, {policy}"
-            found[title] = {**asdict(one), "seconds": time.perf_counter() - began}
-            sys.stdout.write(row(title, one) + "\n")
+            logs[title] = {**asdict(figures), "seconds": time.perf_counter() - began}
+            sys.stdout.write(row(title, figures) + "\n")
             sys.stdout.flush()
-    save("predictions", {"level": LEVEL, "jobs": limit, "logs": found})
+    save("predictions", {"level": LEVEL, "jobs": limit, "logs": logs})
     return 0
 
 

@@ -99,15 +99,15 @@ def _of_database(
 
 def _processes() -> dict[int, tuple[int, float, float]]:
     """Every process: its parent, its own processor seconds, those of the children it has waited for."""
-    found = {}
+    processes = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
         except OSError:
             continue  # gone meanwhile
         own, waited = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
-        found[int(path.parent.name)] = (int(fields[1]), own / _TICKS, waited / _TICKS)
-    return found
+        processes[int(path.parent.name)] = (int(fields[1]), own / _TICKS, waited / _TICKS)
+    return processes
 
 
 def _parent(pid: int) -> int:

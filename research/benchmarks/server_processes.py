@@ -34,15 +34,15 @@ class ProcessUsage:
 
 def server_processes(supervisor: int) -> dict[str, list[int]]:
     """Return the processes by kind: the supervisor, each module, the gateway, the agents of local nodes."""
-    found: dict[str, list[int]] = {SUPERVISOR: [supervisor]}
+    by_kind: dict[str, list[int]] = {SUPERVISOR: [supervisor]}
     for pid in children_of(supervisor):
         words = arguments_of(pid)
         if "oarpy.modules" in words or "oarpy.grid.modules" in words:
-            found.setdefault(words[-1], []).append(pid)
+            by_kind.setdefault(words[-1], []).append(pid)
         elif "oarpy.gateway" in words:
-            found.setdefault("gateway", []).append(pid)
-    found[AGENT] = children_of(*found.get(LAUNCHER, []))
-    return found
+            by_kind.setdefault("gateway", []).append(pid)
+    by_kind[AGENT] = children_of(*by_kind.get(LAUNCHER, []))
+    return by_kind
 
 
 def holdings(processes: Mapping[str, list[int]]) -> dict[str, ProcessUsage]:
@@ -71,13 +71,13 @@ def node_of(agent: int) -> str:
 
 
 def _numbers(text: str) -> dict[str, int]:
-    found = {}
+    numbers = {}
     for line in text.splitlines():
         name, _, value = line.partition(":")
         words = value.split()
         if words and words[0].isdigit():
-            found[name] = int(words[0])
-    return found
+            numbers[name] = int(words[0])
+    return numbers
 
 
 def all_pids() -> list[int]:
@@ -87,12 +87,12 @@ def all_pids() -> list[int]:
 
 def children_of(*parents: int) -> list[int]:
     """Return the children of some processes that are no zombies, by parent and then by number."""
-    found: dict[int, list[int]] = {parent: [] for parent in parents}
+    by_parent: dict[int, list[int]] = {parent: [] for parent in parents}
     for pid in sorted(all_pids()):
         state, parent = _state_and_parent(pid)
-        if parent in found and state != "Z":
-            found[parent].append(pid)
-    return [pid for parent in parents for pid in found[parent]]
+        if parent in by_parent and state != "Z":
+            by_parent[parent].append(pid)
+    return [pid for parent in parents for pid in by_parent[parent]]
 
 
 def parent_of(pid: int) -> int:

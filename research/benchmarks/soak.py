@@ -76,14 +76,14 @@ class Soak:
 
     def marks(self, jobs: int, note: Callable[[Mark], None]) -> list[Mark]:
         """Run ``jobs`` jobs, noting at each mark and at the end."""
-        found = []
+        marks_seen = []
         for until in [*(mark for mark in _MARKS if mark < jobs), jobs]:
             count = until - self._done
             seconds = self.run(count)
             mark = Mark(until, seconds * 1000 / count, self.held())
             note(mark)
-            found.append(mark)
-        return found
+            marks_seen.append(mark)
+        return marks_seen
 
     def _settle(self) -> None:
         """Wait until every job is over and accounted for, and has ended well."""

@@ -37,13 +37,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="1,000 jobs, and not to be compared")
     quick = parser.parse_args(arguments).quick
     text = scenario(JOBS // 10 if quick else JOBS)
-    found = on_the_server(text)
+    figures = on_the_server(text)
     if os.path.exists(CHROMIUM):
-        found |= in_the_browser(text)
-    for name, value in found.items():
+        figures |= in_the_browser(text)
+    for name, value in figures.items():
         sys.stdout.write(f"{name:<44} {value:>10,}\n")
     if not quick:
-        save("stepping", {"jobs": JOBS, **found})
+        save("stepping", {"jobs": JOBS, **figures})
     return 0
 
 
@@ -105,9 +105,9 @@ def in_the_browser(text: str) -> dict[str, float]:
                 assert server.stdout is not None
                 link = server.stdout.readline().strip()
                 browser = running.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-                found = _watched(browser.new_page(viewport={"width": 1200, "height": 900}), link)
+                waits = _watched(browser.new_page(viewport={"width": 1200, "height": 900}), link)
                 browser.close()
-                return found | {"the server, most MB": _most_memory(server.pid)}
+                return waits | {"the server, most MB": _most_memory(server.pid)}
             finally:
                 server.terminate()
 

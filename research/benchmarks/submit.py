@@ -125,12 +125,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         running_sandbox(Path(folder), {"log": {"level": "warning"}}, nodes) as sandbox,
     ):
         wait_for_gateway(sandbox)
-        found = measure(sandbox, options.jobs, options.shells)
+        results = measure(sandbox, options.jobs, options.shells)
     title = f"{f'{options.jobs} jobs':<28}{'jobs/s':>10}{'s':>10}{'ended, s':>10}{'processor ms':>14}"
-    lines = [title, *(one.line(name, options.jobs) for name, one in found.items())]
+    lines = [title, *(result.line(name, options.jobs) for name, result in results.items())]
     load = os.getloadavg()[0]
     sys.stdout.write("\n".join(lines) + f"\nload average {load:.1f}, {forks:.0f} forks a second\n")
-    ways = {name: asdict(one) for name, one in found.items()}
+    ways = {name: asdict(result) for name, result in results.items()}
     save("submit", {"jobs": options.jobs, "shells": options.shells, "forks_per_second": forks, "ways": ways})
     return 0
 

@@ -102,18 +102,18 @@ def served(sandbox: Sandbox, port: int) -> Iterator[None]:
 
 def token(sandbox: Sandbox, user: str) -> str:
     """Make a token of an account."""
-    said = sandbox.run("oartoken", "new", "--user", user, "--scope", "admin" if user == "root" else "read").stdout
-    found = re.search(r"oarpy_\S+", said)
-    assert found is not None
-    return found[0]
+    output = sandbox.run("oartoken", "new", "--user", user, "--scope", "admin" if user == "root" else "read").stdout
+    match = re.search(r"oarpy_\S+", output)
+    assert match is not None
+    return match[0]
 
 
-def answers(port: int, secret: str, asked: Mapping[str, str]) -> dict[str, dict[str, float]]:
+def answers(port: int, secret: str, paths_by_name: Mapping[str, str]) -> dict[str, dict[str, float]]:
     """Return the seconds of the first answer to each, of the shortest, of the middle one, and its bytes."""
-    found = {}
+    results = {}
     headers = {"Authorization": f"Bearer {secret}", "Accept": "text/html", "Accept-Encoding": "gzip"}
     connection = http.client.HTTPConnection("127.0.0.1", port)
-    for name, path in asked.items():
+    for name, path in paths_by_name.items():
         spent, size = [], 0
         for _ in range(_TIMES):
             began = time.perf_counter()
@@ -123,13 +123,13 @@ def answers(port: int, secret: str, asked: Mapping[str, str]) -> dict[str, dict[
             spent.append(time.perf_counter() - began)
             if answer.status != 200:
                 raise RuntimeError(f"{path}: HTTP {answer.status}")
-        found[name] = {
+        results[name] = {
             "first": spent[0],
             "shortest": min(spent),
             "median": statistics.median(spent),
             "bytes": float(size),
         }
-    return found
+    return results
 
 
 def log_in(page: Page, address: str, secret: str) -> None:
@@ -144,7 +144,7 @@ def paints(port: int, secret: str) -> dict[str, dict[str, float]]:
     """Return when Chromium painted each page first, and when its drawing was there, in seconds from the request."""
     from playwright.sync_api import sync_playwright
 
-    found = {}
+    results = {}
     drawings = {"cluster": "[data-cells]", "gantt?span=week": "[data-gantt]", "jobs": "", "queues": ""}
     with sync_playwright() as running:
         browser = running.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
@@ -163,9 +163,9 @@ def paints(port: int, secret: str) -> dict[str, dict[str, float]]:
                     page.locator(f"{drawing}[data-drawn]").wait_for()
                     at["drawn"] = float(page.locator(drawing).get_attribute("data-drawn") or 0) / 1000
                 best = {name: min(value, best.get(name, value)) for name, value in at.items()}
-            found[path] = best
+            results[path] = best
         browser.close()
-    return found
+    return results
 
 
 def heard(port: int, secrets: Sequence[str], listeners: int, dsn: str) -> dict[str, float]:
@@ -235,8 +235,8 @@ def _measured(sandbox: Sandbox, port: int, options: argparse.Namespace) -> dict[
         with psycopg.connect(sandbox.dsn()) as connection:
             row = connection.execute("SELECT max(job_id) FROM jobs WHERE state = 'Waiting'").fetchone()
         assert row is not None
-        asked = {name: path.replace("{waiting}", str(row[0])) for name, path in paths(time.time()).items()}
-        report["answers"] = answers(port, secrets[0], asked)
+        paths_by_name = {name: path.replace("{waiting}", str(row[0])) for name, path in paths(time.time()).items()}
+        report["answers"] = answers(port, secrets[0], paths_by_name)
         report["paints"] = paints(port, secrets[0]) if os.path.exists(CHROMIUM) else {}
         report["listeners"] = {"number": options.listeners, **heard(port, secrets, options.listeners, sandbox.dsn())}
     return report
@@ -245,18 +245,18 @@ def _measured(sandbox: Sandbox, port: int, options: argparse.Namespace) -> dict[
 def _print(report: Mapping[str, Any]) -> None:
     lines = [f"{report['jobs']} jobs on {report['cores']} cores over a week (filled in {report['fill']:.0f} s)\n"]
     lines.append(f"{'answers, in seconds':<28}{'first':>8}{'median':>8}{'shortest':>10}{'ratio':>7}{'KiB':>8}")
-    for name, one in report["answers"].items():
-        figures = f"{one['first']:>8.3f}{one['median']:>8.3f}{one['shortest']:>10.3f}{one['shortest'] / ANSWER:>7.2f}"
-        lines.append(f"{name:<28}{figures}{one['bytes'] / 1024:>8.1f}")
+    for name, answer in report["answers"].items():
+        figures = f"{answer['first']:>8.3f}{answer['median']:>8.3f}{answer['shortest']:>10.3f}"
+        lines.append(f"{name:<28}{figures}{answer['shortest'] / ANSWER:>7.2f}{answer['bytes'] / 1024:>8.1f}")
     lines.append(f"\n{'pages in Chromium':<28}{'paint':>8}{'ratio':>7}{'drawn':>8}")
-    for name, one in report["paints"].items():
-        drawn = f"{one['drawn']:>8.3f}" if "drawn" in one else ""
-        lines.append(f"{name:<28}{one['paint']:>8.3f}{one['paint'] / PAINT:>7.2f}{drawn}")
+    for name, page in report["paints"].items():
+        drawn = f"{page['drawn']:>8.3f}" if "drawn" in page else ""
+        lines.append(f"{name:<28}{page['paint']:>8.3f}{page['paint'] / PAINT:>7.2f}{drawn}")
     if not report["paints"]:
         lines.append(f"no {CHROMIUM}: not measured")
-    one = report["listeners"]
-    lines.append(f"\n{one['number']} listeners heard of a change after {one['first']:.3f} s (the first)")
-    lines.append(f"to {one['last']:.3f} s (the last), ratio {one['last'] / HEARD:.2f}")
+    listeners = report["listeners"]
+    lines.append(f"\n{listeners['number']} listeners heard of a change after {listeners['first']:.3f} s (the first)")
+    lines.append(f"to {listeners['last']:.3f} s (the last), ratio {listeners['last'] / HEARD:.2f}")
     sys.stdout.write("\n".join(lines) + "\n")
 
 

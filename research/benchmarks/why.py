@@ -103,7 +103,7 @@ def run_pass(connection: Connection) -> None:
 
 
 def measure(
-    connection: Connection, times: int, environment: Mapping[str, str], asked: int | None, anew: bool = False
+    connection: Connection, times: int, environment: Mapping[str, str], gateway_pid: int | None, anew: bool = False
 ) -> Taken:
     """Ask about the last job, through the gateway that is process ``asked``; ``anew``: without the stored places."""
     last = number(connection, "SELECT max(job_id) FROM jobs WHERE state = 'Waiting'")
@@ -113,7 +113,7 @@ def measure(
         run_pass(connection)
         if anew:
             connection.execute("DELETE FROM gantt_predictions")
-        spent, began = _spent(connection, asked), time.perf_counter()
+        spent, began = _spent(connection, gateway_pid), time.perf_counter()
         subprocess.run(
             [command("oarstat"), "--why", str(last)],
             env=environment,
@@ -122,13 +122,13 @@ def measure(
             check=True,
         )
         wall.append((time.perf_counter() - began) * 1000)
-        processor.append((_spent(connection, asked) - spent) * 1000)
+        processor.append((_spent(connection, gateway_pid) - spent) * 1000)
     return Taken(sorted(wall), sorted(processor))
 
 
-def _spent(connection: Connection, asked: int | None) -> float:
+def _spent(connection: Connection, gateway_pid: int | None) -> float:
     commands = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return commands.ru_utime + commands.ru_stime + of_questions(asked, connection.info.backend_pid)
+    return commands.ru_utime + commands.ru_stime + of_questions(gateway_pid, connection.info.backend_pid)
 
 
 @contextmanager
@@ -198,11 +198,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             embedded_server.remove(folder / "postgresql")
     unit = intersections()
     sys.stdout.write(f"oarstat --why of the last of {waiting} jobs, milliseconds; ANDs {unit:.0f} ms\n")
-    for way, found in taken.items():
-        for what, times in (("wall-clock", found.wall), ("processor time", found.processor)):
+    for way, spent in taken.items():
+        for what, times in (("wall-clock", spent.wall), ("processor time", spent.processor)):
             sys.stdout.write(f"{way:<31}{what:<15} median {times[len(times) // 2]:>5.0f}  least {times[0]:>5.0f}\n")
-    wall = {way: found.wall for way, found in taken.items()}
-    processor = {way: found.processor for way, found in taken.items()}
+    wall = {way: taken_by_way.wall for way, taken_by_way in taken.items()}
+    processor = {way: taken_by_way.processor for way, taken_by_way in taken.items()}
     save("why", {"waiting": waiting, "wall_ms": wall, "processor_ms": processor, "ands_ms": unit})
     return 0
 

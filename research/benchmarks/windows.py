@@ -42,11 +42,11 @@ class Cluster:
 
     def accept(self, number: int, rng: random.Random) -> None:
         """Reserve something with a window; nothing happens if it cannot be had."""
-        job, window = asked(number, rng, flexible=True)
+        job, window = new_reservation(number, rng, flexible=True)
         windows = {**self.windows, number: window}
         decided = decide(self._with((job,), windows), None, matchers=self.matchers)
         placement = decided.plan.by_job()[number]
-        if number not in {one.job for one in decided.accepted} or placement.start is None:
+        if number not in {accepted_job.job for accepted_job in decided.accepted} or placement.start is None:
             return
         kept, walltime = decided.kept.snapshot, job.alternatives[0].walltime
         reservation = Reservation(job, placement.start, walltime, tuple(placement.resources))
@@ -85,7 +85,7 @@ def ids_of_node(node: int) -> range:
     return range(node * CORES + 1, (node + 1) * CORES + 1)
 
 
-def asked(number: int, rng: random.Random, *, flexible: bool) -> tuple[WaitingJob, ReservationWindow]:
+def new_reservation(number: int, rng: random.Random, *, flexible: bool) -> tuple[WaitingJob, ReservationWindow]:
     """Return a new reservation and its window; one that is not ``flexible`` has just its date."""
     walltime, date = rng.randint(1, 6) * HOUR, rng.randint(1, 100) * HOUR + 600
     ways = (Alternative(parse_request(f"/network_address={rng.choice([1, 2, 4, 8, 16, 32])}").groups, walltime),)
@@ -101,19 +101,19 @@ def seconds(action: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
-def measure(made: Cluster, batch: tuple[WaitingJob, ...], questions: int) -> dict[str, list[float]]:
+def measure(busy: Cluster, batch: tuple[WaitingJob, ...], questions: int) -> dict[str, list[float]]:
     """Return what the step of a pass takes for new reservations, by what they are and what becomes of them."""
-    found: dict[str, list[float]] = {}
+    seconds_by_kind: dict[str, list[float]] = {}
     for flexible in (False, True):
         for question in range(questions):
-            job, window = asked(_NEW, random.Random(question), flexible=flexible)
-            snapshot = made.pass_with((*batch, job), window if flexible else None)
+            job, window = new_reservation(_NEW, random.Random(question), flexible=flexible)
+            snapshot = busy.pass_with((*batch, job), window if flexible else None)
             began = time.process_time()
-            _, answers = within_windows(snapshot, made.matchers)
+            _, answers = within_windows(snapshot, busy.matchers)
             took = time.process_time() - began
             kind = f"{'with a window' if flexible else 'strict'}, {'admitted' if answers.dated else 'refused'}"
-            found.setdefault(kind, []).append(took)
-    return found
+            seconds_by_kind.setdefault(kind, []).append(took)
+    return seconds_by_kind
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -122,11 +122,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="40 reservations, 100 batch jobs, 10 questions")
     chosen = parser.parse_args(arguments)
     reservations, jobs, questions = (40, 100, 10) if chosen.quick else (200, 1_000, 60)
-    made, rng = cluster(), random.Random(2)
+    busy, rng = cluster(), random.Random(2)
     for number in range(1, _MOST_TRIED):
-        if len(made.windows) == reservations:
+        if len(busy.windows) == reservations:
             break
-        made.accept(number, rng)
+        busy.accept(number, rng)
     batch = tuple(
         WaitingJob(
             _FIRST_OF_BATCH + number,
@@ -140,16 +140,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         for number in range(jobs)
     )
-    calm = replace(made.pass_with(batch, None), windows=None)
-    without = seconds(lambda: decide(calm, None, matchers=made.matchers))
-    again = replace(made.pass_with(batch, None), windows=Windows(made.windows, notice=0, replan=True))
-    replanning = seconds(lambda: within_windows(again, made.matchers))
-    found = measure(made, batch, questions)
-    sys.stdout.write(f"{len(made.windows)} movable reservations, {jobs} batch jobs, {NODES * CORES} cores\n")
+    calm = replace(busy.pass_with(batch, None), windows=None)
+    without = seconds(lambda: decide(calm, None, matchers=busy.matchers))
+    again = replace(busy.pass_with(batch, None), windows=Windows(busy.windows, notice=0, replan=True))
+    replanning = seconds(lambda: within_windows(again, busy.matchers))
+    measured = measure(busy, batch, questions)
+    sys.stdout.write(f"{len(busy.windows)} movable reservations, {jobs} batch jobs, {NODES * CORES} cores\n")
     sys.stdout.write(f"{'pass without the step':32} {without:8.3f} s\n")
     sys.stdout.write(f"{'replanning all that may move':32} {replanning:8.3f} s {replanning / without:8.2f} x\n")
     report: dict[str, object] = {"pass_seconds": without, "replanning_seconds": replanning}
-    for kind, took in found.items():
+    for kind, took in measured.items():
         late = sorted(took)[int(len(took) * 0.95)]
         sys.stdout.write(f"{kind:32} {late:8.3f} s {late / without:8.2f} x  (p95 of {len(took)})\n")
         report[kind] = {"p95": late, "questions": len(took)}

@@ -100,21 +100,21 @@ class Estimate:
 class PointTable:
     """The values of runs by point and metric."""
 
-    def __init__(self, experiment: RunList, found: Mapping[int, Values]) -> None:
-        self.rows = [(experiment.runs[place], values) for place, values in found.items()]
+    def __init__(self, experiment: RunList, values_by_run: Mapping[int, Values]) -> None:
+        self.rows = [(experiment.runs[place], values) for place, values in values_by_run.items()]
         self._known: dict[tuple[object, ...], list[Values]] = {}
         for run, values in self.rows:
             self._known.setdefault(_key(run), []).append(values)
 
     def estimate(self, at: Parameters, metric: str) -> Estimate:
         """Return the mean of a metric over the seeds."""
-        found = [one[metric] for one in self._known.get(_key(at), ()) if one[metric] is not None]
-        if not found:
+        known = [values[metric] for values in self._known.get(_key(at), ()) if values[metric] is not None]
+        if not known:
             return Estimate(None, None, None)
-        mean = fmean(found)
-        if len(found) not in _STUDENT:
+        mean = fmean(known)
+        if len(known) not in _STUDENT:
             return Estimate(mean, None, None)
-        half = _STUDENT[len(found)] * stdev(found) / sqrt(len(found))
+        half = _STUDENT[len(known)] * stdev(known) / sqrt(len(known))
         return Estimate(mean, mean - half, mean + half)
 
     def mean(self, at: Parameters, metric: str) -> float | None:
@@ -128,7 +128,7 @@ def _key(run: Parameters) -> tuple[object, ...]:
 
 def points_of(figures: Iterable[int]) -> list[Parameters]:
     """Return the points of figures, each once."""
-    return list({_key(one): one for figure in figures for one in FIGURES[figure]()}.values())
+    return list({_key(at): at for figure in figures for at in FIGURES[figure]()}.values())
 
 
 # Files
@@ -150,8 +150,8 @@ def write_figures(
 
 def _cells(table: PointTable, at: Parameters) -> Iterator[float | None]:
     for metric in METRICS:
-        found = table.estimate(at, metric)
-        yield from (found.mean, found.low, found.high)
+        estimate = table.estimate(at, metric)
+        yield from (estimate.mean, estimate.low, estimate.high)
 
 
 def _write(path: Path, rows: Iterable[Iterable[object]]) -> None:
@@ -199,12 +199,12 @@ def _fill(axes: Any, figure: int, metrics: Sequence[str], table: PointTable) -> 
     lines: dict[str, list[tuple[float, Estimate]]] = {}
     for metric in metrics:
         for at in FIGURES[figure]():
-            found = table.estimate(at, metric)
-            if found.mean is not None:
-                lines.setdefault(_curve(figure, metric, at), []).append((across(at), found))
+            estimate = table.estimate(at, metric)
+            if estimate.mean is not None:
+                lines.setdefault(_curve(figure, metric, at), []).append((across(at), estimate))
     for name, line in lines.items():
-        means = [found.mean or 0 for _, found in line]
-        spread = [max((found.high or mean) - mean, 0) for mean, (_, found) in zip(means, line, strict=True)]
+        means = [known.mean or 0 for _, known in line]
+        spread = [max((known.high or mean) - mean, 0) for mean, (_, known) in zip(means, line, strict=True)]
         axes.errorbar([at for at, _ in line], means, spread, marker="o", markersize=3, capsize=2, label=name)
     unit = "s" if "local_response" in metrics else "%"
     axes.set_ylabel(unit if len(metrics) > 1 else f"{metrics[0]} ({unit})")

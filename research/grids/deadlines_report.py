@@ -53,9 +53,9 @@ def reproduce_deadlines(
     tell_failed(done.failed, err)
     table = PointTable(experiment, done.values)
     write_figures(output, table, wanted, seeds, jobs, drawing=can_draw(err))
-    found = deadline_claims(table, wanted)
-    write_claims(output / "claims.csv", found)
-    return claims_text(found, as_json=as_json), 1 if done.failed else 0 if quick else status(found)
+    claims = deadline_claims(table, wanted)
+    write_claims(output / "claims.csv", claims)
+    return claims_text(claims, as_json=as_json), 1 if done.failed else 0 if quick else status(claims)
 
 
 Judge = Callable[[PointTable], tuple[str, bool] | None]
@@ -63,14 +63,14 @@ Judge = Callable[[PointTable], tuple[str, bool] | None]
 
 def deadline_claims(table: PointTable, figures: Sequence[int]) -> list[JudgedClaim]:
     """Return the paper's claims, and whether they hold; open where the runs of their figures were not asked for."""
-    found = []
+    claims = []
     for claim, needed, paper, judged, judge in _CLAIMS:
         came = judge(table) if set(needed) <= set(figures) else None
         if came is None:
-            found.append(JudgedClaim(claim, paper, "not run", judged, "-"))
+            claims.append(JudgedClaim(claim, paper, "not run", judged, "-"))
         else:
-            found.append(JudgedClaim(claim, paper, came[0], judged, verdict(came[1])))
-    return found
+            claims.append(JudgedClaim(claim, paper, came[0], judged, verdict(came[1])))
+    return claims
 
 
 def _success(table: PointTable, points: Sequence[Parameters]) -> list[float] | None:
@@ -79,25 +79,29 @@ def _success(table: PointTable, points: Sequence[Parameters]) -> list[float] | N
 
 
 def _means(table: PointTable, points: Sequence[Parameters], metric: str) -> list[float] | None:
-    found = [table.mean(at, metric) for at in points]
-    known = [one for one in found if one is not None]
-    return known if len(known) == len(found) else None
+    means = [table.mean(at, metric) for at in points]
+    known = [mean for mean in means if mean is not None]
+    return known if len(known) == len(means) else None
 
 
 def _grows_with_lp(table: PointTable) -> tuple[str, bool] | None:
     gains = []
     for local in (30, 60):
         for load in (20, 40):
-            found = _success(table, [point(local=local, together=load, lp=lp) for lp in (0.1, 1)])
-            if found is None:
+            successes = _success(table, [point(local=local, together=load, lp=lp) for lp in (0.1, 1)])
+            if successes is None:
                 return None
-            gains.append(found[1] - found[0])
+            gains.append(successes[1] - successes[0])
     return "gains " + ", ".join(f"{gain:.1f}" for gain in gains), min(gains) >= 15
 
 
 def _drops_near_one(table: PointTable) -> tuple[str, bool] | None:
-    found = _success(table, [point(local=60, together=40, lp=lp) for lp in (0.95, 1)])
-    return None if found is None else (f"{found[0]:.2f} at 0.95, {found[1]:.2f} at 1", found[1] < found[0])
+    successes = _success(table, [point(local=60, together=40, lp=lp) for lp in (0.95, 1)])
+    return (
+        None
+        if successes is None
+        else (f"{successes[0]:.2f} at 0.95, {successes[1]:.2f} at 1", successes[1] < successes[0])
+    )
 
 
 def _short_waits_are_best(priority: str) -> Judge:
@@ -105,11 +109,11 @@ def _short_waits_are_best(priority: str) -> Judge:
         spreads, below = [], []
         for load in LOADS:
             points = [point(together=load, wait=wait, priority=priority) for wait in ("0", "10", "100", "inf")]
-            found = _success(table, points)
-            if found is None:
+            successes = _success(table, points)
+            if successes is None:
                 return None
-            spreads.append(max(found[:3]) - min(found[:3]))
-            below.append(min(found[:3]) - found[3])
+            spreads.append(max(successes[:3]) - min(successes[:3]))
+            below.append(min(successes[:3]) - successes[3])
         ours = f"at most {max(spreads):.2f} apart; pure RPP at least {min(below):.2f} lower"
         return ours, max(spreads) <= 1.5 and min(below) >= 2.5
 
@@ -120,8 +124,8 @@ def _independent_of_offsets(table: PointTable) -> tuple[str, bool] | None:
     spreads, falls = [], []
     for local in (30, 60):
         for load in (20, 40):
-            short = _success(table, [point(local=local, together=load, wait="10", offset=one) for one in OFFSETS])
-            pure = _success(table, [point(local=local, together=load, offset=one) for one in OFFSETS])
+            short = _success(table, [point(local=local, together=load, wait="10", offset=offset) for offset in OFFSETS])
+            pure = _success(table, [point(local=local, together=load, offset=offset) for offset in OFFSETS])
             if short is None or pure is None:
                 return None
             spreads.append(max(short) - min(short))
@@ -136,23 +140,23 @@ def _alike_at_low_load(table: PointTable) -> tuple[str, bool] | None:
     pure = _success(table, [point(rate=rate) for rate in RATES])
     if short is None or pure is None:
         return None
-    apart = max(abs(one - other) for one, other in zip(short, pure, strict=True))
+    apart = max(abs(brief - other) for brief, other in zip(short, pure, strict=True))
     return f"at most {apart:.2f} apart", apart <= 2
 
 
 def _local_jobs_wait(table: PointTable) -> tuple[str, bool] | None:
-    found = _means(table, [point(together=40, wait=wait) for wait in ("10", "inf")], "local_response")
-    if found is None:
+    means = _means(table, [point(together=40, wait=wait) for wait in ("10", "inf")], "local_response")
+    if means is None:
         return None
-    return f"{found[1]:.0f} s against {found[0]:.0f} s: {found[1] / found[0]:.1f} times", found[1] >= 10 * found[0]
+    return f"{means[1]:.0f} s against {means[0]:.0f} s: {means[1] / means[0]:.1f} times", means[1] >= 10 * means[0]
 
 
 def _long_waits_kill(table: PointTable) -> tuple[str, bool] | None:
-    found = _means(table, [point(together=40, wait=wait) for wait in ("10", "1000", "inf")], "local_killed")
-    if found is None:
+    means = _means(table, [point(together=40, wait=wait) for wait in ("10", "1000", "inf")], "local_killed")
+    if means is None:
         return None
-    ours = f"{found[1]:.2f} % and {found[2]:.2f} % against {found[0]:.2f} %"
-    return ours, min(found[1:]) >= 2 * found[0]
+    ours = f"{means[1]:.2f} % and {means[2]:.2f} % against {means[0]:.2f} %"
+    return ours, min(means[1:]) >= 2 * means[0]
 
 
 _CLAIMS: Sequence[tuple[str, tuple[int, ...], str, bool, Judge]] = (

@@ -100,10 +100,10 @@ def _runs(scenario: str, engine: EngineName, seed: int, first: int) -> Iterator[
 
 def find_log(traces: Path, site: str) -> Path:
     """Return the log of a site below a folder. Raises :class:`UsageError` if it is not there."""
-    found = next(iter(sorted(traces.rglob(_LOGS[site]))), None)
-    if found is None:
+    log = next(iter(sorted(traces.rglob(_LOGS[site]))), None)
+    if log is None:
         raise UsageError(f"no {_LOGS[site]} below '{traces}'", hint="get it from the Parallel Workloads Archive")
-    return found
+    return log
 
 
 @uncollected
@@ -135,8 +135,11 @@ def _scenario(run: Parameters, places: Mapping[str, str]) -> GridScenario:
     inputs = site_inputs(str(run["scenario"]), int(run["seed"]), tuple(places.items()))
     first = int(run["first"]) or None
     speeds = _SPEEDS if run["platform"] == "heterog" else (1.0,) * len(inputs)
-    clusters = [GridCluster(one.site, SITES[one.site], speed) for one, speed in zip(inputs, speeds, strict=True)]
-    jobs = [job for one in inputs for job in one.jobs[:first]]
+    clusters = [
+        GridCluster(inputs_of_site.site, SITES[inputs_of_site.site], speed)
+        for inputs_of_site, speed in zip(inputs, speeds, strict=True)
+    ]
+    jobs = [job for inputs_of_site in inputs for job in inputs_of_site.jobs[:first]]
     merged = sorted(jobs, key=lambda job: job.submit)  # ties stay in the order of the sites, then of the log
     heuristic = HEURISTICS.get(str(run["heuristic"]), "mct")
     algorithm = ALGORITHMS[str(run["algorithm"])]

@@ -44,8 +44,8 @@ def reproduce_reallocation(
     tell_failed(done.failed, err)
     table = RunTable(experiment, done.values)
     write_tables(output, experiment, table, wanted)
-    found = reallocation_claims(table)
-    write_claims(output / "claims.csv", found)
+    claims = reallocation_claims(table)
+    write_claims(output / "claims.csv", claims)
     if can_draw(err):
         write_charts(output, table)
-    return claims_text(found, as_json=as_json), 1 if done.failed else 0 if quick else status(found)
+    return claims_text(claims, as_json=as_json), 1 if done.failed else 0 if quick else status(claims)

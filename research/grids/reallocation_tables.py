@@ -59,9 +59,9 @@ def published() -> tuple[PublishedRow, ...]:
 class RunTable:
     """The values of runs by engine, scenario and setup."""
 
-    def __init__(self, experiment: RunList, found: Mapping[int, Values]) -> None:
+    def __init__(self, experiment: RunList, values_by_run: Mapping[int, Values]) -> None:
         self.rows: list[tuple[Parameters, Values]] = [
-            (experiment.runs[place], values) for place, values in found.items()
+            (experiment.runs[place], values) for place, values in values_by_run.items()
         ]
         self._known = {(run["engine"], run["scenario"], _setup(run)): values for run, values in self.rows}
 
@@ -72,9 +72,9 @@ class RunTable:
 
     def average(self, setup: Setup, metric: str) -> float | None:
         """Return the mean over the seven scenarios, None if one of them was not done."""
-        found = [self.value(scenario, setup, metric) for scenario in SCENARIOS]
-        known = [one for one in found if one is not None]
-        return fmean(known) if len(known) == len(found) else None
+        values = [self.value(scenario, setup, metric) for scenario in SCENARIOS]
+        known = [value for value in values if value is not None]
+        return fmean(known) if len(known) == len(values) else None
 
 
 def _setup(run: Parameters) -> Setup:
@@ -126,10 +126,10 @@ def _inputs(scenarios: Sequence[str], seed: int, places: tuple[tuple[str, str], 
         ("scenario", "site", "cores", "origin", "records", "left_out", "replayed", "published")
     ]
     for scenario in scenarios:
-        for one in inputs_of(scenario, seed, places):
-            left_out = one.records - len(one.jobs)
+        for log in inputs_of(scenario, seed, places):
+            left_out = log.records - len(log.jobs)
             rows.append(
-                (scenario, one.site, SITES[one.site], one.origin, one.records, left_out, len(one.jobs), one.published)
+                (scenario, log.site, SITES[log.site], log.origin, log.records, left_out, len(log.jobs), log.published)
             )
     return rows
 
@@ -182,9 +182,9 @@ def reallocation_claims(table: RunTable) -> list[JudgedClaim]:
 
 def _averages(table: RunTable, setups: Sequence[Setup], metric: str) -> list[float] | None:
     """Return the averages of setups, None if one of them is not known."""
-    found = [table.average(setup, metric) for setup in setups]
-    known = [one for one in found if one is not None]
-    return known if len(known) == len(found) else None
+    averages = [table.average(setup, metric) for setup in setups]
+    known = [average for average in averages if average is not None]
+    return known if len(known) == len(averages) else None
 
 
 def _open(claim: str, paper: str, *, judged: bool) -> JudgedClaim:
@@ -196,35 +196,39 @@ def _pays(table: RunTable) -> JudgedClaim:
     rel, early = _averages(table, _setups(), "rel"), _averages(table, _setups(), "early")
     if rel is None or early is None:
         return _open("B1", paper, judged=True)
-    count = sum(one < 1 and other > 50 for one, other in zip(rel, early, strict=True))
+    count = sum(ratio < 1 and other > 50 for ratio, other in zip(rel, early, strict=True))
     return JudgedClaim("B1", paper, f"{count} of {len(rel)}", True, verdict(count >= 42))
 
 
 def _cancellation_pays(table: RunTable) -> list[JudgedClaim]:
     paper = "rel is lower with cancellation in all 24 pairs; 20 are asked for"
-    without, cancelled = (_averages(table, _setups(algorithms=[one]), "rel") for one in ("nocancel", "cancel"))
+    without, cancelled = (
+        _averages(table, _setups(algorithms=[algorithm]), "rel") for algorithm in ("nocancel", "cancel")
+    )
     if without is None or cancelled is None:
         return [_open("B2", paper, judged=True)]
     pairs = list(zip(_setups(algorithms=["nocancel"]), without, cancelled, strict=True))
-    count = sum(other < one for _, one, other in pairs)
+    count = sum(other < without_it for _, without_it, other in pairs)
     against = [
-        JudgedClaim(f"B2 {' '.join(setup[:2] + setup[3:])}", paper, f"{one:.3f} without, {other:.3f} with", False, "no")
-        for setup, one, other in pairs
-        if other >= one
+        JudgedClaim(
+            f"B2 {' '.join(setup[:2] + setup[3:])}", paper, f"{without_it:.3f} without, {other:.3f} with", False, "no"
+        )
+        for setup, without_it, other in pairs
+        if other >= without_it
     ]
     return [JudgedClaim("B2", paper, f"{count} of {len(pairs)}", True, verdict(count >= 20)), *against]
 
 
 def _share_of_moves(table: RunTable, setups: Sequence[Setup]) -> float | None:
     """Return the mean number of moves in % of jobs over the runs of setups."""
-    found = []
+    shares = []
     for setup in setups:
         for scenario in SCENARIOS:
             moves, jobs = table.value(scenario, setup, "moves"), table.value(scenario, setup, "jobs")
             if moves is None or jobs is None:
                 return None
-            found.append(100 * moves / jobs)
-    return fmean(found)
+            shares.append(100 * moves / jobs)
+    return fmean(shares)
 
 
 def _few_moves(table: RunTable) -> JudgedClaim:
@@ -253,10 +257,10 @@ def _impacted(table: RunTable) -> JudgedClaim:
     means = []
     for algorithm in ("nocancel", "cancel"):
         for batch in POLICIES:
-            found = _averages(table, _setups(["homog"], [batch], [algorithm]), "impacted")
-            if found is None:
+            averages = _averages(table, _setups(["homog"], [batch], [algorithm]), "impacted")
+            if averages is None:
                 return _open("B4", paper, judged=False)
-            means.append(fmean(found))
+            means.append(fmean(averages))
     ours = "without {:.1f} and {:.1f}, with {:.1f} and {:.1f}".format(*means)
     return JudgedClaim("B4", paper, ours, False, verdict(means[0] > means[1] and means[2] > means[3]))
 
@@ -268,13 +272,13 @@ def _best(table: RunTable) -> JudgedClaim:
         for algorithm in ("nocancel", "cancel"):
             for batch in POLICIES:
                 setups = _setups([platform], [batch], [algorithm])
-                found = _averages(table, setups, "rel")
-                if found is None:
+                averages = _averages(table, setups, "rel")
+                if averages is None:
                     return _open("B5", paper, judged=False)
-                best = setups[found.index(min(found))][3]
-                names.append(f"{platform} {batch} {algorithm} {best} {min(found):.2f}")
+                best = setups[averages.index(min(averages))][3]
+                names.append(f"{platform} {batch} {algorithm} {best} {min(averages):.2f}")
                 if algorithm == "cancel" and batch == "CBF":
-                    holds = holds and max(found) - min(found) <= 0.04
+                    holds = holds and max(averages) - min(averages) <= 0.04
                 else:
                     wanted = "Mct" if algorithm == "nocancel" and platform == "heterog" else "MinMin"
                     holds = holds and best == wanted
@@ -283,10 +287,10 @@ def _best(table: RunTable) -> JudgedClaim:
 
 def _some_delayed(table: RunTable) -> JudgedClaim:
     paper = "every average of early is below 100"
-    found = _averages(table, _setups(), "early")
-    if found is None:
+    averages = _averages(table, _setups(), "early")
+    if averages is None:
         return _open("B6", paper, judged=False)
-    return JudgedClaim("B6", paper, f"at most {max(found):.1f}", False, verdict(max(found) < 100))
+    return JudgedClaim("B6", paper, f"at most {max(averages):.1f}", False, verdict(max(averages) < 100))
 
 
 def _near_published(table: RunTable) -> JudgedClaim:
@@ -317,7 +321,7 @@ def _engines_agree(table: RunTable) -> JudgedClaim:
         (" ".join(setup), table.value("jan", setup, "rel"), table.value("jan", setup, "rel", "production"))
         for setup in setups
     ]
-    if any(one is None for _, one, _ in pairs):
+    if any(value is None for _, value, _ in pairs):
         return _open("january", paper, judged=True)
     return _compare("january", paper, pairs, _WITHIN_COUNTING)
 

@@ -37,17 +37,17 @@ class _Panel:
 
 
 _COSTS = (
-    _Panel("unique configurations", lambda one: one.unique_configurations),
-    _Panel("operations", lambda one: one.operations),
-    _Panel("sent (MB)", lambda one: one.bytes / MEGABYTE),
-    _Panel("processor time (s)", lambda one: one.seconds),
+    _Panel("unique configurations", lambda measured: measured.unique_configurations),
+    _Panel("operations", lambda measured: measured.operations),
+    _Panel("sent (MB)", lambda measured: measured.bytes / MEGABYTE),
+    _Panel("processor time (s)", lambda measured: measured.seconds),
 )
 _ACROSS: Mapping[int, tuple[str, Callable[[Experiment], float]]] = {
-    7: ("share of moldable jobs (p_mo)", lambda one: one.p_mo),
-    8: ("clusters", lambda one: one.clusters),
-    9: ("clusters", lambda one: one.clusters),
-    10: ("adaptation delay (s)", lambda one: one.delay),
-    11: ("fair-start (s)", lambda one: one.fair_start),
+    7: ("share of moldable jobs (p_mo)", lambda experiment: experiment.p_mo),
+    8: ("clusters", lambda experiment: experiment.clusters),
+    9: ("clusters", lambda experiment: experiment.clusters),
+    10: ("adaptation delay (s)", lambda experiment: experiment.delay),
+    11: ("fair-start (s)", lambda experiment: experiment.fair_start),
 }
 
 
@@ -78,21 +78,24 @@ def _panels(figure: int, results: Results) -> list[tuple[str, list[tuple[Experim
         later = list(end_delays(results).items())
         return [("mean end delay (s)", _over_draws(later, _mean)), ("maximum end delay (s)", _over_draws(later, max))]
     if figure == 11:
-        return [("waste (M host-seconds)", [(one, (measured.waste or 0) / 1e6) for one, measured in results.items()])]
+        return [("waste (M host-seconds)", [(run, (measured.waste or 0) / 1e6) for run, measured in results.items()])]
     if figure == 12:
-        ((one, measured),) = results.items()
+        ((experiment, measured),) = results.items()
         sizes = (measured.bytes / MEGABYTE, (measured.real_bytes or 0) / MEGABYTE)
         seconds = (measured.seconds, measured.real_seconds or 0.0)
-        return [("all lines (MB)", [(one, size) for size in sizes]), (_COSTS[-1].title, [(one, s) for s in seconds])]
-    return [(panel.title, [(one, panel.value(measured)) for one, measured in results.items()]) for panel in _COSTS]
+        return [
+            ("all lines (MB)", [(experiment, size) for size in sizes]),
+            (_COSTS[-1].title, [(experiment, s) for s in seconds]),
+        ]
+    return [(panel.title, [(run, panel.value(measured)) for run, measured in results.items()]) for panel in _COSTS]
 
 
 def _over_draws(points: Points, summed: Callable[[list[float]], float]) -> list[tuple[Experiment, float]]:
     """Return one point for each fair-start and adaptation delay."""
     drawn: dict[tuple[int, int], list[tuple[Experiment, float]]] = {}
-    for one, value in points:
-        drawn.setdefault((one.fair_start, one.delay), []).append((one, value))
-    return [(found[0][0], summed([value for _, value in found])) for found in drawn.values()]
+    for experiment, value in points:
+        drawn.setdefault((experiment.fair_start, experiment.delay), []).append((experiment, value))
+    return [(experiments[0][0], summed([value for _, value in experiments])) for experiments in drawn.values()]
 
 
 def _mean(values: list[float]) -> float:
@@ -102,8 +105,8 @@ def _mean(values: list[float]) -> float:
 def _draw(axes: Axes, figure: int, title: str, points: Points) -> None:
     label, across = _ACROSS[figure]
     lines: dict[str, list[tuple[float, float]]] = {}
-    for one, value in points:
-        lines.setdefault(_name(figure, one), []).append((across(one), value))
+    for experiment, value in points:
+        lines.setdefault(_name(figure, experiment), []).append((across(experiment), value))
     for name, line in lines.items():
         line.sort()
         axes.plot([x for x, _ in line], [y for _, y in line], marker="o", markersize=3, label=name)

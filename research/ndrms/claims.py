@@ -51,21 +51,25 @@ class _Runs:
 
     def __init__(self, figure: int, reading: SourceReading, results: Results) -> None:
         full = list(FIGURES[figure](reading, False))
-        self.complete = all(one in results for one in full)
-        self.found = {one: results[one] for one in full if one in results}
+        self.complete = all(experiment in results for experiment in full)
+        self.results = {experiment: results[experiment] for experiment in full if experiment in results}
 
     def of(self, system: str = "ours", **wanted: object) -> dict[Experiment, Measured]:
         """Return the runs in a system that have all the wanted values."""
         return {
-            one: measured
-            for one, measured in self.found.items()
-            if one.system == system and all(getattr(one, name) == value for name, value in wanted.items())
+            experiment: measured
+            for experiment, measured in self.results.items()
+            if experiment.system == system and all(getattr(experiment, name) == value for name, value in wanted.items())
         }
 
     def pairs(self) -> list[tuple[Experiment, Measured, Measured]]:
         """Return each of our runs beside that of the same workload in the OAR-like system."""
-        found = self.found
-        return [(one, mine, found[oar_like(one)]) for one, mine in self.of().items() if oar_like(one) in found]
+        results = self.results
+        return [
+            (experiment, mine, results[oar_like(experiment)])
+            for experiment, mine in self.of().items()
+            if oar_like(experiment) in results
+        ]
 
 
 def claims(figure: int, reading: SourceReading, results: Results) -> list[PublishedClaim]:
@@ -80,7 +84,7 @@ def claims(figure: int, reading: SourceReading, results: Results) -> list[Publis
 
 def _figure_7(runs: _Runs) -> Iterator[Finding]:
     pairs = runs.pairs()
-    at = {one.p_mo: (mine, theirs) for one, mine, theirs in pairs}
+    at = {experiment.p_mo: (mine, theirs) for experiment, mine, theirs in pairs}
     if 0.0 in at:
         mine, theirs = at[0.0]
         counts = (mine.unique_configurations, theirs.unique_configurations)
@@ -92,11 +96,11 @@ def _figure_7(runs: _Runs) -> Iterator[Finding]:
         yield "b", "OAR-like 19,200 +-5 % at p_mo 1", f"{count:,}", abs(count - 19_200) <= 0.05 * 19_200
     else:
         yield "b", "OAR-like 19,200 +-5 % at p_mo 1", LEFT_OUT, None
-    moldable = [(one, mine, theirs) for one, mine, theirs in pairs if one.p_mo > 0]
+    moldable = [(experiment, mine, theirs) for experiment, mine, theirs in pairs if experiment.p_mo > 0]
     gaps = [theirs.unique_configurations - mine.unique_configurations for _, mine, theirs in moldable]
     growing = gaps[:1] > [0] and all(less < more for less, more in pairwise(gaps))
-    said = f"fewer by {', '.join(f'{gap:,}' for gap in gaps)}"
-    yield "c", "ours fewer configurations, the gap growing", *_whole(runs, said, growing)
+    fewer = f"fewer by {', '.join(f'{gap:,}' for gap in gaps)}"
+    yield "c", "ours fewer configurations, the gap growing", *_whole(runs, fewer, growing)
     for letter, paper, names, sign in (
         (
             "d",
@@ -110,18 +114,18 @@ def _figure_7(runs: _Runs) -> Iterator[Finding]:
             sign * (getattr(theirs, name) - getattr(mine, name)) > 0 for _, mine, theirs in moldable for name in names
         )
         last = moldable[-1] if moldable else None
-        said = "" if last is None else "; ".join(_compared(name, last[1], last[2]) for name in names)
-        yield letter, paper, *_whole(runs, f"at p_mo {last[0].p_mo if last else 0:g}: {said}", holds)
+        compared = "" if last is None else "; ".join(_compared(name, last[1], last[2]) for name in names)
+        yield letter, paper, *_whole(runs, f"at p_mo {last[0].p_mo if last else 0:g}: {compared}", holds)
     yield "f", "<= 25 MB, <= 100 s", *_whole(runs, *_at_most(runs.of().values(), 25, 100))
 
 
 def _figure_8(runs: _Runs) -> Iterator[Finding]:
-    pairs = {one.clusters: (mine, theirs) for one, mine, theirs in runs.pairs()}
-    one = pairs[1][1].unique_configurations if 1 in pairs else 0
+    pairs = {experiment.clusters: (mine, theirs) for experiment, mine, theirs in runs.pairs()}
+    on_one_cluster = pairs[1][1].unique_configurations if 1 in pairs else 0
     counts = {number: theirs.unique_configurations for number, (_, theirs) in pairs.items()}
-    linear = all(count == number * one for number, count in counts.items())
-    said = f"{one:,} on one, {counts.get(8, 0):,} on 8"
-    yield "a", "OAR-like: clusters x those on one (about 4,000)", *_whole(runs, said, linear)
+    linear = all(count == number * on_one_cluster for number, count in counts.items())
+    totals = f"{on_one_cluster:,} on one, {counts.get(8, 0):,} on 8"
+    yield "a", "OAR-like: clusters x those on one (about 4,000)", *_whole(runs, totals, linear)
     slopes = (
         [
             linear_regression(list(pairs), [pair[index].unique_configurations for pair in pairs.values()]).slope
@@ -130,8 +134,8 @@ def _figure_8(runs: _Runs) -> Iterator[Finding]:
         if len(pairs) > 1
         else [0.0, 0.0]
     )
-    said = f"{slopes[0]:,.0f} a cluster, OAR-like {slopes[1]:,.0f}"
-    yield "b", "ours grow less with each cluster", *_whole(runs, said, slopes[0] < slopes[1])
+    growth = f"{slopes[0]:,.0f} a cluster, OAR-like {slopes[1]:,.0f}"
+    yield "b", "ours grow less with each cluster", *_whole(runs, growth, slopes[0] < slopes[1])
     paper = "operations and bytes: 7 to 8 clusters adds less than half of what 1 to 2 adds"
     if {1, 2, 7, 8} <= pairs.keys():
         ours = {number: mine for number, (mine, _) in pairs.items()}
@@ -139,40 +143,40 @@ def _figure_8(runs: _Runs) -> Iterator[Finding]:
             name: [getattr(ours[more], name) - getattr(ours[more - 1], name) for more in (2, 8)]
             for name in ("operations", "bytes")
         }
-        said = "; ".join(f"{name} {first:+,} and then {last:+,}" for name, (first, last) in steps.items())
-        yield "c", paper, said, all(last < first / 2 for first, last in steps.values())
+        increments = "; ".join(f"{name} {first:+,} and then {last:+,}" for name, (first, last) in steps.items())
+        yield "c", paper, increments, all(last < first / 2 for first, last in steps.values())
     else:
         yield "c", paper, LEFT_OUT, None
     yield "d", "<= 40 MB, <= 150 s", *_whole(runs, *_at_most(runs.of().values(), 40, 150))
     factors = [mine.seconds / theirs.seconds for mine, theirs in pairs.values()]
-    said = f"{min(factors, default=0):.2f} to {max(factors, default=0):.2f} times"
+    range_ = f"{min(factors, default=0):.2f} to {max(factors, default=0):.2f} times"
     yield (
         "e",
         "seconds within a factor of 2 of OAR-like",
-        *_whole(runs, said, all(0.5 <= factor <= 2 for factor in factors)),
+        *_whole(runs, range_, all(0.5 <= factor <= 2 for factor in factors)),
     )
 
 
 def _figure_9(runs: _Runs) -> Iterator[Finding]:
     at_8 = runs.of(clusters=8)
-    shares = {one.p_cem: measured for one, measured in at_8.items() if one.workload == "W2"}
-    plain = next((measured for one, measured in at_8.items() if one.workload == "W0"), None)
-    single = next((measured for one, measured in at_8.items() if one.workload == "W1"), None)
+    shares = {experiment.p_cem: measured for experiment, measured in at_8.items() if experiment.workload == "W2"}
+    plain = next((measured for experiment, measured in at_8.items() if experiment.workload == "W0"), None)
+    single = next((measured for experiment, measured in at_8.items() if experiment.workload == "W1"), None)
     most = max((measured.unique_configurations for measured in at_8.values()), default=0)
-    said = f"{most:,} (129^3 = {129**3:,}; 129^8 of 8 bytes each = {129**8 * 8 // 10**12:,} TB)"
-    yield "a", "<= 12,000 configurations at 8 clusters", *_whole(runs, said, most <= 12_000)
+    largest = f"{most:,} (129^3 = {129**3:,}; 129^8 of 8 bytes each = {129**8 * 8 // 10**12:,} TB)"
+    yield "a", "<= 12,000 configurations at 8 clusters", *_whole(runs, largest, most <= 12_000)
     counts = {share: measured.unique_configurations for share, measured in shares.items()}
     peak = max(counts, key=lambda share: counts[share], default=0.0)
-    said = ", ".join(f"{count:,} at {share:g}" for share, count in counts.items())
+    by_share = ", ".join(f"{count:,} at {share:g}" for share, count in counts.items())
     holds = peak == 0.8 and counts.get(1.0, 0) <= counts[0.8] / 2
-    yield "b", "most at p_CEM .8, at most half of that at 1", *_whole(runs, said, holds)
+    yield "b", "most at p_CEM .8, at most half of that at 1", *_whole(runs, by_share, holds)
     paper = "operations 0 to 20 % up from W0 to W1, at p_CEM 1 below W1"
     if plain and single and 1.0 in shares:
         names = ("rms_operations", "application_operations", "operations")
         ups = [getattr(single, name) / getattr(plain, name) - 1 for name in names]
         last = [getattr(shares[1.0], name) / getattr(single, name) for name in names]
-        said = f"{_percents(ups)} (scheduler, applications, all); at 1 {_percents(last)} of W1"
-        yield "c", paper, said, all(0 <= up <= 0.2 for up in ups) and all(part < 1 for part in last)
+        changes = f"{_percents(ups)} (scheduler, applications, all); at 1 {_percents(last)} of W1"
+        yield "c", paper, changes, all(0 <= up <= 0.2 for up in ups) and all(part < 1 for part in last)
     else:
         yield "c", paper, LEFT_OUT, None
     yield "d", "<= 45 MB, <= 150 s", *_whole(runs, *_at_most(runs.of().values(), 45, 150))
@@ -180,39 +184,45 @@ def _figure_9(runs: _Runs) -> Iterator[Finding]:
 
 def end_delays(runs: Results) -> dict[Experiment, float]:
     """Return by how many seconds the complex application of W1 ends later than without adaptation delay."""
-    ends = {one: measured.complex_end for one, measured in runs.items() if measured.complex_end is not None}
+    ends = {
+        experiment: measured.complex_end for experiment, measured in runs.items() if measured.complex_end is not None
+    }
     return {
-        one: end - ends[replace(one, delay=0)]
-        for one, end in ends.items()
-        if one.delay > 0 and replace(one, delay=0) in ends
+        experiment: end - ends[replace(experiment, delay=0)]
+        for experiment, end in ends.items()
+        if experiment.delay > 0 and replace(experiment, delay=0) in ends
     }
 
 
 def _figure_10(runs: _Runs) -> Iterator[Finding]:
-    found = end_delays(runs.of())
-    short = [later for one, later in found.items() if one.fair_start < one.delay]
-    long = [later for one, later in found.items() if one.fair_start >= one.delay]
+    delays = end_delays(runs.of())
+    short = [later for experiment, later in delays.items() if experiment.fair_start < experiment.delay]
+    long = [later for experiment, later in delays.items() if experiment.fair_start >= experiment.delay]
     for letter, name, of in (("a", "mean", mean), ("b", "maximum", max)):
         paper = f"{name} end delay with fair-start < delay above 0 and at least twice that of the others"
         if not short or not long:
             yield letter, paper, LEFT_OUT, None
             continue
         values = (float(of(short)), float(of(long)))
-        said = f"{values[0]:.1f} s and {values[1]:.1f} s"
-        yield letter, paper, *_whole(runs, said, values[0] > 0 and values[0] >= 2 * values[1])
+        delays_text = f"{values[0]:.1f} s and {values[1]:.1f} s"
+        yield letter, paper, *_whole(runs, delays_text, values[0] > 0 and values[0] >= 2 * values[1])
 
 
 def _figure_11(runs: _Runs) -> Iterator[Finding]:
     wastes: dict[float, list[tuple[int, float]]] = {}
-    for one, measured in runs.of().items():
-        wastes.setdefault(one.p_cem, []).append((one.fair_start, measured.waste or 0.0))
+    for experiment, measured in runs.of().items():
+        wastes.setdefault(experiment.p_cem, []).append((experiment.fair_start, measured.waste or 0.0))
     fits = {share: _determination(points) for share, points in wastes.items()}
-    said = ", ".join(f"{fit:.4f} at p_CEM {share:g}" for share, fit in fits.items())
-    yield "a", "waste linear in fair-start: R2 >= .98", *_whole(runs, said, all(fit >= 0.98 for fit in fits.values()))
+    fits_text = ", ".join(f"{fit:.4f} at p_CEM {share:g}" for share, fit in fits.items())
+    yield (
+        "a",
+        "waste linear in fair-start: R2 >= .98",
+        *_whole(runs, fits_text, all(fit >= 0.98 for fit in fits.values())),
+    )
     at_30 = {share: dict(points)[30] for share, points in wastes.items() if 30 in dict(points)}
-    said = ", ".join(f"{waste / 1e6:.2f} M at p_CEM {share:g}" for share, waste in at_30.items())
+    wastes_text = ", ".join(f"{waste / 1e6:.2f} M at p_CEM {share:g}" for share, waste in at_30.items())
     rising = all(less < more for less, more in pairwise(at_30.values()))
-    yield "b", "waste rises with p_CEM at 30 s", *_whole(runs, said, rising)
+    yield "b", "waste rises with p_CEM at 30 s", *_whole(runs, wastes_text, rising)
     paper = "3 M host-seconds +-10 % at 30 s, p_CEM 1"
     if 1.0 in at_30:
         yield "c", paper, f"{at_30[1.0] / 1e6:.2f} M host-seconds", abs(at_30[1.0] - 3e6) <= 0.3e6
@@ -221,7 +231,7 @@ def _figure_11(runs: _Runs) -> Iterator[Finding]:
 
 
 def _figure_12(runs: _Runs) -> Iterator[Finding]:
-    measured = next((one for one in runs.of().values() if one.real_bytes is not None), None)
+    measured = next((run for run in runs.of().values() if run.real_bytes is not None), None)
     for letter, paper, most in (
         ("a", "bytes of all lines, real / simulated <= 1.5", 1.5),
         ("b", "processor time of server and launchers, real / simulated <= 3.3", 3.3),
@@ -232,13 +242,13 @@ def _figure_12(runs: _Runs) -> Iterator[Finding]:
         assert measured.real_bytes is not None
         assert measured.real_seconds is not None
         pair = (measured.real_bytes / MEGABYTE, measured.bytes / MEGABYTE)
-        said, ratio = f"{pair[0]:.2f} MB and {pair[1]:.2f} MB", pair[0] / pair[1]
+        sizes, ratio = f"{pair[0]:.2f} MB and {pair[1]:.2f} MB", pair[0] / pair[1]
         if letter == "b":
-            said, ratio = (
+            sizes, ratio = (
                 f"{measured.real_seconds:.1f} s and {measured.seconds:.1f} s",
                 measured.real_seconds / measured.seconds,
             )
-        yield letter, paper, f"{said}: {ratio:.1f} times", ratio <= most
+        yield letter, paper, f"{sizes}: {ratio:.1f} times", ratio <= most
 
 
 _FINDINGS: Mapping[int, Callable[[_Runs], Iterable[Finding]]] = {
@@ -251,15 +261,15 @@ _FINDINGS: Mapping[int, Callable[[_Runs], Iterable[Finding]]] = {
 }
 
 
-def _whole(runs: _Runs, said: str, holds: bool) -> tuple[str, bool | None]:
+def _whole(runs: _Runs, finding: str, holds: bool) -> tuple[str, bool | None]:
     """Return what was found, open where some of the figure's runs were left out."""
-    return (said, holds) if runs.complete else (LEFT_OUT, None)
+    return (finding, holds) if runs.complete else (LEFT_OUT, None)
 
 
-def _at_most(found: Iterable[Measured], megabytes: float, seconds: float) -> tuple[str, bool]:
-    measured = list(found)
-    size = max((one.bytes for one in measured), default=0) / MEGABYTE
-    time = max((one.seconds for one in measured), default=0.0)
+def _at_most(runs: Iterable[Measured], megabytes: float, seconds: float) -> tuple[str, bool]:
+    measured = list(runs)
+    size = max((run.bytes for run in measured), default=0) / MEGABYTE
+    time = max((run.seconds for run in measured), default=0.0)
     return f"{size:.1f} MB, {time:.1f} s", size <= megabytes and time <= seconds
 
 

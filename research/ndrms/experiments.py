@@ -151,8 +151,8 @@ def _bytes_of_lines(run: Workload) -> int:
     lines = io.StringIO()
     journal = Journal(lines, run.ticks)
     NegotiationRun(run, journal.note).run()
-    said = (json.loads(line) for line in lines.getvalue().splitlines())
-    messages = ({key: one[key] for key in one if key not in ("t", "app")} for one in said if "message" in one)
+    lines_read = (json.loads(line) for line in lines.getvalue().splitlines())
+    messages = ({key: line[key] for key in line if key not in ("t", "app")} for line in lines_read if "message" in line)
     return sum(len(json.dumps(message, separators=(",", ":"))) + 1 for message in messages)
 
 
@@ -165,7 +165,7 @@ def ndrms_runs(experiments: Iterable[Experiment], traces: Path) -> RunList:
     ordered = sorted(
         dict.fromkeys(experiments), key=lambda fromkey: (fromkey.system == "ours", -fromkey.p_mo, -fromkey.clusters)
     )
-    runs = [_parameters(one) for one in ordered]
+    runs = [_parameters(experiment) for experiment in ordered]
     return RunList("ndrms", VERSION, ndrms_run, runs, {"traces": str(traces.resolve())})
 
 

@@ -92,7 +92,7 @@ class OarLikeRun:
             last, planned = next_pass, self._pass(next_pass)
             next_pass = None if planned is None else max(planned, last + self._timer)
         return Replayed(
-            sum(len(found) for _, found in self._coming), self._visits.steps, process_time() - began, self._ends
+            sum(len(offered) for _, offered in self._coming), self._visits.steps, process_time() - began, self._ends
         )
 
     def _hear(self) -> Time:
@@ -112,8 +112,8 @@ class OarLikeRun:
             taken = held.configuration
             profiles[taken.cluster] = profiles[taken.cluster].added(now, held.until, taken.hosts, self._visits)
         planned: list[Time] = []
-        for index, found in list(self._waiting.items()):
-            start, chosen = self._place(found, profiles, now)
+        for index, offered in list(self._waiting.items()):
+            start, chosen = self._place(offered, profiles, now)
             until = start + chosen.walltime
             profiles[chosen.cluster] = profiles[chosen.cluster].added(start, until, chosen.hosts, self._visits)
             if start > now:
@@ -125,7 +125,7 @@ class OarLikeRun:
         return min(planned, default=None)
 
     def _place(
-        self, found: Iterable[OfferedConfiguration], profiles: Mapping[str, BusyHosts], now: Time
+        self, offered: Iterable[OfferedConfiguration], profiles: Mapping[str, BusyHosts], now: Time
     ) -> tuple[Time, OfferedConfiguration]:
         """Return where an application ends first, and with which configuration."""
         places = (
@@ -140,6 +140,6 @@ class OarLikeRun:
                 ),
                 configuration,
             )
-            for configuration in found
+            for configuration in offered
         )
         return min(places, key=lambda place: place[0] + place[1].walltime)

@@ -77,26 +77,28 @@ def reproduce(
     results |= _served(runs.get((12, JUDGED), ()), results, log, real, err or sys.stderr)
     drawing = can_draw()
     for figure in wanted:
-        of_figure = [one for reading in readings for one in runs[figure, reading] if one in results]
-        rows = partial(_write_rows, figure, {one: results[one] for one in of_figure})
+        of_figure = [
+            experiment for reading in readings for experiment in runs[figure, reading] if experiment in results
+        ]
+        rows = partial(_write_rows, figure, {experiment: results[experiment] for experiment in of_figure})
         write_file(output / f"figure{figure:02}.csv", rows)
-        judged = {one: results[one] for one in runs[figure, JUDGED] if one in results}
-        if drawing and judged and (figure != 12 or any(one.real_bytes for one in judged.values())):
+        judged = {experiment: results[experiment] for experiment in runs[figure, JUDGED] if experiment in results}
+        if drawing and judged and (figure != 12 or any(measured.real_bytes for measured in judged.values())):
             write_chart(output / f"figure{figure:02}.svg", figure, judged)
-    found = [claim for figure in wanted for reading in READINGS for claim in claims(figure, reading, results)]
+    published = [claim for figure in wanted for reading in READINGS for claim in claims(figure, reading, results)]
     lacks = LACKS if drawing else (*LACKS, NOT_DRAWN)
-    return Reproduced(found, _json(found, lacks) if as_json else _table(found, lacks), failed)
+    return Reproduced(published, _json(published, lacks) if as_json else _table(published, lacks), failed)
 
 
 def _measured(
     wanted: Iterable[Sequence[Experiment]], traces: Path, output: Path, pool: Pool | None, err: TextIO, *, fresh: bool
 ) -> tuple[dict[Experiment, Measured], int]:
     """Return what was measured, and how many runs failed: they are told, and missing."""
-    experiment = ndrms_runs((one for found in wanted for one in found), traces)
+    experiment = ndrms_runs((wanted_experiment for experiments in wanted for wanted_experiment in experiments), traces)
     done = do_runs(experiment, output, pool or local_pool(all_processes()), err, fresh=fresh)
     tell_failed(done.failed, err)
-    found = {experiment_of(experiment.runs[place]): Measured(**values) for place, values in done.values.items()}
-    return found, len(done.failed)
+    results = {experiment_of(experiment.runs[place]): Measured(**values) for place, values in done.values.items()}
+    return results, len(done.failed)
 
 
 def _served(
@@ -120,24 +122,24 @@ def _served(
     return served
 
 
-def status(found: Sequence[PublishedClaim], *, real: bool = False, failed: int = 0) -> int:
+def status(published: Sequence[PublishedClaim], *, real: bool = False, failed: int = 0) -> int:
     """Return the exit status: 1 if a run or a judged claim failed, or if a ``real`` server was of no use."""
-    judged = [claim for claim in found if claim.reading.judged]
+    judged = [claim for claim in published if claim.reading.judged]
     return int(
         failed > 0
         or any(claim.holds == "no" or (real and claim.figure == 12 and claim.holds == "-") for claim in judged)
     )
 
 
-def _table(found: Sequence[PublishedClaim], lacks: Sequence[str]) -> str:
-    lines = ["\t".join(COLUMNS), *("\t".join(map(str, claim.cells().values())) for claim in found)]
+def _table(published: Sequence[PublishedClaim], lacks: Sequence[str]) -> str:
+    lines = ["\t".join(COLUMNS), *("\t".join(map(str, claim.cells().values())) for claim in published)]
     return "\n".join([*lines, "", *lacks]) + "\n"
 
 
-def _json(found: Sequence[PublishedClaim], lacks: Sequence[str]) -> str:
+def _json(published: Sequence[PublishedClaim], lacks: Sequence[str]) -> str:
     import json
 
-    return json.dumps({"claims": [claim.cells() for claim in found], "lacks": lacks}, indent=1) + "\n"
+    return json.dumps({"claims": [claim.cells() for claim in published], "lacks": lacks}, indent=1) + "\n"
 
 
 def _write_rows(figure: int, results: Results, file: TextIO) -> None:
@@ -149,11 +151,11 @@ def _write_rows(figure: int, results: Results, file: TextIO) -> None:
 
 def _rows(figure: int, results: Results) -> Iterator[Mapping[str, object]]:
     delays = end_delays(results)
-    for one, measured in results.items():
-        row = {name: getattr(one, name) for name in FIELDS if hasattr(one, name)}
+    for experiment, measured in results.items():
+        row = {name: getattr(experiment, name) for name in FIELDS if hasattr(experiment, name)}
         row |= {name: getattr(measured, name) for name in FIELDS if hasattr(measured, name)}
-        row |= {"figure": figure, "seconds": round(measured.seconds, 3), "end_delay": delays.get(one)}
-        yield {name: value for name, value in row.items() if value is not None and _applies(name, one)}
+        row |= {"figure": figure, "seconds": round(measured.seconds, 3), "end_delay": delays.get(experiment)}
+        yield {name: value for name, value in row.items() if value is not None and _applies(name, experiment)}
 
 
 def _applies(name: str, experiment: Experiment) -> bool:

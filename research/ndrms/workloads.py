@@ -76,8 +76,8 @@ class DrawnApplication:
         if self.work is None:
             return Moldable(clusters, self.time, self.least, self.most, self.margin)
         latencies = {
-            frozenset((one.name, other.name)): latency(index, index + behind)
-            for index, one in enumerate(clusters)
+            frozenset((cluster.name, other.name)): latency(index, index + behind)
+            for index, cluster in enumerate(clusters)
             for behind, other in enumerate(clusters[index:])
             if behind
         }
@@ -99,11 +99,11 @@ def platform(count: int) -> tuple[Cluster, ...]:
     return tuple(Cluster(f"c{index + 1}", HOSTS, 1 + index / 10) for index in range(count))
 
 
-def latency(one: int, other: int) -> int:
+def latency(first: int, other: int) -> int:
     """Return the milliseconds between two clusters, counted from 0."""
-    if one // 2 == other // 2:
+    if first // 2 == other // 2:
         return CITY
-    return COUNTRY if one // 4 == other // 4 else ABROAD
+    return COUNTRY if first // 4 == other // 4 else ABROAD
 
 
 def read_log(folder: Path) -> list[LoggedJob]:
@@ -129,8 +129,8 @@ def with_complex(
 ) -> list[DrawnApplication]:
     """Return W1: ``applications`` of ``log``, and a complex one that comes as number ``place`` (from 1)."""
     work = sum(job.hosts(sizes) * job.run for job in log) // len(log)
-    one = _complex(work, Random(-draw).uniform(*MARGINS))
-    return [*islice(applications, place - 1), one, *islice(applications, place - 1, None)]
+    complex_application = _complex(work, Random(-draw).uniform(*MARGINS))
+    return [*islice(applications, place - 1), complex_application, *islice(applications, place - 1, None)]
 
 
 def _drawn(job: LoggedJob, random: Random, p_mo: float, p_cem: float, sizes: Sizes) -> DrawnApplication:

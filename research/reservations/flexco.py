@@ -67,10 +67,10 @@ def flexco_runs(points: Sequence[Parameters], traces: Path) -> RunList:
     """Return the runs of points. Raises :class:`UsageError` for a log that is not there."""
     places = {}
     for name in (*(log.name for log in LOCAL.values()), _EXTERNAL):
-        found = next(iter(sorted(traces.rglob(f"{name}.swf*"))), None)
-        if found is None:
+        log = next(iter(sorted(traces.rglob(f"{name}.swf*"))), None)
+        if log is None:
             raise UsageError(f"no {name} below '{traces}'", hint="get it from the Parallel Workloads Archive")
-        places[name] = str(found)
+        places[name] = str(log)
     return RunList("flexco", VERSION, flexco_run, list(points), places)
 
 
@@ -78,18 +78,18 @@ def flexco_runs(points: Sequence[Parameters], traces: Path) -> RunList:
 def flexco_run(run: Parameters, places: Mapping[str, str]) -> Values:
     """Do one run; return its metrics, what its workload is, and the largest share of its time that a metajob saved."""
     document = scenario(run, places)
-    found = object_of(json.dumps(document))
-    asked = {job["id"]: job for job in document["jobs"]}
+    outcome = object_of(json.dumps(document))
+    submitted = {job["id"]: job for job in document["jobs"]}
     saved = [
-        asked[job["id"]]["overhead"] / (1 + asked[job["id"]]["overhead"])
-        for job in found["jobs"]
+        submitted[job["id"]]["overhead"] / (1 + submitted[job["id"]]["overhead"])
+        for job in outcome["jobs"]
         if len(job["planned"]["parts"]) > len(job["parts"]) == 1
     ]
-    metrics = found["metrics"]
+    metrics = outcome["metrics"]
     sizes = {int(count): jobs for count, jobs in metrics["clusters"].items()}
     alone = 100 * sizes.get(1, 0) / max(sum(sizes.values()), 1)
     months = {name: _month(run, places, name) for name in (*LOCAL, "external")}
-    inputs = {name: [len(one.jobs), one.lost, one.added, one.load] for name, one in months.items()}
+    inputs = {name: [len(month.jobs), month.lost, month.added, month.load] for name, month in months.items()}
     values = {name: metrics[name] for name in METRICS}
     return {**values, "alone": alone, "most_saved": 100 * max(saved, default=0.0), "inputs": inputs}
 
@@ -152,7 +152,7 @@ def _overheads(seed: int, jobs: int) -> list[int]:
     drawn = numbers.poisson(20, jobs)
     while (large := drawn >= 25).any():
         drawn[large] = numbers.poisson(20, int(large.sum()))
-    return [int(one) for one in drawn]
+    return [int(overhead) for overhead in drawn]
 
 
 def _month(run: Parameters, places: Mapping[str, str], name: str) -> MonthOfLog:

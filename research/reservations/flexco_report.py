@@ -49,9 +49,9 @@ def reproduce_flexco(
     tell_failed(done.failed, err)
     rows = [(experiment.runs[place], values) for place, values in done.values.items()]
     _write_files(output, rows)
-    found = flexco_claims(CellTable(rows))
-    write_claims(output / "claims.csv", found)
-    return claims_text(found, as_json=as_json), 1 if done.failed else 0 if quick else status(found)
+    claims = flexco_claims(CellTable(rows))
+    write_claims(output / "claims.csv", claims)
+    return claims_text(claims, as_json=as_json), 1 if done.failed else 0 if quick else status(claims)
 
 
 def _points(seed: int, *, quick: bool, full: bool) -> list[Parameters]:
@@ -122,8 +122,8 @@ class CellTable:
 
     def mean(self, scaled: int, cell: tuple[int, float], operation: str, metric: str) -> float:
         """Return the mean of a metric of a cell."""
-        found = [one[metric] for one in self._known[scaled, *cell, operation] if one[metric] is not None]
-        return fmean(found) if found else 0.0
+        known = [values[metric] for values in self._known[scaled, *cell, operation] if values[metric] is not None]
+        return fmean(known) if known else 0.0
 
     def gain(self, scaled: int, cell: tuple[int, float], operation: str, metric: str) -> float:
         """Return by how many % a metric is below that of rigid jobs."""
@@ -137,14 +137,16 @@ Judge = Callable[[CellTable, int], Found]
 
 def flexco_claims(table: CellTable) -> list[JudgedClaim]:
     """Return the claims, and whether they hold; open where there are no runs for them."""
-    asked = [(claim, paper, judged, judge, 1) for claim, paper, judged, judge in _CLAIMS]
-    asked += [(f"{claim}-unscaled", paper, False, judge, 0) for claim, paper, _, judge in _CLAIMS if claim in _UNSCALED]
-    found = []
-    for claim, paper, judged, judge, scaled in asked:
+    judges = [(claim, paper, judged, judge, 1) for claim, paper, judged, judge in _CLAIMS]
+    judges += [
+        (f"{claim}-unscaled", paper, False, judge, 0) for claim, paper, _, judge in _CLAIMS if claim in _UNSCALED
+    ]
+    claims = []
+    for claim, paper, judged, judge, scaled in judges:
         came = judge(table, scaled) if table.cells(scaled) else None
         ours, holds = came or ("not run", False)
-        found.append(JudgedClaim(claim, paper, ours, judged, verdict(holds) if came else "-"))
-    return found
+        claims.append(JudgedClaim(claim, paper, ours, judged, verdict(holds) if came else "-"))
+    return claims
 
 
 def _texts(values: Iterable[float]) -> str:
@@ -189,8 +191,8 @@ def _precise_gain_less(table: CellTable, scaled: int) -> Found:
     }
     if not curves:
         return None
-    falls = all(one[0] > one[1] > one[2] for one in curves.values())
-    return "; ".join(f"{load} %: {_texts(one)}" for load, one in curves.items()), falls
+    falls = all(curve[0] > curve[1] > curve[2] for curve in curves.values())
+    return "; ".join(f"{load} %: {_texts(curve)}" for load, curve in curves.items()), falls
 
 
 def _more_is_used(table: CellTable, scaled: int) -> Found:

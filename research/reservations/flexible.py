@@ -39,13 +39,13 @@ _INTERVALS = {25: 2, 50: 3, 100: 4}
 
 def flexible_runs(points: Sequence[Parameters], windows: Sequence[int], seeds: Sequence[int], traces: Path) -> RunList:
     """Return the runs of points, once for each part of the log and each seed. Raises :class:`UsageError`."""
-    found = next(iter(sorted(traces.rglob(f"{LOG}.swf*"))), None)
-    if found is None:
+    log = next(iter(sorted(traces.rglob(f"{LOG}.swf*"))), None)
+    if log is None:
         raise UsageError(f"no {LOG} below '{traces}'", hint="get it from the Parallel Workloads Archive")
     runs: list[Parameters] = [
         {**point, "window": window, "seed": seed} for point in points for window in windows for seed in seeds
     ]
-    return RunList("flexible", VERSION, flexible_run, runs, {"log": str(found)})
+    return RunList("flexible", VERSION, flexible_run, runs, {"log": str(log)})
 
 
 @uncollected

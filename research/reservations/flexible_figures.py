@@ -56,7 +56,7 @@ def figures_of(loads: Sequence[float]) -> dict[int, Figure]:
     offers = {str(room): point(offers=room) for room in ROOMS}
     return {
         1: Figure(
-            "orders, by load", {"strict, fifo": strict, **{f"50 %, {name}": one for name, one in orders.items()}}
+            "orders, by load", {"strict, fifo": strict, **{f"50 %, {name}": curve for name, curve in orders.items()}}
         ),
         2: Figure("intervals (%)", {f"load {load:g}": by_room(load, 0) for load in loads}),
         3: Figure("intervals (%), inaccurate", {f"load {load:g}": by_room(load, 1) for load in loads}),
@@ -77,20 +77,20 @@ def figures_of(loads: Sequence[float]) -> dict[int, Figure]:
 class PointTable:
     """The values of runs by point."""
 
-    def __init__(self, experiment: RunList, found: Mapping[int, Values]) -> None:
-        self.rows = [(experiment.runs[place], values) for place, values in found.items()]
+    def __init__(self, experiment: RunList, values_by_run: Mapping[int, Values]) -> None:
+        self.rows = [(experiment.runs[place], values) for place, values in values_by_run.items()]
         self._known: dict[tuple[object, ...], list[Values]] = {}
         for run, values in self.rows:
             self._known.setdefault(key(run), []).append(values)
 
     def values(self, at: Parameters, metric: str) -> list[float]:
         """Return the metric of each run of a point that has it."""
-        return [one[metric] for one in self._known.get(key(at), ()) if one[metric] is not None]
+        return [values[metric] for values in self._known.get(key(at), ()) if values[metric] is not None]
 
     def mean(self, at: Parameters, metric: str = "utilisation") -> float | None:
         """Return the mean of a metric over the parts of the log and the seeds, None where there is none."""
-        found = self.values(at, metric)
-        return fmean(found) if found else None
+        values = self.values(at, metric)
+        return fmean(values) if values else None
 
 
 def key(run: Parameters) -> tuple[object, ...]:
@@ -102,8 +102,16 @@ def write_figures(folder: Path, table: PointTable, figures: Mapping[int, Figure]
     """Write inputs, runs, and CSV (if ``drawing``, SVG too) of each figure. Raises :class:`OarpyError`."""
     parts = {(run["window"], run["load"]): values for run, values in table.rows}
     inputs = [
-        (LOG, 15 * int(window), load, one["jobs"] + one["left_out"], one["left_out"], "", round(one["load"], 3))
-        for (window, load), one in sorted(parts.items())
+        (
+            LOG,
+            15 * int(window),
+            load,
+            values["jobs"] + values["left_out"],
+            values["left_out"],
+            "",
+            round(values["load"], 3),
+        )
+        for (window, load), values in sorted(parts.items())
     ]
     heads = ("log", "first_day", "frequency", "records", "left_out", "load_published", "load_reached")
     _write(folder / "inputs.csv", [heads, *inputs])
@@ -125,14 +133,14 @@ def _cells(table: PointTable, at: Parameters) -> list[float | None]:
     return [cell for metric in METRICS for cell in _estimate(table.values(at, metric))]
 
 
-def _estimate(found: Sequence[float]) -> tuple[float | None, float | None, float | None]:
+def _estimate(values: Sequence[float]) -> tuple[float | None, float | None, float | None]:
     """Return the mean, and the ends of its 95 % interval where there is one."""
-    if not found:
+    if not values:
         return None, None, None
-    mean = fmean(found)
-    if len(found) not in _STUDENT:
+    mean = fmean(values)
+    if len(values) not in _STUDENT:
         return mean, None, None
-    half = _STUDENT[len(found)] * stdev(found) / sqrt(len(found))
+    half = _STUDENT[len(values)] * stdev(values) / sqrt(len(values))
     return mean, mean - half, mean + half
 
 
@@ -158,8 +166,10 @@ def _draw(path: Path, number: int, figure: Figure, table: PointTable) -> None:
 
 def _fill(axes: Any, figure: Figure, table: PointTable) -> None:
     for name, curve in figure.curves.items():
-        found = {label: _estimate(table.values(at, "utilisation")) for label, at in curve.items()}
-        known = {label: (mean, (high or mean) - mean) for label, (mean, _, high) in found.items() if mean is not None}
+        estimates = {label: _estimate(table.values(at, "utilisation")) for label, at in curve.items()}
+        known = {
+            label: (mean, (high or mean) - mean) for label, (mean, _, high) in estimates.items() if mean is not None
+        }
         spread = [wide for _, wide in known.values()]
         axes.errorbar(list(known), [mean for mean, _ in known.values()], spread, marker="o", capsize=2, label=name)
     axes.set_xlabel(figure.title)

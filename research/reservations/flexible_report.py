@@ -68,16 +68,16 @@ def reproduce_flexible(
     tell_failed(done.failed, err)
     table = PointTable(experiment, done.values)
     write_figures(output, table, wanted, drawing=can_draw(err))
-    found = flexible_claims(table, loads, wanted)
-    write_claims(output / "claims.csv", found)
-    return claims_text(found, as_json=as_json), 1 if done.failed else 0 if quick else status(found)
+    claims = flexible_claims(table, loads, wanted)
+    write_claims(output / "claims.csv", claims)
+    return claims_text(claims, as_json=as_json), 1 if done.failed else 0 if quick else status(claims)
 
 
-def _wanted(figures: Mapping[int, Figure], asked: Sequence[int]) -> dict[int, Figure]:
-    for number in asked:
+def _wanted(figures: Mapping[int, Figure], numbers: Sequence[int]) -> dict[int, Figure]:
+    for number in numbers:
         if number not in figures:
             raise UsageError(f"there is no figure {number}", hint=f"--figure N, from 1 to {max(figures)}")
-    return {number: figure for number, figure in figures.items() if not asked or number in asked}
+    return {number: figure for number, figure in figures.items() if not numbers or number in numbers}
 
 
 def _write_scenarios(path: Path, experiment: RunList) -> str:
@@ -95,20 +95,20 @@ Judge = Callable[[PointTable, Sequence[float]], Found]
 
 def flexible_claims(table: PointTable, loads: Sequence[float], figures: Mapping[int, Figure]) -> list[JudgedClaim]:
     """Return the claims, and whether they hold; open where the runs of their figures were not asked for."""
-    found = []
+    claims = []
     for claim, needed, paper, judged, judge in _CLAIMS:
         came = judge(table, loads) if set(needed) <= set(figures) else None
         if came is None:
-            found.append(JudgedClaim(claim, paper, "not run", judged, "-"))
+            claims.append(JudgedClaim(claim, paper, "not run", judged, "-"))
         else:
-            found.append(JudgedClaim(claim, paper, came[0], judged, verdict(came[1])))
-    return found
+            claims.append(JudgedClaim(claim, paper, came[0], judged, verdict(came[1])))
+    return claims
 
 
 def _means(table: PointTable, points: Sequence[Parameters], metric: str = "utilisation") -> list[float] | None:
-    found = [table.mean(at, metric) for at in points]
-    known = [one for one in found if one is not None]
-    return known if len(known) == len(found) else None
+    means = [table.mean(at, metric) for at in points]
+    known = [mean for mean in means if mean is not None]
+    return known if len(known) == len(means) else None
 
 
 def _texts(values: Sequence[float]) -> str:
@@ -116,25 +116,25 @@ def _texts(values: Sequence[float]) -> str:
 
 
 def _rises(values: Sequence[float]) -> bool:
-    return all(one < other for one, other in pairwise(values))
+    return all(value < other for value, other in pairwise(values))
 
 
 def _strict_ones(table: PointTable, loads: Sequence[float]) -> Found:
-    found = _means(table, [point(load, order="fifo") for load in loads])
-    if found is None:
+    means = _means(table, [point(load, order="fifo") for load in loads])
+    if means is None:
         return None
     published = [_STRICT[LOADS.index(load)] for load in loads]
-    near = all(abs(one - other) <= 8 for one, other in zip(found, published, strict=True))
-    return _texts(found), near and _rises(found)
+    near = all(abs(mean - other) <= 8 for mean, other in zip(means, published, strict=True))
+    return _texts(means), near and _rises(means)
 
 
 def _earliest_deadline_is_best(table: PointTable, loads: Sequence[float]) -> Found:
     leads = []
     for load in loads:
-        found = _means(table, [point(load, order=order, interval=50) for order in ORDERS])
-        if found is None:
+        means = _means(table, [point(load, order=order, interval=50) for order in ORDERS])
+        if means is None:
             return None
-        *others, edf = found
+        *others, edf = means
         leads.append(edf - max(others))
     return "before the best other by " + _texts(leads), min(leads) >= -0.3
 
@@ -154,39 +154,39 @@ def _longer_is_better(table: PointTable, loads: Sequence[float]) -> Found:
 def _more_when_inaccurate(table: PointTable, loads: Sequence[float]) -> Found:
     gains = []
     for inaccurate in (0, 1):
-        found = []
+        gains_of_loads = []
         for load in loads:
             curve = _by_room(table, load, inaccurate)
             if curve is None:
                 return None
-            found += [100 * (one / curve[0] - 1) for one in curve[1:]]
-        gains.append(fmean(found))
+            gains_of_loads += [100 * (mean / curve[0] - 1) for mean in curve[1:]]
+        gains.append(fmean(gains_of_loads))
     return f"{gains[1]:.2f} % against {gains[0]:.2f} %", gains[1] > gains[0]
 
 
 def _later_is_better(table: PointTable, _loads: Sequence[float]) -> Found:
-    found = _means(table, [point(interval=100, fix=at) for at in FIXES])
-    return None if found is None else (_texts(found), _rises(found))
+    means = _means(table, [point(interval=100, fix=at) for at in FIXES])
+    return None if means is None else (_texts(means), _rises(means))
 
 
 def _offers_are_between(rooms: Sequence[int], everybody: int) -> Judge:
     def judge(table: PointTable, _loads: Sequence[float]) -> Found:
         rows = []
         for room in rooms:
-            found = _means(table, [point(), point(offers=room, all=everybody), point(interval=room, all=everybody)])
-            if found is None:
+            means = _means(table, [point(), point(offers=room, all=everybody), point(interval=room, all=everybody)])
+            if means is None:
                 return None
-            rows.append(found)
+            rows.append(means)
         return "; ".join(map(_texts, rows)), all(map(_rises, rows))
 
     return judge
 
 
 def _offers_are_near(table: PointTable, _loads: Sequence[float]) -> Found:
-    found = _means(table, [point(offers=room) for room in ROOMS], "mean_phi")
-    if found is None:
+    means = _means(table, [point(offers=room) for room in ROOMS], "mean_phi")
+    if means is None:
         return None
-    return _texts(found), all(phi <= 0.7 * room / 100 for phi, room in zip(found, ROOMS, strict=True))
+    return _texts(means), all(phi <= 0.7 * room / 100 for phi, room in zip(means, ROOMS, strict=True))
 
 
 _CLAIMS: Sequence[tuple[str, tuple[int, ...], str, bool, Judge]] = (

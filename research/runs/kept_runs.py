@@ -54,6 +54,6 @@ def _read(path: Path) -> Any:
 
 
 def _write(path: Path, values: object) -> None:
-    made = path.with_name(f"{path.name}.{os.getpid()}.new")
-    made.write_text(json.dumps(values) + "\n", encoding="utf-8")
-    made.replace(path)
+    new = path.with_name(f"{path.name}.{os.getpid()}.new")
+    new.write_text(json.dumps(values) + "\n", encoding="utf-8")
+    new.replace(path)

@@ -46,10 +46,10 @@ def timed(function: RunFunction, places: Mapping[str, str], numbered: tuple[int,
     number, run = numbered
     began = time.perf_counter()
     try:
-        found: Values | str = function(run, places)
+        outcome: Values | str = function(run, places)
     except Exception as error:  # whatever it is, the other runs go on
-        found = f"{type(error).__name__}: {error}"
-    return number, found, time.perf_counter() - began
+        outcome = f"{type(error).__name__}: {error}"
+    return number, outcome, time.perf_counter() - began
 
 
 def _in_turn(function: RunFunction, runs: Sequence[Parameters], places: Mapping[str, str]) -> Iterator[Outcome]:

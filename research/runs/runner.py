@@ -33,14 +33,14 @@ def do_runs(experiment: RunList, folder: Path, pool: Pool, err: TextIO, *, fresh
         kept = KeptRuns(folder, experiment)
         if fresh:
             kept.forget()
-        found: dict[int, Values] = {}
+        known: dict[int, Values] = {}
         for place, run in enumerate(experiment.runs):
             values = kept.find(run)
             if values is not None:
-                found[place] = values
-    missing = [place for place in range(len(experiment.runs)) if place not in found]
+                known[place] = values
+    missing = [place for place in range(len(experiment.runs)) if place not in known]
     failed = []
-    progress = _Progress(len(found), len(experiment.runs), err)
+    progress = _Progress(len(known), len(experiment.runs), err)
     wanted = [experiment.runs[place] for place in missing]
     if not wanted:
         progress.tell()
@@ -49,12 +49,12 @@ def do_runs(experiment: RunList, folder: Path, pool: Pool, err: TextIO, *, fresh
             failed.append((missing[number], outcome))
         else:
             # as it comes out of the file, for whoever reads it later
-            found[missing[number]] = json.loads(json.dumps(outcome))
+            known[missing[number]] = json.loads(json.dumps(outcome))
             with writing(folder):
                 kept.keep(wanted[number], outcome, seconds)
-        progress.one()
+        progress.count_ended()
     return RunsDone(
-        dict(sorted(found.items())), [FailedRun(experiment.runs[place], reason) for place, reason in sorted(failed)]
+        dict(sorted(known.items())), [FailedRun(experiment.runs[place], reason) for place, reason in sorted(failed)]
     )
 
 
@@ -73,17 +73,17 @@ class _Progress:
     def __init__(self, kept: int, total: int, err: TextIO) -> None:
         self._kept, self._total, self._err = kept, total, err
         self._done = 0
-        self._began = self._told = time.monotonic()
+        self._began = self._written = time.monotonic()
         self._shown = err.isatty()
 
-    def one(self) -> None:
+    def count_ended(self) -> None:
         """Note that a run has ended."""
         self._done += 1
         now = time.monotonic()
         left = self._total - self._kept - self._done
-        if not self._shown and left and now - self._told < self._PAUSE:
+        if not self._shown and left and now - self._written < self._PAUSE:
             return
-        self._told = now
+        self._written = now
         self.tell(f", about {format_duration(int((now - self._began) / self._done * left))} left" if left else "")
 
     def tell(self, rest: str = "") -> None:
