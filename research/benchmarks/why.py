@@ -105,7 +105,7 @@ def run_pass(connection: Connection) -> None:
 def measure(
     connection: Connection, times: int, environment: Mapping[str, str], gateway_pid: int | None, anew: bool = False
 ) -> Taken:
-    """Ask about the last job, through the gateway that is process ``asked``; ``anew``: without the stored places."""
+    """Ask about the last job, through the gateway of process ``gateway_pid``; ``anew``: without the stored places."""
     last = number(connection, "SELECT max(job_id) FROM jobs WHERE state = 'Waiting'")
     wall, processor = [], []
     for _ in range(times):

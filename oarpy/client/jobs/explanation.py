@@ -99,9 +99,7 @@ def explain(session: Session, job_id: int) -> Explanation:
 
 
 def _resuming(stored: LastAnswer, kept: Kept) -> Explanation:
-    resumption = next(
-        (kept_resumption for kept_resumption in kept.resumptions if kept_resumption.job == stored.job), None
-    )
+    resumption = next((planned for planned in kept.resumptions if planned.job == stored.job), None)
     if resumption is None:
         return Explanation(stored)
     return Explanation(stored, resumption=resumption, held_up_by=tuple(held_up_by(kept.snapshot, resumption)))

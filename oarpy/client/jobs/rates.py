@@ -100,10 +100,12 @@ def tell(session: Session, job: str, measured: str | None, failure: str | None) 
         if failure is not None:
             rates.fail(session.connection, number, failure[:_LONGEST_REASON].replace("\0", " "))
             return
-        told_rates = dict(_rate(text) for text in (measured or "").split(","))
-        if told_rates.keys() != set(known.sizes):
-            raise UsageError(f"rates of {', '.join(told_rates)[:200]}", hint=f"the sizes are {', '.join(known.sizes)}")
-        rates.tell(session.connection, number, told_rates)
+        measured_rates = dict(_rate(text) for text in (measured or "").split(","))
+        if measured_rates.keys() != set(known.sizes):
+            raise UsageError(
+                f"rates of {', '.join(measured_rates)[:200]}", hint=f"the sizes are {', '.join(known.sizes)}"
+            )
+        rates.tell(session.connection, number, measured_rates)
 
 
 def sentences(session: Session, job: int) -> tuple[str, ...]:

@@ -253,13 +253,13 @@ def one_job(session: Session, selection: JobSelection) -> int:
     chosen = selection.resolved(session, ended=True)
     reach = chosen.scope(live=not chosen.wants_ended)
     with scope.reached(session.connection, reach):
-        found = scope.ids(session.connection, reach)
+        ids = scope.ids(session.connection, reach)
         failure = missing(session, chosen, live=not chosen.wants_ended)
-    if not found:
+    if not ids:
         raise failure or NotFound("no job is meant", hint="oarstat lists the jobs")
-    if len(found) > 1:
-        raise UsageError(f"{len(found)} jobs are meant: {ids_in_brief(found)}", hint="name one of them")
-    return found[0]
+    if len(ids) > 1:
+        raise UsageError(f"{len(ids)} jobs are meant: {ids_in_brief(ids)}", hint="name one of them")
+    return ids[0]
 
 
 def one_array(session: Session, selection: JobSelection) -> int:
@@ -271,15 +271,15 @@ def one_array(session: Session, selection: JobSelection) -> int:
     chosen = replace(chosen, array_ids=(*chosen.array_ids, *selection.job_ids))
     reach = chosen.scope(live=False)
     with scope.reached(session.connection, reach):
-        found = scope.arrays(session.connection, reach)
+        arrays = scope.arrays(session.connection, reach)
         failure = missing(session, chosen, live=False)
     if failure is not None:
         raise failure
-    if not found:
+    if not arrays:
         raise NotFound("no array is meant", hint="oarstat lists the jobs")
-    if len(found) > 1:
-        raise UsageError(f"{len(found)} arrays are meant: {ids_in_brief(found)}", hint="name one of them")
-    return found[0]
+    if len(arrays) > 1:
+        raise UsageError(f"{len(arrays)} arrays are meant: {ids_in_brief(arrays)}", hint="name one of them")
+    return arrays[0]
 
 
 def ids_in_brief(ids: Collection[int]) -> str:

@@ -90,8 +90,8 @@ def nodes(session: Session, at: datetime, wanted: frozenset[int]) -> Report[Docu
     """Return the resources ``wanted`` as they were, by node and state."""
     held = [row for row in instants.resources_at(session.connection, at) if row.resource_id in wanted]
     grouped: dict[tuple[str, str], list[instants.ResourceThen]] = defaultdict(list)
-    for resource in held:
-        grouped[resource.node or "-", resource.state].append(resource)
+    for row in held:
+        grouped[row.node or "-", row.state].append(row)
     rows = tuple(
         (node, state, str(len(some)), " ".join(map(str, sorted({job for row in some for job in row.jobs}))))
         for (node, state), some in grouped.items()

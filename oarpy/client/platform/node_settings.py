@@ -146,7 +146,7 @@ def _state(changes: Changes) -> ResourceState | None:
 
 
 def _values(session: Session, changes: Changes) -> dict[str, PropertyValue]:
-    known = {known_property.name: known_property for known_property in properties.properties(session.connection)}
+    known = {row.name: row for row in properties.properties(session.connection)}
     values = parse_assignments(changes.assignments, known)
     if changes.drain is not None:
         if "drain" in values:
@@ -199,9 +199,7 @@ def add(session: Session, hosts: Sequence[str], changes: Changes) -> SettingOutc
         values = _values(session, replace(changes, assignments=assignments))
         if not names and values.get("type", "default") == "default" and values.get("network_address") is None:
             raise UsageError("a resource of type 'default' needs a node", hint="-h HOST, or -p type=TYPE")
-        kinds = {
-            known_property.name: known_property.kind for known_property in properties.properties(session.connection)
-        }
+        kinds = {row.name: row.kind for row in properties.properties(session.connection)}
         given: dict[str, PropertyValue] = {**values, "state": state.value}
         rows = [{**_names(name, kinds), **given} for name in names] or [given]
         used = {name: kinds[name] for name in rows[0]}

@@ -285,7 +285,7 @@ def states(session: Session, rows: Sequence[ResourceRow], seen: Look = PLAIN) ->
 def properties(
     selected: Sequence[ResourceRow], chosen: Sequence[str]
 ) -> Report[dict[str, dict[str, int | str | bool | None]]]:
-    """Return the properties ``asked`` for (none: all) of each resource; raise :class:`NotFound` for an unknown one."""
+    """Return the ``chosen`` properties of each resource (none: all); raise :class:`NotFound` for an unknown one."""
     described = {row.resource_id: properties_of(row) for row in selected}
     known = next(iter(described.values()), {})
     for name in chosen:

@@ -51,7 +51,7 @@ _FIRST = ("interactive", "alternatives", "properties", "queue", "types", "name")
 
 
 def with_options(names: Collection[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a function, which takes them as ``asked``, the options that fill these fields of a submission."""
+    """Give a function the options that fill these fields of a submission; its last parameter takes their values."""
     ordered = [*(name for name in _FIRST if name in names), *(name for name in names if name not in _FIRST)]
 
     def give(function: Callable[..., None]) -> Callable[..., None]:

@@ -132,7 +132,7 @@ class Mapped:
 def mapping_of(submission: Submission, requested: Submission) -> Mapped:
     """Return what there is to know of a job. Raises :class:`UsageError` for a program or script that is not there.
 
-    ``asked`` is what was asked for before the rules.
+    ``requested`` is the submission before the rules ran.
     """
     if _facts(submission.rate) is None:
         raise UsageError(

@@ -309,7 +309,7 @@ def _ruled(session: Session, site: DatabaseSite, requested: Submission) -> tuple
 
 
 def cause(refusal: RefusedByRule, requested: Submission, site: DatabaseSite, session: Session) -> OarpyError:
-    """Return the cause of a rule's refusal: names in ``asked`` that the cluster does not know, or the rule itself.
+    """Return the cause of a rule's refusal: names in ``requested`` that the cluster does not know, or the rule itself.
 
     Rules come before the check of names, because they may replace old ones.
     """

@@ -24,7 +24,7 @@ class Digests:
     """The digests of a run after each of its events."""
 
     def __init__(self, run: SteppedRun) -> None:
-        self.found: list[bytes] = [b""]
+        self.digests: list[bytes] = [b""]
         self.ended = False
         self._run = run
         self._playing = run.events()
@@ -40,7 +40,7 @@ class Digests:
             event, own, changed = self._run.description(happening)
             what = (happening[0], event, own, changed, self._run.digested(happening))
             text = json.dumps(what).encode()
-            self.found.append(blake2b(self.found[-1] + text, digest_size=_SIZE).digest())
+            self.digests.append(blake2b(self.digests[-1] + text, digest_size=_SIZE).digest())
         return self.ended
 
 
@@ -53,7 +53,7 @@ class Parting:
     @property
     def compared(self) -> int:
         """How many events were compared."""
-        return min(len(self._left.found), len(self._right.found)) - 1
+        return min(len(self._left.digests), len(self._right.digests)) - 1
 
     def seek(self, seconds: float) -> bool:
         """Search for a limited time; return whether the answer is known."""
@@ -68,7 +68,7 @@ class Parting:
         """Return the number of the event, None if the runs are equal as far as they were compared."""
         last = self.compared
         if not self._parted(last):
-            longer = max(len(self._left.found), len(self._right.found)) - 1
+            longer = max(len(self._left.digests), len(self._right.digests)) - 1
             return last + 1 if longer > last and self._left.ended and self._right.ended else None
         low, high = 0, last
         while high - low > 1:
@@ -80,4 +80,4 @@ class Parting:
         return high
 
     def _parted(self, step: int) -> bool:
-        return self._left.found[step] != self._right.found[step]
+        return self._left.digests[step] != self._right.digests[step]

@@ -71,17 +71,17 @@ def change(session: Session, job_id: int, wanted: WindowChange, timeout: float) 
     if not wider:
         _wait(session, job_id, timeout)
     with session.connection.transaction():
-        granted_row = _reservation(session, job_id)
-        granted = (granted_row.ready, granted_row.deadline) == (ready, deadline)
+        present = _reservation(session, job_id)
+        granted = (present.ready, present.deadline) == (ready, deadline)
         if granted and wanted.fix:
             windows.fix(session.connection, [row.job])
-            granted_row = _reservation(session, job_id)
+            present = _reservation(session, job_id)
         elif not granted and row.strict:
             windows.stay_strict(session.connection, row)
     if not granted:
         offers = tuple(windows.offers(session.connection, [job_id]))
         raise WindowRefused(f"job {job_id} cannot have the window until {local_date(deadline)}", offers)
-    return granted_row
+    return present
 
 
 def record(row: ReservationRow) -> dict[str, JsonValue]:
