@@ -70,7 +70,7 @@ def _jobs(session: Session, ids: Sequence[int], *, everybody: bool, ended: bool)
 def _report(
     session: Session, jobs: list[GridJobRow], *, named: bool, hosts: bool, why: bool, moves: bool
 ) -> Report[Document]:
-    """Return what is asked about jobs."""
+    """Return the report about jobs that the options select."""
     from oarpy.grid.reports import grid_job_texts, grid_job_views, grid_moves, job_explanation
 
     if moves:

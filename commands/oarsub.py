@@ -220,7 +220,7 @@ def _subscribe(options: Options, text: str, *, given: Sequence[object]) -> None:
 
 
 def _launch(session: Session, options: Options, launcher: str) -> Submitted:
-    """Submit a job whose launcher the site runs; who has the token needs it for nothing: the user is known."""
+    """Submit a job whose launcher the site runs. It needs no token: its user is known."""
     from oarpy.negotiation.requests import application_requests
 
     caller = current()
@@ -229,14 +229,14 @@ def _launch(session: Session, options: Options, launcher: str) -> Submitted:
 
 
 def _check_wait(others: Mapping[str, bool]) -> None:
-    """Refuse --wait beside options that give nothing whose end could be waited for, or wait themselves."""
+    """Refuse --wait beside options that submit no job, or that wait themselves."""
     for word, given in others.items():
         if given:
             raise UsageError(f"--wait with {word}", hint="--wait is for jobs that are submitted with a command")
 
 
 def _check_new(given: Mapping[str, bool], *, again: bool) -> None:
-    """Refuse what is about a new request together, and beside one that is submitted again."""
+    """Refuse two options of a new request together, and such an option beside --resubmit."""
     words = [word for word, is_given in given.items() if is_given]
     if words and again:
         raise UsageError(f"{words[0]} with --resubmit", hint="give the request instead")

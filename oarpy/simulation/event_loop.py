@@ -2,7 +2,7 @@
 
 ::
 
-    arrivals  1      4   4        told before, in order
+    arrivals  1      4   4        known before, in order
     agenda       2 3     4   9    noted while the world runs; at one instant the least comes first
 
 An event is handled with all its immediate consequences, then the loop yields it. So the caller may stop at any event,

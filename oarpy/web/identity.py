@@ -165,8 +165,8 @@ def require_own_origin(request: Request) -> None:
 def _require_own_host(request: Request) -> None:
     """Raise :class:`NotAllowed` for a name that is not this machine's.
 
-    A browser reaches the socket by a forwarded port, from whatever page: any site may give its name the address of
-    this machine.
+    Over a forwarded port, the pages of any site can reach the socket in a browser: a site may give its name the address
+    of this machine.
     """
     names = {*_OWN_HOSTS, socket.gethostname(), *request.app.state.configuration.web.host_names}
     given = request.headers.get("host", "")

@@ -145,7 +145,7 @@ def write_csv(folder: Path, by_name: Mapping[str, ReportTable]) -> None:
 
 
 def require_one_place(to: Path | None, folder: Path | None, as_json: bool) -> None:
-    """Raise :class:`UsageError` when nothing is to be written anywhere."""
+    """Raise :class:`UsageError` if no output is requested."""
     if to is None and folder is None and not as_json:
         raise UsageError("nothing to write", hint="--to FILE.html, --csv DIR, or -J")
 

@@ -22,7 +22,7 @@ def metrics_text(connection: Connection, configuration: Configuration) -> str:
 
 
 def gateway_file(configuration: Configuration) -> str:
-    """Return where the gateway writes its figures; empty when there is to be no gateway."""
+    """Return the path of the file with the figures of the gateway; empty if no gateway is configured."""
     socket = configuration.gateway.socket
     return f"{socket}.prom" if socket else ""
 

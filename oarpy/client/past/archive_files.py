@@ -61,7 +61,7 @@ class ArchiveFile(Protocol):
         """Read its manifest. Raises :class:`OarpyError` for a file that is no archive."""
 
     def tables(self) -> Iterator[tuple[str, tuple[str, ...], Iterable[Any]]]:
-        """Yield name, columns and rows of each table; the rows of one have to be read before the next."""
+        """Yield name, columns and rows of each table. Read the rows of a table before you ask for the next table."""
 
 
 def archive_file(path: Path) -> ArchiveFile:

@@ -1,4 +1,4 @@
-"""Why another job was started before one's own, from the verdicts that passes kept of both."""
+"""Why another job was started before the user's job, by the verdicts that passes kept of both."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class CapacityDocument(TypedDict):
 
 
 class LoadDocument(TypedDict):
-    """What a node told at ``at`` (epoch seconds): its load over a minute, memory in MiB, uptime in seconds."""
+    """The report of a node at ``at`` (epoch seconds): load over a minute, free memory in MiB, uptime in seconds."""
 
     average: float | None
     available_memory: int | None

@@ -98,7 +98,7 @@ def create(session: Session, name: str, change: ProjectChange) -> ProjectRow:
 
 
 def change(session: Session, name: str, wanted: ProjectChange) -> ProjectRow:
-    """Change a project: admins anything, coordinators the share of one below theirs. Raises as :func:`create`."""
+    """Change a project: admins change anything, coordinators shares of projects below. Raises as :func:`create`."""
     if not wanted.given():
         raise UsageError("nothing to change", hint="for example --hours 1000 --period month")
     with session.connection.transaction():
@@ -130,7 +130,7 @@ def remove(session: Session, name: str) -> None:
 
 
 def add_members(session: Session, name: str, users: Sequence[str], role: str) -> None:
-    """Add members, all or none. Admins and coordinators may. Raises :class:`OarpyError` for one who is there."""
+    """Add members, all or none. Admins and coordinators may. Raises :class:`OarpyError` for a member."""
     _one_of(ROLES, "role", role)
     for user in users:
         check_text("a user", user, 100)
@@ -394,7 +394,7 @@ def table(rows: Sequence[ListedProject]) -> str:
 
 
 def shown_text(project: ListedProject, members: Sequence[MemberRow]) -> str:
-    """Return a project, what is said of its jobs, and a line a member."""
+    """Return a project, how its jobs are billed, and a line a member."""
     row = project.row
     columns = (Column("Member"), Column("Role"), Column("Preferred"))
     rows = tuple((member.user_name, member.role, "yes" if member.preferred else "") for member in members)

@@ -24,9 +24,9 @@ from oarpy.model.reasons import Change, ChangeDocument, changes_text
 
 
 class AlteredDocument(TypedDict):
-    """The jobs that were meant, and what was changed of those that asked for something else, by their numbers.
+    """The selected jobs, and the changes of each job whose request is another now, by its number.
 
-    ``first`` and ``last`` say what a pass finds for the first and the last job; null for one that waits no more.
+    ``first`` and ``last`` are the forecasts of the first and the last job; null if that job does not wait any more.
     """
 
     action: str

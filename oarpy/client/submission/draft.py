@@ -63,7 +63,7 @@ def draft(
 ) -> tuple[Submission, list[str]]:
     """Return the submission asked for and the warnings for the user; a bag has at most ``most_tasks``.
 
-    Raises :class:`UsageError` for whatever is wrong without looking at the cluster.
+    Raises :class:`UsageError` for errors that can be seen without the database.
     """
     for text in caller.arguments:
         check_text("an argument", text, 2**24)

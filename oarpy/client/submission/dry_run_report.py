@@ -47,7 +47,7 @@ class AlternativeDocument(PlaceDocument):
 
 
 class ForetoldStartDocument(TypedDict):
-    """Between what epoch seconds it would be told to start, null both where too few past starts are known."""
+    """The predicted interval of the start (epoch seconds); both ends are null if too few past starts are known."""
 
     earliest: float | None
     latest: float | None

@@ -23,10 +23,10 @@ _LONGEST = 16_000
 
 
 def key_pairs(submission: Submission, environment: Mapping[str, str]) -> tuple[KeyPair, ...]:
-    """Return the key of each job of a submission, none when it is to have none.
+    """Return the key of each job of a submission; nothing if the jobs have no keys.
 
-    ``OAR_JOB_KEY_FILE`` outside of a job asks for one, and names it. Raises :class:`UsageError` for a file that is no
-    private key, and for one key that several jobs would have.
+    Outside of a job, ``OAR_JOB_KEY_FILE`` requests a key and names its file. Raises :class:`UsageError` for a file that
+    is no private key, and for a key that several jobs would share.
     """
     named = "" if "OAR_JOB_ID" in environment else environment.get(KEY_FILE, "")
     path = submission.key_file or ("" if submission.key_text else named)

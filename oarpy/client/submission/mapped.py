@@ -31,7 +31,7 @@ NAME = "rates"
 
 
 def check_mapped(submission: Submission, settings: SchedulerSettings) -> None:
-    """Raise what is wrong with a job whose processes are mapped, or with parts of one that make none."""
+    """Raise :class:`UsageError` for options of mapped processes that clash, or without ``--processes``."""
     parts = {
         "--iterations": bool(submission.iterations),
         "--sizes": bool(submission.sizes),
@@ -86,7 +86,7 @@ class Measuring:
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """What there is to know of a job whose processes are mapped, before it is stored.
+    """A job whose processes are to be mapped, before it is stored.
 
     ``requested`` is the submission before the rules ran.
     """
@@ -130,7 +130,7 @@ class Mapped:
 
 
 def mapping_of(submission: Submission, requested: Submission) -> Mapped:
-    """Return what there is to know of a job. Raises :class:`UsageError` for a program or script that is not there.
+    """Return a job with what its map needs. Raises :class:`UsageError` for a program or script that is not there.
 
     ``requested`` is the submission before the rules ran.
     """

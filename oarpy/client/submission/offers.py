@@ -18,8 +18,8 @@ from oarpy.store.jobs.windows import OfferedPlace
 def accept(session: Session, number: int, timeout: float) -> Submitted:
     """Ask for an offered start as the refused job asked, the rules included; the answer comes as to any reservation.
 
-    A reservation that was refused another window, and stands as it was, goes to the offered start itself. Its answer is
-    waited for here, ``timeout`` seconds at most.
+    If the offer is for another window of a reservation that stands, the reservation itself moves to the offered start.
+    Its answer is awaited here, for ``timeout`` seconds at most.
 
     Raises :class:`NotFound` for an offer that does not exist, or whose time is over, :class:`NotAllowed` for another
     user's, :class:`OarpyError` for an offer that was accepted before, :class:`WindowRefused` and :class:`Unreachable`

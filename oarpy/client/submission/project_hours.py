@@ -1,7 +1,7 @@
-"""Hours that projects have for what is submitted: who has too few, and what becomes of a submission then.
+"""Checks that the projects of a submission have hours left for it.
 
-The first project on the way up that has too few says it (``when_spent``): the submission is refused, becomes best
-effort, or waits, which passes see to.
+The setting ``when_spent`` of the first project on the way up that has too few hours decides: the submission is refused,
+becomes best effort, or waits, for which passes care.
 """
 
 from __future__ import annotations

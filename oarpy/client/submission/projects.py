@@ -1,4 +1,4 @@
-"""Which project pays for a submission, where ``submission.projects`` asks for one of its user's."""
+"""The project that pays for a submission, where ``submission.projects`` requires one of its user's."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def is_asked(session: Session) -> bool:
 
 
 def line_of(session: Session, name: str) -> list[ProjectRow]:
-    """Return a project and those above it, upwards; nothing for one that there is not."""
+    """Return a project and those above it, upwards; nothing if the project does not exist."""
     return projects.line(projects.projects(session.connection), name)
 
 

@@ -462,7 +462,7 @@ def filled_in(submission: Submission, limits: settings.SubmissionSettings) -> Su
 
 
 def _with_fix(submission: Submission, session: Session) -> Submission:
-    """Return a reservation that may move fixed when the site says, unless its user said when."""
+    """Return the submission, fixed when the site says if it is a reservation that may move and its user did not say."""
     if submission.fix or (submission.until is None and not submission.slack):
         return submission
     return submission.changed(fix=session.configuration.scheduler.reservation_fix)

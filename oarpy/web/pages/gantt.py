@@ -162,7 +162,7 @@ def _numbers(words: Iterable[str]) -> dict[str, int]:
 
 
 def _runs(axis: Axis, name: str) -> list[list[Any]]:
-    """Return the blocks of a level with their numbers of cells; blocks of one name in two others are two."""
+    """Return the blocks of a level with their numbers of cells; blocks of the same name in different parents differ."""
     above = list(axis.levels)[: list(axis.levels).index(name)]
     keys = zip(*(axis.levels[level] for level in (*above, name)), strict=True)
     return [[key[-1], len(list(same))] for key, same in groupby(keys)]
