@@ -24,7 +24,7 @@ MOST_NAMED = 5
 
 
 class Why(StrEnum):
-    """What keeps a job waiting, or became of it; the words are read by programs and stay what they are."""
+    """The reason why a job waits, or its fate. Programs read the words, so the words do not change."""
 
     UNEXPLAINED = "unexplained"
     """Nobody asked for the reason."""

@@ -23,7 +23,7 @@ class Page(TypedDict, Generic[Item]):
 
 
 class ErrorDetail(TypedDict):
-    """What went wrong and what to do, in the words of the commands; ``hint`` may be empty."""
+    """An error and what to do about it, in the words of the commands; ``hint`` may be empty."""
 
     code: str
     message: str

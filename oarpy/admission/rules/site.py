@@ -31,7 +31,7 @@ class JobInfo(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Holding(Struct, frozen=True, forbid_unknown_fields=True):
-    """What jobs hold now: how many ``jobs`` hold something, and how many ``cores`` (rows of the resources)."""
+    """The number of ``jobs`` that hold resources now, and of the ``cores`` (rows of resources) that they hold."""
 
     jobs: int = 0
     cores: int = 0

@@ -76,7 +76,7 @@ class ExtensionDocument(TypedDict):
 
 
 class WindowDocument(TypedDict):
-    """Where a reservation may move, in epoch seconds."""
+    """The window in which a reservation may move, in epoch seconds."""
 
     ready: int | None
     deadline: int
@@ -95,7 +95,7 @@ class BagOfTaskDocument(TypedDict):
 
 
 class SharedJobDocument(TypedDict):
-    """What a job is called alike here and in OAR's own interface (times in epoch seconds, durations in seconds)."""
+    """The keys of a job that OAR's own interface has too: times in epoch seconds, durations in seconds."""
 
     array_id: int
     array_index: int

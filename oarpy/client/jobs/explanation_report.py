@@ -38,7 +38,7 @@ _VERDICTS: Mapping[Verdict, str] = {
 
 
 class StoredDocument(TypedDict):
-    """What the last scheduling pass, at ``pass_at``, found; times in epoch seconds."""
+    """The verdict of the last scheduling pass, which was at ``pass_at``; times in epoch seconds."""
 
     verdict: str | None
     reason: str | None
@@ -84,7 +84,7 @@ class QuotaLimitsDocument(TypedDict):
 
 
 class QuotaUsedDocument(TypedDict):
-    """What is used of a quota."""
+    """The used part of a quota."""
 
     resources: int
     jobs: int
@@ -110,7 +110,7 @@ class CountDocument(TypedDict):
 
 
 class StartNowDocument(TypedDict):
-    """What would let a job start now; null, or no consumable, where that helps nothing."""
+    """Changes of a request that let the job start now; null, or no consumable, if such a change does not help."""
 
     count: CountDocument | None
     consumables: Mapping[str, int]
@@ -133,7 +133,7 @@ class UnfilteredDocument(TypedDict):
 
 
 class StartEarlierDocument(TypedDict):
-    """What would let a job start earlier."""
+    """Changes of a request that let the job start earlier."""
 
     walltime: ShorterDocument | None
     filters: Sequence[UnfilteredDocument]
@@ -149,7 +149,7 @@ class AwayNodeDocument(TypedDict):
 
 
 class LevelShortageDocument(TypedDict):
-    """How many of a level are asked for, and the largest number that could be served."""
+    """The requested number of a level, and the largest number that the platform can serve."""
 
     level: str
     asked: int
@@ -157,7 +157,7 @@ class LevelShortageDocument(TypedDict):
 
 
 class ShortageDocument(TypedDict):
-    """What the platform lacks for a group of a request, which counts from 0."""
+    """The resources that the platform lacks for a group of a request; groups count from 0."""
 
     group: int
     condition: str | None

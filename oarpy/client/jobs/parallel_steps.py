@@ -23,7 +23,7 @@ _DEFAULT_TYPE = "default"
 
 @dataclass(frozen=True, slots=True)
 class StepPlace:
-    """Where a process runs, and the beginning of its lines."""
+    """The rank and the node of a process, and the label of its lines."""
 
     rank: int
     node: NodeAddress
@@ -36,7 +36,7 @@ Write = Callable[[StepPlace, int, bytes], None]
 
 @dataclass(frozen=True, slots=True)
 class StepOutcome:
-    """How a process ended: an exit status as a shell would say it. ``error`` is why it did not run, or was lost."""
+    """The exit status of a process, as a shell gives it. ``error`` is the reason if it did not run, or was lost."""
 
     place: StepPlace
     status: int

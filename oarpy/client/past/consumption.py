@@ -15,7 +15,7 @@ _DAY = 86400
 
 
 class ConsumptionDocument(TypedDict):
-    """What a user asked for and used in a project, in resource-seconds and GPU-seconds; dates in epoch seconds.
+    """The requested and the used time of a user in a project: resource-seconds, GPU-seconds; dates in epoch seconds.
 
     ``billed`` are billing units of the time used, in hours.
     """

@@ -52,7 +52,7 @@ Value = TypeVar("Value")
 
 
 class CapacityDocument(TypedDict):
-    """How much of a consumable there is, and how much of that jobs hold."""
+    """The capacity of a consumable, and the part of it that jobs hold."""
 
     capacity: int
     held: int
@@ -94,7 +94,7 @@ class ResourceDocument(_Standing):
 
 
 class CountsDocument(TypedDict):
-    """How many nodes and resources, and how many of the resources jobs hold."""
+    """The number of nodes, of resources, and of the resources that jobs hold."""
 
     nodes: int
     resources: int

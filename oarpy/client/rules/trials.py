@@ -92,7 +92,7 @@ class DifferenceDocument(TypedDict):
 
 
 class TrialDocument(TypedDict):
-    """What was compared on how many submissions, and those that would fare differently."""
+    """The two sets of rules that were compared, the number of submissions, and the submissions with another result."""
 
     compared: str
     tried: int

@@ -22,7 +22,7 @@ _MOST_NODES = 8
 
 
 class PlaceDocument(TypedDict):
-    """Where and when a job would run, in epoch seconds; nulls and nothing without a prediction."""
+    """The nodes and the time (epoch seconds) of a job; nulls and empty lists without a prediction."""
 
     start: float | None
     end: float | None
@@ -65,7 +65,7 @@ class ForetoldArrayDocument(TypedDict):
 
 
 class ForetoldWindowDocument(TypedDict):
-    """Where a reservation may move, in epoch seconds."""
+    """The window in which a reservation may move, in epoch seconds."""
 
     ready: float
     deadline: float
@@ -112,7 +112,7 @@ class _PredictionDocument(TypedDict):
 
 
 class DryRunDocument(TypedDict):
-    """What would come of a submission; what follows ``warnings`` is there when it is admitted.
+    """The result of a dry run; the keys after ``warnings`` are there if the submission is admitted.
 
     ``chosen`` is a place in ``alternatives`` from 0, ``resources`` says how many, ``reservation`` is null for others.
     Times are epoch seconds, durations seconds.

@@ -42,7 +42,7 @@ Once = Annotated[bool, Query(description="end when all was told that had happene
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What one listener wants to be told."""
+    """The events that a listener wants."""
 
     jobs: frozenset[int]
     owner: str | None

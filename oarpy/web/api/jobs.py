@@ -49,7 +49,7 @@ class OutputDocument(TypedDict):
 
 
 class ActedDocument(TypedDict):
-    """What was done, to which jobs."""
+    """An action and its jobs."""
 
     action: str
     jobs: Sequence[int]

@@ -36,7 +36,7 @@ class NodeDocument(TypedDict):
 
 
 class NodeChangeDocument(TypedDict):
-    """What was changed: resources, jobs that were killed; of a window its number, and the jobs that may run into it."""
+    """The changed resources and the killed jobs; for a window, its number and the jobs that may run into it."""
 
     resources: Sequence[int]
     killed_jobs: Sequence[int]
@@ -95,7 +95,7 @@ def node_events(
 
 
 class NodeWish(BaseModel):
-    """What is to become of resources, as ``oarnodesetting``."""
+    """A change of resources, as with ``oarnodesetting``."""
 
     hosts: list[str] = Field([], max_length=10_000)
     resources: list[Annotated[int, Field(ge=1, le=2**31 - 1)]] = Field([], max_length=100_000)
@@ -149,7 +149,7 @@ def queue_list(request: Request, identity: Reader) -> dict[str, QueueDocument]:
 
 
 class QueueWish(BaseModel):
-    """What is to become of a queue; what is not given stays."""
+    """A change of a queue; fields that are not given stay."""
 
     active: bool | None = None
     priority: int | None = Field(None, ge=0, le=1_000_000)

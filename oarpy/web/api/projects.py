@@ -19,7 +19,7 @@ Name = Annotated[str, Path(min_length=1, max_length=200)]
 
 
 class ProjectWish(BaseModel):
-    """What is to become of a project; what is not given stays, and null is no parent, no limit and no end."""
+    """A change of a project; fields that are not given stay, and null is no parent, no limit and no end."""
 
     parent: str | None = Field(None, max_length=200)
     share: float | None = Field(None, ge=0, le=1e12)
@@ -42,7 +42,7 @@ class NewProject(ProjectWish):
 
 
 class RoleWish(BaseModel):
-    """What a user is to be in a project."""
+    """The role that a user gets in a project."""
 
     role: str = Field("member", max_length=20, description="member or coordinator")
 

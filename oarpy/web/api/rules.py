@@ -42,7 +42,7 @@ class RuleText(BaseModel):
 
 
 class RuleWish(BaseModel):
-    """What is to become of a rule; what is not given stays."""
+    """A change of a rule; fields that are not given stay."""
 
     text: str | None = Field(None, max_length=1_000_000)
     priority: int | None = Field(None, ge=0, le=rules.HIGHEST_PRIORITY)

@@ -21,7 +21,7 @@ class VersionDocument(TypedDict):
 
 
 class WhoamiDocument(TypedDict):
-    """Whose request it is, what it may do at most, and how the user is known."""
+    """The user of a request, the most that the request may do, and the way in which the user is known."""
 
     user: str
     admin: bool

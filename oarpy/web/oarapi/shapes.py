@@ -147,7 +147,7 @@ class OarVersions(OarTimezone):
 
 
 class OarWhoami(TypedDict):
-    """Whose request it is, null for nobody."""
+    """The user of a request, null for nobody."""
 
     authenticated_user: str | None
     api_timestamp: int

@@ -32,7 +32,7 @@ class WalltimeQuestion:
 
 @dataclass(frozen=True, slots=True)
 class WalltimeDocument:
-    """How the walltime of a job stands; durations in seconds, null for no limit."""
+    """The walltime of a job and its changes; durations in seconds, null for no limit."""
 
     job: int
     state: str

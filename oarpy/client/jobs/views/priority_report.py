@@ -18,7 +18,7 @@ from oarpy.store.passes.last_answer import standing as stored_standing
 
 
 class AheadDocument(TypedDict):
-    """What stands before a job, and the job right before it."""
+    """The jobs before a job in the queue, and the job right before it."""
 
     jobs: int
     resources: int
