@@ -6,6 +6,9 @@ minutes to 24 hours. All come from a fixed seed. Seconds are processor time, whi
 machine. The machine's own speed is measured in the same run (see ``machine_seconds``); ``x loop`` is the time of
 planning in that unit. ``plan`` is a hash: equal for equal plans.
 
+Rows ``gpus`` have nodes with four GPUs of 16 cores. Every other job asks for 1 to 16 whole GPUs, so it makes no
+difference to the plan whether GPUs are an exclusive level (``exclusive gpus``) or not.
+
 Rows ``..., one more`` are a pass after one event: the first jobs of the queue have started, and the others were
 planned. A second later one more job is there.
 """
@@ -35,7 +38,20 @@ from oarpy.scheduler.snapshot import Alternative, HoldingJob, QuotaRule, Snapsho
 from oarpy.scheduler.verdicts import Verdict
 
 CORES_PER_NODE = 64
-KINDS = ("flat", "mixed", "hierarchical", "quotas", "best", "calendars", "reservations", "consumables", "timesharing")
+KINDS = (
+    "flat",
+    "mixed",
+    "hierarchical",
+    "quotas",
+    "best",
+    "calendars",
+    "reservations",
+    "consumables",
+    "timesharing",
+    "gpus",
+    "exclusive gpus",
+)
+CORES_PER_GPU = 16
 ONE_MORE = ("flat", "mixed", "hierarchical")
 """Kinds for which a pass after one event is measured too."""
 RESERVATIONS = 200
@@ -87,12 +103,19 @@ def machine_seconds() -> float:
 
 
 def cluster(cores: int) -> Platform:
-    """Return nodes of 64 cores."""
+    """Return nodes of 64 cores and four GPUs."""
     rows = (
-        Resource(number + 1, properties={"network_address": f"node{number // CORES_PER_NODE + 1}", "core": number + 1})
+        Resource(
+            number + 1,
+            properties={
+                "network_address": f"node{number // CORES_PER_NODE + 1}",
+                "gpu": number // CORES_PER_GPU + 1,
+                "core": number + 1,
+            },
+        )
         for number in range(cores)
     )
-    return Platform.build(rows, ("network_address", "core"))
+    return Platform.build(rows, ("network_address", "gpu", "core"))
 
 
 def snapshot(kind: str, jobs: int, platform: Platform, seed: int = 1) -> Snapshot:
@@ -128,7 +151,20 @@ def snapshot(kind: str, jobs: int, platform: Platform, seed: int = 1) -> Snapsho
             state,
             waiting=tuple(structs.replace(job, types=("timesharing=user,*",) if job.id % 2 else ()) for job in waiting),
         )
+    if kind in ("gpus", "exclusive gpus"):
+        levels = ("gpu",) if kind == "exclusive gpus" else ()
+        return replace(
+            state,
+            waiting=tuple(_on_gpus(job, draw) if job.id % 2 else job for job in waiting),
+            exclusive_levels=levels,
+        )
     return state
+
+
+def _on_gpus(job: WaitingJob, draw: random.Random) -> WaitingJob:
+    """Let a job ask for whole GPUs, log-uniform 1 to 16."""
+    groups = (Group((Level("gpu", _log_uniform(draw, 1, 16)),)),)
+    return structs.replace(job, alternatives=tuple(replace(way, groups=groups) for way in job.alternatives))
 
 
 def _consuming(job: WaitingJob, draw: random.Random) -> WaitingJob:

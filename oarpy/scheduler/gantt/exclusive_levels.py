@@ -26,7 +26,7 @@ class Blocks:
     """The blocks of the exclusive levels of a platform, by the property of each level."""
 
     def __init__(self, platform: Platform, levels: Iterable[str]) -> None:
-        self._aliases = platform.aliases
+        self._platform, self._aliases = platform, platform.aliases
         names = dict.fromkeys(self._aliases.get(level, level) for level in levels)
         self._of = {name: tuple(block.bits for block in platform.blocks(name)) for name in names}
 
@@ -54,11 +54,7 @@ class Blocks:
 
     def touched(self, level: str, bits: int) -> int:
         """Return the resources of all blocks of ``level`` that have some of ``bits``."""
-        found = 0
-        for block in self._of[level]:
-            if block & bits:
-                found |= block
-        return found
+        return self._platform.touched(level, bits)
 
     def number(self, level: str, bits: int) -> int:
         """Count the blocks of ``level`` that have some of ``bits``."""

@@ -339,7 +339,8 @@ class Gantt:
         for level in levels:
             blocks = self.blocks.touched(level, bits)
             self._levels[level].take(begin, end, blocks, roles)
-            self.whole.narrow(begin, end, blocks if inner else blocks & ~bits, level)
+            if rest := blocks if inner else blocks & ~bits:
+                self.whole.narrow(begin, end, rest, level)
 
     def give_back(self, claim: Claim) -> None:
         """Take back :meth:`enter` of a plain job: unshared, outside containers and without quotas."""

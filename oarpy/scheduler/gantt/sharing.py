@@ -178,23 +178,12 @@ class Space:
         """Take ``bits`` away from jobs that ask for an exclusive ``level`` (None: for any)."""
         for levels, line in self.narrowed.items():
             if level is None or level in levels:
-                _remove(line, begin, end, bits)
+                line.remove(begin, end, bits)
 
     def open(self, begin: float, end: float, bits: int) -> None:
         """Add a piece: ``bits`` become part of the space during [begin, end)."""
         if self._open is not None:
             self._open.add(begin, end, bits)
-
-
-def _remove(line: AnyTimeline, begin: float, end: float, bits: int) -> None:
-    """Take ``bits`` away; resources known to be free throughout are removed by a faster way."""
-    begin = max(begin, line.begins[0])
-    if isinstance(line, Timeline) and begin < end:
-        free = line.common(begin, end) & bits
-        line.remove(begin, end, free, all_free=True)
-        bits &= ~free
-    if bits:
-        line.remove(begin, end, bits)
 
 
 def _are_strangers(profile: Profile, other: Profile) -> bool:

@@ -113,32 +113,33 @@ class Timeline:
         if left == right:
             return
         kept = ~bits
-        self._counts[left:right] -= bits.bit_count()
-        for table in self._tables.values():
-            table.subtract(self._rows[left:right], bits)
+        slots_by_loss: dict[int, list[int]] = {}
+        first = left
         rank, low = self._place(left)
         while left < right:
             chunk = self._chunks[rank]
             size = len(chunk.begins)
             high = min(size, low + right - left)
-            whole = all_free or chunk.common & bits == bits or _part(chunk, low, high) & bits == bits
+            if not all_free:
+                _note_losses(slots_by_loss, chunk, low, high, left, bits)
             if high - low == size:
                 chunk.kept &= kept
             else:
                 chunk.free[low:high] = [other & kept for other in chunk.free[low:high]]
             chunk.common &= kept
-            if not whole:
-                self._recount(chunk, low, high, left - low)
             left += high - low
             rank, low = rank + 1, 0
+        if all_free or len(slots_by_loss.get(bits, ())) == right - first:
+            self._subtract(slice(first, right), bits)
+        else:
+            for loss, slots in slots_by_loss.items():
+                self._subtract(slots, loss)
 
-    def _recount(self, chunk: _Chunk, low: int, high: int, offset: int) -> None:
-        """Count the free resources of slots again, after resources were taken that some did not have."""
-        free = chunk.settle()
-        for index in range(low, high):
-            self._counts[offset + index] = free[index].bit_count()
-            for table in self._tables.values():
-                table.fill(int(self._rows[offset + index]), free[index])
+    def _subtract(self, slots: slice | list[int], bits: int) -> None:
+        """Count ``bits`` as taken from some slots, which had all of them."""
+        self._counts[slots] -= bits.bit_count()
+        for table in self._tables.values():
+            table.subtract(self._rows[slots], bits)
 
     def add(self, begin: float, end: float, bits: int) -> None:
         """Put ``bits`` in during [begin, end)."""
@@ -149,7 +150,9 @@ class Timeline:
             free = chunk.settle()
             free[low] |= bits
             chunk.common = common_of(free)
-            self._recount(chunk, low, low + 1, index - low)
+            self._counts[index] = free[low].bit_count()
+            for table in self._tables.values():
+                table.fill(int(self._rows[index]), free[low])
 
     def common(self, begin: float, end: float) -> int:
         """Return the resources free during the whole of [begin, end); ``begin`` is not before the origin."""
@@ -306,6 +309,21 @@ class Timeline:
             self._chunks.insert(rank + 1, later)
             self._chunk_begins.insert(rank + 1, later.begins[0])
         return index
+
+
+def _note_losses(
+    slots_by_loss: dict[int, list[int]], chunk: _Chunk, low: int, high: int, first: int, bits: int
+) -> None:
+    """Note which of ``bits`` the slots [low, high) of a chunk have and lose; ``first`` is the number of slot ``low``.
+
+    Slots that have none of them lose nothing.
+    """
+    if _part(chunk, low, high) & bits == bits:
+        slots_by_loss.setdefault(bits, []).extend(range(first, first + high - low))
+        return
+    for slot, free in enumerate(chunk.free[low:high], first):
+        if loss := free & chunk.kept & bits:
+            slots_by_loss.setdefault(loss, []).append(slot)
 
 
 def _part(chunk: _Chunk, low: int, high: int) -> int:

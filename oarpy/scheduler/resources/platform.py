@@ -54,6 +54,7 @@ class Platform:
         self.reservable: Final = self._where(resource.state in _RESERVABLE for resource in resources)
         self.not_dead: Final = self._where(resource.state != "Dead" for resource in resources)
         self._blocks: dict[str, tuple[Block, ...]] = {}
+        self._by_position: dict[str, list[int]] = {}
 
     @classmethod
     def build(
@@ -93,6 +94,26 @@ class Platform:
                     members.setdefault(value, []).append(place)
             self._blocks[level] = tuple(Block(value, bits_at(places)) for value, places in members.items())
         return self._blocks[level]
+
+    def touched(self, level: str, bits: int) -> int:
+        """Return the resources of all blocks of a property that have some of ``bits``."""
+        blocks = self._blocks_by_position(level)
+        touched, left = 0, bits
+        while left:
+            lowest = left & -left
+            block = blocks[lowest.bit_length() - 1]
+            touched |= block
+            left &= ~(block | lowest)
+        return touched
+
+    def _blocks_by_position(self, level: str) -> list[int]:
+        """Return for each resource its block of a property as a set, 0 where it is in none."""
+        if level not in self._by_position:
+            found = self._by_position[level] = [0] * len(self.resources)
+            for block in self.blocks(level):
+                for place in positions(block.bits):
+                    found[place] = block.bits
+        return self._by_position[level]
 
     def bits_of(self, ids: Iterable[int]) -> int:
         """Return the set of the resources with these ids; ids that are not there are left out."""
