@@ -27,4 +27,4 @@ def shown(request: Request, identity: Reader, name: str) -> Response:
     with seats_of(request).session(identity) as session:
         project, members = projects.shown(session, name)
         may = projects.coordinates(session, name)
-    return page(request, identity, "project.html", one=project, members=members, may=may, roles=projects.ROLES)
+    return page(request, identity, "project.html", project=project, members=members, may=may, roles=projects.ROLES)

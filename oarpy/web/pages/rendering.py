@@ -77,7 +77,7 @@ def page(
         "version": installed_version(),
         "stream": STREAM,
         "stream_of": "",
-        "said": message,
+        "notice": message,
     }
     text = _templates().get_template(template).render({**common, **values})
     answer = HTMLResponse(text, status, HEADERS)

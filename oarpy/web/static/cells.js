@@ -95,7 +95,7 @@ function draw(width, height, head) {
 function at(event) {
   const box = canvas.getBoundingClientRect();
   const x = event.clientX - box.left, y = event.clientY - box.top;
-  const block = blocks.find((one) => x >= one.x && x < one.x + one.width && y >= one.y && y < one.y + one.height);
+  const block = blocks.find((candidate) => x >= candidate.x && x < candidate.x + candidate.width && y >= candidate.y && y < candidate.y + candidate.height);
   if (!block) return { x, y };
   const column = Math.floor((x - block.x) / size), row = Math.floor((y - block.y - 14) / size);
   const cell = row >= 0 && column < block.columns ? row * block.columns + column : -1;
@@ -136,10 +136,10 @@ canvas.addEventListener("keydown", (event) => {
   if (step !== undefined) focus = Math.max(0, Math.min(blocks.length - 1, focus + step));
   else if (line !== undefined) {
     const from = blocks[Math.max(focus, 0)];
-    const others = blocks.filter((one) => (one.y - from.y) * line > 0);
+    const others = blocks.filter((other) => (other.y - from.y) * line > 0);
     if (others.length) {
       const y = line > 0 ? others[0].y : others[others.length - 1].y;
-      focus = blocks.indexOf(others.filter((one) => one.y === y).reduce((best, one) => Math.abs(one.x - from.x) < Math.abs(best.x - from.x) ? one : best));
+      focus = blocks.indexOf(others.filter((other) => other.y === y).reduce((best, other) => Math.abs(other.x - from.x) < Math.abs(best.x - from.x) ? other : best));
     }
   } else if (event.key === "Enter" && focus >= 0) return location.assign(`${drawing.dataset.nodes}/${encodeURIComponent(blocks[focus].node[0])}`);
   else return;

@@ -42,7 +42,7 @@ function tall() {
 }
 
 function nodesIn(top, bottom) {
-  const level = data.tree.find((one) => one.name === "network_address");
+  const level = data.tree.find((entry) => entry.name === "network_address");
   return level ? level.blocks.filter((block) => block.end > top && block.first < bottom) : [];
 }
 
@@ -187,7 +187,7 @@ function ticks(step) {
 
 function drawTime(context, width, height, colours) {
   const room = width - left(), wide = view.to - view.from;
-  const step = STEPS.find((one) => room / (wide / one) >= (one < 86400 ? 52 : 64)) || STEPS[STEPS.length - 1];
+  const step = STEPS.find((seconds) => room / (wide / seconds) >= (seconds < 86400 ? 52 : 64)) || STEPS[STEPS.length - 1];
   context.fillStyle = colours.raised;
   context.fillRect(0, 0, width, HEAD - 2);
   context.font = "11px system-ui, sans-serif";
@@ -265,12 +265,12 @@ function drawNow(context, width, height, colours) {
 }
 
 function showPath() {
-  path.replaceChildren(...[{ value: "all", first: 0, end: data.cells }, ...crumbs].map((one, at) => {
+  path.replaceChildren(...[{ value: "all", first: 0, end: data.cells }, ...crumbs].map((crumb, at) => {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "plain";
-    button.textContent = at ? `› ${one.value}` : "all resources";
-    button.addEventListener("click", () => { crumbs = crumbs.slice(0, at); rows(one); });
+    button.textContent = at ? `› ${crumb.value}` : "all resources";
+    button.addEventListener("click", () => { crumbs = crumbs.slice(0, at); rows(crumb); });
     return button;
   }));
 }
@@ -327,8 +327,8 @@ function place(x, y) {
   return node.value + (away ? `: ${away[4].toLowerCase()}${away[5] ? `, ${away[5]}` : ""}` : "");
 }
 
-function told(place) {
-  const bar = data.bars[place], room = bar[3] && data.windows.find((one) => one[0] === bar[0]);
+function barText(place) {
+  const bar = data.bars[place], room = bar[3] && data.windows.find((moving) => moving[0] === bar[0]);
   const cells = bar[8].reduce((sum, count, at) => sum + (at % 2 ? count : 0), 0);
   const begin = data.base + bar[1], end = data.base + bar[2];
   return `job ${bar[0]} of ${data.users[bar[4]]}, ${data.states[bar[7]]}${bar[3] ? " (planned)" : ""}\n${shortDate(begin)} to ${shortDate(end)} (${length(end - begin)})\n${cells} resources, queue ${data.queues[bar[5]]}${room ? `\nmay move between ${shortDate(data.base + room[1])} and ${shortDate(data.base + room[2])}` : ""}`;
@@ -346,7 +346,7 @@ canvas.addEventListener("pointermove", (event) => {
   }
   const { x, y, hit } = found(event);
   canvas.style.cursor = hit >= 0 || x < left() ? "pointer" : "grab";
-  tip([hit >= 0 ? told(hit) : "", place(x, y)].filter(Boolean).join("\n"), x, y);
+  tip([hit >= 0 ? barText(hit) : "", place(x, y)].filter(Boolean).join("\n"), x, y);
 });
 canvas.addEventListener("pointerup", (event) => {
   const was = drag;
@@ -356,10 +356,10 @@ canvas.addEventListener("pointerup", (event) => {
   const { x, y, hit } = found(event);
   if (hit >= 0) return location.assign(`${drawing.dataset.jobs}/${data.bars[hit][0]}`);
   if (x < left() && y > HEAD) {
-    const column = drawing.columns.find((one) => x >= one.x && x < one.end);
+    const column = drawing.columns.find((strip) => x >= strip.x && x < strip.end);
     const place = toPlace(y, canvas.clientHeight);
-    const block = column && column.blocks.find((one) => place >= one.first && place < one.end);
-    if (block) { crumbs = crumbs.filter((one) => one.first <= block.first && one.end >= block.end && one.end - one.first > block.end - block.first); crumbs.push(block); rows(block); }
+    const block = column && column.blocks.find((candidate) => place >= candidate.first && place < candidate.end);
+    if (block) { crumbs = crumbs.filter((crumb) => crumb.first <= block.first && crumb.end >= block.end && crumb.end - crumb.first > block.end - block.first); crumbs.push(block); rows(block); }
   }
 });
 canvas.addEventListener("pointerleave", () => tip(""));
@@ -376,9 +376,9 @@ canvas.addEventListener("keydown", (event) => {
   const next = (step) => {
     if (!order.length) return;
     chosen = order[(order.indexOf(chosen) + step + order.length) % order.length];
-    spoken.textContent = told(chosen);
+    spoken.textContent = barText(chosen);
     draw();
-    const rect = rects.find((one) => one[4] === chosen);
+    const rect = rects.find((shape) => shape[4] === chosen);
     if (rect) tip(spoken.textContent, Math.max(rect[0], left()), rect[1]);
   };
   const keys = {

@@ -141,7 +141,7 @@ export class Chart {
 
 export function ticks(begin, end, most) {
   const rough = (end - begin) / Math.max(1, most), power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= rough);
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
   const found = [];
   for (let place = Math.ceil(begin / step); place * step <= end; place++) found.push(+(place * step).toPrecision(12));
   return found;
