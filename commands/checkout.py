@@ -1,4 +1,4 @@
-"""What only a checkout of the sources has, and no installation: the folder ``research/`` beside ``oarpy/``."""
+"""The folder ``research/`` beside ``oarpy/``, which only a checkout of the sources has."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ _STATIC: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class CommandWords:
-    """What may follow ``path``: words, the kind of value of each option, and that of the arguments (empty: any)."""
+    """The words that may follow ``path``, the kind of value of each option, and that of the arguments (empty: any)."""
 
     path: str
     words: tuple[str, ...]

@@ -364,7 +364,7 @@ def _write_question(path: str, prediction: PredictedStart) -> None:
 
 
 class Form(Enum):
-    """How a submission is shown: for people and scripts as OAR does, as JSON, or its id alone."""
+    """The form of the answer: for people and scripts as OAR does, as JSON, or the id alone."""
 
     TEXT = "text"
     JSON = "json"

@@ -1,4 +1,4 @@
-"""What no site needs to run: experiments of papers, run again, and measurements of this code. In a checkout only.
+"""Experiments of papers, run again, and measurements of this code. A site does not need them: in a checkout only.
 
 - ``runs``: experiments as lists of independent runs, one runner for all of them.
 - ``ndrms``: the experiments of INRIA RR-7389, on applications that negotiate.

@@ -29,11 +29,11 @@ Effect = Callable[[str | None], Mapping[str, Any]]
 
 
 SINGLETON = "singleton="
-"""What the type begins with of jobs of which one of a user runs at a time; the rest is their name."""
+"""The beginning of a type; the rest is a name. One job of a user and name runs at a time."""
 
 
 class Usable(Enum):
-    """Where a site offers a type by default."""
+    """The sites that offer a type by default."""
 
     ALWAYS = "always"
     WITH_A_HOST = "where the site names a host for such jobs"
@@ -65,7 +65,7 @@ class JobType:
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """How the word may be written, for people."""
+        """The forms of the word, for people."""
         return self.forms or (f"{self.name}=DATE" if self.date else self.name,)
 
     def fault(self, word: str) -> str:

@@ -270,7 +270,7 @@ class UnknownRunEntry(_Object, frozen=True):
 
 
 class PredictRunFile(_Object, frozen=True):
-    """How long a job will run, by its user's history."""
+    """The question how long a job will run, by its user's history."""
 
     ask: Literal["predict"]
     predictor: str
@@ -280,7 +280,7 @@ class PredictRunFile(_Object, frozen=True):
 
 
 class PredictFramesFile(_Object, frozen=True):
-    """How long frames take in full resolution."""
+    """The question how long frames take in full resolution."""
 
     ask: Literal["predict"]
     predictor: Literal["profile"]
@@ -298,7 +298,7 @@ class MeasuredEntry(NamedTuple):
 
 
 class PredictRateFile(_Object, frozen=True):
-    """How many iterations a second a program makes."""
+    """The question how many iterations a second a program makes."""
 
     ask: Literal["predict"]
     predictor: Literal["rate"]

@@ -56,7 +56,7 @@ def seconds(value: Any) -> float:
 
 
 def quantity(value: Any) -> float:
-    """How much there is of something."""
+    """A finite number, 0 or above."""
     if type(value) not in (int, float) or not 0 <= value < _BIG:
         raise ValueError
     return float(value)

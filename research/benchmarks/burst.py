@@ -1,4 +1,4 @@
-"""Where the time of a burst goes: ``oarpy bench burst [--jobs N] [--nodes N] [--cores N] [--request R] [--waiting N]``.
+"""The parts of a burst's time: ``oarpy bench burst [--jobs N] [--nodes N] [--cores N] [--request R] [--waiting N]``.
 
 An array of ``date`` runs on a cluster of local nodes. The benchmark tells the processor time a job by whose it is, the
 statements a job, and the slowest of these. It also tells the way of a job from the end of the one before it on its
@@ -89,7 +89,7 @@ def rate_of_first(
 ) -> float:
     """Return the jobs a second of the first jobs of an array of ``date``, from their first start to their last end.
 
-    As many jobs more of the array wait meanwhile.
+    ``waiting`` further jobs of the array wait meanwhile.
     """
     array = sandbox.job_ids("--array", str(jobs + waiting), "-l", request, "date")[0]
     while True:

@@ -1,4 +1,4 @@
-"""What a command costs as a whole process, with and without the gateway: ``oarpy bench clients``.
+"""The cost of a command as a whole process, with and without the gateway: ``oarpy bench clients``.
 
 The commands are those of an installed wheel, which is laid out by links. ``python -S -c pass`` beside it is the start
 of this interpreter without what it loads to find packages, which no command can undercut. The processor time is that

@@ -53,7 +53,7 @@ _GRANT = "INSERT INTO grid_grants (broker, broker_user, local_user, granted_by) 
 
 @dataclass(frozen=True, slots=True)
 class ReallocationFigures:
-    """What a pass took: wall-clock seconds, and processor seconds of the broker and the doors together."""
+    """The cost of a pass: wall-clock seconds, and processor seconds of the broker and the doors together."""
 
     algorithm: int
     heuristic: str

@@ -1,4 +1,4 @@
-"""How soon a running job gets more hosts: launchers of ``negotiation`` ask real agents of local nodes."""
+"""The seconds until a running job gets more hosts: launchers of ``negotiation`` ask real agents of local nodes."""
 
 from __future__ import annotations
 

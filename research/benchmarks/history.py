@@ -1,4 +1,4 @@
-"""What a long history costs: ``oarpy bench history [--jobs N]``.
+"""The cost of a long history: ``oarpy bench history [--jobs N]``.
 
 A cluster is measured twice, in turn with one that has no history: with ``--jobs`` finished jobs in the live tables, and
 with all of them in the tables of the past. Commands are whole processes; a pass has 500 jobs that wait. A month is

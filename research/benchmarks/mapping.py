@@ -65,7 +65,7 @@ _KNOWN = """
 
 @dataclass(slots=True)
 class Passes:
-    """What passes took, in milliseconds: of wall-clock, and of processor time in this process."""
+    """The milliseconds of passes: by the clock, and of processor time in this process."""
 
     wall: list[float] = field(default_factory=list)
     processor: list[float] = field(default_factory=list)

@@ -162,8 +162,8 @@ class NegotiatingCluster:
     def delay(self, job: int, ended: float) -> float | None:
         """Return the seconds until the last launcher has read the view of the pass that saw the end of a job.
 
-        What is kept back of the job tells which pass that was; None if nothing was. Launchers whose view did not change
-        are told nothing.
+        The row that is kept back of the job names that pass. Return None if nothing was kept back. Launchers whose view
+        did not change get no message.
         """
         read: dict[LauncherConnection, list[tuple[float, int]]] = {}
         decided = math.inf

@@ -1,4 +1,4 @@
-"""How often starts fall into the intervals that users are told: ``oarpy bench predictions --traces FOLDER``.
+"""The share of starts that fall into the predicted intervals: ``oarpy bench predictions --traces FOLDER``.
 
 Logs of real machines are replayed with the production planner. Each job that has to wait is told an interval when it is
 first planned, learnt from the starts before (``oarpy.scheduler.forecast``). ``bound`` is the planned wait: from the

@@ -1,4 +1,4 @@
-"""Whose processor time a cluster on this machine spends: modules, database sessions, agents, supervisors, jobs."""
+"""The processor time of a cluster on this machine: of modules, database sessions, agents, supervisors and jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where measurements are kept: ``research/benchmarks/results/NAME.json`` of the checkout one stands in."""
+"""The files of measurements: ``research/benchmarks/results/NAME.json`` of the present checkout."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ AGENT = "agent"
 
 @dataclass(frozen=True, slots=True)
 class ProcessUsage:
-    """What one process, or several together, hold. ``resident`` and ``shared_out`` (shared pages divided) in KiB."""
+    """The memory of a process or of several together, in KiB. ``shared_out`` divides shared pages by their users."""
 
     processes: int = 0
     resident: int = 0

@@ -35,7 +35,7 @@ _BAD: LiteralString = "SELECT count(*) FROM jobs WHERE state = 'Error' OR exit_s
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What was found after ``jobs`` jobs; ``seconds`` is the time since the mark before for each 1,000 jobs."""
+    """The state after ``jobs`` jobs; ``seconds`` is the time for each 1,000 jobs since the mark before."""
 
     jobs: int
     seconds: float

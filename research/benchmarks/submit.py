@@ -1,4 +1,4 @@
-"""What it costs to submit many jobs: one after another, from several shells, and in one call.
+"""The cost to submit many jobs: one after another, from several shells, and in one call.
 
 Each way submits the same number of ``date`` on a cluster of 17 local nodes of two cores, and all are waited for.
 The commands are those of an installed wheel. Seconds are by the clock, from the first command to the last that ended,

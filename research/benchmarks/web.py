@@ -1,4 +1,4 @@
-"""What pages cost in a busy week: ``oarpy bench web [--jobs N] [--nodes N]``.
+"""The cost of pages in a busy week: ``oarpy bench web [--jobs N] [--nodes N]``.
 
 A database gets 10,000 jobs on 10,240 cores over a week, and ``oarpy web`` serves it. Each answer is timed, as the
 shortest of some, as other programs of the machine only add to it. Chromium says when it painted first, and when the

@@ -1,4 +1,4 @@
-"""What ``oarstat --why`` takes as a whole process, beside a full queue: ``oarpy bench why``.
+"""The cost of ``oarstat --why`` as a whole process, beside a full queue: ``oarpy bench why``.
 
 160 nodes of 64 cores run jobs, and others wait. The last of these is asked about, through a gateway as users do and
 without one. ``no places`` is a question asked when the places of the last pass are gone, so that all is planned anew.

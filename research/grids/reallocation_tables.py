@@ -1,4 +1,4 @@
-"""What the runs of the reallocation paper come to: its tables 2 to 17 with our values, and its claims."""
+"""The results of the runs of the reallocation paper: its tables 2 to 17 with our values, and its claims."""
 
 from __future__ import annotations
 

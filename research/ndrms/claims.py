@@ -1,4 +1,4 @@
-"""What the source says of each figure, what is found here, and whether it holds."""
+"""The claims of the source about each figure, the values found here, and whether the claims hold."""
 
 from __future__ import annotations
 

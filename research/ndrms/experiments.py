@@ -66,7 +66,7 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a run cost. ``seconds`` are of the processor, ``waste`` is in host-seconds.
+    """The cost of a run. ``seconds`` are of the processor, ``waste`` is in host-seconds.
 
     ``complex_end`` is when the complex application of W1 ended, in seconds. Where jobs are left out, ``bytes`` are
     those of all lines, and ``real_bytes`` and ``real_seconds`` what they and the processor time are for real.

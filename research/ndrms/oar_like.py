@@ -22,7 +22,7 @@ BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class OfferedConfiguration:
-    """What an application may get."""
+    """A number of hosts of a cluster, for a walltime, that an application may get."""
 
     cluster: str
     hosts: int
@@ -32,7 +32,7 @@ class OfferedConfiguration:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a run of the OAR-like system cost. ``seconds`` are of the processor."""
+    """The cost of a run of the OAR-like system. ``seconds`` are of the processor."""
 
     configurations: int
     operations: int

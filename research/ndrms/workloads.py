@@ -85,7 +85,7 @@ class DrawnApplication:
 
     @property
     def time(self) -> AmdahlTime:
-        """How long it runs on hosts of one cluster."""
+        """The run time on a number of hosts of one cluster."""
         return AmdahlTime(self.parallel, self.single, whole)
 
 

@@ -81,7 +81,7 @@ def scenario(run: Parameters, log: Path) -> dict[str, Any]:
 
 
 class _Drawn:
-    """What is drawn for each job, by its place."""
+    """The random numbers of each job, by its place."""
 
     def __init__(self, seed: int, jobs: int) -> None:
         def numbers(kind: int) -> np.random.Generator:

@@ -35,7 +35,7 @@ def point(load: float = MEDIUM, **changes: str | int) -> Parameters:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What a figure compares: curves by name, each of points by what is written below them."""
+    """A figure: curves by name, and the points of each curve by their label on the axis."""
 
     title: str
     curves: Mapping[str, Mapping[str, Parameters]]

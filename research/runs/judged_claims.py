@@ -1,4 +1,4 @@
-"""What a paper claims, what was found, and whether it holds: as lines, CSV, JSON, and an exit status."""
+"""The claims of a paper, the values found, and whether the claims hold: as lines, CSV, JSON and an exit status."""
 
 from __future__ import annotations
 

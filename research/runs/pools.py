@@ -1,4 +1,4 @@
-"""Where runs are done: in this process, in a pool of processes, or on the workers of a Dask cluster."""
+"""The places of runs: this process, a pool of processes, or the workers of a Dask cluster."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class AnswerDocument(TypedDict):
 
 
 class SubmittedDocument(TypedDict):
-    """What was submitted.
+    """The submitted jobs.
 
     ``job_id`` is the first job, ``notes`` are those of the rules, ``reservations`` is there when it was one, ``trace``
     when it was asked for. A bag has ``promise``, ``deadline`` (epoch seconds) and ``meets``, a refused one the

@@ -1,4 +1,4 @@
-"""How well learnt intervals of starts hold in a replay, as a site would have seen them.
+"""The accuracy of learnt intervals of starts in a replay, as a site would have seen them.
 
 Jobs are taken in the order of their first plans. Each interval is learnt only from starts until then, with the
 intervals given for them. Jobs that started in the pass of their arrival are not counted.

@@ -131,7 +131,7 @@ class WalltimeRequestEntry(Struct, forbid_unknown_fields=True):
 
 
 class PowerRulesEntry(Struct, forbid_unknown_fields=True):
-    """How nodes sleep and wake; ``keep`` has conditions, each with a number of nodes."""
+    """The rules by which nodes sleep and wake; ``keep`` has conditions, each with a number of nodes."""
 
     wakeup_time: Number
     sleep_time: Number

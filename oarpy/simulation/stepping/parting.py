@@ -52,7 +52,7 @@ class Parting:
 
     @property
     def compared(self) -> int:
-        """How many events were compared."""
+        """The number of events that were compared."""
         return min(len(self._left.digests), len(self._right.digests)) - 1
 
     def seek(self, seconds: float) -> bool:

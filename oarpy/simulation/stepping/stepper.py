@@ -65,7 +65,7 @@ class Stepper:
 
     @property
     def copies(self) -> tuple[int, int]:
-        """How many copies there are, and their bytes."""
+        """The number of copies, and their bytes."""
         return len(self._copies), sum(len(copy.data) for copy in self._copies)
 
     def go_to(self, step: int, seconds: float = inf) -> bool:

@@ -1,4 +1,4 @@
-"""What was done over the web: for admins."""
+"""The actions over the web, for admins."""
 
 from __future__ import annotations
 

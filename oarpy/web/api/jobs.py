@@ -178,7 +178,7 @@ def delete(request: Request, identity: Submitting, job_id: JobId) -> ActedDocume
 
 
 class SuspendWish(BaseModel):
-    """How to hold a job."""
+    """The way to hold a job."""
 
     running: bool = Field(False, description="suspend it if it runs, as oarhold -r")
 

@@ -1,4 +1,4 @@
-"""What the service says of itself and of the caller."""
+"""Facts about the service and the caller."""
 
 from __future__ import annotations
 
