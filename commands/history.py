@@ -93,7 +93,7 @@ def drop(
 
 @contextmanager
 def _database() -> Iterator[tuple[Connection, Configuration]]:
-    """Connect as who runs the command; files are read and written as them, too."""
+    """Connect as the user who runs the command. Files are read and written as that user, too."""
     from oarpy.configuration import load
     from oarpy.store.database import connect, database_dsn, reachable
 

@@ -173,7 +173,7 @@ def strays(
 
 
 def _tell(action: str, names: list[str], sentence: str, *, as_json: bool) -> None:
-    """Say what was done to clusters."""
+    """Print the action and its clusters."""
     write(json_text({"action": action, "clusters": names}) if as_json else "".join(map(sentence.format, names)))
 
 

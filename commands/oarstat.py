@@ -377,7 +377,7 @@ def _show_top(question: Question, user: str | None, queue: str | None, seen: Loo
 
 
 def _show_words(kind: str) -> None:
-    """Print what a word may be, a line each: what the tab key offers, so nothing for a kind that is none."""
+    """Print the words of a kind, one a line, for the tab key; nothing for an unknown kind."""
     from oarpy.store.jobs.job_listing import WORD_KINDS, words
 
     if kind in WORD_KINDS:
@@ -416,7 +416,7 @@ def _show_failures(array: str, seen: Look, *, as_json: bool) -> None:
 def _show_efficiency(
     question: Question, user: str | None, project: str | None, by: str | None, view: StatusView, *, given: bool
 ) -> None:
-    """Show what jobs used: of those that are named, else by day or week; of the caller's if nobody is named."""
+    """Show the use of resources: by the selected jobs, else by day or week; of the caller if no user is named."""
     from oarpy.client.jobs import reports
     from oarpy.client.jobs.selection import JobSelection
     from oarpy.client.jobs.views import efficiency

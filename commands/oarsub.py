@@ -252,7 +252,7 @@ def _check_new(given: Mapping[str, bool], *, again: bool) -> None:
 
 
 def _check_question(path: str | None, *, dry_run: bool) -> None:
-    """Refuse to write the question of what is submitted: the cluster answers that itself."""
+    """Refuse --question without --dry-run: the cluster itself answers the question of a real submission."""
     if path is not None and not dry_run:
         raise UsageError("--question without --dry-run", hint="oarsub --dry-run --question FILE -r START ...")
 
@@ -265,7 +265,7 @@ def _submit_again(session: Session, options: Options, named: str, *, failed: boo
 
 
 def _submit_batch(path: str, common: Options, *, given: Mapping[str, bool], as_json: bool) -> None:
-    """Submit every line of a batch, or say what is wrong with each that is."""
+    """Submit every line of a batch, or name the errors of all wrong lines."""
     from oarpy.client.submission.batch import batch_report
     from oarpy.client.submission.batch.batch_submission import BatchRefused, submit_batch
     from oarpy.client.submission.batch.lines import read_batch
@@ -333,7 +333,7 @@ def _submit(session: Session, options: Options, launcher: str | None, *, verbose
 
 
 def _rehearse(session: Session, options: Options, question: str | None, *, as_json: bool, verbose: bool) -> None:
-    """Say what would come of the submission; exit status 3 when it would be refused."""
+    """Print the result of a dry run; exit status 3 if the submission would be refused."""
     # imported here: the scheduler, with the numpy under it, is needed by dry runs alone
     from oarpy.client.submission import dry_run_report
     from oarpy.client.submission.dry_run import dry_run
@@ -349,7 +349,7 @@ def _rehearse(session: Session, options: Options, question: str | None, *, as_js
 
 
 def _write_question(path: str, prediction: PredictedStart) -> None:
-    """Write what a reservation asks the cluster, for ``oarpy decide``."""
+    """Write the question of a reservation to the cluster, for ``oarpy decide``."""
     from oarpy.questions.counted_cluster import question_text
 
     if prediction.reservation is None:

@@ -51,7 +51,7 @@ class Why(StrEnum):
     NO_LAUNCHER = "no_launcher"
     """Its launcher has not asked for hosts yet."""
     FAULT = "fault"
-    """The job cannot be read: ``subject`` says what of it."""
+    """The job cannot be read: ``subject`` names the wrong part."""
     SET_ASIDE = "set_aside"
     """Nothing can be decided about it, which is tried again soon: ``subject`` says why."""
     NOT_PLANNED = "not_planned"
@@ -113,11 +113,11 @@ class Why(StrEnum):
     """What it needs is held ``until`` ``jobs`` should be over, and best-effort jobs, ``young``, may be cancelled."""
 
     LACKING = "lacking"
-    """The platform has too little for it: ``subject`` says of what."""
+    """The platform is too small for it: ``subject`` says what is missing."""
     TOO_FEW_ALIVE = "too_few_alive"
-    """Too few resources are Alive: ``subject`` says of what."""
+    """Too few resources are Alive: ``subject`` says what is missing."""
     TOO_FEW_IN_USE = "too_few_in_use"
-    """Too few resources are Alive and not drained: ``subject`` says of what."""
+    """Too few resources are Alive and not drained: ``subject`` says what is missing."""
     AWAY = "away"
     """Nodes that it needs are not available for long enough."""
     ASLEEP = "asleep"
@@ -144,7 +144,7 @@ class Why(StrEnum):
     NOTHING_TO_AMEND = "nothing_to_amend"
     """The reservation ``jobs``, whose place it is to take, is none any more."""
     NO_ROOM_TO_AMEND = "no_room_to_amend"
-    """There is no room at its date, also without what it is to take the place of."""
+    """There is no room at its date, also without the reservation that it replaces."""
     BAG_TOO_LATE = "bag_too_late"
     """A bag that would be done at ``at``, and has to be by ``end_by``."""
     BAG_WITHOUT_PLACE = "bag_without_place"
@@ -343,7 +343,7 @@ def reason_json(reason: Reason) -> str | None:
 
 
 class QuotaLimitDocument(TypedDict):
-    """A quota that binds; what is missing is no limit, or has no end."""
+    """A quota that binds. A missing number is no limit, a missing date no end."""
 
     rule: str
     resources: NotRequired[float]
@@ -355,7 +355,7 @@ class QuotaLimitDocument(TypedDict):
 
 
 class BudgetLimitDocument(TypedDict):
-    """A project that lacks hours, in billing units; what is missing has no end, or is 0."""
+    """A project that lacks hours, in billing units. A missing number is 0, a missing date no end."""
 
     project: str
     hours: NotRequired[float]
@@ -365,7 +365,7 @@ class BudgetLimitDocument(TypedDict):
 
 
 class NamedOutageDocument(TypedDict):
-    """Nodes that are not available, and when (epoch seconds); what is missing is already, or for good."""
+    """Nodes that are not available, and when (epoch seconds). A missing begin is past, a missing end never comes."""
 
     what: str
     begin: NotRequired[float]
@@ -383,7 +383,7 @@ class ShortAmountDocument(TypedDict):
 
 
 class ChangeDocument(TypedDict):
-    """A field of a job, or its message; what is missing was empty, or is for its user alone."""
+    """A changed field of a job, or its message. A missing value was empty, or is for the user of the job alone."""
 
     what: str
     before: NotRequired[str]

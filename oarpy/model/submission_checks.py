@@ -267,7 +267,7 @@ def number(option: str, lowest: int, highest: int) -> Callable[[str], int]:
 
 
 def read_sizes(value: str) -> tuple[str, ...]:
-    """Return the sizes of processes named in ``a,b``; raise :class:`UsageError` for what is none, or given twice."""
+    """Return the sizes of processes in the list ``a,b``. Raises :class:`UsageError` for a wrong or repeated size."""
     sizes = tuple(size.strip() for size in value.split(","))
     for size in sizes:
         if not _SIZE.fullmatch(size):

@@ -56,7 +56,7 @@ class EventDocument(TypedDict):
 
 
 class ExpectedStartDocument(TypedDict):
-    """Between what epoch seconds a job is expected to start, null both where too few past starts are known."""
+    """The expected interval of the start (epoch seconds); both ends are null if too few past starts are known."""
 
     earliest: float | None
     latest: float | None
@@ -443,7 +443,7 @@ def expected_sentence(prediction: ToldStart, now: float) -> str:
 
 
 def few_starts(starts: int) -> str:
-    """Say that there is no interval, and what stands instead."""
+    """Say that there is no interval yet, and name the bound that holds instead."""
     return (
         f"No interval is told yet: {starts} of {FEWEST} past starts are known."
         " By walltimes it starts at the predicted date at the latest, unless plans change."

@@ -183,7 +183,7 @@ class _AnswerDocument(TypedDict):
 
 
 class WhyDocument(TypedDict):
-    """Why a job waits, ``docs/guides/why.md``; what follows ``expected_start`` depends on whether it waits."""
+    """The reasons why a job waits, as in ``docs/guides/why.md``. The keys after ``expected_start`` depend on its state."""
 
     job_id: int
     state: str

@@ -234,14 +234,14 @@ def _is_primary_group(user: str, group: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ListedProject:
-    """A project, and what became of its hours."""
+    """A project, and the use of its hours."""
 
     row: ProjectRow
     use: UseRow
 
 
 def listed(session: Session) -> list[ListedProject]:
-    """Return the projects that the caller may see, with what became of their hours."""
+    """Return the projects that the caller may see, with the use of their hours."""
     uses = projects.uses(session.connection)
     return [ListedProject(row, uses[row.project]) for row in seen(session)]
 
@@ -337,7 +337,7 @@ class ProjectDocument(TypedDict):
 
 
 class ListedDocument(ProjectDocument):
-    """A project with what became of its hours; ``spent_at`` (epoch seconds) is null where that is not foreseen."""
+    """A project with the use of its hours; ``spent_at`` (epoch seconds) is null if no end of them is foreseen."""
 
     used_hours: float
     held_hours: float
@@ -367,7 +367,7 @@ def record(row: ProjectRow) -> ProjectDocument:
 
 
 def listed_record(listed: ListedProject) -> ListedDocument:
-    """Return a project with what became of its hours as JSON."""
+    """Return a project with the use of its hours as JSON."""
     use = listed.use
     return {
         **record(listed.row),

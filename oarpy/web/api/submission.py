@@ -25,7 +25,7 @@ router = APIRouter(tags=["submission"], route_class=Route)
 
 _PARAMETERS = "array_parameters"
 _LEFT_OUT = frozenset(("interactive",))
-"""What needs a terminal."""
+"""The options that need a terminal."""
 
 
 def _field(name: str) -> tuple[Any, Any]:
@@ -66,7 +66,7 @@ class _Asked(BaseModel):
         )
 
     def files(self) -> dict[str, bytes]:
-        """Return what stands in the body instead of a file of the user."""
+        """Return the contents that the body has in place of files of the user, by option."""
         lines: list[str] = getattr(self, _PARAMETERS)
         return {_PARAMETERS: "\n".join(lines).encode("utf-8", "surrogateescape")} if lines else {}
 
@@ -87,11 +87,11 @@ class _Changes(BaseModel):
 
 _ALTERABLE: dict[str, Any] = {name: _field(name) for name in ALTERABLE}
 AlterWish: Any = create_model("AlterWish", __base__=_Changes, **_ALTERABLE)
-"""What a body may say of a job that waits."""
+"""The body of a change of a job that waits."""
 
 _FIELDS: dict[str, Any] = {name: _field(name) for name in OPTIONS if name not in _LEFT_OUT}
 JobWish: Any = create_model("JobWish", __base__=_Asked, **_FIELDS)
-"""What a body may say."""
+"""The body of a submission."""
 
 
 @router.post("/jobs", status_code=201)
@@ -125,7 +125,7 @@ def _foretold(request: Request, identity: Submitting, wish: Any) -> DryRunDocume
 
 
 def submitted(request: Request, identity: Submitting, wish: Any) -> SubmittedDocument:
-    """Return what came of a submission."""
+    """Submit the request of a body; return the submitted jobs."""
     options, words = wish.options(), wish.words()
     with seats_of(request).session(identity, changes=not wish.dry_run, files=wish.files()) as session:
         if wish.resubmit is not None:
