@@ -183,7 +183,7 @@ class _AnswerDocument(TypedDict):
 
 
 class WhyDocument(TypedDict):
-    """The reasons why a job waits, as in ``docs/guides/why.md``. The keys after ``expected_start`` depend on its state."""
+    """The reasons why a job waits, as in ``docs/guides/why.md``. Keys after ``expected_start`` depend on its state."""
 
     job_id: int
     state: str
