@@ -258,7 +258,7 @@ def _show_jobs(
         return
     report = _report(session, settled, view)
     _print(report)
-    if not report.found and view.for_people:
+    if not report.has_jobs and view.for_people:
         if note := reports.nothing_found(settled):
             warn(f"oarstat: {note}")
         elif sys.stderr.isatty() and question.selection == JobSelection():

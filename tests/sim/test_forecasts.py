@@ -92,7 +92,7 @@ def test_coverage_holds_also_when_jobs_change(drift: bool) -> None:
 def test_nothing_of_the_future_is_used() -> None:
     """What comes after a job makes no difference to what it was told."""
     jobs = _jobs(2, 1000, drift=False)
-    other = jobs[:500] + [PlannedStart("q", one.made, one.start, one.made) for one in jobs[500:]]
+    other = jobs[:500] + [PlannedStart("q", one.planned_at, one.start, one.planned_at) for one in jobs[500:]]
     pairs = zip(start_intervals(jobs)[:500], start_intervals(other)[:500], strict=True)
     assert all(one == another for one, another in pairs)
 

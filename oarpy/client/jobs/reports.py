@@ -46,12 +46,12 @@ def settled(session: Session, question: Question, user: str | None, queue: str |
 class ReportText:
     """Text to print, and the error to end with once it is printed (ids that do not exist).
 
-    ``found`` is False if there is no job to print.
+    ``has_jobs`` is False if there is no job to print.
     """
 
     text: str
     failure: NotFound | None = None
-    found: bool = True
+    has_jobs: bool = True
 
 
 def listing(

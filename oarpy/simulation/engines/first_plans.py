@@ -11,9 +11,9 @@ from oarpy.simulation.engines.engine import VirtualScheduler
 
 @dataclass(frozen=True, slots=True)
 class FirstPlan:
-    """The first planned start of a waiting job: planned at ``made``, for ``start`` (seconds of the replay)."""
+    """The first planned start of a waiting job: planned at ``planned_at``, for ``start`` (seconds of the replay)."""
 
-    made: float
+    planned_at: float
     start: float
 
 

@@ -20,10 +20,10 @@ REFRESH = 50
 
 @dataclass(frozen=True, slots=True)
 class PlannedStart:
-    """A job whose first plan, at ``made``, was for ``start``, and that really started at ``came`` (seconds)."""
+    """A job whose first plan, at ``planned_at``, was for ``start``, and that really started at ``came`` (seconds)."""
 
     queue: str
-    made: float
+    planned_at: float
     start: float
     came: float
 
@@ -53,8 +53,8 @@ def planned_starts(
     plans: Mapping[int, FirstPlan], starts: Sequence[float], queue: str = "default"
 ) -> list[PlannedStart]:
     """Return the jobs that had to wait, in the order of their first plans."""
-    planned = (PlannedStart(queue, plan.made, plan.start, starts[job]) for job, plan in sorted(plans.items()))
-    return sorted(planned, key=lambda start: start.made)
+    planned = (PlannedStart(queue, plan.planned_at, plan.start, starts[job]) for job, plan in sorted(plans.items()))
+    return sorted(planned, key=lambda start: start.planned_at)
 
 
 def start_intervals(jobs: Iterable[PlannedStart]) -> list[tuple[PlannedStart, StartInterval | None]]:
@@ -64,11 +64,11 @@ def start_intervals(jobs: Iterable[PlannedStart]) -> list[tuple[PlannedStart, St
     past: list[PastStart] = []
     forecast, learnt = StartForecast(), 0
     for number, job in enumerate(jobs):
-        while to_come and to_come[0][0] <= job.made:
+        while to_come and to_come[0][0] <= job.planned_at:
             past.append(_past(*intervals[heapq.heappop(to_come)[1]]))
         if len(past) >= learnt + REFRESH:
             forecast, learnt = StartForecast(past), len(past)
-        intervals.append((job, forecast.interval(job.queue, job.start - job.made)))
+        intervals.append((job, forecast.interval(job.queue, job.start - job.planned_at)))
         heapq.heappush(to_come, (job.came, number))
     return intervals
 
@@ -80,7 +80,7 @@ def accuracy(intervals: Sequence[tuple[PlannedStart, StartInterval | None]]) -> 
         raise ValueError("too few jobs waited for an interval to be told")
     held = [_holds(job, interval) for job, interval in pairs]
     widths = [interval.latest - interval.earliest for _, interval in pairs]
-    bounds = [job.start - job.made for job, _ in pairs]
+    bounds = [job.start - job.planned_at for job, _ in pairs]
     tenth = max(1, len(held) // 10)
     return ForecastAccuracy(
         waited=len(intervals),
@@ -99,8 +99,8 @@ def accuracy(intervals: Sequence[tuple[PlannedStart, StartInterval | None]]) -> 
 
 def _past(job: PlannedStart, interval: StartInterval | None) -> PastStart:
     held = None if interval is None else _holds(job, interval)
-    return PastStart(job.queue, job.start - job.made, job.came - job.made, held)
+    return PastStart(job.queue, job.start - job.planned_at, job.came - job.planned_at, held)
 
 
 def _holds(job: PlannedStart, interval: StartInterval) -> bool:
-    return interval.earliest <= job.came - job.made <= interval.latest
+    return interval.earliest <= job.came - job.planned_at <= interval.latest
