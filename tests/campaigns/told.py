@@ -10,7 +10,7 @@ from oarpy.model.job_types import read_types
 from oarpy.model.states import ALLOWED, FINAL_STATES, JobState
 from oarpy.store.analytics import recount
 from oarpy.wire.jobs import JobKey, JobSpec
-from oarpy.wire.messages import Check, Forget, Ping, TellGpus, TellLoad
+from oarpy.wire.messages import Check, Forget, Kill, Ping, TellGpus, TellLoad
 from tests.campaigns.virtual_cluster import VirtualCluster, Wrong
 from tests.harness.fake_transport import FakeJob
 from tests.harness.virtual_time import SECOND
@@ -149,6 +149,8 @@ class Oracle:
     """What is to be told of jobs that are over, and for how many rounds of the launcher."""
     _words: dict[str, str] = field(default_factory=dict)
     """What each module said last."""
+    _kills: set[Kill] = field(default_factory=set)
+    """What was sent already; the launcher sends it again by its own clock until the node has obeyed."""
     _places: dict[JobKey, tuple[str, frozenset[int]]] = field(default_factory=dict)
     """The first node of each program that began, and its resources there."""
 
@@ -215,8 +217,10 @@ class Oracle:
         if unasked and module in HEARS and word != "nothing" and not repeated:
             raise Wrong(f"{module} was not told of something: {word}")
         self._words[module] = word
-        if unasked and (sent := [one for one in self.cluster.ordered if not isinstance(one, _ROUTINE)]):
-            raise Wrong(f"{module} was not told of something: it sends {sent[:3]}")
+        sent = [command for command in self.cluster.ordered if not isinstance(command, _ROUTINE)]
+        if unasked and (new := [command for command in sent if command not in self._kills]):
+            raise Wrong(f"{module} was not told of something: it sends {new[:3]}")
+        self._kills |= {command for command in sent if isinstance(command, Kill)}
 
     def look_at_nodes(self) -> None:
         """Compare what runs with what users are told, when all is calm. Raises :class:`Wrong`."""
