@@ -30,6 +30,7 @@ from functools import partial
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import structlog
 
@@ -37,6 +38,7 @@ from oarpy.client.jobs import actions
 from oarpy.client.jobs.running import walltime_changes
 from oarpy.client.jobs.selection import JobSelection
 from oarpy.client.session import Session as UserSession
+from oarpy.client.submission.waiting_jobs import WAITING_JOBS
 from oarpy.model.errors import OarpyError
 from oarpy.model.request import parse_request
 from oarpy.model.submission import Submission
@@ -603,7 +605,12 @@ def run_steps(database: virtual_time.Database, seed: int, steps: Sequence[Step])
     began, wrong = time.perf_counter(), ""
     made = Run(database, seed, applications=any(step.kind == "application" for step in steps))
     cluster = made.cluster
-    with cluster.clock.rules(), _quiet(), made.launchers.rules() if made.launchers is not None else nullcontext():
+    with (
+        cluster.clock.rules(),
+        _quiet(),
+        _new_processes(),
+        made.launchers.rules() if made.launchers is not None else nullcontext(),
+    ):
         try:
             for step in steps:
                 if not step.calm:
@@ -659,6 +666,13 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         structlog.configure(**before)
+
+
+@contextmanager
+def _new_processes() -> Iterator[None]:
+    """Let commands remember nothing of other clusters, as new processes do."""
+    with patch.object(WAITING_JOBS, "_known", {}):
+        yield
 
 
 @contextmanager

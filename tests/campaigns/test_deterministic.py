@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -48,6 +50,15 @@ def test_equal_seeds_have_equal_histories_whatever_ran_before(
         second = run_steps(virtual_time.Database(dsn), 7, steps_of(7, STEPS))
     assert first.history == second.history
     assert first.digest == second.digest
+
+
+def test_it_does_not_matter_for_how_long_the_machine_has_been_up(
+    database: virtual_time.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = run_steps(database, 7, steps_of(7, STEPS))
+    for uptime in (1.0, 1500.0):
+        monkeypatch.setattr(time, "monotonic", partial(float, uptime))
+        assert run_steps(database, 7, steps_of(7, STEPS)).history == first.history
 
 
 def test_what_a_wrong_seed_does_not_need_is_left_out(

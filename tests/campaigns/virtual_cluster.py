@@ -118,7 +118,8 @@ class Process:
         self._cluster = cluster
         self._make = make
         self._session: Session | None = None
-        self.module = make() if make else None
+        with cluster.clock.rules():  # modules note when they begin
+            self.module = make() if make else None
 
     @property
     def session(self) -> Session:
