@@ -43,7 +43,7 @@ _KINDS = {
 """The kind of value by how help calls it."""
 
 _BY_OPTION = {"--array": "arrays", "--properties": "properties"}
-"""Where the word of help says less than the option."""
+"""Kinds of values of options whose word of help says less."""
 
 _NUMBER_OF = {"oarsub": frozenset({"--array"})}
 """Options that take a number here."""
@@ -292,4 +292,4 @@ def _fish_quoted(text: str) -> str:
 
 
 SCRIPTS: Mapping[str, Callable[[], str]] = {"bash": bash_script, "zsh": zsh_script, "fish": fish_script}
-"""What makes the script of each shell."""
+"""The function that makes the script of each shell."""

@@ -17,7 +17,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 _DATE = r"(?i:\d{4}-|\d{9,11}$|\d{1,2}:|now|yesterday|today|[+-]\d)"
-"""How a date begins, unlike the name of a node."""
+"""The beginning of a date, unlike that of the name of a node."""
 
 
 class OarnodesCommand(OptionalValueCommand, DocumentCommand):

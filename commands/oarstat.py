@@ -45,7 +45,7 @@ class OarstatCommand(OptionalValueCommand, DocumentCommand):
 
 @dataclass(frozen=True, slots=True)
 class StatusView:
-    """Which report is wanted, and how it is rendered."""
+    """The wanted report, and its form."""
 
     full: bool
     state: bool

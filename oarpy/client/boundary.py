@@ -29,7 +29,7 @@ _LONGEST_LINE = 500
 INTERRUPTED = 130
 
 _ALIKE = 0.7
-"""How similar an existing option must be to an unknown one to be named in the error, from 0 to 1."""
+"""The least similarity, from 0 to 1, of an existing option that the error for an unknown option names."""
 
 _WIDEST_HELP = 80
 

@@ -68,7 +68,7 @@ class Look:
 
 
 PLAIN = Look()
-"""How it looks to a program."""
+"""The look of output that a program reads."""
 
 GREEN, YELLOW, BLUE, MAGENTA, CYAN, RED, DIM = "32", "33", "34", "35", "36", "31", "2"
 

@@ -21,7 +21,7 @@ from oarpy.model.durations import parse_duration
 from oarpy.model.errors import UsageError
 
 FORMS = "YYYY-MM-DD hh:mm:ss [+hh:mm], epoch seconds, now, +1h, or tomorrow 8:00"
-"""How a date may be written, for errors."""
+"""The forms of a date, for errors."""
 
 FARTHEST = timedelta(days=3660)
 """The time from now until the latest date that is accepted: ten years."""

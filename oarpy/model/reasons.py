@@ -110,7 +110,7 @@ class Why(StrEnum):
     BEHIND = "behind"
     """Jobs ahead of it take what it needs ``until``."""
     BUSY = "busy"
-    """What it needs is held ``until`` ``jobs`` should be over, and best-effort jobs, ``young``, may be cancelled."""
+    """Its resources are held ``until`` ``jobs`` should be over, and best-effort jobs, ``young``, may be cancelled."""
 
     LACKING = "lacking"
     """The platform is too small for it: ``subject`` says what is missing."""
@@ -275,17 +275,17 @@ class Reason(Struct, frozen=True, omit_defaults=True, gc=False):
     jobs: tuple[int, ...] = ()
     """The first of the jobs that it waits for."""
     more_jobs: int = 0
-    """How many more there are."""
+    """The number of further jobs."""
     until: float | None = None
     """Until when this keeps it waiting; None if that is not known."""
     at: float | None = None
     end: float | None = None
     start_by: float | None = None
-    """When it has to start at the latest."""
+    """The latest possible start."""
     end_by: float | None = None
-    """When it has to be over at the latest."""
+    """The latest possible end."""
     security: float = 0
-    """How many seconds of ``until`` are security time behind other jobs."""
+    """The seconds of ``until`` that are security time behind other jobs."""
     young: tuple[int, ...] = ()
     """The first of the best-effort jobs that may be cancelled by then, as their guaranteed time is over."""
     more_young: int = 0

@@ -18,7 +18,7 @@ PredictionName = Literal["walltime", "last2", "similar"]
 RankRule = Literal["first-request", "submission"]
 """The instant that ranks applications: their first request, or their submission."""
 GhostRule = Literal["needed", "always"]
-"""How long freed hosts are kept back: while an application may need them, or always for the whole time."""
+"""The time that freed hosts are kept back: while an application may need them, or always the whole time."""
 ReservationOrder = Literal["shuffle", "fifo", "bjf", "lff", "edf"]
 """In which order reservations get places in their windows; :mod:`oarpy.scheduler.windows.window_jobs` has them."""
 FORESEEING: frozenset[PolicyName] = frozenset({"conservative", "fcfs"})
@@ -28,7 +28,7 @@ DEVICE_RULES = (
     *("/dev/nvidia[0-9]*: own", "/dev/dri/*: own"),
     *("/dev/nvidia*: any", "/dev/nvidia-caps/*: any", "/dev/kfd: any"),
 )
-"""Which files of GPUs a job opens only if it has that GPU, or any."""
+"""The files of GPUs that a job opens only if it has that GPU, or any."""
 _HOLDERS = ("own", "any")
 
 UNLIMITED = -1

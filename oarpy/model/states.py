@@ -138,7 +138,7 @@ class NegotiationState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AllowedMove(Generic[State]):
-    """When something may move from one of its states to another."""
+    """An allowed move from a state to another, and the event that causes it."""
 
     source: State
     target: State

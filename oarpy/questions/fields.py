@@ -110,7 +110,7 @@ class ParallelEntry(_Object, frozen=True):
 
 
 class CoallocateFile(_Object, frozen=True):
-    """When and where a parallel job can start on one cluster or on several."""
+    """The question when and where a parallel job can start on one cluster or on several."""
 
     ask: Literal["coallocate"]
     providers: Annotated[tuple[ProviderEntry, ...], Meta(min_length=1)]
@@ -165,7 +165,7 @@ class CompressFile(_Object, frozen=True):
 
 
 class MapFile(_Object, frozen=True):
-    """Which processes of a program run on which cores."""
+    """The question which processes of a program run on which cores."""
 
     ask: Literal["map"]
     model: str

@@ -1,4 +1,4 @@
-"""What operations answer, as ``/openapi.json`` describes it: the type that an endpoint returns, or an error."""
+"""The answers of operations for ``/openapi.json``: the type that an endpoint returns, or an error."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ COOKIE = "oarpy_session"
 """Name of the cookie of a browser that is logged in: HttpOnly, SameSite=Strict, Secure over HTTPS."""
 
 CSRF_HEADER, CSRF_FIELD = "x-csrf-token", "csrf_token"
-"""Where an action from a browser carries the word that only our own pages know."""
+"""The header and the field in which an action from a browser carries the word that only our own pages know."""
 
 _OWN_HOSTS = frozenset(("oarpy", "localhost", "127.0.0.1", "::1"))
 """Hosts that a caller known by the kernel may name, besides the machine's name."""

@@ -32,7 +32,7 @@ class PeerProtocol(H11Protocol):
         super().data_received(data)
 
     def _make_room(self) -> None:
-        """When there are too many connections, end the connection that has sent no request for longest."""
+        """End the connection that has sent no request for longest, if there are too many connections."""
         if self.limit_concurrency is None or len(self.connections) < self.limit_concurrency:
             return
         others = [

@@ -33,7 +33,7 @@ class JobKey(tuple[int, int]):
 
     @property
     def attempt(self) -> int:
-        """Which attempt at it."""
+        """The number of the attempt."""
         return self[1]
 
     def __str__(self) -> str:

@@ -57,7 +57,7 @@ class Speaker(Structure):
 
 
 class Terminal(Structure):
-    """Which of the caller's three standard streams are terminals, and how many characters a line has."""
+    """The standard streams of the caller that are terminals, and the characters of a line."""
 
     input: bool = field(flag)
     output: bool = field(flag)

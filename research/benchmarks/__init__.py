@@ -30,4 +30,4 @@ MEASUREMENTS = {
     "soak": "many jobs through one server",
     "web": "pages over a busy week, in Chromium too, and 200 listeners",
 }
-"""What ``oarpy bench`` offers, by the name of the module."""
+"""The measurements of ``oarpy bench``, by the name of the module."""

@@ -81,10 +81,10 @@ class BenchGrid:
     broker: Sandbox
     connection: psycopg.Connection[tuple[Any, ...]]
     folder: Path
-    """Where jobs run: anybody may write there."""
+    """The folder in which jobs run: anybody may write there."""
     clusters: Mapping[str, Sandbox]
     local_user: str
-    """Who submits local jobs."""
+    """The user who submits local jobs."""
 
     def submit(self, kind: str, program: str, components: int = 1, copies: int = 1, **more: Any) -> list[int]:
         """Submit jobs of one core a component; return their ids."""

@@ -43,7 +43,7 @@ from oarpy.transport.wakeup import readable
 
 NAMES = ("c1", "c2", "c3", "c4", "c5")
 _WEIGHTS = (8, 5, 4, 2, 1)
-"""How the jobs are spread."""
+"""The shares of the clusters in the jobs."""
 _DOOR = f"import sys; from {__package__}.door_session import answer; answer(sys.argv[1])"
 _USER = "bench"
 """The broker, and its user."""

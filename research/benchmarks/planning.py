@@ -78,7 +78,7 @@ class PlanningMeasurement:
     slots: int
     placed: int
     plan: str = ""
-    """What is equal for equal plans."""
+    """A digest that is equal for equal plans."""
 
 
 def digest(planned: Plan) -> str:

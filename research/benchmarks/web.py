@@ -52,7 +52,7 @@ FLAGS = (
     "--disable-sync",
 )
 _ACCOUNTS = ("root", "daemon", "bin", "sys")
-"""Whose tokens the listeners have: one user has 64 streams at most."""
+"""The users whose tokens the listeners have: each user has 64 streams at most."""
 
 _PAINTED = "performance.getEntriesByName('first-contentful-paint')"
 _TIMES = 5

@@ -31,14 +31,14 @@ from research.ndrms.workloads import (
 from research.runs.experiment import Parameters, RunList, Values
 
 VERSION = 1
-"""Of the runs: another one when the same parameters give other values."""
+"""The version of the runs: it changes when the same parameters give other values."""
 System = Literal["ours", "oar"]
 WorkloadName = Literal["W0", "W1", "W2"]
 
 INTERVAL, TIMER = TICKS, TICKS
-"""Between two arrivals, and the least between two passes."""
+"""The time between two arrivals, and the least time between two passes."""
 ORIGIN = 1_790_000_000 * TICKS
-"""When the first one arrives: instants are as long as those of a cluster."""
+"""The first arrival. Instants have as many digits as those of a cluster."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Which experiments make a figure, in full and in little."""
+"""The experiments of each figure, in full and in little."""
 
 from __future__ import annotations
 

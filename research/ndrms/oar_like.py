@@ -17,7 +17,7 @@ from oarpy.negotiation.run_times import Cluster
 from research.ndrms.workloads import DrawnApplication
 
 BYTES = 8
-"""Of a configuration that is sent."""
+"""The bytes of a configuration that is sent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ KINDS = ((0.8, 32), (0.9, 96), (0.99, 256), (0.999, 650))
 """Parallel share and most hosts of moldable jobs, each of a quarter of them."""
 MARGINS = (1.1, 2.0)
 ITERATIONS = 100
-"""Of a complex application."""
+"""The iterations of a complex application."""
 CITY, COUNTRY, ABROAD = 5, 10, 50
 """Latencies in milliseconds: two clusters are in a city, two cities in a country."""
 

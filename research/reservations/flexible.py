@@ -25,7 +25,7 @@ VERSION = 1
 LOG = "SDSC-SP2-1998-4.2-cln"
 PROCS, DAYS = 128, 15
 WINDOWS = (1, 7, 13, 19, 25, 31, 37, 43)
-"""Which parts of 15 days of the log are replayed."""
+"""The parts of the log that are replayed, 15 days each."""
 METRICS = ("utilisation", "acceptance", "accepted", "by_offer", "mean_phi")
 NEVER = "never"
 _DAY = 86400

@@ -9,9 +9,9 @@ from functools import wraps
 from typing import Any
 
 Parameters = Mapping[str, str | int | float]
-"""What makes a run the one that it is: names and plain values."""
+"""The parameters that identify a run: names and plain values."""
 Values = dict[str, Any]
-"""What a run returns: plain values, as JSON has them."""
+"""The results of a run: plain values, as JSON has them."""
 RunFunction = Callable[[Parameters, Mapping[str, str]], Values]
 """A function of a module, of a run's parameters and of the places where its inputs are."""
 

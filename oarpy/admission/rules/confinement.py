@@ -19,7 +19,7 @@ import time
 from contextlib import suppress
 
 _NOBODY = 65534
-"""Where this name space has no such user as below."""
+"""The user if this name space has no user of the id below."""
 
 _FIRST_USER = 3_000_000_000
 """The first user id for such processes: accounts and containers get no numbers above 2^31. Each process has its own."""

@@ -50,7 +50,7 @@ _PLOTS = (
 _UNITS = {"utilisation": 0.01, "mean_wait_seconds": 3600.0}
 """The unit on the axis of a plot, where it is not 1."""
 _LEAST = {"utilisation": 100.0, "jobs": 5.0}
-"""How far the axis of a plot goes at least: to the whole, and by whole jobs."""
+"""The least ends of the axes of plots: the whole, and a few jobs."""
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48.0, 895.0, 8.0, 150.0
 _DATES = 10

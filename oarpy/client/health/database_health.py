@@ -16,7 +16,7 @@ from oarpy.store.notifications import strangers
 from oarpy.store.platform import health
 
 CLOCK_SECONDS = 1.0
-"""How far clocks may be apart."""
+"""The largest difference between two clocks that is no fault."""
 
 _OLDEST_TRANSACTION = 1_500_000_000
 _CONNECTIONS_PART = 0.9

@@ -23,7 +23,7 @@ from oarpy.store.platform import queues, resources
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which jobs, perhaps of one queue only."""
+    """A selection of jobs, perhaps of one queue only."""
 
     selection: JobSelection
     queue: str | None = None

@@ -22,7 +22,7 @@ _LONGEST_REASON = 500
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which resources: ids, node sets, a condition."""
+    """A selection of resources: ids, node sets, a condition."""
 
     resource_ids: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()

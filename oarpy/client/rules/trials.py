@@ -31,7 +31,7 @@ class Proof:
 
     @property
     def failed(self) -> int:
-        """How many cases did not come out as expected."""
+        """The number of cases with another result than the expected one."""
         return sum(not result.passed for result in self.results)
 
     def text(self) -> str:

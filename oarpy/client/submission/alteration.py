@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _WAITING = frozenset({JobState.WAITING, JobState.HOLD})
 _NAMES = {"alternatives": "resources"}
-"""How fields are called where that says more."""
+"""Names of fields for people, where they say more."""
 _OF_THE_USER = "notify"
 """The field whose values other users do not see."""
 _ONE_MOMENT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"

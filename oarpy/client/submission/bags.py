@@ -30,7 +30,7 @@ _STAYS = "the bag stays: oarstat --bag tells, oardel --bag gives it up"
 
 @dataclass(frozen=True, slots=True)
 class BagAnswer:
-    """When all tasks of a bag will be done (epoch seconds), or the ``reason`` why it was refused.
+    """The promised end of all tasks of a bag (epoch seconds), or the ``reason`` why the bag was refused.
 
     For a refused bag, ``promise`` is when it could be done, if ever; ``deadline`` is the requested deadline.
     """

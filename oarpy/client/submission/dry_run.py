@@ -37,7 +37,7 @@ MOST_PREDICTED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """When and where: epoch seconds, ``end`` without security time; ids of resources and their nodes, in order."""
+    """The time and the resources of a job: epoch seconds, ``end`` without security time; ids and nodes, in order."""
 
     start: float
     end: float

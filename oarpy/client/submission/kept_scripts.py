@@ -1,4 +1,4 @@
-"""Which script of a user a command begins with, as it is at submission: the job runs it as it is then."""
+"""The script of a user with which a command begins, kept at submission: the job runs it as it was then."""
 
 from __future__ import annotations
 

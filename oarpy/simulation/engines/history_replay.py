@@ -37,7 +37,7 @@ from oarpy.simulation.traces.past_usage import PastUsage
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """When a job ran in the replay (epoch seconds), and its resources (ids).
+    """The start and the end of a job in the replay (epoch seconds), and its resources (ids).
 
     ``cancelled`` is true for a best-effort job that gave way.
     """

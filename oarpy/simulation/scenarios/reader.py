@@ -73,7 +73,7 @@ _OWNERS = {
     "outages": "outage",
     "walltime_requests": "walltime request",
 }
-"""How errors call the entries of the lists of a scenario; the last two have the id of their job."""
+"""Names of the entries of a scenario's lists, for errors; the last two have the id of their job."""
 
 Value = TypeVar("Value")
 

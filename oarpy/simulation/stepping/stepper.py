@@ -29,7 +29,7 @@ from oarpy.simulation.stepping.stepped_run import SteppedRun, event_document
 _FORWARD = 0.03
 """Seconds of processor time that playing on from a copy may take."""
 _SHARE = 4
-"""How much longer than making a copy the playing before it takes, at least, while a long stretch is run through."""
+"""The least ratio of the time between two copies to the time of a copy, while a long stretch is played."""
 _MOST_BYTES = 96 << 20
 """Bytes of all copies."""
 

@@ -184,13 +184,13 @@ class SuspendWish(BaseModel):
 
 
 class SignalWish(BaseModel):
-    """Which signal."""
+    """The signal to send."""
 
     signal: str = Field(max_length=20, description="10, USR1 or SIGUSR1")
 
 
 class WalltimeWish(BaseModel):
-    """Which walltime, as ``oarwalltime``."""
+    """The wanted walltime, as with ``oarwalltime``."""
 
     walltime: str = Field(max_length=40, description="H:M:S, with a sign how much it changes")
     force: bool = False

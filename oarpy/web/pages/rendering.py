@@ -189,7 +189,7 @@ def _dated(text: str) -> Markup:
 
 _DATE = re.compile(r"\b(?:19[7-9]\d|2\d{3})-[01]\d-[0-3]\d [0-2]\d:[0-5]\d(?::[0-5]\d)?\b")
 _PLACE = "\0"
-"""Where an instant is to be: no text of the database has that letter."""
+"""The mark of the place of an instant: no text of the database has that letter."""
 _TIME = Markup('<time datetime="{}" data-at="{}" data-exact>{}</time>')
 
 

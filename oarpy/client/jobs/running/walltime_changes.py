@@ -38,7 +38,7 @@ class WalltimeDocument:
     state: str
     walltime: int | None
     possible_increase: int | None
-    """How much more may be asked."""
+    """The most by which the walltime may grow."""
     why_not: str
     """Why that is 0."""
     granted: int

@@ -12,7 +12,7 @@ from oarpy.store.analytics import efficiency_rows
 from oarpy.store.analytics.efficiency_rows import MeasuredJob, MeasuredPeriod, Step
 
 DAYS: dict[Step, int] = {"day": 14, "week": 84}
-"""How many days back the reports by day and by week go."""
+"""The days that the reports by day and by week go back."""
 
 _JOB_COLUMNS = ("Job id", "User", "Project", "Cores", "Run", "CPU", "CPU %", "Memory", "Asked", "Memory %")
 _PERIOD_COLUMNS = ("From", "User", "Project", "Jobs", "Core hours", "CPU hours", "CPU %", "Memory %")

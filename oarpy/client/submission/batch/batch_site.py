@@ -13,7 +13,7 @@ from oarpy.model.submission import Submission
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """Which jobs are counted; None stands for any."""
+    """The condition on the jobs that are counted; None stands for any."""
 
     user: str | None
     queue: str | None
