@@ -35,6 +35,7 @@ from oarpy.model.setting_values import (
     read_device_rules,
     read_idle_gpus,
     read_keep_alive,
+    read_private_directories,
 )
 from oarpy.model.typed_values import Misfit, from_values
 from oarpy.model.windows import read_fix
@@ -180,6 +181,7 @@ class Nodes:
     device_rules: tuple[str, ...] = DEVICE_RULES
     pids_limit: NotNegative = 16_384
     pam_service: ServiceName = ""
+    private_directories: tuple[str, ...] = ()
     log_ins: bool = False
     kill_patience: Seconds = 20.0
     start_patience: PositiveSeconds = 60.0
@@ -495,6 +497,7 @@ def load(environ: Mapping[str, str] | None = None) -> Configuration:
     configuration = Configuration(**values, site=site, origins=origins, path=str(path or ""))
     read_keep_alive(configuration.energy.keep_alive)
     read_device_rules(configuration.nodes.device_rules)
+    read_private_directories(configuration.nodes.private_directories, configuration.nodes.state_directory)
     _check_idle_gpus(configuration.jobs)
     _check_time_zone(configuration.scheduler.time_zone)
     _check_walltime_limits(configuration.walltime)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -85,6 +86,35 @@ def read_device_rules(texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
             raise UsageError(f"nodes.device_rules: '{text}' is no rule for devices", hint="/dev/PATTERN: own, or: any")
         rules.append((pattern, holder))
     return tuple(rules)
+
+
+def read_private_directories(paths: Iterable[str], state: str) -> tuple[str, ...]:
+    """Read entries of ``nodes.private_directories``; raise :class:`UsageError` for an entry that no job can have.
+
+    The state directory of nodes must not be in one of them: jobs read files there.
+
+    >>> read_private_directories(["/tmp", "/dev/shm"], "/var/lib/oarpy/node")
+    ('/tmp', '/dev/shm')
+    """
+    read: list[str] = []
+    for path in paths:
+        problem = ""
+        if not re.match("/(?!/)", path) or posixpath.normpath(path) != path or not path.isprintable():
+            problem = "is no plain path from /"
+        elif path == "/" or any(_is_in(path, kernel) for kernel in ("/proc", "/sys")) or path == "/dev":
+            problem = "is not for files of jobs"
+        elif clash := next((other for other in read if _is_in(path, other) or _is_in(other, path)), ""):
+            problem = f"and '{clash}' are one in the other"
+        elif _is_in(state, path):
+            problem = f"has nodes.state_directory, {state}, in it"
+        if problem:
+            raise UsageError(f"nodes.private_directories: {path!r} {problem}", hint="/tmp and /dev/shm, for example")
+        read.append(path)
+    return tuple(read)
+
+
+def _is_in(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ class ChannelConfig:
     ``device_rules`` are patterns of device files and the jobs that may open them: ``own``, the holder of their GPU, or
     ``any``, the holder of any GPU. A job's group holds at most ``pids_limit`` processes and threads; 0: any number.
     Jobs start with the limits of the PAM service ``pam_service``, if that is not empty. ``log_ins``: the program for
-    log-ins of users is put on nodes.
+    log-ins of users is put on nodes. Each job has its own of the directories ``private_directories``.
     """
 
     instance: str = "oarpy"
@@ -54,6 +54,7 @@ class ChannelConfig:
     device_rules: tuple[tuple[str, str], ...] = ()
     pids_limit: int = 0
     pam_service: str = ""
+    private_directories: tuple[str, ...] = ()
     log_ins: bool = False
 
 

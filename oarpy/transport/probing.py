@@ -48,6 +48,7 @@ class ProbeReport(msgspec.Struct, frozen=True):
     """A machine's report. ``clock`` in epoch seconds, ``memory`` in MiB.
 
     ``lack_of_walls`` says why jobs there are kept from no device; empty: they are kept from devices.
+    ``lack_of_privacy`` says likewise why jobs there have no directories of their own.
     """
 
     clock: float
@@ -57,6 +58,7 @@ class ProbeReport(msgspec.Struct, frozen=True):
     gpus: list[ProbedGpu]
     memory: int
     lack_of_walls: str = ""
+    lack_of_privacy: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -353,10 +353,10 @@ class Ended(Report, word="ended"):
 
     ``status`` is the raw wait status of the command, None when it never ran or its end was not seen. ``reason``:
     exited, killed, walltime, lost (its supervisor was killed), or the reason why the command did not run:
-    WORKING_DIRECTORY, OUTPUT_FILES, USER_SHELL, PAM, DEVICES, SUPERVISOR. ``by_node``: the command never ran, and
-    another node may be able to run it. ``memory_kills`` counts the processes that the kernel killed because the job was
-    out of its memory. ``cpu_seconds`` is the user and system time of its processes on this node, ``memory_peak`` the
-    most bytes that they had; None when it was not measured. May come more than once.
+    WORKING_DIRECTORY, OUTPUT_FILES, USER_SHELL, PAM, DEVICES, PRIVATE_DIRECTORIES, SUPERVISOR. ``by_node``: the command
+    never ran, and another node may be able to run it. ``memory_kills`` counts the processes that the kernel killed
+    because the job was out of its memory. ``cpu_seconds`` is the user and system time of its processes on this node,
+    ``memory_peak`` the most bytes that they had; None when it was not measured. May come more than once.
     """
 
     key: JobKey = field(job_key)

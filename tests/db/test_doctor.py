@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import time
 from collections import Counter
@@ -230,3 +231,19 @@ def test_gpus_that_a_node_does_not_have_and_nodes_without_walls() -> None:
     assert found(probed(0, "why")) == []
     assert found(probed(3, "why")) == ["nothing keeps jobs of g1 from the GPUs of others: why"]
     assert found(probed(3, "why"), walls=False) == []
+
+
+def test_nodes_whose_jobs_share_directories_that_they_should_have_for_themselves(
+    patient: Patient, connection: Connection, tmp_path: Path
+) -> None:
+    local(connection, "n1")
+    own, state = tmp_path / "own", tmp_path / "state"
+    own.mkdir()
+    patient.configure(f'[nodes]\nstate_directory = "{state}"\nprivate_directories = ["{own}"]\n')
+    why = f"{own}: it is not root's, with the mode 1777"
+    if os.geteuid() != 0:
+        why = "the log-in of the server is not root there, or may not mount"
+    assert patient.findings() == {"nodes": [f"jobs of n1 have no directories of their own: {why}"]}
+    if os.geteuid() == 0:
+        own.chmod(0o1777)
+        assert patient.findings() == {}

@@ -32,6 +32,8 @@ def nodes(connection: Connection, configuration: Configuration) -> Iterator[Find
         probed, name = probes[channel.node.name], channel.node.name
         yield from _node(channel, probed)
         if probed.report is not None:
+            if config.private_directories and probed.report.lack_of_privacy:
+                yield _shared_directories(name, probed.report.lack_of_privacy)
             yield from _gpus(
                 name, probed.report, described.get(name, NodeGpus([], [])), walls=bool(config.device_rules)
             )
@@ -39,6 +41,12 @@ def nodes(connection: Connection, configuration: Configuration) -> Iterator[Find
         what = f"gpu {gpu} is one GPU on {len(places)} nodes ({', '.join(places[:3])}): one job at a time gets it"
         todo = "oarnodesetting -p gpu=NUMBER gives each GPU of the cluster its own; gpudevice is the number on its node"
         yield Finding("gpus", what, todo)
+
+
+def _shared_directories(name: str, lack: str) -> Finding:
+    what = f"jobs of {name} have no directories of their own: {lack}"
+    todo = "see 'Directories of a job's own' in the guide for admins; nodes.private_directories = [] is without"
+    return Finding("nodes", what, todo)
 
 
 def _gpus(name: str, report: ProbeReport, described: NodeGpus, *, walls: bool) -> Iterator[Finding]:

@@ -90,7 +90,8 @@ class Agent:
             if adopter := settings.pop("adopter", ""):
                 commands.install_program(self._state.commands, "oaradopt", adopter)
         self._isolation = isolation_of(settings)
-        run = RunSettings(settings["kill_patience"], settings["start_patience"], settings["pam_service"])
+        private = settings["private_directories"]
+        run = RunSettings(settings["kill_patience"], settings["start_patience"], settings["pam_service"], private)
         pool = SupervisorPool(self._state, self._isolation, self._poll, select.EPOLLIN, run)
         self._pool = pool
         self._jobs = NodeJobs(
@@ -163,6 +164,7 @@ class Agent:
             self._next_prune = now + _PRUNE_PERIOD
             self._tombstones.prune()
             self._scripts.prune()
+            self._jobs.sweep_private()
 
     def _look_around(self) -> None:
         self._jobs.look_around()

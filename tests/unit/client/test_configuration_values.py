@@ -19,6 +19,35 @@ from oarpy.scheduler.passes.backfilling import POLICIES
 ROOT = Path(__file__).resolve().parents[3]
 
 
+_PRIVATE = "nodes.private_directories: "
+BAD_DIRECTORIES = [
+    ("'/tmp'", f"{_PRIVATE}'/tmp' is not a list"),
+    ("true", f"{_PRIVATE}True is not a list"),
+    ("[1]", f"{_PRIVATE}1 is not a string"),
+    ("[['/tmp']]", "is not a string"),
+    ("['']", f"{_PRIVATE}'' is no plain path from /"),
+    ("['tmp']", f"{_PRIVATE}'tmp' is no plain path from /"),
+    ("['~/tmp']", f"{_PRIVATE}'~/tmp' is no plain path from /"),
+    ("['$TMPDIR']", f"{_PRIVATE}'$TMPDIR' is no plain path from /"),
+    ("['/tmp/']", f"{_PRIVATE}'/tmp/' is no plain path from /"),
+    ("['//tmp']", f"{_PRIVATE}'//tmp' is no plain path from /"),
+    ("['/tmp/..']", f"{_PRIVATE}'/tmp/..' is no plain path from /"),
+    ("['/./tmp']", f"{_PRIVATE}'/./tmp' is no plain path from /"),
+    (r'["/tmp\n/dev/shm"]', f"{_PRIVATE}'/tmp\\n/dev/shm' is no plain path from /"),
+    (r'["/tmp\u0000"]', f"{_PRIVATE}'/tmp\\x00' is no plain path from /"),
+    ("['/']", f"{_PRIVATE}'/' is not for files of jobs"),
+    ("['/proc']", f"{_PRIVATE}'/proc' is not for files of jobs"),
+    ("['/sys/fs/cgroup']", f"{_PRIVATE}'/sys/fs/cgroup' is not for files of jobs"),
+    ("['/dev']", f"{_PRIVATE}'/dev' is not for files of jobs"),
+    ("['/tmp', '/tmp']", f"{_PRIVATE}'/tmp' and '/tmp' are one in the other"),
+    ("['/tmp', '/tmp/x']", f"{_PRIVATE}'/tmp/x' and '/tmp' are one in the other"),
+    ("['/dev/shm/x', '/dev/shm']", f"{_PRIVATE}'/dev/shm' and '/dev/shm/x' are one in the other"),
+    ("['/var']", f"{_PRIVATE}'/var' has nodes.state_directory, /var/lib/oarpy/node, in it"),
+    ("['/var/lib/oarpy/node']", f"{_PRIVATE}'/var/lib/oarpy/node' has nodes.state_directory"),
+]
+"""Settings of directories of jobs' own that no job can have, with what is said about each."""
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -35,6 +64,7 @@ ROOT = Path(__file__).resolve().parents[3]
         ("[nodes]\ndevice_rules = ['/dev/kfd: all']\n", "nodes.device_rules: '/dev/kfd: all' is no rule for devices"),
         ("[nodes]\ndevice_rules = ['kfd: any']\n", "nodes.device_rules: 'kfd: any' is no rule for devices"),
         ("[nodes]\npids_limit = -1\n", "nodes.pids_limit: -1 is not a whole number, 0 or more"),
+        *((f"[nodes]\nprivate_directories = {value}\n", complaint) for value, complaint in BAD_DIRECTORIES),
         ("[jobs]\nkill_grace = inf\n", "jobs.kill_grace: inf is not a finite number of seconds, 0 or more"),
         ("[modules]\nlauncher = nan\n", "modules.launcher: nan is not a finite number of seconds above 0"),
         ("[gateway]\nsocket = 'run/s'\n", "gateway.socket: 'run/s' is not a path from / or ~"),

@@ -27,6 +27,7 @@ def agent(tmp_path: Path) -> Iterator[Agent]:
         "start_patience": 1.0,
         "isolation": "none",
         "pids_limit": 0,
+        "private_directories": (),
         "pam_service": "",
         "cgroup_root": "/sys/fs/cgroup",
         "machine_root": "/",

@@ -10,8 +10,8 @@
 - ``node_jobs`` decides about jobs, from each ``record`` and the ``tombstones``.
 - ``supervisor_pool`` has idle ``supervisor`` processes; ``job_run`` is one job inside one, ``requests`` its orders.
 - ``account``, ``environment``, ``spawning`` and ``isolation`` start the program; ``devices`` says which it may not
-  open, ``device_walls`` has the kernel refuse them. ``processes``, ``foreign_processes`` and ``suspending`` find, end
-  and stop its processes.
+  open, ``device_walls`` has the kernel refuse them, ``private_directories`` gives it a ``/tmp`` of its own.
+  ``processes``, ``foreign_processes`` and ``suspending`` find, end and stop its processes.
 
 May import ``statedir``, ``outbox``, ``kill_notice``, ``usage``, ``gpus`` and ``steps.interactive_shell`` of the agent,
 and ``oarpy.wire``.

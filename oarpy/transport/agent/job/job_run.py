@@ -7,7 +7,7 @@ import os
 import signal
 import time
 
-from oarpy.transport.agent.job import foreign_processes, processes, requests, suspending
+from oarpy.transport.agent.job import foreign_processes, private_directories, processes, requests, suspending
 from oarpy.transport.agent.job.environment import (
     job_environment,
     node_file,
@@ -24,7 +24,7 @@ from oarpy.wire.messages import APPLICATION_DONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
     from typing import Any
 
     from oarpy.transport.agent.job.account import Account
@@ -56,15 +56,17 @@ _NEED_PROCESSES = frozenset({requests.SIGNAL, requests.SUSPEND, requests.RESUME}
 class RunSettings:
     """How a node runs jobs. ``pam_service`` gives the limits of jobs of users other than the agent's; empty: none.
 
+    Each job has its own of the directories ``private``.
     In seconds: processes that live on ``kill`` after SIGKILL are given up; a job must be started within ``start``.
     """
 
-    __slots__ = ("kill", "pam_service", "start")
+    __slots__ = ("kill", "pam_service", "private", "start")
 
-    def __init__(self, kill: float, start: float, pam_service: str) -> None:
+    def __init__(self, kill: float, start: float, pam_service: str, private: Sequence[str] = ()) -> None:
         self.kill = kill
         self.start = start
         self.pam_service = pam_service
+        self.private = private
 
 
 class JobRun:
@@ -94,6 +96,7 @@ class JobRun:
         self._patience = settings.kill
         self._start_patience = settings.start
         self._pam_service = settings.pam_service
+        self._private = settings.private
         self._step = ("USER_SHELL", "")
         self._given_up = False
         self._main = 0
@@ -210,6 +213,7 @@ class JobRun:
         name = f"-{name}" if spec.login_shell else name
         entered = False
         try:
+            self._make_private()
             entered = self._enter_group()
             environment = self._environment()
             return start_as(
@@ -217,6 +221,7 @@ class JobRun:
                 self._pam_service,
                 lambda start: self._execute(start, shell, name, environment),
                 self._is_overdue,
+                enter=lambda: private_directories.enter(self._state, self._record.key),
             )
         except LaunchFailure as failure:
             if not self._given_up:
@@ -232,8 +237,18 @@ class JobRun:
 
     def _environment(self) -> dict[str, str]:
         key, group = self._record.key, self._isolation.name_of(self._record.key)
-        seen = self._isolation.variables(self._spec.gpus)
+        seen = self._isolation.variables(self._spec.gpus) | private_directories.variables(self._state, key)
         return job_environment(self._state, key, self._spec, self._account, self._mark, group, seen)
+
+    def _make_private(self) -> None:
+        try:
+            private_directories.make(self._state, self._record.key, self._private, self._account)
+        except OSError as error:
+            raise LaunchFailure.of_private_directories(error) from error
+        for path in private_directories.noted(self._state, self._record.key):
+            if self._spec.directory.startswith(f"{path}/"):
+                detail = f"{self._spec.directory}: a job has a {path} of its own, which is empty"
+                raise LaunchFailure("WORKING_DIRECTORY", detail)
 
     def _enter_group(self) -> bool:
         """Enter the group of a job that is confined; return whether there is something to leave."""

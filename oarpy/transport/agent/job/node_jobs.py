@@ -7,7 +7,7 @@ import os
 import time
 from collections import deque
 
-from oarpy.transport.agent.job import processes, record, suspending
+from oarpy.transport.agent.job import private_directories, processes, record, suspending
 from oarpy.transport.agent.job.environment import job_environment
 from oarpy.transport.agent.job.hung_supervisors import HungSupervisors
 from oarpy.transport.agent.usage import MeasuredUse
@@ -15,7 +15,7 @@ from oarpy.wire.messages import REPORTS, Refused, Stuck
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from oarpy.transport.agent.job.account import Account
     from oarpy.transport.agent.job.isolation import Isolation
@@ -67,6 +67,7 @@ class NodeJobs:
         self._instance = instance
         self._tombstones = tombstones
         self._pool = pool
+        self._private = settings.private
         self._outbox = outbox
         self._watched: dict[str, _Watched] = {}
         self._running: dict[str, tuple[JobSpec, int]] = {}
@@ -103,6 +104,16 @@ class NodeJobs:
     def change_devices(self, key: str, gpus: Collection[int] | None) -> None:
         """Let the processes of a job here open the devices of these GPUs only. Raises ``OSError``."""
         self._isolation.change_devices(key, gpus)
+
+    def remove_private(self, keys: Iterable[str]) -> None:
+        """Take the own directories of jobs away; what is in them goes meanwhile."""
+        if remover := private_directories.begin_removal(self._state, keys):
+            self._pool.adopt(remover)
+
+    def sweep_private(self) -> None:
+        """Take away what is left of the own directories of jobs of which nothing is known here."""
+        if remover := private_directories.sweep(self._state, self._private):
+            self._pool.adopt(remover)
 
     def memory_kills(self, key: str) -> int:
         """Return how many processes of a job the kernel killed here because it was out of its memory."""

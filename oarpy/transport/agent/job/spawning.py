@@ -145,6 +145,11 @@ class LaunchFailure(Exception):
         return cls("DEVICES", f"it cannot be kept from devices: {error.strerror or error}", by_node=True)
 
     @classmethod
+    def of_private_directories(cls, error: OSError) -> LaunchFailure:
+        """Return the failure of a start for which no directories of the job's own can be made."""
+        return cls("PRIVATE_DIRECTORIES", f"it cannot have its own: {error.strerror or error}", by_node=True)
+
+    @classmethod
     def of_refusal(cls, refusal: AccountRefusal) -> LaunchFailure:
         """Return the failure that a refused account makes: another node may have another PAM."""
         return cls(refusal.reason, refusal.detail, by_node=refusal.reason == PAM)
@@ -212,18 +217,19 @@ def start_as(
     action: Callable[[Start], int],
     given_up: Callable[[], bool],
     needed: Collection[int] = (),
+    enter: Callable[[], None] = lambda: None,
 ) -> int:
     """Have ``action`` start a program with the user and groups of ``account``; return the program's process id.
 
     The action gets the function that starts the program, which it calls last. The action may be repeated, in a child
     that has no descriptors but ``needed``. While it takes long, ``given_up`` is called now and then; once it returns
     true, the start is left behind. Another user's program starts with the limits of ``pam_service``, unless that is
-    empty. Raises :class:`LaunchFailure`.
+    empty, and where ``enter`` puts the thread of the start, with the rights of root. Raises :class:`LaunchFailure`.
     """
     if os.geteuid() != 0 or account.uid == 0:
         return action(spawn)
     try:
-        start = _StartAs(account, PamService(pam_service) if pam_service else None, action, needed)
+        start = _StartAs(account, PamService(pam_service) if pam_service else None, action, needed, enter)
     except AccountRefusal as refusal:
         raise LaunchFailure.of_refusal(refusal) from refusal
     except RuntimeError as error:  # no thread: the job has as many processes as it may
@@ -240,12 +246,18 @@ class _StartAs:
     """A start that goes on in a thread with the user's rights to files, from which a child becomes the program."""
 
     def __init__(
-        self, account: Account, pam: PamService | None, action: Callable[[Start], int], needed: Collection[int]
+        self,
+        account: Account,
+        pam: PamService | None,
+        action: Callable[[Start], int],
+        needed: Collection[int],
+        enter: Callable[[], None],
     ) -> None:
         self._account = account
         self._pam = pam
         self._action = action
         self._needed = needed
+        self._enter = enter
         self._child = 0
         self._abandoned = False
         self._outcome: int | BaseException = 0
@@ -271,6 +283,7 @@ class _StartAs:
 
     def _run(self) -> None:
         try:
+            self._enter()
             take_file_rights(self._account)
             self._outcome = self._start()
         except BaseException as error:  # raised again in the thread that asked

@@ -16,7 +16,7 @@ import sys
 import termios
 import time
 
-from oarpy.transport.agent.job import processes, record
+from oarpy.transport.agent.job import private_directories, processes, record
 from oarpy.transport.agent.job.account import AccountRefusal, Accounts, check_may_run
 from oarpy.transport.agent.job.environment import job_environment, write_files
 from oarpy.transport.agent.job.isolation import isolation_of
@@ -184,12 +184,14 @@ class StepRun:
             self._state.note_step(key)
         except OSError as error:
             raise LaunchFailure.of("CANNOT_WRITE_NODE_FILE", error, "node file") from error
+        self._make_private(spec, account)
         isolation = isolation_of(self._settings)
         try:
             seen = isolation.variables(job.gpus)
         except OSError as error:
             raise LaunchFailure.of_devices(error) from error
         environment = job_environment(self._state, key, job, account, mark, isolation.name_of(key), seen)
+        environment.update(private_directories.variables(self._state, key))
         environment.update(spec.variables, PWD=spec.directory)
         if spec.terminal:
             environment["TERM"] = spec.terminal.type
@@ -210,13 +212,27 @@ class StepRun:
             raise LaunchFailure.of_devices(error) from error
         try:
             self._main = start_as(
-                account, self._settings["pam_service"], execute, lambda: _is_over(membership), self._streams.theirs
+                account,
+                self._settings["pam_service"],
+                execute,
+                lambda: _is_over(membership),
+                self._streams.theirs,
+                lambda: private_directories.enter(self._state, key),
             )
         finally:
             if entered:
                 isolation.leave()
             os.chdir("/")
             self._streams.release()
+
+    def _make_private(self, spec: StepSpec, account: Account) -> None:
+        """Make the job's own directories. On the node of its script they are there, or the job has none."""
+        if spec.head:
+            return
+        try:
+            private_directories.make(self._state, self._key, self._settings["private_directories"], account)
+        except OSError as error:
+            raise LaunchFailure.of_private_directories(error) from error
 
     def _converse(self, membership: Membership) -> None:
         """Carry streams until the program ends, the job is over, or the channel ends.
