@@ -225,6 +225,18 @@ def test_a_submission_names_a_project_of_its_user(connection: Connection, oarsub
     print(f"{len(refusals)} submissions refused")
 
 
+def test_a_rule_may_name_the_project(connection: Connection, oarsub: Submitter, as_user: As) -> None:
+    tree(oarsub)
+    connection.execute(
+        "INSERT INTO admission_rules (name, priority, rule_text) VALUES ('payer', 99, %s)",
+        ["if job.project == 'default':\n    job.project = 'fire'"],
+    )
+    assert as_user("bob", "oarsub", "date").status == 0, "fire and flame are bob's"
+    refused = as_user("zoe", "oarsub", "date")
+    assert (refused.status, "no project pays for jobs of 'zoe'" in refused.err) == (3, True), refused
+    assert connection.execute("SELECT user_name, project FROM jobs").fetchall() == [("bob", "fire")]
+
+
 def test_any_word_is_a_project_until_members_count(oarsub: Submitter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OARPY_SUBMISSION_PROJECTS")
     oarsub.job_ids("--project", "snow", "date")

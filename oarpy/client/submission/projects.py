@@ -19,16 +19,17 @@ _MOST_NAMED = 10
 
 
 def with_project(session: Session, submission: Submission) -> Submission:
-    """Return a submission that names no project with its user's project: the only one, or the preferred one."""
+    """Return a submission that names no project with its user's project: the only one, or the preferred one.
+
+    Where there is neither, the rules may still name a project; :func:`check_project` looks at what they leave.
+    """
     if not is_asked(session) or submission.project != UNNAMED:
         return submission
     mine = projects.members(session.connection, user=submission.user)
     if any(row.project == UNNAMED for row in mine):
         return submission
     chosen = mine if len(mine) == 1 else [row for row in mine if row.preferred]
-    if not chosen:
-        raise AdmissionRefused(_nothing_named(submission.user, mine), hint=_yours(mine))
-    return submission.changed(project=chosen[0].project)
+    return submission.changed(project=chosen[0].project) if chosen else submission
 
 
 def check_project(session: Session, submission: Submission) -> None:
@@ -37,6 +38,8 @@ def check_project(session: Session, submission: Submission) -> None:
         return
     name = submission.project
     mine = projects.members(session.connection, user=submission.user)
+    if name == UNNAMED and all(row.project != UNNAMED for row in mine):
+        raise AdmissionRefused(_nothing_named(submission.user, mine), hint=_yours(mine))
     line = line_of(session, name)
     if not line:
         raise NotFound(f"there is no project '{short(name)}'", hint=_yours(mine))
