@@ -182,6 +182,7 @@ class Nodes:
     pids_limit: NotNegative = 16_384
     pam_service: ServiceName = ""
     private_directories: tuple[str, ...] = ()
+    limit_swap: bool = False
     log_ins: bool = False
     kill_patience: Seconds = 20.0
     start_patience: PositiveSeconds = 60.0

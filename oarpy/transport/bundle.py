@@ -92,6 +92,7 @@ def agent_program(node: NodeAddress, config: ChannelConfig, entry: str = "servic
         "isolation": config.isolation,
         "pam_service": config.pam_service,
         "pids_limit": config.pids_limit,
+        "limit_swap": config.limit_swap,
         "private_directories": config.private_directories,
         "cgroup_root": config.cgroup_root,
         "machine_root": config.machine_root.replace("%h", node.name),

@@ -39,6 +39,7 @@ class ChannelConfig:
     ``any``, the holder of any GPU. A job's group holds at most ``pids_limit`` processes and threads; 0: any number.
     Jobs start with the limits of the PAM service ``pam_service``, if that is not empty. ``log_ins``: the program for
     log-ins of users is put on nodes. Each job has its own of the directories ``private_directories``.
+    ``limit_swap``: the limit of a job's memory is that of memory and swap together.
     """
 
     instance: str = "oarpy"
@@ -55,6 +56,7 @@ class ChannelConfig:
     pids_limit: int = 0
     pam_service: str = ""
     private_directories: tuple[str, ...] = ()
+    limit_swap: bool = False
     log_ins: bool = False
 
 

@@ -48,7 +48,8 @@ class ProbeReport(msgspec.Struct, frozen=True):
     """A machine's report. ``clock`` in epoch seconds, ``memory`` in MiB.
 
     ``lack_of_walls`` says why jobs there are kept from no device; empty: they are kept from devices.
-    ``lack_of_privacy`` says likewise why jobs there have no directories of their own.
+    ``lack_of_privacy`` says likewise why jobs there have no directories of their own, ``lack_of_swap_limits`` why their
+    swap is not limited.
     """
 
     clock: float
@@ -59,6 +60,7 @@ class ProbeReport(msgspec.Struct, frozen=True):
     memory: int
     lack_of_walls: str = ""
     lack_of_privacy: str = ""
+    lack_of_swap_limits: str = ""
 
 
 @dataclass(frozen=True, slots=True)

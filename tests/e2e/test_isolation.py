@@ -148,6 +148,51 @@ def test_a_limit_of_memory_on_plain_files(tmp_path: Path, version: int) -> None:
     assert isolation.name_of("7.1") == (f"/oarpy/{base.name}/7.1" if version == 2 else "")
 
 
+@pytest.mark.parametrize(
+    ("version", "name", "most"),
+    [(1, "memory.memsw.limit_in_bytes", str(1 << 30)), (2, "memory.swap.max", "0")],
+)
+def test_a_limit_of_swap_on_plain_files(tmp_path: Path, version: int, name: str, most: str) -> None:
+    base, limit = _plain_group(tmp_path, version)
+    for key in ("7.1", "8.1"):
+        (base / key / name).write_text("")
+    isolation = Isolation("cgroup", str(tmp_path), "/state", limit_swap=True)
+    isolation.enter("7.1", (), 1 << 30)
+    assert [(base / "7.1" / file).read_text() for file in (limit, name)] == [str(1 << 30), most]
+    isolation.enter("8.1", ())
+    assert (base / "8.1" / name).read_text() == ""
+    Isolation("cgroup", str(tmp_path), "/state").enter("8.1", (), 1 << 30)
+    assert [(base / "8.1" / file).read_text() for file in (limit, name)] == [str(1 << 30), ""]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_limit_of_memory_stays_where_there_is_none_of_swap(tmp_path: Path, version: int) -> None:
+    base, limit = _plain_group(tmp_path, version)
+    assert Isolation("cgroup", str(tmp_path), "/state", limit_swap=True).enter("7.1", (), 1 << 30)
+    assert (base / "7.1" / limit).read_text() == str(1 << 30)
+
+
+@pytest.mark.skipif(
+    not os.access(GROUPS / "memory" / "memory.memsw.limit_in_bytes", os.W_OK),
+    reason="this kernel, or this user, has no limits of swap in control groups of version 1",
+)
+def test_the_kernel_takes_limits_of_swap_that_rise_and_fall(tmp_path: Path) -> None:
+    isolation = Isolation("auto", str(GROUPS), str(tmp_path), limit_swap=True)
+    try:
+        for memory in (1 << 30, 3 << 30, 2 << 30):
+            isolation.enter(TRIED, (), memory)
+            (group,) = GROUPS.glob(f"memory/oarpy/*/{TRIED}")
+            limits = [
+                (group / name).read_text().strip() for name in ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes")
+            ]
+            assert limits == [str(memory)] * 2
+    finally:
+        isolation.leave()
+        isolation.end(TRIED, 1.0)
+        for node in GROUPS.glob(f"*/oarpy/{isolation.name_of('').split('/')[-2]}"):
+            node.rmdir()
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_limit_of_processes_on_plain_files(tmp_path: Path, version: int) -> None:
     """What is written where; a plain file stands for each one that the kernel would make."""

@@ -34,6 +34,8 @@ def nodes(connection: Connection, configuration: Configuration) -> Iterator[Find
         if probed.report is not None:
             if config.private_directories and probed.report.lack_of_privacy:
                 yield _shared_directories(name, probed.report.lack_of_privacy)
+            if config.limit_swap and probed.report.lack_of_swap_limits:
+                yield _unlimited_swap(name, probed.report.lack_of_swap_limits)
             yield from _gpus(
                 name, probed.report, described.get(name, NodeGpus([], [])), walls=bool(config.device_rules)
             )
@@ -47,6 +49,11 @@ def _shared_directories(name: str, lack: str) -> Finding:
     what = f"jobs of {name} have no directories of their own: {lack}"
     todo = "see 'Directories of a job's own' in the guide for admins; nodes.private_directories = [] is without"
     return Finding("nodes", what, todo)
+
+
+def _unlimited_swap(name: str, lack: str) -> Finding:
+    what = f"jobs of {name} may have any amount of swap: {lack}"
+    return Finding("nodes", what, "nodes.limit_swap = false, or swapoff there; old kernels want swapaccount=1")
 
 
 def _gpus(name: str, report: ProbeReport, described: NodeGpus, *, walls: bool) -> Iterator[Finding]:

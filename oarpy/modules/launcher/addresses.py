@@ -47,6 +47,7 @@ def channel_config(settings: configuration.Nodes, instance: str) -> ChannelConfi
         device_rules=read_device_rules(settings.device_rules),
         pids_limit=settings.pids_limit,
         pam_service=settings.pam_service,
+        limit_swap=settings.limit_swap,
         private_directories=settings.private_directories,
         log_ins=settings.log_ins,
         kill_patience=settings.kill_patience,

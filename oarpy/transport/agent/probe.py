@@ -8,7 +8,7 @@ import sys
 import time
 
 from oarpy.transport.agent.gpus import gpus, numbers, read_line
-from oarpy.transport.agent.job.isolation import lack_of_walls
+from oarpy.transport.agent.job.isolation import lack_of_swap_limits, lack_of_walls
 from oarpy.transport.agent.job.private_directories import lack
 
 TYPE_CHECKING = False
@@ -27,6 +27,7 @@ def main(settings: dict[str, Any]) -> None:
             "gpus": [{"address": gpu.address, "near": gpu.near, "uuid": gpu.uuid} for gpu in gpus("/")],
             "memory": memory("/"),
             "lack_of_walls": lack_of_walls(settings),
+            "lack_of_swap_limits": lack_of_swap_limits(settings),
             "lack_of_privacy": lack(settings["private_directories"]),
         },
         sys.stdout,

@@ -13,11 +13,14 @@ from oarpy.transport.node import NodeAddress
 
 @pytest.mark.parametrize("entry", ["service", "steps.step"])
 def test_limits_of_jobs_are_in_the_programs_that_start_them(entry: str) -> None:
-    config = channel_config(Nodes(pids_limit=4711, pam_service="oarpy-site", private_directories=("/tmp",)), "test")
+    config = channel_config(
+        Nodes(pids_limit=4711, pam_service="oarpy-site", private_directories=("/tmp",), limit_swap=True), "test"
+    )
     program = agent_program(NodeAddress("n1", "/state"), config, entry).decode()
     assert "'pids_limit': 4711" in program
     assert "('/dev/kfd', 'any')" in program
     assert "'pam_service': 'oarpy-site'" in program
+    assert "'limit_swap': True" in program
     assert "'private_directories': ('/tmp',)" in program
 
 

@@ -38,6 +38,7 @@ def test_who_cannot_be_offered_a_choice_is_in_the_newest_job(tmp_path: Path, mon
         "isolation": AUTO,
         "cgroup_root": str(root),
         "pids_limit": 0,
+        "limit_swap": False,
         "machine_root": "/",
         "device_rules": (),
     }

@@ -28,6 +28,7 @@ def agent(tmp_path: Path) -> Iterator[Agent]:
         "isolation": "none",
         "pids_limit": 0,
         "private_directories": (),
+        "limit_swap": False,
         "pam_service": "",
         "cgroup_root": "/sys/fs/cgroup",
         "machine_root": "/",

@@ -30,6 +30,7 @@ _PAUSE = 0.005
 _REMOVAL_PATIENCE = 2.0
 _CONTROLLERS = ("cpuset", "memory", "pids")
 _LIMIT_1, _LIMIT_2 = "memory.limit_in_bytes", "memory.max"
+_SWAP_1, _SWAP_2 = "memory.memsw.limit_in_bytes", "memory.swap.max"
 _PEAK_1, _PEAK_2 = "memory.max_usage_in_bytes", "memory.peak"
 _PROCESSES = "pids.max"
 _TRIAL = "trial"
@@ -40,10 +41,20 @@ class Isolation:
     """The control groups of one node's jobs; ``root`` is where the kernel's file systems of them are mounted.
 
     ``pids_limit`` is the number of processes and threads that each job may have, 0 for no limit. ``devices`` are the
-    devices of which a job may open its own only; without ``devices`` it may open all.
+    devices of which a job may open its own only; without ``devices`` it may open all. ``limit_swap``: a job's limit of
+    memory is that of memory and swap together.
     """
 
-    def __init__(self, mode: str, root: str, state: str, pids_limit: int = 0, devices: Devices | None = None) -> None:
+    def __init__(
+        self,
+        mode: str,
+        root: str,
+        state: str,
+        pids_limit: int = 0,
+        devices: Devices | None = None,
+        *,
+        limit_swap: bool = False,
+    ) -> None:
         self._processors = sorted(os.sched_getaffinity(0))
         self._affinity = mode != NONE
         self._name = ""
@@ -54,6 +65,7 @@ class Isolation:
         self._pids = ""
         self._pids_limit = pids_limit
         self._devices = devices
+        self._limits_swap = limit_swap
         self._lists = ""
         self._by_program: bool | None = None
         self._homes: list[str] = []
@@ -194,7 +206,14 @@ class Isolation:
     def _limit_memory(self, key: str, memory: int) -> bool:
         """Limit the memory of a job's group; return whether a group was joined for it."""
         base, limit = self._memory_place()
-        return _limit(base, key, limit, memory) and base == self._memory and _join(os.path.join(base, key))
+        old = base == self._memory
+        swap, most = (_SWAP_1, memory) if old else (_SWAP_2, 0)
+        if self._limits_swap:
+            _limit(base, key, swap, most)  # version 1 refuses it below the limit of memory, or that above it
+        limited = _limit(base, key, limit, memory)
+        if self._limits_swap:
+            _limit(base, key, swap, most)
+        return limited and old and _join(os.path.join(base, key))
 
     def _limit_processes(self, key: str) -> bool:
         """Limit the processes of a job's group; return whether that is one of its own, to be joined."""
@@ -281,7 +300,8 @@ class Isolation:
 def isolation_of(settings: dict[str, Any]) -> Isolation:
     """Return the control groups that the settings of an agent ask for."""
     mode, root, state = settings["isolation"], settings["cgroup_root"], settings["state"]
-    return Isolation(mode, root, state, settings["pids_limit"], devices_of(settings))
+    devices, limit_swap = devices_of(settings), settings["limit_swap"]
+    return Isolation(mode, root, state, settings["pids_limit"], devices, limit_swap=limit_swap)
 
 
 def lack_of_walls(settings: dict[str, Any]) -> str:
@@ -298,6 +318,22 @@ def lack_of_walls(settings: dict[str, Any]) -> str:
         return f"{unified} cannot be written by the log-in of the server"
     refused = device_walls.takes_programs()
     return f"the kernel takes no program of bpf(2): {refused}" if refused else ""
+
+
+def lack_of_swap_limits(settings: dict[str, Any]) -> str:
+    """Return why the swap of jobs cannot be limited on this node; empty where it can, or where there is no swap."""
+    with open(os.path.join(settings["machine_root"], "proc/swaps"), encoding="utf-8") as lines:
+        if len(lines.readlines()) < 2:
+            return ""
+    if settings["isolation"] not in (AUTO, CGROUP):
+        return f"nodes.isolation is '{settings['isolation']}'"
+    root = settings["cgroup_root"]
+    if os.access(os.path.join(root, "memory", _SWAP_1), os.W_OK):
+        return ""
+    for unified in (root, os.path.join(root, "unified")):
+        if _has(unified, "cgroup.controllers") and any(_has(one.path, _SWAP_2) for one in os.scandir(unified)):
+            return ""
+    return f"the control groups at {root} know no swap"
 
 
 def _homes(bases: dict[str, str], name: str) -> list[str]:
