@@ -101,9 +101,11 @@ def test_an_offer_is_taken_up_once_in_time_and_no_further(door: BrokersDoor) -> 
         "twice": bag(door, "p4", [1, 1], end, offer=name),
         "none": door.part("p5", "bag"),
         "past": bag(door, "p6", [1], time.time() + 60),
+        "shorter": {**bag(door, "p9", [1], end, offer=name), "request": door.request(1, 300)},
+        "another's": {**bag(door, "p10", [1], end, offer=name), "request": {**door.request(1, 540), "user": "eve"}},
     }
     before = door.cluster.sql("SELECT count(*) FROM jobs")
-    codes = {why: door.prepare(f"t-{why}", part)["code"] for why, part in refused.items()}
+    codes = {why: door.prepare(f"t{place}-refused", part)["code"] for place, (why, part) in enumerate(refused.items())}
     assert codes == {
         "more": "cluster_refuses",
         "earlier": "cluster_refuses",
@@ -111,10 +113,26 @@ def test_an_offer_is_taken_up_once_in_time_and_no_further(door: BrokersDoor) -> 
         "twice": "usage",
         "none": "usage",
         "past": "offer_changed",
+        "shorter": "cluster_refuses",
+        "another's": "cluster_refuses",
     }
     assert door.cluster.sql("SELECT count(*) FROM jobs") == before
     door.prepare("t7", bag(door, "p7", [1, 2, 3, 4], end, offer=name))
     assert "taken up" in door.prepare("t8", bag(door, "p8", [5], end, offer=name))["message"]
+
+
+def test_an_offer_can_be_taken_up_again_after_an_abort(door: BrokersDoor) -> None:
+    offer = offers(door, 4)["offers"][-1]
+    for number, undo in enumerate(("abort", "lapse", "commit")):
+        part = bag(door, f"p{number}", [1, 2], offer["end"] + 60, offer=offer["name"])
+        assert "end" in door.prepare(f"t{number}", part)
+        if undo == "lapse":
+            door.cluster.sql("UPDATE door_parts SET lapses_at = now() WHERE state = 'Prepared'")
+        else:
+            assert door.ask(undo, transaction=f"t{number}") is None
+        door.cluster.cancel()
+        door.cluster.settle()
+    assert "taken up" in door.prepare("t9", bag(door, "p9", [5], offer["end"], offer=offer["name"]))["message"]
 
 
 def test_what_became_worse_has_changed_unless_any_end_will_do(door: BrokersDoor) -> None:

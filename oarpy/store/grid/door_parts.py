@@ -96,7 +96,8 @@ _IS_HELD = """
     WHERE (broker, part) = (%s, %s) AND state = 'Prepared' AND held_at IS NULL
 """
 _REFUSED = """
-    UPDATE door_parts SET state = 'Aborted', lapses_at = NULL WHERE (broker, part) = (%s, %s) AND state = 'Prepared'
+    UPDATE door_parts SET state = 'Aborted', lapses_at = NULL, offer = ''
+    WHERE (broker, part) = (%s, %s) AND state = 'Prepared'
 """
 _COMMIT = """
     UPDATE door_parts SET state = CASE state WHEN 'Frozen' THEN 'Aborted' ELSE 'Committed' END, lapses_at = NULL,
@@ -114,7 +115,7 @@ _HOSTS = """
 """
 
 # An undone transaction: jobs that it made end, jobs that it froze go on in their rank. A job that is over by itself
-# gets no message of a lapse.
+# gets no message of a lapse. An offer that was taken up can be taken up again.
 _UNDO = """
     WITH undone AS (
         SELECT p.broker, p.part, p.job_id, p.kind, p.state, p.held_at
@@ -122,7 +123,8 @@ _UNDO = """
             USING (broker, transaction)
         WHERE p.lapses_at IS NOT NULL
     ), made AS (
-        UPDATE door_parts p SET state = CASE p.state WHEN 'Frozen' THEN 'Committed' ELSE 'Aborted' END, lapses_at = NULL
+        UPDATE door_parts p SET state = CASE p.state WHEN 'Frozen' THEN 'Committed' ELSE 'Aborted' END,
+            lapses_at = NULL, offer = CASE p.state WHEN 'Frozen' THEN p.offer ELSE '' END
         FROM undone u WHERE (p.broker, p.part) = (u.broker, u.part)
     ), killed AS (
         INSERT INTO kill_requests (job_id, requested_by, reason)

@@ -14,11 +14,12 @@ from math import ceil, inf
 from secrets import token_hex
 from typing import Self
 
+import msgspec
 from msgspec import structs
 
 from oarpy.cluster_state.what_if import foreseen
 from oarpy.configuration import Configuration
-from oarpy.grid.calls.parts import BagOffers, BagPart, TaskOffer
+from oarpy.grid.calls.parts import BagOffers, BagPart, PartRequest, TaskOffer
 from oarpy.grid.calls.table import CallRefused, Offers
 from oarpy.grid.door.answers import planned_queues
 from oarpy.grid.door.answers.planned_queues import PlannedQueues
@@ -60,7 +61,7 @@ def offers(context: CallContext, call: Offers) -> BagOffers:
     ends = ends_of_tasks(snapshot, matchers, share, tasks, _plan(snapshot, places), ceil(until), deadline)
     sizes = [size for size in sizes_of(call.tasks, call.shares) if size <= len(ends)]
     found = worth_telling(BagOffer(size, float(ceil(ends[size - 1]))) for size in sizes)
-    names = _OfferNames(context, plan, until, token_hex(4))
+    names = _OfferNames(context, call.request, plan, until, token_hex(4))
     told = TELLS.index(settings.door.disclose)
     power = len(snapshot.platform.ids_of(snapshot.usable & snapshot.platform.default_type)) * settings.door.speed
     return BagOffers(
@@ -79,11 +80,14 @@ def require_promises(settings: Configuration) -> None:
         raise AdmissionRefused("this cluster makes no promises (scheduler.promises)", hint="ask another one")
 
 
-def check_offer(context: CallContext, bag: BagPart) -> None:
-    """Raise :class:`CallRefused` for an offer that is none, is over, or offered less than is taken up."""
+def check_offer(context: CallContext, request: PartRequest, bag: BagPart) -> None:
+    """Raise :class:`CallRefused` for an offer that is none, is over, or offered less than is taken up.
+
+    An offer is for tasks with an equal ``request`` of the same user.
+    """
     if not bag.offer:
         return
-    names = _OfferNames.of(context, bag.offer)
+    names = _OfferNames.of(context, request, bag.offer)
     count, end = names.offered(bag.offer)
     if names.until < time.time():
         raise OfferChanged(f"the time of offer '{bag.offer[:40]}' is over", hint="ask for offers anew")
@@ -128,22 +132,28 @@ class _OfferNames:
     """What offers of one answer are called."""
 
     context: CallContext
+    request: PartRequest
     plan: int
     until: float
     answer: str
     """What tells answers apart that are equal."""
 
     @classmethod
-    def of(cls, context: CallContext, offer: str) -> Self:
-        """Return those of the answer in which an offer was made. Raises :class:`CallRefused` for none of ours."""
+    def of(cls, context: CallContext, request: PartRequest, offer: str) -> Self:
+        """Return those of the answer in which an offer was made.
+
+        Raises :class:`CallRefused` for a name that this cluster did not give to an offer for ``request``.
+        """
         try:
             plan, until, tasks, end, answer, _ = offer.split("-")
-            names = cls(context, int(plan), int(until), answer)
+            names = cls(context, request, int(plan), int(until), answer)
             if hmac.compare_digest(names.name(int(tasks), int(end)), offer):
                 return names
         except ValueError:
             pass
-        raise CallRefused(f"'{offer[:40]}' is no offer of this cluster", hint="name the offer as it was told")
+        raise CallRefused(
+            f"'{offer[:40]}' is no offer of this cluster for such tasks", hint="name the offer as it was told"
+        )
 
     def offered(self, offer: str) -> tuple[int, float]:
         """Return how many tasks an offer is about, and by when they are done."""
@@ -154,5 +164,6 @@ class _OfferNames:
         """Return the name of an offer of so many tasks by ``end``."""
         text = f"{self.plan}-{self.until:.0f}-{tasks}-{end:.0f}-{self.answer}"
         key = site.instance(self.context.connection).encode()
-        digest = hmac.new(key, f"{self.context.broker} {text}".encode(), "sha256").hexdigest()
+        told = f"{self.context.broker} {text} ".encode() + msgspec.json.encode(self.request)
+        digest = hmac.new(key, told, "sha256").hexdigest()
         return f"{text}-{digest[:24]}"

@@ -24,7 +24,7 @@ def make(context: CallContext, call: Prepare) -> PreparedPart:
         raise UsageError("a part of kind bag without a bag", hint="say which tasks it has, and by when")
     if len(set(bag.tasks)) < len(bag.tasks):
         raise UsageError("a task is twice among those of a bag", hint="name each once")
-    check_offer(context, bag)
+    check_offer(context, part.request, bag)
     if bag.offer and door_parts.is_taken_up(context.connection, context.broker, bag.offer):
         raise OfferChanged(f"offer '{bag.offer[:40]}' was taken up already", hint="ask for offers anew")
     walltime = part_submission.walltime_of(part.request)
