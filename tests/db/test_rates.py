@@ -8,6 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from oarpy.store.passes import mapped_jobs
 from tests.harness.oarsub_cluster import Connection, Submitter, decide, let_run, run_pass
 from tests.harness.programs import Programs, make_programs
 
@@ -188,3 +189,15 @@ def test_rates_that_change_map_waiting_jobs_anew_and_tiny_ones_stop_no_pass(
     connection.execute("UPDATE application_rates SET rate = 1e-300")
     run_pass(connection)
     assert plan_of(connection, job)[1] == 10 * 366 * 86400
+
+
+def test_passes_see_a_change_of_a_transaction_that_is_older_than_the_last(
+    connection: Connection, oarsub: Submitter, programs: Programs, dsn: str
+) -> None:
+    first, second = submitted(oarsub)[0], submitted(oarsub)[0]
+    change = "UPDATE mapped_jobs SET cores = cores + 1 WHERE job_id = %s"
+    with psycopg.connect(dsn) as older:
+        older.execute(change, [first])
+        connection.execute(change, [second])
+        before = mapped_jobs.version(connection)
+    assert mapped_jobs.version(connection) != before

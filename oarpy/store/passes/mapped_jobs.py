@@ -14,8 +14,8 @@ from oarpy.store.rows import read
 
 ANY_THERE = "EXISTS (SELECT FROM mapped_jobs WHERE live)"
 
-# Every change of a row has a later transaction.
-_VERSION = "SELECT count(*), max(xmin::text::bigint) FROM mapped_jobs WHERE live"
+# Every change of a row has another transaction, which may be older than those of other rows.
+_VERSION = "SELECT count(*), sum(hashint8extended(job_id, xmin::text::bigint)) FROM mapped_jobs WHERE live"
 _END = """
     UPDATE mapped_jobs m SET live = false FROM jobs j WHERE m.live AND j.job_id = m.job_id AND NOT is_live(j.state)
 """
