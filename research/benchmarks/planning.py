@@ -7,7 +7,8 @@ machine. The machine's own speed is measured in the same run (see ``machine_seco
 planning in that unit. ``plan`` is a hash: equal for equal plans.
 
 Rows ``gpus`` have nodes with four GPUs of 16 cores. Every other job asks for 1 to 16 whole GPUs, so it makes no
-difference to the plan whether GPUs are an exclusive level (``exclusive gpus``) or not.
+difference to the plan whether GPUs are an exclusive level (``exclusive gpus``) or not. In ``cores of gpus`` such a job
+asks for 1 to 16 cores of each GPU.
 
 Rows ``..., one more`` are a pass after one event: the first jobs of the queue have started, and the others were
 planned. A second later one more job is there.
@@ -50,6 +51,8 @@ KINDS = (
     "timesharing",
     "gpus",
     "exclusive gpus",
+    "cores of gpus",
+    "cores of exclusive gpus",
 )
 CORES_PER_GPU = 16
 ONE_MORE = ("flat", "mixed", "hierarchical")
@@ -151,20 +154,22 @@ def snapshot(kind: str, jobs: int, platform: Platform, seed: int = 1) -> Snapsho
             state,
             waiting=tuple(structs.replace(job, types=("timesharing=user,*",) if job.id % 2 else ()) for job in waiting),
         )
-    if kind in ("gpus", "exclusive gpus"):
-        levels = ("gpu",) if kind == "exclusive gpus" else ()
+    if kind.endswith("gpus"):
+        some_cores = kind.startswith("cores")
         return replace(
             state,
-            waiting=tuple(_on_gpus(job, draw) if job.id % 2 else job for job in waiting),
-            exclusive_levels=levels,
+            waiting=tuple(_on_gpus(job, draw, some_cores=some_cores) if job.id % 2 else job for job in waiting),
+            exclusive_levels=("gpu",) if "exclusive" in kind else (),
         )
     return state
 
 
-def _on_gpus(job: WaitingJob, draw: random.Random) -> WaitingJob:
-    """Let a job ask for whole GPUs, log-uniform 1 to 16."""
-    groups = (Group((Level("gpu", _log_uniform(draw, 1, 16)),)),)
-    return structs.replace(job, alternatives=tuple(replace(way, groups=groups) for way in job.alternatives))
+def _on_gpus(job: WaitingJob, draw: random.Random, *, some_cores: bool) -> WaitingJob:
+    """Let a job ask for GPUs, or for cores of each of them; both numbers are log-uniform 1 to 16."""
+    levels: tuple[Level, ...] = (Level("gpu", _log_uniform(draw, 1, 16)),)
+    if some_cores:
+        levels = (*levels, Level("core", _log_uniform(draw, 1, CORES_PER_GPU)))
+    return structs.replace(job, alternatives=tuple(replace(way, groups=(Group(levels),)) for way in job.alternatives))
 
 
 def _consuming(job: WaitingJob, draw: random.Random) -> WaitingJob:
