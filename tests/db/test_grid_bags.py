@@ -191,6 +191,22 @@ def test_the_tasks_of_a_lost_cluster_run_elsewhere_or_are_lost(rounds: ClaimRoun
     assert rounds.there()["south"] == {}
 
 
+def test_what_a_lost_cluster_told_of_its_end_counts_no_more(rounds: ClaimRounds) -> None:
+    job = rounds.bag(32, 100, "idempotent")
+    rounds.until(120)
+    rounds.clusters["south"].faults.cut = True
+    (slow,) = [part.name for part in rounds.parts(job) if part.cluster == "south"]
+    late = "UPDATE grid_bag_parts SET completion = to_timestamp(%s) WHERE part = %s"
+    rounds.connection.execute(late, [rounds.began + 86400, slow])
+    rounds.until(130)
+    assert row(rounds, job).expected == rounds.began + 86400
+    rounds.until(1000)
+    ended, expected = rounds.job(job).ended, row(rounds, job).expected
+    assert ended is not None
+    assert expected is not None
+    assert abs(expected - ended) < 60
+
+
 def test_a_deleted_bag_leaves_nothing(rounds: ClaimRounds) -> None:
     job = rounds.bag(32)
     rounds.until(3)

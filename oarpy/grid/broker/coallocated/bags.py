@@ -167,14 +167,14 @@ class GridBags:
         now: float,
     ) -> float:
         """Tell clusters when a bag is done over all of them, as far as they do not know."""
-        ends = [one.done_by for one in parts if one.done_by is not None]
+        where = {row.name: row for row in rows}
+        ends = [end for part in parts if (end := end_of_tasks(part, where[part.part])) is not None]
         if not ends or bag.promise is None:
             return inf
         expected, version = max(ends), bag.version
         if bag.expected is None or abs(expected - bag.expected) >= _SAME:
             bags.expect(connection, bag.job, expected)
             version += 1
-        where = {row.name: row for row in rows}
         untold = [one for one in parts if one.live and one.told < version and where[one.part].end_asked is None]
         due = inf
         for one in untold:
@@ -387,6 +387,16 @@ def _composed(found: OffersFound, action: AwardTasks) -> dict[str, str]:
     """Return what clusters told, and what they get."""
     given = Counter({part.provider: part.tasks for part in action.parts})
     return {name: f"{words}; it gets {given[name]}" if given[name] else words for name, words in found.words.items()}
+
+
+def end_of_tasks(part: GridBagPartRow, row: GridPartRow) -> float | None:
+    """Return when the last task of a part is done (epoch seconds), None where none of its tasks counts any more.
+
+    Of a part that was taken away from a lost cluster only tasks count that were over before.
+    """
+    if part.live or (part.settled and row.end_asked is None):
+        return part.done_by
+    return row.ended if part.settled else None
 
 
 def _tell(cluster: str, told: BagCompletion) -> Conversation[object]:
