@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.transport.agent.job.isolation import Isolation
+from oarpy.transport.agent.job.isolation import Isolation, lack_of_swap_limits
 from oarpy.transport.local import PipeStream
 from oarpy.transport.node import ChannelConfig
 from oarpy.transport.steps import Steps
@@ -191,6 +191,25 @@ def test_the_kernel_takes_limits_of_swap_that_rise_and_fall(tmp_path: Path) -> N
         isolation.end(TRIED, 1.0)
         for node in GROUPS.glob(f"*/oarpy/{isolation.name_of('').split('/')[-2]}"):
             node.rmdir()
+
+
+def test_nodes_with_swap_that_cannot_be_limited_are_known(tmp_path: Path) -> None:
+    groups, swaps = tmp_path / "groups", tmp_path / "proc" / "swaps"
+    (groups / "memory").mkdir(parents=True)
+    swaps.parent.mkdir()
+    settings = {"isolation": "auto", "cgroup_root": str(groups), "machine_root": str(tmp_path)}
+    swaps.write_text("Filename Type Size Used Priority\n")
+    assert lack_of_swap_limits(settings) == ""
+    swaps.write_text("Filename Type Size Used Priority\n/swap file 1024 0 -2\n")
+    assert lack_of_swap_limits(settings) == f"the control groups at {groups} know no swap"
+    assert lack_of_swap_limits({**settings, "isolation": "none"}) == "nodes.isolation is 'none'"
+    (groups / "memory" / "memory.memsw.limit_in_bytes").touch()
+    assert lack_of_swap_limits(settings) == ""
+    (groups / "memory" / "memory.memsw.limit_in_bytes").unlink()
+    (groups / "system.slice").mkdir()
+    (groups / "system.slice" / "memory.swap.max").touch()
+    (groups / "cgroup.controllers").write_text("memory")
+    assert lack_of_swap_limits(settings) == ""
 
 
 @pytest.mark.parametrize("version", [1, 2])

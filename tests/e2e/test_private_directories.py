@@ -8,6 +8,7 @@ import select
 import shutil
 import signal
 import stat
+import subprocess
 import tempfile
 import time
 import zlib
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from oarpy.local_cluster.user_commands import user_command
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.local import LocalTransport, PipeStream
 from oarpy.transport.node import ChannelConfig, NodeAddress
@@ -23,6 +25,9 @@ from oarpy.transport.steps import StepEnded, StepEvent, StepOutput, Steps
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import Clean, Cleaned, Forget, Resume, Resumed, Suspend, Suspended
 from oarpy.wire.steps import StepSpec
+from tests.harness.ordinary_users import ordinary_users
+from tests.harness.passable_folder import passable_folder
+from tests.harness.ssh_cluster import run_cluster
 from tests.harness.transport_driver import DEADLINE, Driver, end_all
 from tests.harness.waiting import until
 
@@ -30,6 +35,7 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts, and runs jobs of others"),
 ]
+ROOT = Path(__file__).resolve().parent.parent.parent
 OWN = ("/tmp", "/dev/shm")
 
 
@@ -227,3 +233,39 @@ def test_jobs_of_root_see_those_of_the_node(driver: Driver) -> None:
     with tempfile.NamedTemporaryFile(dir="/tmp") as outside:
         assert driver.run(driver.spec(1, f"ls {outside.name}", user="root")).status == 0
     assert kept(driver) == []
+
+
+def test_oarsh_and_oarsrun_share_them_with_their_job_on_each_node_of_a_cluster(
+    cluster_database: dict[str, str],
+) -> None:
+    with (
+        ordinary_users("private") as (user,),
+        passable_folder("oarpy-own-") as own,
+        passable_folder("oarpy-home-") as home,
+        run_cluster(cluster_database, nodes={"private_directories": [str(own)]}) as cluster,
+    ):
+        own.chmod(0o1777)
+        os.chown(home, user.pw_uid, user.pw_gid)
+        here = f"set -- $(uniq $OAR_NODEFILE); mkdir {own}/$1; ls -A {own}; "
+        there = f"oarsh $2 mkdir {own}/$2; oarsh $2 ls -A {own}; oarsh $1 ls -A {own}; "
+        each = f"oarsrun ls -A {own} | sort -u"
+        words = ["-l", "/nodes=2,walltime=0:5:0", "-O", f"{home}/out", "-E", f"{home}/err", here + there + each]
+        done = subprocess.run(
+            user_command(user.pw_uid, "oarsub", *words),
+            env={
+                "PATH": os.defpath,
+                "PYTHONPATH": str(ROOT),
+                "OARPY_GATEWAY_SOCKET": str(cluster.sandbox.directory / "gateway" / "socket"),
+            },
+            capture_output=True,
+            text=True,
+            cwd=home,
+            check=False,
+        )
+        assert done.returncode == 0, done
+        cluster.wait_for(int(done.stdout.rpartition("OAR_JOB_ID=")[2].split()[0]), "Terminated")
+        assert (home / "err").read_text() == ""
+        said = (home / "out").read_text().splitlines()
+        assert said[:6] == ["node1", "runtime", "node2", "runtime", "node1", "runtime"]
+        assert said[6:] == ["node1: node1", "node1: runtime", "node2: node2", "node2: runtime"]
+        until(lambda: not list(own.glob(".oarpy-*/*")), lambda: f"left: {list(own.glob('.oarpy-*/*'))}")

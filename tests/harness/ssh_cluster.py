@@ -142,7 +142,7 @@ class SshCluster:
 
 @contextmanager
 def run_cluster(
-    database: Mapping[str, str], **sections: Mapping[str, str | int | float | bool]
+    database: Mapping[str, str], **sections: Mapping[str, str | int | float | bool | list[str]]
 ) -> Iterator[SshCluster]:
     """Run a cluster on ``database`` in a folder that every user may pass through (those of pytest are closed).
 
@@ -180,7 +180,7 @@ def _connected(sandbox: Sandbox, sshd: SshdCluster) -> Iterator[SshCluster]:
             cluster.end_revived()
 
 
-def _settings(sshd: SshdCluster) -> dict[str, dict[str, str | int | float | bool]]:
+def _settings(sshd: SshdCluster) -> dict[str, dict[str, str | int | float | bool | list[str]]]:
     return {
         "nodes": {
             "user": sshd.user,

@@ -331,7 +331,9 @@ def lack_of_swap_limits(settings: dict[str, Any]) -> str:
     if os.access(os.path.join(root, "memory", _SWAP_1), os.W_OK):
         return ""
     for unified in (root, os.path.join(root, "unified")):
-        if _has(unified, "cgroup.controllers") and any(_has(one.path, _SWAP_2) for one in os.scandir(unified)):
+        if _has(unified, "cgroup.controllers") and any(
+            _has(os.path.join(unified, name), _SWAP_2) for name in os.listdir(unified)
+        ):
             return ""
     return f"the control groups at {root} know no swap"
 
