@@ -126,6 +126,15 @@ def test_what_was_killed_half_way_is_measured_anew_and_nothing_is_held(
     assert len(submitted(oarsub)[1]) == 2
 
 
+def test_where_one_group_names_a_type_the_others_may_have_any(
+    connection: Connection, oarsub: Submitter, programs: Programs
+) -> None:
+    connection.execute("DELETE FROM admission_rules WHERE name NOT LIKE '%queue%'")
+    submitted(oarsub, "-l", "{kind='fast'}/core=1+/core=1")
+    measured_types = connection.execute("SELECT node_type FROM rate_measurements ORDER BY 1").fetchall()
+    assert measured_types == [("fast",), ("slow",)]
+
+
 def test_a_type_without_a_rate_is_not_used_and_why_says_so(
     connection: Connection, oarsub: Submitter, programs: Programs
 ) -> None:

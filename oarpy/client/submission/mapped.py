@@ -165,9 +165,9 @@ def _node_types(connection: Connection, node_type: str, submission: Submission) 
         return [ONE_TYPE]
     properties = submissions.properties(connection)
     texts = {join_conditions(submission.properties, text) for text in _filters(submission)}
-    types = rates.node_types(
-        connection, node_type, [compile_filter(text, properties).sql for text in sorted(texts) if text]
-    )
+    everywhere = "" in texts  # some group may have any resource
+    conditions = [] if everywhere else [compile_filter(text, properties).sql for text in sorted(texts)]
+    types = rates.node_types(connection, node_type, conditions)
     if not types:
         raise UsageError(
             f"no resource that the job may have has a {node_type}",
