@@ -26,7 +26,6 @@ from oarpy.model.job_types import NOT_OFFERED
 from oarpy.model.setting_values import (
     DEVICE_RULES,
     GhostRule,
-    IdleGpus,
     PolicyName,
     PredictionName,
     RankRule,
@@ -549,8 +548,15 @@ def _check_walltime_limits(walltime: Walltime) -> None:
 
 
 def _check_idle_gpus(jobs: JobSettings) -> None:
-    if read_idle_gpus(jobs.idle_gpu) != IdleGpus() and not jobs.measure_gpus:
+    idle = read_idle_gpus(jobs.idle_gpu)
+    limits = [limit for limit in (idle.warn, idle.end) if limit is not None]
+    if limits and not jobs.measure_gpus:
         raise UsageError("jobs.idle_gpu: jobs.measure_gpus is 0, so nobody looks", hint="jobs.measure_gpus = 60")
+    if limits and min(limits) < jobs.measure_gpus:
+        raise UsageError(
+            f"jobs.idle_gpu: {min(limits)} s is less than jobs.measure_gpus, after which GPUs are looked at again",
+            hint=f"jobs.measure_gpus = {min(limits)} at most",
+        )
 
 
 def _check_fix(text: str) -> None:

@@ -146,3 +146,5 @@ def test_settings_that_say_nothing_are_refused(setting: str, said: str) -> None:
 def test_nobody_is_idle_where_nobody_looks() -> None:
     with pytest.raises(UsageError, match="nobody looks"):
         load({"OARPY_JOBS_IDLE_GPU": "1h: end", "OARPY_JOBS_MEASURE_GPUS": "0"})
+    with pytest.raises(UsageError, match="50 s is less than"):
+        load({"OARPY_JOBS_IDLE_GPU": "50s: warn, 1h: end"})
