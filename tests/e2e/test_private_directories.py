@@ -218,11 +218,15 @@ def test_a_directory_in_one_that_is_the_jobs_own_is_told(driver: Driver) -> None
 def test_a_user_who_is_in_the_way_is_not_for_long(driver: Driver, kind: str) -> None:
     games = pwd.getpwnam("games")
     place = shelf(Path(driver.node.state_directory), "/tmp")
-    {"folder": place.mkdir, "link": lambda: place.symlink_to("/etc"), "file": place.touch}[kind]()
+    kept_file = driver.directory / "elsewhere" / "kept"
+    kept_file.parent.mkdir()
+    kept_file.touch()
+    {"folder": place.mkdir, "link": lambda: place.symlink_to(kept_file.parent), "file": place.touch}[kind]()
     os.chown(place, games.pw_uid, games.pw_gid, follow_symlinks=False)
     driver.connect()
     assert driver.run(driver.spec(1, "touch /tmp/it; ls /tmp")).status == 0
     assert driver.output(1) == "it\n"
+    assert kept_file.exists()
     assert (place.lstat().st_uid, stat.S_IMODE(place.lstat().st_mode), place.is_symlink()) == (0, 0o700, False)
     for left in Path("/tmp").glob(f"{place.name}.*"):
         shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()

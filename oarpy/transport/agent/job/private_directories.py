@@ -64,7 +64,7 @@ def make(state: StateDir, key: str, paths: Sequence[str], account: Account) -> N
         os.rename(hidden, note)  # first: what is begun below is removed with the job
     for path in noted(state, key):
         _check(path)
-        own = os.path.join(_shelf(state, path, make=True), key)
+        own = os.path.join(_make_shelf(state, path), key)
         with contextlib.suppress(FileExistsError):
             os.mkdir(own)
         os.chmod(own, _EVERYBODY)
@@ -107,9 +107,9 @@ def begin_removal(state: StateDir, keys: Iterable[str]) -> int:
     gone = []
     for key in keys:
         for path in noted(state, key):
-            shelf = _shelf(state, path)
-            renamed = os.path.join(shelf, f"{_GONE}{key}.{os.urandom(4).hex()}")
             with contextlib.suppress(FileNotFoundError):
+                shelf = _shelf(state, path)
+                renamed = os.path.join(shelf, f"{_GONE}{key}.{os.urandom(4).hex()}")
                 os.rename(os.path.join(shelf, key), renamed)
                 gone.append(renamed)
         with contextlib.suppress(FileNotFoundError):
@@ -154,21 +154,41 @@ def _check(path: str) -> None:
         raise PermissionError(errno.EPERM, "it is not root's, with the mode 1777")
 
 
-def _shelf(state: StateDir, path: str, *, make: bool = False) -> str:
-    """Return the folder below ``path`` with the directories of all jobs of this node, which root alone enters."""
-    shelf = os.path.join(path, f".oarpy-{zlib.crc32(os.fsencode(state.root)):08x}")
-    if not make:
-        return shelf
-    with contextlib.suppress(FileNotFoundError):
-        found = os.lstat(shelf)
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != 0:
-            os.rename(shelf, f"{shelf}.{os.urandom(4).hex()}")  # a user has made it, to be in the way
+def _shelf(state: StateDir, path: str) -> str:
+    """Return the folder below ``path`` with the directories of all jobs of this node, which root alone enters.
+
+    Raises ``FileNotFoundError`` where there is none. What a user has put there under its name is none.
+    """
+    shelf = _name_of_shelf(state, path)
+    if not _is_root_s(shelf):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shelf)
+    return shelf
+
+
+def _make_shelf(state: StateDir, path: str) -> str:
+    """Make the folder of :func:`_shelf` where it is missing. Raises ``OSError``."""
+    shelf = _name_of_shelf(state, path)
+    if os.path.lexists(shelf) and not _is_root_s(shelf):
+        os.rename(shelf, f"{shelf}.{os.urandom(4).hex()}")  # a user has made it, to be in the way
     with contextlib.suppress(FileExistsError):
         os.mkdir(shelf)
-    if os.lstat(shelf).st_uid != 0 or os.path.islink(shelf):
+    if not _is_root_s(shelf):
         raise PermissionError(errno.EPERM, "a user is in the way")
     os.chmod(shelf, 0o700)
     return shelf
+
+
+def _name_of_shelf(state: StateDir, path: str) -> str:
+    return os.path.join(path, f".oarpy-{zlib.crc32(os.fsencode(state.root)):08x}")
+
+
+def _is_root_s(folder: str) -> bool:
+    """Tell whether a name in a directory of everybody is a folder of root, which no user can replace."""
+    try:
+        found = os.lstat(folder)
+    except FileNotFoundError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == 0
 
 
 def _do(result: int) -> None:
