@@ -129,6 +129,22 @@ def test_a_gpu_of_which_nothing_is_told_is_not_idle(cluster: SmallCluster) -> No
     assert cluster.sql(IDLE) == [(False, False)]
 
 
+def test_a_driver_that_hangs_is_told_once(cluster: SmallCluster) -> None:
+    cluster.submit("/gpu=4")
+    cluster.settle()
+    cluster.node("n2").measured = None
+    told = "SELECT type, hosts FROM event_logs WHERE type = 'GPUS_NOT_MEASURED'"
+    for looks in range(1, 7):
+        look(cluster)
+        assert cluster.sql(told) == ([("GPUS_NOT_MEASURED", ["n2"])] if looks > 3 else [])
+    tell(cluster, "n2", 0, 0)
+    look(cluster)
+    cluster.node("n2").measured = None
+    for _ in range(4):
+        look(cluster)
+    assert len(cluster.sql(told)) == 2
+
+
 @pytest.mark.parametrize(
     ("setting", "said"),
     [

@@ -115,7 +115,7 @@ class FakeNode:
     """What the site's check says of it."""
     load: Load = field(default_factory=lambda: Load(0.0, 1024, 60))
     gpus: int = 0
-    measured: dict[int, MeasuredGpu] = field(default_factory=dict)
+    measured: dict[int, MeasuredGpu] | None = field(default_factory=dict)
     """What its drivers tell of its GPUs, by their numbers."""
     welcome: dict[JobKey, tuple[str, bool]] = field(default_factory=dict)
     """Whose user may log in for which job, and whether that is led from here."""
@@ -233,7 +233,8 @@ class FakeTransport:
         if isinstance(command, TellGpus):
             return [Gpus(node.gpus)]
         if isinstance(command, MeasureGpus):
-            return [GpuUse(tuple(node.measured[number] for number in command.gpus if number in node.measured))]
+            known = node.measured
+            return [] if known is None else [GpuUse(tuple(known[gpu] for gpu in command.gpus if gpu in known))]
         if isinstance(command, Recall):
             return [Recalled((*node.past.values(), *(_past(key, job) for key, job in node.jobs.items())))]
         if isinstance(command, RunScript):

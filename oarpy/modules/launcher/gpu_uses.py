@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 from oarpy.configuration import JobSettings
 from oarpy.model.durations import format_duration
 from oarpy.model.setting_values import IdleGpus, read_idle_gpus
 from oarpy.modules.launcher.parts import Hears, Part, Round
+from oarpy.store import events
 from oarpy.store.analytics import gpu_uses
 from oarpy.store.analytics.gpu_uses import GpuHolder, LookedAt
+from oarpy.store.events import NewEvent
 from oarpy.store.jobs.execution import Agenda
 from oarpy.wire.messages import ChannelLost, GpuUse, MeasuredGpu, MeasureGpus
 
+UNMEASURED = "GPUS_NOT_MEASURED"
 _REACH = 3
 """The most periods that a look stands for: the time after more periods without a look counts as not measured."""
 
@@ -22,7 +25,8 @@ _REACH = 3
 class GpuUses(Part):
     """Asks each node every ``jobs.measure_gpus`` seconds for the GPUs that jobs hold there; writes the answers.
 
-    An answer that does not come before the next question counts as not known.
+    An answer that does not come before the next question counts as not known. A node that leaves some questions in a
+    row unanswered gets an event: its driver may hang.
     """
 
     def __init__(self, settings: JobSettings) -> None:
@@ -33,6 +37,8 @@ class GpuUses(Part):
         """The GPUs of the last question."""
         self._asked: set[str] = set()
         """Nodes that have not answered yet; reports of other nodes are ignored."""
+        self._unanswered: Counter[str] = Counter()
+        """By node, how many questions in a row it has not answered."""
         self._told: dict[str, dict[int, MeasuredGpu]] = {}
 
     def hears(self) -> Hears:
@@ -50,11 +56,21 @@ class GpuUses(Part):
             self._told = {}
         if due:
             self._ask_at = time.monotonic() + self._period
+            self._name_silent(turn)
             self._ask(turn)
 
     def wait(self) -> float:
         """Return when it is to ask again, if there are jobs with GPUs; others are found by rounds that come anyhow."""
         return max(0.0, self._ask_at - time.monotonic()) if self._holders else math.inf
+
+    def _name_silent(self, turn: Round) -> None:
+        """Log an event for each node that has left some questions in a row unanswered now."""
+        self._unanswered.update(self._asked)
+        silent = sorted(node for node in self._asked if self._unanswered[node] == _REACH)
+        if silent:
+            text = f"the use of its GPUs was asked for {_REACH} times without an answer: their driver may hang"
+            with turn.connection.transaction():
+                events.log(turn.connection, [NewEvent(UNMEASURED, text, hosts=(node,)) for node in silent])
 
     def _ask(self, turn: Round) -> None:
         self._holders = gpu_uses.holders(turn.connection)
@@ -81,10 +97,12 @@ class GpuUses(Part):
     def _note(self, node: str, report: GpuUse) -> None:
         if node in self._asked:
             self._asked.remove(node)
+            del self._unanswered[node]
             self._told[node] = {gpu.number: gpu for gpu in report.gpus}
 
     def _lose(self, node: str, _report: ChannelLost) -> None:
         self._asked.discard(node)
+        del self._unanswered[node]
 
 
 def _look(job: int, gpus: int, seen: list[MeasuredGpu]) -> LookedAt:
