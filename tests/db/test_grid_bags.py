@@ -207,6 +207,26 @@ def test_what_a_lost_cluster_told_of_its_end_counts_no_more(rounds: ClaimRounds)
     assert abs(expected - ended) < 60
 
 
+@pytest.mark.parametrize("types", [("idempotent",), ()])
+def test_a_cluster_lost_before_it_confirms_an_award_keeps_back_no_promise(
+    rounds: ClaimRounds, types: tuple[str, ...]
+) -> None:
+    south = rounds.clusters["south"]
+    south.faults.strike(OrderedFault("commit", BrokerKilled()))
+    job = rounds.bag(32, 100, *types)
+    with pytest.raises(BrokerKilled):
+        rounds.round()
+    rounds.kill()
+    south.faults.cut = True
+    rounds.until(60)
+    assert shares(rounds, job) == {"north": 16, "south": 16}
+    assert row(rounds, job).promise is None
+    rounds.until(1000)
+    assert row(rounds, job).promise is not None
+    tasks = Counter(task.state for task in bags.tasks_of(rounds.connection, job))
+    assert tasks == ({"Over": 32} if types else {"Over": 16, "Lost": 16})
+
+
 def test_a_deleted_bag_leaves_nothing(rounds: ClaimRounds) -> None:
     job = rounds.bag(32)
     rounds.until(3)

@@ -12,7 +12,8 @@ broker is killed.
 1. Tasks that no cluster has, had, or is asked to have are open: all of them at first. Clusters make offers for them,
    the core shares them out, and each part is prepared, a bag of its cluster with the offer's end as deadline.
 2. An offer that is worse by now gives the award up. After some rounds clusters may be late: then what can be had.
-3. When all clusters know of the decision, the promise is told: the latest end of the parts.
+3. When all clusters that have tasks know of the decision, the promise is told: the latest end of the parts. A cluster
+   that is lost before keeps it back only until its tasks are taken away.
 4. Clusters tell when their parts are done as they plan now. The latest of these is told to all that have a part, with a
    number: whatever gets lost on the way, the last one is told again until it is known.
 5. A cluster that is lost for long has its tasks taken away: others get them if they may run twice, else they are lost.
@@ -122,7 +123,8 @@ class GridBags:
         if open_tasks := bags.open_tasks(connection, bag):
             return min(due, self._place(connection, file, bag, open_tasks, now))
         parts = [one for one in bags.parts_of(connection, [job.id]) if one.live or one.settled]
-        if not any(one.state is GridTransactionState.COMMITTING for one in undone):
+        live = {one.part for one in parts if one.live}
+        if not any(row.state is GridPartState.COMMITTING and row.name in live for row in rows):
             bag = self._promise(connection, bag, parts)
         if self.rules.coordination:
             due = min(due, self._coordinate(connection, bag, parts, rows, now))
