@@ -28,6 +28,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.db]
 GUIDES = Path(__file__).resolve().parents[2] / "docs/guides"
 END = "== end of a command, status "
 LOOKS = ("oarstat", "cat OAR", "oarnodes")
+STARTING = re.compile("no gateway listens on|^# no server is running")
+"""What commands say until the server has started, as the tutorial tells."""
 USAGE = 2
 NOT_HERE = re.compile(r"needs a terminal|OAR_JOB_ID")
 """What a command says that only works at a terminal, or inside a job."""
@@ -115,6 +117,7 @@ def _follow(shell: subprocess.Popen[str], command: str, shown: list[str]) -> Non
     end = time.monotonic() + DEADLINE
     while True:
         status, printed = typed(shell, command)
+        printed = [line for line in printed if not STARTING.search(line)]
         if (status == 0 or (command, status) == FAILS) and alike(shown, printed):
             return
         if not command.startswith(LOOKS) or time.monotonic() > end:
