@@ -18,7 +18,7 @@ from oarpy.client.health import node_health, server_health
 from oarpy.modules.registry import MODULES
 from oarpy.store import notifications
 from oarpy.store.database import connect
-from oarpy.store.platform.health import NodeGpus
+from oarpy.store.platform.health import NodeGpus, gpus
 from oarpy.transport.probing import ProbedGpu, ProbeReport, StateDisk
 from tests.harness.hand_written import rewrite
 from tests.harness.sample_cluster import Connection, Shell, add_job, add_nodes
@@ -213,6 +213,9 @@ def test_gpus_that_are_one_on_several_nodes_and_gpus_without_a_number(patient: P
             "gpu 1 is one GPU on 2 nodes (n1, n2): one job at a time gets it",
         ]
     }
+    connection.execute("ALTER TABLE resources ALTER gpudevice TYPE bigint")
+    connection.execute("UPDATE resources SET gpudevice = %s", [1 << 40])
+    assert gpus(connection)["n1"].devices == [1 << 40]
 
 
 def probed(gpus: int, lack_of_walls: str) -> ProbeReport:

@@ -81,6 +81,21 @@ def test_what_nodes_tell_is_added_up_for_each_job(cluster: SmallCluster, shell: 
     assert "oarpy_gpus_measured 3\n" in shell("oarpy", "metrics").out
 
 
+def test_a_number_that_no_gpu_has_keeps_no_other_gpu_from_being_measured(cluster: SmallCluster) -> None:
+    cluster.sql("ALTER TABLE resources ALTER gpudevice TYPE bigint")
+    cluster.sql(
+        "UPDATE resources SET gpudevice = (%s::bigint[])[1 + gpudevice] WHERE network_address = 'n1'", [0, 1 << 40]
+    )
+    cluster.sql("UPDATE resources SET gpudevice = -1 WHERE network_address = 'n2' AND gpudevice = 1")
+    job = cluster.submit("/gpu=4")
+    cluster.settle()
+    look(cluster)
+    asked = {node: order.gpus for node, order in cluster.sent(MeasureGpus) if isinstance(order, MeasureGpus)}
+    assert asked == {"n1": (0,), "n2": (0,)}
+    assert [(row[0], row[1]) for row in cluster.sql(USES)] == [(job, 4)]
+    assert cluster.sql(IDLE) == [(False, False)], "not known of two"
+
+
 def test_who_leaves_gpus_idle_is_told_and_then_ended(cluster: SmallCluster) -> None:
     job = cluster.submit("/gpu=2")
     cluster.sql("UPDATE jobs SET notify = 'mail:me@there' WHERE job_id = %s", job)

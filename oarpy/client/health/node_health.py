@@ -63,7 +63,7 @@ def _gpus(name: str, report: ProbeReport, described: NodeGpus, *, walls: bool) -
             f"gpu {', '.join(described.unnumbered[:8])} of {name} have no gpudevice: jobs see, and open, all GPUs there"
         )
         yield Finding("gpus", what, "oarnodesetting -p gpudevice=0 (1, 2, ...) says which number each has on its node")
-    absent = [number for number in described.devices if number >= len(report.gpus)]
+    absent = [number for number in described.devices if not 0 <= number < len(report.gpus)]
     if report.gpus and absent:
         what = f"{name} has {len(report.gpus)} GPUs, numbered from 0, and resources with gpudevice {absent[0]}"
         yield Finding("gpus", what, "oarnodesetting -p gpudevice=NUMBER: each node counts its own")

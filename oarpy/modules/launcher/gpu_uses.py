@@ -21,6 +21,9 @@ UNMEASURED = "GPUS_NOT_MEASURED"
 _REACH = 3
 """The most periods that a look stands for: the time after more periods without a look counts as not measured."""
 
+_NUMBERS = range(1 << 31)
+"""Numbers that a node can be asked for; GPUs with others are not measured, and doctor names them."""
+
 
 class GpuUses(Part):
     """Asks each node every ``jobs.measure_gpus`` seconds for the GPUs that jobs hold there; writes the answers.
@@ -76,7 +79,7 @@ class GpuUses(Part):
         self._holders = gpu_uses.holders(turn.connection)
         wanted: defaultdict[str, set[int]] = defaultdict(set)
         for holder in self._holders:
-            wanted[holder.node] |= holder.numbers
+            wanted[holder.node].update(number for number in holder.numbers if number in _NUMBERS)
         orders = {node: MeasureGpus(tuple(sorted(numbers))) for node, numbers in wanted.items()}
         self._asked = {node for node, order in orders.items() if turn.channels.send(node, order)}
 

@@ -43,7 +43,7 @@ class LookedAt:
 
 # Only on nodes that reported GPUs: elsewhere no resource is looked at.
 _HOLDERS = """
-    SELECT j.job_id, n.network_address, array_agg(DISTINCT (to_jsonb(r) ->> 'gpudevice')::integer)
+    SELECT j.job_id, n.network_address, array_agg(DISTINCT (to_jsonb(r) ->> 'gpudevice')::numeric)
     FROM nodes n JOIN resources r USING (network_address)
         JOIN assigned_resources a ON a.resource_id = r.resource_id AND upper_inf(a.during) JOIN jobs j USING (job_id)
     WHERE n.gpus > 0 AND j.state = 'Running' AND jsonb_typeof(to_jsonb(r) -> 'gpudevice') = 'number'
@@ -114,7 +114,7 @@ def of_job(connection: Connection, job: int) -> GpuUseRow | None:
 
 def holders(connection: Connection) -> list[GpuHolder]:
     """Return the GPUs that running jobs have, as far as these are numbered on their nodes."""
-    return [GpuHolder(job, node, frozenset(numbers)) for job, node, numbers in connection.execute(_HOLDERS)]
+    return [GpuHolder(job, node, frozenset(map(int, numbers))) for job, node, numbers in connection.execute(_HOLDERS)]
 
 
 @set_wise

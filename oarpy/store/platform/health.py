@@ -87,7 +87,7 @@ _CHANNELS = """
 """
 _GPUS = """
     SELECT network_address,
-        coalesce(array_agg(DISTINCT (row -> 'gpudevice')::integer)
+        coalesce(array_agg(DISTINCT (row -> 'gpudevice')::numeric)
                  FILTER (WHERE jsonb_typeof(row -> 'gpudevice') = 'number'), '{}'),
         coalesce(array_agg(DISTINCT row ->> 'gpu') FILTER (WHERE row ->> 'gpudevice' IS NULL), '{}')
     FROM (SELECT network_address, to_jsonb(r) AS row FROM resources r WHERE network_address IS NOT NULL) AS described
@@ -134,7 +134,7 @@ def channels(connection: Connection) -> list[NodeChannel]:
 
 def gpus(connection: Connection) -> dict[str, NodeGpus]:
     """Return the GPUs in resources, by node; nodes without any are left out."""
-    return {node: NodeGpus(*row) for node, *row in connection.execute(_GPUS)}
+    return {node: NodeGpus([int(one) for one in devices], rest) for node, devices, rest in connection.execute(_GPUS)}
 
 
 def shared_gpus(connection: Connection) -> list[tuple[str, list[str]]]:
