@@ -281,9 +281,9 @@ class Orders:
         for mark, (killed, left) in self._jobs.clean(list(keys)).items():
             used = MeasuredUse() if self._jobs.has_record(keys[mark]) else self._jobs.usage(keys[mark])
             remove_files(self._state, keys[mark])
-            self._jobs.remove_private([keys[mark]])
             memory_kills = self._jobs.memory_kills(keys[mark])
             left = max(left, self._jobs.end_group(keys[mark]))
+            self._jobs.remove_private([keys[mark]])  # behind the last process that might write there
             self._outbox.say(Cleaned(record.job_of(keys[mark]), killed, left, memory_kills, used.cpu, used.memory))
 
     def _on_forget(self, order: Forget) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
 import zlib
 from pathlib import Path
 
@@ -46,3 +48,53 @@ def test_what_is_left_in_a_folder_of_root_is_removed(state: StateDir, tmp_path: 
     remover = private_directories.sweep(state, [str(tmp_path / "tmp")])
     os.waitpid(remover, 0)
     assert list(place.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes folders of root")
+def test_what_cannot_be_removed_ends_nobody_and_is_tried_again(
+    state: StateDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everybody, key = tmp_path / "tmp", str(JobKey(1, 1))
+    place = shelf(state, everybody)
+    (place / key).mkdir(parents=True)
+    Path(state.files, f"{key}.private").write_text(str(everybody))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", _refuse)
+        assert private_directories.begin_removal(state, [key]) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "posix_spawnp", _refuse)
+        assert private_directories.sweep(state, [str(everybody)]) == 0
+    assert (place / key).is_dir()
+    os.waitpid(private_directories.sweep(state, [str(everybody)]), 0)
+    assert list(place.iterdir()) == []
+
+
+def _refuse(*_: object, **__: object) -> int:
+    raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes folders of root")
+def test_more_folders_than_a_command_bears_go_bit_by_bit(state: StateDir, tmp_path: Path) -> None:
+    place = shelf(state, tmp_path / "tmp")
+    place.mkdir()
+    for number in range(private_directories._MOST_REMOVED + 1):
+        (place / f"gone.{number}").mkdir()
+    for left in (1, 0):
+        os.waitpid(private_directories.sweep(state, [str(tmp_path / "tmp")]), 0)
+        assert len(list(place.iterdir())) == left
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes folders of root")
+def test_a_removal_holds_no_channel_open(state: StateDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (shelf(state, tmp_path / "tmp") / "7.1").mkdir(parents=True)
+    monkeypatch.setattr(private_directories, "_REMOVE", ["sh", "-c", "exec sleep 600"])
+    real = os.posix_spawnp
+    monkeypatch.setattr(
+        os, "posix_spawnp", lambda _, command, *more, **other: real(command[0], command, *more, **other)
+    )
+    remover = private_directories.sweep(state, [str(tmp_path / "tmp")])
+    try:
+        assert {os.readlink(f"/proc/{remover}/fd/{stream}") for stream in (0, 1)} == {"/dev/null"}
+    finally:
+        os.kill(remover, signal.SIGKILL)
+        os.waitpid(remover, 0)

@@ -322,9 +322,13 @@ def lack_of_walls(settings: dict[str, Any]) -> str:
 
 def lack_of_swap_limits(settings: dict[str, Any]) -> str:
     """Return why the swap of jobs cannot be limited on this node; empty where it can, or where there is no swap."""
-    with open(os.path.join(settings["machine_root"], "proc/swaps"), encoding="utf-8") as lines:
-        if len(lines.readlines()) < 2:
-            return ""
+    try:
+        with open(os.path.join(settings["machine_root"], "proc/swaps"), encoding="utf-8") as lines:
+            devices = lines.readlines()[1:]
+    except FileNotFoundError:  # a kernel without swap
+        devices = []
+    if not devices:
+        return ""
     if settings["isolation"] not in (AUTO, CGROUP):
         return f"nodes.isolation is '{settings['isolation']}'"
     root = settings["cgroup_root"]

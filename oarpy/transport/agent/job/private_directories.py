@@ -32,6 +32,8 @@ _GONE = "gone."
 """Begins the name of a folder that is being removed."""
 _EVERYBODY = 0o1777
 _REMOVE = ["rm", "-rf", "--one-file-system", "--"]
+_MOST_REMOVED = 1000
+"""How many folders go at once: more names may be too long for a command."""
 
 
 def may_be_had(account: Account) -> bool:
@@ -68,7 +70,7 @@ def make(state: StateDir, key: str, paths: Sequence[str], account: Account) -> N
         with contextlib.suppress(FileExistsError):
             os.mkdir(own)
         os.chmod(own, _EVERYBODY)
-    runtime = os.path.join(_shelf(state, _home_of_runtime(paths)), key, _RUNTIME)
+    runtime = os.path.join(_shelf(state, _home_of_runtime(noted(state, key))), key, _RUNTIME)
     with contextlib.suppress(FileExistsError):
         os.mkdir(runtime, 0o700)
         os.chown(runtime, account.uid, account.gid)
@@ -103,16 +105,19 @@ def enter(state: StateDir, key: str) -> None:
 
 
 def begin_removal(state: StateDir, keys: Iterable[str]) -> int:
-    """Take the directories of jobs away; return the process that removes their content, 0 where there is none."""
+    """Take the directories of jobs away; return the process that removes their content, 0 where there is none.
+
+    What cannot be taken away is left for a later :func:`sweep`.
+    """
     gone = []
     for key in keys:
         for path in noted(state, key):
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):
                 shelf = _shelf(state, path)
                 renamed = os.path.join(shelf, f"{_GONE}{key}.{os.urandom(4).hex()}")
                 os.rename(os.path.join(shelf, key), renamed)
                 gone.append(renamed)
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             os.unlink(_note(state, key))
     return _remove(gone)
 
@@ -134,7 +139,13 @@ def _remove(folders: list[str]) -> int:
     """Remove folders, which may be full and deep, beside this process; return the process that does."""
     if not folders:
         return 0
-    return os.posix_spawnp("rm", [*_REMOVE, *folders], {"PATH": "/usr/bin:/bin"}, setsid=True, setsigmask=[])
+    # the agent's channel is not held open when the agent dies
+    streams = [(os.POSIX_SPAWN_OPEN, stream, "/dev/null", os.O_RDWR, 0) for stream in (0, 1)]
+    command, variables = [*_REMOVE, *folders[:_MOST_REMOVED]], {"PATH": "/usr/bin:/bin"}
+    try:
+        return os.posix_spawnp("rm", command, variables, file_actions=streams, setsid=True, setsigmask=[])
+    except OSError:  # the next sweep tries again
+        return 0
 
 
 def _note(state: StateDir, key: str) -> str:
@@ -148,7 +159,7 @@ def _home_of_runtime(paths: Sequence[str]) -> str:
 def _check(path: str) -> None:
     """Raise ``OSError`` unless users can write in a directory, and cannot replace what others have there."""
     found = os.stat(path)
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(found.st_mode) or os.path.realpath(path) != os.path.normpath(path):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     if found.st_uid != 0 or stat.S_IMODE(found.st_mode) != _EVERYBODY:
         raise PermissionError(errno.EPERM, "it is not root's, with the mode 1777")
