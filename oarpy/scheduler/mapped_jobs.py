@@ -8,7 +8,8 @@
 
 A job that was mapped before begins with the walltime of then, a new one with that of the slowest type. Who has not come
 to rest after five times gets the longest of its walltimes, and more if the types where it then goes need more: so no
-walltime is too short for its map.
+walltime is too short for its map. If that takes more than five times too, all walltimes that follow are doubled each
+time. Then jobs are placed 33 times at most, and once more for each job that moves to other types only by then.
 
 After chapter 5 of M. A. S. Netto, "Adaptive Co-Allocation of Distributed Resources for Parallel Applications" (2009).
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from math import ceil, inf
 from typing import Any
 
@@ -142,7 +144,9 @@ class MappedJobs:
             for job, fit in moved.items():
                 longest[job] = max(longest.get(job, 0), before[job], fit.walltime)
         fits |= {job: replace(fits[job], walltime=longest[job]) for job in moved}
-        while True:
+        for grown in count():
+            if grown >= ROUNDS:
+                fits = {job: replace(fit, walltime=min(2 * fit.walltime, LONGEST)) for job, fit in fits.items()}
             placed = place(_with_walltimes(snapshot, fits))
             moved = self._moved(placed, fits)
             short = {job for job, fit in moved.items() if fit.walltime > self._walltime(job, fits)}
@@ -152,6 +156,7 @@ class MappedJobs:
             }
             if not short:
                 return placed, FittedJobs(fits, self.fitter.failed())
+        raise AssertionError("no walltime exceeds the longest")
 
     def _walltime(self, job: int, fits: Mapping[int, Fit]) -> int:
         return fits[job].walltime if job in fits else self.jobs[job].walltime

@@ -91,6 +91,20 @@ def test_no_walltime_is_too_short_for_the_last_place() -> None:
     assert (found.fits[1].walltime, dict(found.fits[1].cores)) == (440, {"fast": 1, "slow": 1})
 
 
+def test_a_job_that_finds_slower_nodes_each_time_is_placed_a_bounded_number_of_times() -> None:
+    kinds = [f"k{number:03}" for number in range(200)]
+    platform = Platform.build(
+        Resource(number, properties={"network_address": kind, "kind": kind}) for number, kind in enumerate(kinds, 1)
+    )
+    rates = {kind: {"a": 1 / (1 + number / 100)} for number, kind in enumerate(kinds)}
+    job = MappedJob(Program(1, 100), "sync", rates, 1, None, 110)
+    place, walltimes = placing(*(1 << number for number in range(1, 200)))
+    _, found = MappedJobs({1: job}, platform.blocks("kind"), Fitter(10)).fitted(snapshot_of(waiting(1, 110)), place)
+    assert len(walltimes) <= 3 * mapped_jobs.ROUNDS
+    assert walltimes[-1] >= 110 * (1 + len(walltimes) / 100)
+    assert found.fits[1].walltime == walltimes[-1]
+
+
 def test_the_least_walltime_is_a_minute() -> None:
     found, _ = fitted(replace(JOB, program=Program(2, 1)), FAST)
     assert found.fits[1].walltime == 60
