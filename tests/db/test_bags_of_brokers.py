@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from oarpy.store.grid import part_events
 from oarpy.wire.messages import Start
 from tests.harness.brokers_door import BrokersDoor, brokers_door, small_cluster
 from tests.harness.small_cluster import Connection, with_settings
@@ -133,6 +135,35 @@ def test_an_offer_can_be_taken_up_again_after_an_abort(door: BrokersDoor) -> Non
         door.cluster.cancel()
         door.cluster.settle()
     assert "taken up" in door.prepare("t9", bag(door, "p9", [5], offer["end"], offer=offer["name"]))["message"]
+
+
+def test_equal_offers_are_told_apart_and_each_is_taken_up_once(door: BrokersDoor) -> None:
+    until = time.time() + 7200
+    first, second = ({one["tasks"]: one["name"] for one in offers(door, 2, end_by=until)["offers"]} for _ in range(2))
+    for number, name in enumerate((first[2], second[2])):
+        assert "end" in door.prepare(f"t{number}", bag(door, f"p{number}", [1, 2], until + 60, offer=name))
+        again = door.prepare(f"again{number}", bag(door, f"q{number}", [3, 4], until + 60, offer=name))
+        assert (again["code"], "taken up" in again["message"]) == ("offer_changed", True)
+
+
+def test_what_a_broker_was_told_of_a_bag_that_goes_on_is_not_told_again(door: BrokersDoor) -> None:
+    first = int(door.prepare("t1", bag(door, "p1", [5, 6, 7, 8, 9], time.time() + 7200))["job"])
+    door.ask("commit", transaction="t1")
+    door.cluster.settle()
+    for task in range(4):
+        door.cluster.end(first + task)
+    door.cluster.settle()
+    told = door.ask("events", after=0)
+    assert [one["task"] for one in told if one["kind"] == "task"] == [5, 6, 7, 8]
+    later = datetime.now(UTC) + timedelta(seconds=1)
+    part_events.prune(door.cluster.connection, later)
+    assert door.ask("events", after=told[-1]["number"]) == []
+    door.cluster.end(first + 4)
+    door.cluster.settle()
+    last = door.ask("events", after=told[-1]["number"])
+    assert [one["kind"] for one in last if one["kind"] != "completion"] == ["task", "ended"]
+    part_events.prune(door.cluster.connection, later + timedelta(hours=1))
+    assert door.ask("events", after=last[-1]["number"]) == []
 
 
 def test_what_became_worse_has_changed_unless_any_end_will_do(door: BrokersDoor) -> None:

@@ -227,6 +227,31 @@ def test_a_cluster_lost_before_it_confirms_an_award_keeps_back_no_promise(
     assert tasks == ({"Over": 32} if types else {"Over": 16, "Lost": 16})
 
 
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("call", ["offers", "prepare"])
+def test_a_promised_bag_goes_on_while_its_tasks_look_for_room(rounds: ClaimRounds, strict: bool, call: str) -> None:
+    job = rounds.bag(32, 100, "idempotent", deadline=rounds.began + 400, strict=strict)
+    rounds.until(120)
+    for one in rounds.clusters.values():
+        for _ in range(40):
+            one.faults.refuse(call, "no room")
+            one.faults._ordered[-1].error.code = "offer_changed"  # type: ignore[union-attr]
+    south = rounds.clusters["south"]
+    south.faults.cut = True
+    while not bags.open_tasks(rounds.connection, row(rounds, job)):
+        assert rounds.job(job).state is GridJobState.RUNNING
+        rounds.until(rounds.clock() - rounds.began + 5)
+    south.faults.cut = False
+    seen, tried = set[str](), 0
+    while rounds.job(job).state is GridJobState.RUNNING and rounds.clock() < rounds.began + 2000:
+        rounds.until(rounds.clock() - rounds.began + 5)
+        seen.add(rounds.job(job).message)
+        tried = max(tried, row(rounds, job).rounds)
+    assert any("no room" in message for message in seen) if call == "offers" else tried >= 6
+    assert rounds.job(job).state is GridJobState.TERMINATED
+    assert Counter(task.state for task in bags.tasks_of(rounds.connection, job)) == {"Over": 32}
+
+
 def test_a_deleted_bag_leaves_nothing(rounds: ClaimRounds) -> None:
     job = rounds.bag(32)
     rounds.until(3)
