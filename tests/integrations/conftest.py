@@ -60,6 +60,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """Two nodes with two cores each."""
     nodes = local_nodes("/host=n[1-2]/cpu={1}/core={2}")
     with running_sandbox(tmp_path_factory.mktemp("cluster"), {}, nodes) as made:
+        made.wait_for_gateway(30)
         yield made
 
 
