@@ -43,6 +43,15 @@ def measured(connection: Connection, oarsub: Submitter, job: int, *, slower: flo
     ended(connection, job)
 
 
+def submitted_and_measured(connection: Connection, oarsub: Submitter) -> int:
+    """Submit the program, and let all jobs measure that it needs; return its job."""
+    job, measuring = submitted(oarsub)
+    run_pass(connection)
+    for measurer in measuring:
+        measured(connection, oarsub, measurer)
+    return job
+
+
 def ended(connection: Connection, job: int) -> None:
     connection.execute("UPDATE jobs SET state = 'Finishing', final_state = 'Terminated' WHERE job_id = %s", [job])
     over = "UPDATE jobs SET state = 'Terminated', left_nothing = true, ended_at = now() WHERE job_id = %s"
@@ -91,10 +100,7 @@ def test_rates_are_measured_once_for_each_type_and_kept(
 def test_a_changed_program_is_measured_anew_and_rates_are_of_one_user(
     connection: Connection, oarsub: Submitter, programs: Programs
 ) -> None:
-    _, measuring = submitted(oarsub)
-    run_pass(connection)
-    for one in measuring:
-        measured(connection, oarsub, one)
+    submitted_and_measured(connection, oarsub)
     programs.change()
     assert len(submitted(oarsub)[1]) == 2
     assert len(submitted(oarsub, program="./program x")[1]) == 2
@@ -162,10 +168,7 @@ def test_the_database_refuses_what_is_no_rate(connection: Connection, rate: str 
 def test_a_job_that_is_submitted_again_is_mapped_like_the_first_one(
     connection: Connection, oarsub: Submitter, programs: Programs
 ) -> None:
-    job, measuring = submitted(oarsub)
-    run_pass(connection)
-    for measurer in measuring:
-        measured(connection, oarsub, measurer)
+    job = submitted_and_measured(connection, oarsub)
     assert oarsub(str(job), command="oardel").status == 0
     connection.execute("UPDATE jobs SET state = 'Error', ended_at = now() WHERE job_id = %s", [job])
     assert oarsub("--resubmit", str(job)).status == 0
@@ -180,10 +183,7 @@ def test_a_job_that_is_submitted_again_is_mapped_like_the_first_one(
 def test_rates_that_change_map_waiting_jobs_anew_and_tiny_ones_stop_no_pass(
     connection: Connection, oarsub: Submitter, programs: Programs
 ) -> None:
-    job, measuring = submitted(oarsub)
-    run_pass(connection)
-    for measurer in measuring:
-        measured(connection, oarsub, measurer)
+    job = submitted_and_measured(connection, oarsub)
     connection.execute("UPDATE jobs SET state = 'Hold' WHERE job_id = %s", [job])
     oarsub.job_ids("-l", "nodes=ALL,walltime=1:0:0", "date")
     run_pass(connection)

@@ -18,9 +18,8 @@ from pathlib import Path
 import pytest
 
 from oarpy.local_cluster.user_commands import user_command
-from oarpy.transport.inbox import Inbox
-from oarpy.transport.local import LocalTransport, PipeStream
-from oarpy.transport.node import ChannelConfig, NodeAddress
+from oarpy.transport.local import PipeStream
+from oarpy.transport.node import ChannelConfig
 from oarpy.transport.steps import StepEnded, StepEvent, StepOutput, Steps
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import Clean, Cleaned, Forget, Resume, Resumed, Suspend, Suspended
@@ -28,7 +27,7 @@ from oarpy.wire.steps import StepSpec
 from tests.harness.ordinary_users import ordinary_users
 from tests.harness.passable_folder import passable_folder
 from tests.harness.ssh_cluster import run_cluster
-from tests.harness.transport_driver import DEADLINE, Driver, end_all
+from tests.harness.transport_driver import DEADLINE, Driver, local_driver
 from tests.harness.waiting import until
 
 pytestmark = [
@@ -43,15 +42,8 @@ OWN = ("/tmp", "/dev/shm")
 def driver() -> Iterator[Driver]:
     directory = Path(tempfile.mkdtemp(prefix="oarpy-private-", dir="/var/tmp"))  # what is in /tmp no job sees
     directory.chmod(0o755)
-    inbox = Inbox()
-    transport = LocalTransport(inbox, ChannelConfig(instance=directory.name, private_directories=OWN))
-    work = directory / "work"
-    work.mkdir()
-    work.chmod(0o777)
-    yield Driver(transport, NodeAddress("node1", str(directory / "state")), work, directory.name, "games")
-    transport.close()
-    inbox.close()
-    end_all(directory.name)
+    with local_driver(directory, user="games", private_directories=OWN) as made:
+        yield made
     for own in OWN:
         shutil.rmtree(shelf(directory / "state", own), ignore_errors=True)
     shutil.rmtree(directory)

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.transport.inbox import Inbox
 from oarpy.transport.local import LocalTransport
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import Clean, Cleaned, Ended
-from tests.harness.transport_driver import Driver, end_all
+from tests.harness.transport_driver import Driver, local_driver
 from tests.harness.waiting import until
 
 pytestmark = [
@@ -38,16 +37,8 @@ def directory() -> Iterator[Path]:
 
 @pytest.fixture
 def driver(directory: Path) -> Iterator[Driver]:
-    inbox = Inbox()
-    config = ChannelConfig(instance=directory.name)
-    transport = LocalTransport(inbox, config)
-    work = directory / "work"
-    work.mkdir()
-    work.chmod(0o777)
-    yield Driver(transport, NodeAddress("node1", str(directory / "state")), work, config.instance, "games")
-    transport.close()
-    inbox.close()
-    end_all(config.instance)
+    with local_driver(directory, user="games") as made:
+        yield made
 
 
 def test_a_job_is_its_user_in_everything(driver: Driver) -> None:

@@ -16,13 +16,12 @@ from pathlib import Path
 import pytest
 
 from oarpy.transport.agent.job.isolation import Isolation
-from oarpy.transport.inbox import Inbox
-from oarpy.transport.local import LocalTransport, PipeStream
-from oarpy.transport.node import ChannelConfig, NodeAddress
+from oarpy.transport.local import PipeStream
+from oarpy.transport.node import ChannelConfig
 from oarpy.transport.steps import StepEvent, StepFailed, Steps
 from oarpy.wire.messages import Ended
 from oarpy.wire.steps import StepSpec
-from tests.harness.transport_driver import Driver, end_all
+from tests.harness.transport_driver import Driver, local_driver
 from tests.harness.waiting import until
 
 pytestmark = [
@@ -77,16 +76,8 @@ while os.getppid() != 1:
 def driver() -> Iterator[Driver]:
     directory = Path(tempfile.mkdtemp(prefix="oarpy-walls-"))
     directory.chmod(0o755)
-    inbox = Inbox()
-    config = ChannelConfig(instance=directory.name, pids_limit=MOST_PROCESSES)
-    transport = LocalTransport(inbox, config)
-    work = directory / "work"
-    work.mkdir()
-    work.chmod(0o777)
-    yield Driver(transport, NodeAddress("node1", str(directory / "state")), work, config.instance, "games")
-    transport.close()
-    inbox.close()
-    end_all(config.instance)
+    with local_driver(directory, pids_limit=MOST_PROCESSES, user="games") as made:
+        yield made
     shutil.rmtree(directory)
 
 
