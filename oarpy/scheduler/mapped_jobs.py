@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
 from math import ceil, inf
 from typing import Any
 
@@ -144,8 +143,9 @@ class MappedJobs:
             for job, fit in moved.items():
                 longest[job] = max(longest.get(job, 0), before[job], fit.walltime)
         fits |= {job: replace(fits[job], walltime=longest[job]) for job in moved}
-        for grown in count():
-            if grown >= ROUNDS:
+        rounds = 0
+        while True:
+            if rounds >= ROUNDS:
                 fits = {job: replace(fit, walltime=min(2 * fit.walltime, LONGEST)) for job, fit in fits.items()}
             placed = place(_with_walltimes(snapshot, fits))
             moved = self._moved(placed, fits)
@@ -156,7 +156,7 @@ class MappedJobs:
             }
             if not short:
                 return placed, FittedJobs(fits, self.fitter.failed())
-        raise AssertionError("no walltime exceeds the longest")
+            rounds += 1
 
     def _walltime(self, job: int, fits: Mapping[int, Fit]) -> int:
         return fits[job].walltime if job in fits else self.jobs[job].walltime

@@ -241,10 +241,7 @@ class JobRun:
         return job_environment(self._state, key, self._spec, self._account, self._mark, group, seen)
 
     def _make_private(self) -> None:
-        try:
-            private_directories.make(self._state, self._record.key, self._private, self._account)
-        except OSError as error:
-            raise LaunchFailure.of_private_directories(error) from error
+        private_directories.make(self._state, self._record.key, self._private, self._account)
         for path in private_directories.noted(self._state, self._record.key):
             if self._spec.directory.startswith(f"{path}/"):
                 detail = f"{self._spec.directory}: a job has a {path} of its own, which is empty"

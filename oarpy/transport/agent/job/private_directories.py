@@ -15,10 +15,11 @@ import stat
 import zlib
 
 from oarpy.transport.agent.job.record import parse_key
+from oarpy.transport.agent.job.spawning import LaunchFailure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from oarpy.transport.agent.job.account import Account
     from oarpy.transport.agent.statedir import StateDir
@@ -56,21 +57,26 @@ def lack(paths: Iterable[str]) -> str:
 
 
 def make(state: StateDir, key: str, paths: Sequence[str], account: Account) -> None:
-    """Make what is missing of a job's own directories here. Raises ``OSError``."""
-    if not paths or not may_be_had(account):
-        return
+    """Make what is missing of a job's own directories here. Raises :class:`LaunchFailure`."""
+    if paths and may_be_had(account):
+        with _failing_start():
+            _make(state, key, paths, account)
+
+
+def _make(state: StateDir, key: str, paths: Sequence[str], account: Account) -> None:
     note, hidden = _note(state, key), f"{_note(state, key)}.{os.getpid()}"
     if not os.path.exists(note):
         with open(hidden, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write("\n".join(paths))
         os.rename(hidden, note)  # first: what is begun below is removed with the job
-    for path in noted(state, key):
+    own_paths = noted(state, key)
+    for path in own_paths:
         _check(path)
         own = os.path.join(_make_shelf(state, path), key)
         with contextlib.suppress(FileExistsError):
             os.mkdir(own)
         os.chmod(own, _EVERYBODY)
-    runtime = os.path.join(_shelf(state, _home_of_runtime(noted(state, key))), key, _RUNTIME)
+    runtime = os.path.join(_shelf(state, _home_of_runtime(own_paths)), key, _RUNTIME)
     with contextlib.suppress(FileExistsError):
         os.mkdir(runtime, 0o700)
         os.chown(runtime, account.uid, account.gid)
@@ -92,16 +98,30 @@ def variables(state: StateDir, key: str) -> dict[str, str]:
 
 
 def enter(state: StateDir, key: str) -> None:
-    """Put this thread, and the processes that it forks, where the job's own directories are. Raises ``OSError``."""
-    paths = noted(state, key)
-    if not paths:
-        return
+    """Put this thread, and the processes that it forks, where the job's own directories are.
+
+    Raises :class:`LaunchFailure`.
+    """
+    if paths := noted(state, key):
+        with _failing_start():
+            _enter(state, key, paths)
+
+
+def _enter(state: StateDir, key: str, paths: Sequence[str]) -> None:
     _do(_LIBC.unshare(_CLONE_NEWNS))
     # what is mounted on the node later comes here, too, and nothing that is mounted here is seen there
     _do(_LIBC.mount(b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_SLAVE), None))
     for path in paths:
         own = os.path.join(_shelf(state, path), key)
         _do(_LIBC.mount(os.fsencode(own), os.fsencode(path), None, ctypes.c_ulong(_MS_BIND), None))
+
+
+@contextlib.contextmanager
+def _failing_start() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise LaunchFailure.of_private_directories(error) from error
 
 
 def begin_removal(state: StateDir, keys: Iterable[str]) -> int:

@@ -283,19 +283,13 @@ class _StartAs:
 
     def _run(self) -> None:
         try:
-            self._enter_directories()
+            self._enter()
             take_file_rights(self._account)
             self._outcome = self._start()
         except BaseException as error:  # raised again in the thread that asked
             self._outcome = error
         finally:
             self._running.release()
-
-    def _enter_directories(self) -> None:
-        try:
-            self._enter()
-        except OSError as error:
-            raise LaunchFailure.of_private_directories(error) from error
 
     def _start(self) -> int:
         try:

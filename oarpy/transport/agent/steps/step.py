@@ -227,12 +227,8 @@ class StepRun:
 
     def _make_private(self, spec: StepSpec, account: Account) -> None:
         """Make the job's own directories. On the node of its script they are there, or the job has none."""
-        if spec.head:
-            return
-        try:
+        if not spec.head:
             private_directories.make(self._state, self._key, self._settings["private_directories"], account)
-        except OSError as error:
-            raise LaunchFailure.of_private_directories(error) from error
 
     def _converse(self, membership: Membership) -> None:
         """Carry streams until the program ends, the job is over, or the channel ends.
