@@ -67,16 +67,20 @@ def differences(
         {one.name for one in found.columns} for found in describe(told.world.connection, schema) if found.name == view
     ]
 
+    def values(row: Row) -> tuple[object, ...]:
+        return tuple(getattr(row[name], "expected", row[name]) for name in keys)
+
     def key(row: Row) -> tuple[str, ...]:
-        return tuple(
-            text(round(value)) if isinstance(value := getattr(row[one], "expected", row[one]), float) else text(value)
-            for one in keys
-        )
+        return tuple(text(round(value)) if isinstance(value, float) else text(value) for value in values(row))
+
+    def order(row: Row) -> tuple[tuple[str, ...], tuple[float, ...]]:
+        """By key; what happened within the same second, by its exact time."""
+        return key(row), tuple(value for value in values(row) if isinstance(value, float))
 
     wrong = []
     kinds = {life.job: life.kind for life in told.lives}
-    left = sorted(real, key=key)
-    right = sorted(expected, key=key)
+    left = sorted(real, key=order)
+    right = sorted(expected, key=order)
     if Counter(map(key, left)) != Counter(map(key, right)):
         extra = Counter(map(key, left)) - Counter(map(key, right))
         missing = Counter(map(key, right)) - Counter(map(key, left))
