@@ -134,21 +134,21 @@ def decide(
     foreseen = windows.named(foreseen)
     if (promised := None if promising is None else promising.answered(foreseen)) is not None:
         windows = windows.and_moved(promised.room_made)
-        snapshot = with_reservations(snapshot, (one.reservation for one in promised.room_made))
+        snapshot = with_reservations(snapshot, (move.reservation for move in promised.room_made))
     kept = replace(promises, snapshot=snapshot)
-    made = once_awake(foreseen, snapshot)
+    planned = once_awake(foreseen, snapshot)
     due = due_reservations(snapshot, foreseen.kill)
     walltimes = WalltimeAnswers()
-    if snapshot.walltime_requests and not made.unseen:  # a change that needs all places waits for a pass that has them
+    if snapshot.walltime_requests and not planned.unseen:  # a change that needs all places waits for a whole plan
         walltimes = answered(snapshot, foreseen, lambda changed: plan(changed, orders, matchers))
-    power = power_for(snapshot, made)
-    sorted_out = _SortedOut.of(made, snapshot).beside(due, promised)
-    victims = _victims(made, due, kept.resumptions)
+    power = power_for(snapshot, planned)
+    sorted_out = _SortedOut.of(planned, snapshot).beside(due, promised)
+    victims = _victims(planned, due, kept.resumptions)
     starts = (*(start for start in sorted_out.starts if not isinstance(start.job, PartId)), *due.starts)
     grown = tuple(start for start in sorted_out.starts if isinstance(start.job, PartId))
     return Decisions(
         kept,
-        made,
+        planned,
         starts,
         (*kept.amended.accepted, *sorted_out.accepted, *(promised.accepted if promised is not None else ())),
         (
@@ -166,7 +166,7 @@ def decide(
         power,
         _wake_at(
             snapshot,
-            made,
+            planned,
             memory,
             (*due.wake_at, walltimes.next_change, power.next_wake, *(outcome.dates if outcome is not None else ())),
         ),
@@ -185,7 +185,7 @@ def _foreseen(
     """Place the jobs that wait; return what there is to tell, if another than the planner did, and what follows."""
     if snapshot.fitting is None:
         return *_placed(snapshot, memory, orders, matchers), None
-    placed, fitted = snapshot.fitting.fitted(snapshot, lambda asked: _placed(asked, memory, orders, matchers))
+    placed, fitted = snapshot.fitting.fitted(snapshot, lambda changed: _placed(changed, memory, orders, matchers))
     return *placed, fitted
 
 
@@ -220,9 +220,11 @@ def _without_promise(promised: Promised | None) -> tuple[Refusal, ...]:
     return tuple(Refusal(job, NOT_PROMISED, reason, offer) for job, (reason, offer) in promised.refused.items())
 
 
-def _victims(made: Plan, due: Due, resumptions: tuple[Resumption, ...]) -> tuple[int, ...]:
+def _victims(planned: Plan, due: Due, resumptions: tuple[Resumption, ...]) -> tuple[int, ...]:
     """Return the best-effort jobs that any of the steps cancels, ascending."""
-    return tuple(sorted({*made.kill, *due.kill, *(victim for resumption in resumptions for victim in resumption.kill)}))
+    return tuple(
+        sorted({*planned.kill, *due.kill, *(victim for resumption in resumptions for victim in resumption.kill)})
+    )
 
 
 def _reclaimed(snapshot: Snapshot, victims: tuple[int, ...]) -> tuple[tuple[int, float], ...]:
@@ -244,34 +246,36 @@ class _SortedOut:
     lapsed: list[Refusal] = field(default_factory=list)
 
     @classmethod
-    def of(cls, made: Plan, snapshot: Snapshot) -> _SortedOut:
-        """Sort the placements of ``made``.
+    def of(cls, planned: Plan, snapshot: Snapshot) -> _SortedOut:
+        """Sort the placements of ``planned``.
 
         New reservations get a yes or a no in their first pass; a no, for whatever reason, is final.
         """
-        found, missed = cls(), []
-        asked = {job.id for job in snapshot.waiting if job.reservation is not None}
-        for placement in made.placements:
+        sorted_out, missed = cls(), []
+        reservations = {job.id for job in snapshot.waiting if job.reservation is not None}
+        for placement in planned.placements:
             if placement.verdict is Verdict.STARTS:
-                found.starts.append(_start(placement, snapshot.now))
+                sorted_out.starts.append(_start(placement, snapshot.now))
             elif placement.verdict is Verdict.RESERVED:
-                found.accepted.append(placement)
-            elif placement.job in asked:
+                sorted_out.accepted.append(placement)
+            elif placement.job in reservations:
                 if placement.verdict is not Verdict.HELD:
-                    found.refused.append(Refusal(placement.job, REFUSED, _refused(placement.reason), placement.offer))
+                    sorted_out.refused.append(
+                        Refusal(placement.job, REFUSED, _refused(placement.reason), placement.offer)
+                    )
             elif placement.lapse is not None:
                 missed.append(Refusal(placement.job, placement.lapse, placement.reason))
         if missed:  # a job on hold is refused when it is resumed
             held = {job.id for job in snapshot.waiting if job.held and not job.stopped}
-            found.lapsed = [one for one in missed if one.job not in held]
-        return found
+            sorted_out.lapsed = [refusal for refusal in missed if refusal.job not in held]
+        return sorted_out
 
     def beside(self, due: Due, promised: Promised | None) -> _SortedOut:
         """Leave out starts on resources where reservations begin now that have just made room for a promise.
 
         These did not see best-effort jobs, which the next pass places anew.
         """
-        moved = {int(one.reservation.job.id) for one in promised.room_made} if promised is not None else set()
+        moved = {int(move.reservation.job.id) for move in promised.room_made} if promised is not None else set()
         taken = reduce(or_, (start.bits for start in due.starts if start.job in moved), 0)
         self.starts = [start for start in self.starts if not start.bits & taken]
         return self
@@ -290,8 +294,8 @@ def _start(placement: Placement, now: float) -> JobStart:
     return JobStart(placement.job, placement.alternative, placement.end - now, placement.bits)
 
 
-def _wake_at(snapshot: Snapshot, made: Plan, memory: Memory | None, dates: tuple[float | None, ...]) -> float | None:
+def _wake_at(snapshot: Snapshot, planned: Plan, memory: Memory | None, dates: tuple[float | None, ...]) -> float | None:
     """Return the first instant at which time alone changes a decision."""
-    foreseen = next_start(made, snapshot.now) if memory is None else memory.next_start(made, snapshot.now)
+    foreseen = next_start(planned, snapshot.now) if memory is None else memory.next_start(planned, snapshot.now)
     instants = (*dates, foreseen, next_lapse(snapshot), next_start_asked(snapshot))
     return min((instant for instant in instants if instant is not None), default=None)

@@ -1,15 +1,16 @@
-"""Jobs whose processes are mapped over the nodes that they get: from the map follows how long they take there.
+"""Jobs whose processes are mapped over the nodes that they get: the map decides how long they take there.
 
 ::
 
     walltime so far --> place --> cores by type of node --> map --> seconds --> walltime
          ^                                                                         |
-         '------------------ another one: place again, five times at most ---------'
+         '-------------- another walltime: place again, five times at most ---------'
 
-A job that was mapped before begins with the walltime of then, a new one with that of the slowest type. Who has not come
-to rest after five times gets the longest of its walltimes, and more if the types where it then goes need more: so no
-walltime is too short for its map. If that takes more than five times too, all walltimes that follow are doubled each
-time. Then jobs are placed 33 times at most, and once more for each job that moves to other types only by then.
+A job that was mapped before begins with the walltime of its last map, a new job with that of the slowest type. A job
+that still moves after five times gets the longest of its walltimes, and more if the types where it then goes need
+more. So no walltime is too short for its map. If that takes more than five times too, all walltimes that follow are
+doubled each time. Then jobs are placed 33 times at most, and once more for each job that moves to other types only by
+then.
 
 After chapter 5 of M. A. S. Netto, "Adaptive Co-Allocation of Distributed Resources for Parallel Applications" (2009).
 """
@@ -68,7 +69,7 @@ class MappedJob:
 
 @dataclass(frozen=True, slots=True)
 class FittedJobs:
-    """What follows from new places, by job."""
+    """The walltimes that follow from new places, by job."""
 
     fits: Mapping[int, Fit]
     faults: tuple[str, ...] = ()
@@ -76,24 +77,24 @@ class FittedJobs:
 
 @dataclass(slots=True)
 class Fitter:
-    """Maps jobs, and remembers what it found. A walltime exceeds the prediction by ``margin`` percent."""
+    """Maps jobs, and remembers the maps. A walltime exceeds the prediction by ``margin`` percent."""
 
     margin: int
     _found: dict[tuple[Any, ...], Fit] = field(default_factory=dict)
     _failed: set[str] = field(default_factory=set)
 
     def fit(self, job: MappedJob, cores: Cores) -> Fit:
-        """Return what follows for ``job`` from cores that it has, all of types that it has rates of."""
+        """Return the map and the walltime of ``job`` on its cores; it has rates for the types of all of them."""
         rates = tuple((kind, tuple(job.rates[kind].items())) for kind in cores)
         key = job.program, job.model, tuple(cores.items()), rates
         if key not in self._found:
             if len(self._found) > _MOST_REMEMBERED:
                 self._found.clear()
-            made = self._mapped(job, cores)
-            if not made.seconds < LONGEST:  # whatever the rate: what is beyond cannot be stored, nor asked for
-                made = replace(made, seconds=float(LONGEST))
-            walltime = min(ceil(made.seconds * (100 + self.margin) / 100), LONGEST)
-            self._found[key] = Fit(cores, made, max(walltime, SHORTEST))
+            process_map = self._mapped(job, cores)
+            if not process_map.seconds < LONGEST:  # whatever the rate: what is beyond cannot be stored, nor asked for
+                process_map = replace(process_map, seconds=float(LONGEST))
+            walltime = min(ceil(process_map.seconds * (100 + self.margin) / 100), LONGEST)
+            self._found[key] = Fit(cores, process_map, max(walltime, SHORTEST))
         return self._found[key]
 
     def longest(self, job: MappedJob) -> int:
@@ -101,9 +102,9 @@ class Fitter:
         return max(self.fit(job, {kind: job.cores}).walltime for kind in job.rates)
 
     def failed(self) -> tuple[str, ...]:
-        """Return what plug-ins failed of late, each told once."""
-        told, self._failed = tuple(sorted(self._failed)), set()
-        return told
+        """Return the failures of plug-ins since the last call."""
+        failed, self._failed = tuple(sorted(self._failed)), set()
+        return failed
 
     def _mapped(self, job: MappedJob, cores: Cores) -> ProcessMap:
         rates = {kind: job.rates[kind] for kind in cores}
@@ -121,7 +122,7 @@ _MOST_REMEMBERED = 10_000
 class MappedJobs:
     """Fits the walltimes of jobs to their places. ``kinds`` are the cores of each type of nodes.
 
-    It may serve pass after pass: sets of resources that a job had in one are known to be what it has settled on.
+    It may serve pass after pass: it knows from earlier passes which sets of resources jobs have settled on.
     """
 
     jobs: Mapping[int, MappedJob]
@@ -164,17 +165,19 @@ class MappedJobs:
     def _moved(self, placed: Placed, fits: Mapping[int, Fit]) -> dict[int, Fit]:
         """Return what follows for jobs that are placed on other types than they were."""
         moved = {}
-        for one in placed[0].placements:
-            job = self.jobs.get(one.job)
-            if job is None or not one.bits or (not fits and self._settled.get(one.job) == one.bits):
+        for placement in placed[0].placements:
+            job = self.jobs.get(placement.job)
+            if job is None or not placement.bits or (not fits and self._settled.get(placement.job) == placement.bits):
                 continue
-            cores = {str(kind.value): count for kind in self.kinds if (count := (kind.bits & one.bits).bit_count())}
-            before = fits[one.job].cores if one.job in fits else job.settled
+            cores = {
+                str(kind.value): count for kind in self.kinds if (count := (kind.bits & placement.bits).bit_count())
+            }
+            before = fits[placement.job].cores if placement.job in fits else job.settled
             if cores == before:
                 if not fits:
-                    self._settled[one.job] = one.bits
+                    self._settled[placement.job] = placement.bits
             elif cores and cores.keys() <= job.rates.keys():
-                moved[one.job] = self.fitter.fit(job, cores)
+                moved[placement.job] = self.fitter.fit(job, cores)
         return moved
 
 
@@ -197,21 +200,21 @@ def mapped(model: str, cores: Cores, rates: Rates, program: Program) -> ProcessM
     """Map a program by one of our models, or by the plug-in of that name. Raises :class:`PluginFailed`."""
     own = MAPPERS.get(model)
     mapper: Mapper = own or plugin(MAPPINGS, model)
-    made = mapper(cores, rates, program)
+    process_map = mapper(cores, rates, program)
     if own is None:
         with looking_at(model):
-            _check_plugged(model, made, cores, rates, program)
-    return made
+            _check_plugged(model, process_map, cores, rates, program)
+    return process_map
 
 
-def _check_plugged(model: str, made: Any, cores: Cores, rates: Rates, program: Program) -> None:
-    """Raise :class:`PluginFailed` for what is no map of the program."""
-    if not isinstance(made, ProcessMap):
+def _check_plugged(model: str, process_map: Any, cores: Cores, rates: Rates, program: Program) -> None:
+    """Raise :class:`PluginFailed` for an answer that is no map of the program."""
+    if not isinstance(process_map, ProcessMap):
         raise PluginFailed(f"plug-in '{model}' gives no map")
-    if not isinstance(made.stages, int | None) or not _is_time(made.seconds):
-        raise PluginFailed(f"plug-in '{model}' gives {made.stages} stages of {made.seconds} seconds")
+    if not isinstance(process_map.stages, int | None) or not _is_time(process_map.seconds):
+        raise PluginFailed(f"plug-in '{model}' gives {process_map.stages} stages of {process_map.seconds} seconds")
     counts: list[int] = []
-    for kind, assigned in made.assigned.items():
+    for kind, assigned in process_map.assigned.items():
         possible = assigned.keys() <= rates[kind].keys() if cores[kind] else not assigned
         if not possible or not all(isinstance(count, int) and count >= 0 for count in assigned.values()):
             raise PluginFailed(f"plug-in '{model}' gives '{kind}' what it cannot run: {dict(assigned)}")

@@ -66,15 +66,15 @@ class Memory:
             self._known.update(job.id for job in snapshot.waiting)
             return plan_starts(snapshot, orders, matchers)
         whole = whole or self._compression or not starts_suffice(snapshot)
-        made = None if whole else self._starts_of_many(snapshot, orders, matchers)
-        if made is None:
-            made = self._made(snapshot, orders, matchers, whole=whole)
+        plan = None if whole else self._starts_of_many(snapshot, orders, matchers)
+        if plan is None:
+            plan = self._made(snapshot, orders, matchers, whole=whole)
         self._known = {job.id for job in snapshot.waiting}
         self._limited = snapshot.ration != PassShare()
-        if not made.unseen:
-            first = next_start(made, snapshot.now)
+        if not plan.unseen:
+            first = next_start(plan, snapshot.now)
             self._next_start = inf if first is None else first
-        return made
+        return plan
 
     def decides_starts_only(self) -> bool:
         """Tell whether the next pass need not plan the whole queue, and could not go on from the last one."""
@@ -91,26 +91,26 @@ class Memory:
         known = self._known
         if known is None or sum(job.id not in known for job in snapshot.waiting) <= SHORT:
             return None
-        made = plan_starts(snapshot, orders, matchers)
-        if not any(placement.verdict is Verdict.STARTS for placement in made.placements):
+        plan = plan_starts(snapshot, orders, matchers)
+        if not any(placement.verdict is Verdict.STARTS for placement in plan.placements):
             return None
         self._planning.forget()
         if self._due <= (now := self._clock()):
             self._put_off(now, 0.0)
-        return made
+        return plan
 
     def _made(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers, *, whole: bool) -> Plan:
         """Plan the whole queue, or only the starts of now if the next whole plan is not due yet."""
         began = self._clock()
-        made = self._planning.continued(snapshot, orders, matchers)
-        if made is not None:
-            return made
+        plan = self._planning.continued(snapshot, orders, matchers)
+        if plan is not None:
+            return plan
         if not whole and len(snapshot.waiting) > SHORT and began < self._due:
             return plan_starts(snapshot, orders, matchers)
-        made = self._planning.plan(snapshot, orders, matchers)
+        plan = self._planning.plan(snapshot, orders, matchers)
         ended = self._clock()
         self._put_off(ended, ended - began)
-        return made
+        return plan
 
     def _put_off(self, now: float, seconds: float) -> None:
         """Put off the next plan of the whole queue after a pass of ``seconds`` that ended at ``now``."""
@@ -126,21 +126,21 @@ class Memory:
             self._put_off(self._clock(), min(seconds, LONGEST))
             self._due = max(due, self._due)
 
-    def owed(self, made: Plan) -> float | None:
-        """Return in how many seconds the jobs that ``made`` leaves out must be planned, None if it leaves out none."""
-        if made.unseen:
+    def owed(self, plan: Plan) -> float | None:
+        """Return in how many seconds the jobs that ``plan`` leaves out must be planned, None if it leaves out none."""
+        if plan.unseen:
             return max(0.0, self._due - self._clock())
         return max(PERIOD, self._due - self._clock()) if self._limited else None
 
-    def next_start(self, made: Plan, now: float) -> float | None:
-        """Return the first planned start after ``now``; jobs that ``made`` leaves out count by an older plan."""
-        first = next_start(made, now)
-        if made.unseen and now < self._next_start < inf:
+    def next_start(self, plan: Plan, now: float) -> float | None:
+        """Return the first planned start after ``now``; jobs that ``plan`` leaves out count by an older plan."""
+        first = next_start(plan, now)
+        if plan.unseen and now < self._next_start < inf:
             return self._next_start if first is None else min(first, self._next_start)
         return first
 
 
-def next_start(made: Plan, now: float) -> float | None:
-    """Return the first start after ``now`` that ``made`` foresees."""
-    starts = (placement.start for placement in made.placements if placement.start is not None and placement.start > now)
+def next_start(plan: Plan, now: float) -> float | None:
+    """Return the first start after ``now`` that ``plan`` foresees."""
+    starts = (placement.start for placement in plan.placements if placement.start is not None and placement.start > now)
     return min(starts, default=None)

@@ -81,16 +81,16 @@ def plan(snapshot: Snapshot, orders: Mapping[str, Order] = ORDERS, matchers: Mat
 
 def placement_of(job: int, decision: Decision, platform: Platform) -> Placement:
     """Return a decision as the placement that others see."""
-    found = decision.found
-    if found is None:
+    place = decision.found
+    if place is None:
         return Placement(job, decision.verdict, decision.reason, platform, lapse=decision.lapse, offer=decision.offer)
-    claim = found.claim
+    claim = place.claim
     return Placement(
         job,
         decision.verdict,
         decision.reason,
         platform,
-        found.option.index,
+        place.option.index,
         claim.start,
         claim.end,
         claim.bits,

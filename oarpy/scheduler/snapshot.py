@@ -128,9 +128,9 @@ class WaitingJob(AskedJob, frozen=True):
     part: JobPart | None = None
 
     @classmethod
-    def of(cls, asked: AskedJob, **more: Any) -> WaitingJob:
-        """Return a job with the fields of ``asked``; ``more`` are its other fields, and those with other values."""
-        return cls(**{name: getattr(asked, name) for name in AskedJob.__struct_fields__} | more)
+    def of(cls, asking: AskedJob, **more: Any) -> WaitingJob:
+        """Return a job with the fields of ``asking``; ``more`` are its other fields, and those with other values."""
+        return cls(**{name: getattr(asking, name) for name in AskedJob.__struct_fields__} | more)
 
     @classmethod
     def of_submission(cls, submission: Submission, number: int, submitted: float) -> WaitingJob:
@@ -531,7 +531,7 @@ def conditions(jobs: Iterable[WaitingJob]) -> set[str]:
     """Return every condition that placing ``jobs`` will look up in ``Snapshot.filters``."""
     # The jobs of an array share their alternatives: one value for all of them.
     kinds = {(id(job.alternatives), job.properties): job for job in jobs}.values()
-    found = {
+    texts = {
         condition(job.properties, group.filter) for job in kinds for way in job.alternatives for group in way.groups
     }
-    return found - {""}
+    return texts - {""}

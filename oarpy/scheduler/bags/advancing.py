@@ -74,8 +74,8 @@ def advance(
 
 
 def _completions_here(waiting: Sequence[PlannedTask[Request, Hold]], begun: Completions) -> dict[BagName, float]:
-    found = dict(begun)
+    completions = dict(begun)
     for task in waiting:
         if task.bag is not None:
-            found[task.bag] = max(found.get(task.bag, task.end), task.end)
-    return found
+            completions[task.bag] = max(completions.get(task.bag, task.end), task.end)
+    return completions

@@ -135,17 +135,21 @@ class BagStep:
         room = _Room(snapshot, matchers or Matchers(snapshot.platform), self.share, asking)
         moves: list[Reservation] = []
         hasty, without_place = False, set[int]()
-        by_job = {one.job.id: one for one in snapshot.reservations}
+        by_job = {reservation.job.id: reservation for reservation in snapshot.reservations}
         kept = sorted((bag for bag in self.bags if bag.promise is not None), key=lambda bag: (bag.done, bag.id))
         for bag in kept:
-            tasks = [one for job in sorted(bag.tasks) if (one := by_job.get(job)) is not None and not one.job.held]
-            late = any(room.cannot_start(one) for one in tasks)
+            tasks = [
+                reservation
+                for job in sorted(bag.tasks)
+                if (reservation := by_job.get(job)) is not None and not reservation.job.held
+            ]
+            late = any(room.cannot_start(task) for task in tasks)
             if tasks and (self.replan or late):
                 begun = () if self.thorough or late else room.begin_in_place(tasks)
                 hasty = hasty or bool(begun)
-                found = begun or room.come_forward(tasks)
-                moves += found
-                if late and (not found or any(map(room.cannot_start, found))):
+                moved = begun or room.come_forward(tasks)
+                moves += moved
+                if late and (not moved or any(map(room.cannot_start, moved))):
                     without_place.add(bag.id)
         changed = _on_time(with_reservations(snapshot, moves), self.own)
         answers = BagAnswers(tuple(moves), hasty=hasty, without_place=frozenset(without_place))
@@ -182,8 +186,8 @@ class KeptBags:
                 promises[bag.id] = expected[bag.id]
             if not tasks or any(map(_is_stopped, tasks)) or (plan.unseen and bag.latest == inf):
                 continue  # without a deadline it waits for a plan of all jobs
-            made = self._places(tasks, plan, bag.latest - security)
-            claims = made.claims
+            placed = self._places(tasks, plan, bag.latest - security)
+            claims = placed.claims
             end = claims[-1].end + security if claims else None
             if end is None and not is_new:
                 without_place.add(bag.id)
@@ -191,8 +195,8 @@ class KeptBags:
             if end is None or (is_new and bag.strict and end > bag.latest):
                 refused |= {task.id: (_why_refused(bag, len(tasks), end), end) for task in tasks}
                 continue
-            self._room.enter(tasks, claims, made.moves)
-            for move in made.moves:
+            self._room.enter(tasks, claims, placed.moves)
+            for move in placed.moves:
                 number = move.reservation.job.id
                 room_made[number] = replace(move, before=room_made.get(number, move).before)
             accepted += map(self._accepted, tasks, claims)
@@ -221,7 +225,9 @@ class KeptBags:
         claims = [] if plan.unseen else self._room.places(tasks, plan)
         if claims and claims[-1].end <= latest:
             return RoomMade(claims)
-        starting = replace(plan, placements=tuple(one for one in plan.placements if one.verdict in _AT_ONCE))
+        starting = replace(
+            plan, placements=tuple(placement for placement in plan.placements if placement.verdict in _AT_ONCE)
+        )
         claims = self._room.places(tasks, starting)
         if latest == inf or (claims and claims[-1].end <= latest):
             return RoomMade(claims)
@@ -237,7 +243,7 @@ class KeptBags:
         A task that began a little later than planned still ends within the security time.
         """
         ends = {job.id: job.end for job in self.snapshot.holding}
-        ends |= {one.job.id: one.end for one in self.snapshot.reservations}
+        ends |= {reservation.job.id: reservation.end for reservation in self.snapshot.reservations}
         expected = {}
         for bag in self._bags:
             end = max((ends[job] for job in bag.tasks if job in ends), default=-inf)
@@ -255,10 +261,10 @@ def ends_of_tasks(
     ready: float,
     deadline: float,
 ) -> list[float]:
-    """Return by when the first task of a bag that is not there could be promised to be done, the first two, and so on.
+    """Return by when the first task of a new bag could be promised to be done, the first two tasks, and so on.
 
-    Tasks start at ``ready`` at the earliest: until then a pass would promise no less, if nobody else comes. What can be
-    done by ``deadline`` is. Nothing is returned if there is no place for them.
+    Tasks start at ``ready`` at the earliest: until then a pass would promise no less, if no other job comes. Tasks that
+    can be done by ``deadline`` count as done by then. The list is empty if there is no place for the tasks.
     """
     room, security = _Room(snapshot, matchers, share, tasks), snapshot.security_time
     beside = [claim.end + security for claim in room.places(tasks, plan, ready)]
@@ -266,7 +272,9 @@ def ends_of_tasks(
         return beside
     if beside[-1] <= deadline:
         return [deadline] * len(beside)
-    starting = replace(plan, placements=tuple(one for one in plan.placements if one.verdict in _AT_ONCE))
+    starting = replace(
+        plan, placements=tuple(placement for placement in plan.placements if placement.verdict in _AT_ONCE)
+    )
     alone = [claim.end + security for claim in room.places(tasks, starting, ready)]
     return [max(deadline, min(ends)) for ends in zip(beside, alone, strict=True)]
 
@@ -275,7 +283,7 @@ class _Room:
     """The resources left for tasks beside those that other jobs hold."""
 
     def __init__(self, snapshot: Snapshot, matchers: Matchers, share: float, asking: Sequence[WaitingJob]) -> None:
-        self._jobs = (*snapshot.waiting, *asking, *(one.job for one in snapshot.reservations))
+        self._jobs = (*snapshot.waiting, *asking, *(reservation.job for reservation in snapshot.reservations))
         self._options = CompiledRequests(snapshot, matchers)
         most = int(snapshot.platform.default_type.bit_count() * share / 100)
         largest = max((self._options.size(task) for task in asking if task.alternatives), default=1)
@@ -373,22 +381,24 @@ class _Room:
         """
         if not self._makers.ids:
             return None
-        found: dict[int, RoomMade] = {}
+        by_place: dict[int, RoomMade] = {}
 
         def feasible(by: float) -> RoomMade | None:
             before = self._makers.place(by)
-            if before not in found:
+            if before not in by_place:
                 gantt = self._beside(plan, self._makers.ids)
-                found[before] = self._makers.around(gantt, before, lambda gantt: self._place(gantt, tasks, option, ()))
-            claims = found[before].claims
-            return found[before] if claims and claims[-1].end <= by else None
+                by_place[before] = self._makers.around(
+                    gantt, before, lambda gantt: self._place(gantt, tasks, option, ())
+                )
+            claims = by_place[before].claims
+            return by_place[before] if claims and claims[-1].end <= by else None
 
         option = self._option(tasks[0])
         best = feasible(deadline)
         lo, hi = (deadline, deadline) if best else (deadline, beside)
         while inf > hi > lo + 1 and (mid := floor((lo + hi) / 2)) > lo:
-            made = feasible(mid)
-            best, lo, hi = (made, lo, mid) if made else (best, mid, hi)
+            earlier = feasible(mid)
+            best, lo, hi = (earlier, lo, mid) if earlier else (best, mid, hi)
         return best
 
     def enter(self, tasks: Sequence[WaitingJob], claims: Sequence[Claim], moves: Sequence[WindowMove] = ()) -> None:
@@ -407,12 +417,19 @@ class _Room:
         if gone or id(plan) not in self._planned:
             gantt = self._gantt(job for job in self._holding.values() if job.id not in gone)
             jobs = {job.id: job for job in self._snapshot.asking if not job.besteffort}
-            for one in plan.placements:
-                if one.start is not None and one.end is not None and one.alternative is not None and one.job in jobs:
-                    way = jobs[one.job].alternatives[one.alternative]
+            for placement in plan.placements:
+                if (
+                    placement.start is not None
+                    and placement.end is not None
+                    and placement.alternative is not None
+                    and placement.job in jobs
+                ):
+                    way = jobs[placement.job].alternatives[placement.alternative]
                     levels = gantt.blocks.asked(way.groups)
-                    claim = Claim(one.start, one.end - one.start, one.bits, way.consumes, levels)
-                    gantt.enter(jobs[one.job], claim)
+                    claim = Claim(
+                        placement.start, placement.end - placement.start, placement.bits, way.consumes, levels
+                    )
+                    gantt.enter(jobs[placement.job], claim)
             for task, claim in self._entered:
                 gantt.enter(task, claim, everywhere=True)
             if gone:
@@ -441,10 +458,10 @@ class _Room:
         ready, claims = max(ready, self._snapshot.now), list[Claim]()
         for task in tasks:
             demand = Demand(task, roles, (option,), limits)
-            found = self._search.earliest(gantt, demand, ready).found
-            if found is None:
+            place = self._search.earliest(gantt, demand, ready).found
+            if place is None:
                 return []
-            claim = found.claim
+            claim = place.claim
             while left and left[0].start <= claim.start:
                 slot = left.popleft()
                 if self._is_kept(gantt, demand, slot, claim.start, claims):
@@ -470,7 +487,7 @@ class _Room:
         views = gantt.views(demand.roles, slot.consumes, slot.levels)
         if any(slot.bits & ~view.common(begin, end) for view in views):
             return False
-        return not any(one.bits & slot.bits and one.end + security > slot.start for one in claims)
+        return not any(claim.bits & slot.bits and claim.end + security > slot.start for claim in claims)
 
     def _option(self, task: WaitingJob) -> CompiledAlternative:
         """Return the compiled request of a task.
@@ -530,9 +547,10 @@ def _moved(task: Reservation, claim: Claim, snapshot: Snapshot) -> Reservation:
 def _on_time(snapshot: Snapshot, tasks: Collection[int]) -> Snapshot:
     """Return a snapshot in which tasks whose date has just passed begin now, with their whole walltime."""
     now = snapshot.now
-    if not any(one.start < now and one.job.id in tasks for one in snapshot.reservations):
+    if not any(reservation.start < now and reservation.job.id in tasks for reservation in snapshot.reservations):
         return snapshot
     reservations = (
-        replace(one, start=now) if one.start < now and one.job.id in tasks else one for one in snapshot.reservations
+        replace(reservation, start=now) if reservation.start < now and reservation.job.id in tasks else reservation
+        for reservation in snapshot.reservations
     )
     return replace(snapshot, reservations=tuple(reservations))

@@ -5,7 +5,7 @@ They and the bag are planned by deadlines, beside all that others hold::
     the reservations whose windows end by the deadline | the tasks | the other ones
     each at its earliest place, in this order
 
-If one of them is late, nobody moves.
+If one of them is late, no reservation moves.
 """
 
 from __future__ import annotations
@@ -41,10 +41,12 @@ class RoomMakers:
 
     def __init__(self, snapshot: Snapshot, matchers: Matchers) -> None:
         self._snapshot = snapshot
-        self._known = {int(one.job.id): one for one in movable(snapshot, matchers)}
+        self._known = {int(maker.job.id): maker for maker in movable(snapshot, matchers)}
         self._options, self._search = CompiledRequests(snapshot, matchers), Search(snapshot.security_time)
-        self._queue = sorted(self._known.values(), key=lambda one: (one.job.deadline, one.job.submitted, one.job.id))
-        self._deadlines = [one.job.deadline for one in self._queue]
+        self._queue = sorted(
+            self._known.values(), key=lambda maker: (maker.job.deadline, maker.job.submitted, maker.job.id)
+        )
+        self._deadlines = [maker.job.deadline for maker in self._queue]
 
     @property
     def ids(self) -> frozenset[int]:
@@ -69,8 +71,8 @@ class RoomMakers:
             return RoomMade()
         moves = [
             move
-            for one, claim in zip(self._queue, [*first, *behind], strict=True)
-            if (move := moved_to(one.reservation, claim, self._snapshot.platform, _REASON)) is not None
+            for maker, claim in zip(self._queue, [*first, *behind], strict=True)
+            if (move := moved_to(maker.reservation, claim, self._snapshot.platform, _REASON)) is not None
         ]
         return RoomMade(claims, moves)
 
@@ -79,21 +81,21 @@ class RoomMakers:
         for move in moves:
             number, resources = move.reservation.job.id, self._snapshot.platform.bits_of(move.reservation.resources)
             self._known[number] = _placed(self._known[number], move.reservation, resources)
-        self._queue = [self._known[int(one.job.id)] for one in self._queue]
+        self._queue = [self._known[int(maker.job.id)] for maker in self._queue]
 
     def _planned(self, gantt: Gantt, queue: Sequence[MovableReservation]) -> list[Claim] | None:
         """Enter reservations, each at its earliest place; return None if one has none in its window."""
         timeline = NamedTimeline(gantt, self._search, self._options)
-        if replanned(timeline, [one.job for one in queue], self._snapshot.now) is None:
+        if replanned(timeline, [maker.job for maker in queue], self._snapshot.now) is None:
             return None
-        claims = [timeline.claims[int(one.job.id)] for one in queue]
-        for one, claim in zip(queue, claims, strict=True):
-            gantt.enter(one.reservation.job, claim)
+        claims = [timeline.claims[int(maker.job.id)] for maker in queue]
+        for maker, claim in zip(queue, claims, strict=True):
+            gantt.enter(maker.reservation.job, claim)
         return claims
 
 
-def _placed(one: MovableReservation, moved: Reservation, bits: int) -> MovableReservation:
+def _placed(maker: MovableReservation, moved: Reservation, bits: int) -> MovableReservation:
     """Return a reservation that is elsewhere now."""
-    assert one.job.request.slot is not None
-    slot = structs.replace(one.job.request.slot, start=moved.start, bits=bits)
-    return MovableReservation(moved, replace(one.job, request=replace(one.job.request, slot=slot)))
+    assert maker.job.request.slot is not None
+    slot = structs.replace(maker.job.request.slot, start=moved.start, bits=bits)
+    return MovableReservation(moved, replace(maker.job, request=replace(maker.job.request, slot=slot)))

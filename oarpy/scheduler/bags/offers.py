@@ -84,15 +84,15 @@ class DeadlinePlans(Generic[Hold]):
         holds: list[Hold] = []
         for job, planned in zip(self._queue, self._base_groups(), strict=True):
             holds += hold_planned(self._timeline, planned, job.tasks)
-        found: list[list[TaskGroup]] = []
+        places: list[list[TaskGroup]] = []
         groups: list[TaskGroup] = []
         for size, before in zip(sizes, (0, *sizes), strict=False):
             lo = groups[-1].start if groups else self._now
             more, held = place(self._timeline, replace(tasks, count=size - before), lo, self._listed)
             groups, holds = groups + more, holds + held
-            found.append(groups)
+            places.append(groups)
         self._give_back(holds)
-        return found
+        return places
 
     def offers(self, tasks: Tasks, deadline: float, shares: Iterable[int]) -> list[BagOffer]:
         """Return offers for shares (%) of a bag with a deadline."""
@@ -160,9 +160,9 @@ class DeadlinePlans(Generic[Hold]):
 def offers_beside(timeline: Processors[Hold], tasks: Tasks, shares: Iterable[int], now: float) -> list[BagOffer]:
     """Return offers for shares (%) of a bag without a deadline; the timeline holds running and planned jobs."""
     sizes = sizes_of(tasks.count, shares)
-    found = DeadlinePlans(timeline, (), now).beside(tasks, sizes)
+    places = DeadlinePlans(timeline, (), now).beside(tasks, sizes)
     return worth_telling(
-        BagOffer(size, last_end(groups, tasks.time)) for size, groups in zip(sizes, found, strict=True)
+        BagOffer(size, last_end(groups, tasks.time)) for size, groups in zip(sizes, places, strict=True)
     )
 
 

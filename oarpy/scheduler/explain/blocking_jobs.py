@@ -65,17 +65,17 @@ def holders(probe: Probe, claim: Claim | None) -> tuple[Holder, ...]:
     snapshot = probe.snapshot
     victims = frozenset(probe.decision.victims)
     roles = roles_of(probe.job)
-    found, blocks = [], Blocks(snapshot.platform, snapshot.exclusive_levels)
-    for one in _everybody(probe):
-        until = one.claim.end + snapshot.security_time
-        in_the_way = one.job.id in victims if victims else until == claim.start
-        if not in_the_way or roles_of(one.job).admits(roles):
+    in_its_way, blocks = [], Blocks(snapshot.platform, snapshot.exclusive_levels)
+    for hold in _everybody(probe):
+        until = hold.claim.end + snapshot.security_time
+        in_the_way = hold.job.id in victims if victims else until == claim.start
+        if not in_the_way or roles_of(hold.job).admits(roles):
             continue
-        both = one.claim.bits & claim.bits
-        both |= blocks.common(claim.levels, claim.bits, blocks.known(one.claim.levels), one.claim.bits)
+        both = hold.claim.bits & claim.bits
+        both |= blocks.common(claim.levels, claim.bits, blocks.known(hold.claim.levels), hold.claim.bits)
         if shared := both.bit_count():
-            found.append(Holder(one.number, shared, until, one.running))
-    return tuple(sorted(found, key=lambda holder: (-holder.resources, holder.job)))
+            in_its_way.append(Holder(hold.number, shared, until, hold.running))
+    return tuple(sorted(in_its_way, key=lambda holder: (-holder.resources, holder.job)))
 
 
 def quota_use(probe: Probe) -> QuotaUse | None:
@@ -85,14 +85,14 @@ def quota_use(probe: Probe) -> QuotaUse | None:
         return None
     instant, default_type = max(probe.snapshot.now, limit.begin), probe.snapshot.platform.default_type
     resources, hours, jobs = 0, 0.0, []
-    for one in _everybody(probe):
-        if not limit.counts(one.job) or not roles_of(one.job).counted or not _is_seen(one.job, probe):
+    for hold in _everybody(probe):
+        if not limit.counts(hold.job) or not roles_of(hold.job).counted or not _is_seen(hold.job, probe):
             continue
-        amount = (one.claim.bits & default_type).bit_count()
-        if amount and one.claim.start <= instant < one.claim.end + probe.snapshot.security_time:
+        amount = (hold.claim.bits & default_type).bit_count()
+        if amount and hold.claim.start <= instant < hold.claim.end + probe.snapshot.security_time:
             resources += amount
-            hours += amount * one.claim.walltime / 3600
-            jobs.append(one.job.id)
+            hours += amount * hold.claim.walltime / 3600
+            jobs.append(hold.job.id)
     whose = tuple(probe.snapshot.whose(jobs))
     return QuotaUse(limit.rule, limit.begin, limit.end, instant, resources, hours, whose)
 

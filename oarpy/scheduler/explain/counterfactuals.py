@@ -136,7 +136,7 @@ def counterfactuals(
     ``foreseen`` are the placements of a pass that has just ended. They save planning the jobs ahead once more. They are
     not used if they do not agree with ``snapshot``.
     """
-    job = next((one for one in snapshot.waiting if one.id == job_id), None)
+    job = next((other for other in snapshot.waiting if other.id == job_id), None)
     if job is None:
         raise KeyError(job_id)
     probe = _probe(snapshot, job, orders, matchers, foreseen or {})
@@ -179,8 +179,8 @@ def _probe(
     if foreseen:
         with suppress(Stale):
             probe = Probe(snapshot, job, orders, matchers, foreseen)
-            found, expected = probe.decision.found, foreseen.get(job.id)
-            if expected is None or (found is not None and abs(found.claim.start - expected.start) <= DRIFT):
+            place, expected = probe.decision.found, foreseen.get(job.id)
+            if expected is None or (place is not None and abs(place.claim.start - expected.start) <= DRIFT):
                 return probe
     return Probe(snapshot, job, orders, matchers)
 
@@ -199,8 +199,8 @@ class _Trials:
 
     def start(self, job: WaitingJob) -> float | None:
         """Return when ``job``, relaxed, would start; None when it would not."""
-        found = self.probe.trial(job)
-        return None if found is None else self.waking.start(found.claim, self.now)
+        place = self.probe.trial(job)
+        return None if place is None else self.waking.start(place.claim, self.now)
 
 
 def _relaxed(answer: Counterfactuals, trials: _Trials, job: WaitingJob, written: WrittenFilters) -> Counterfactuals:
@@ -249,13 +249,13 @@ def _fewer(trials: _Trials, job: WaitingJob, written: WrittenFilters) -> Fewer |
 
 def _leaner(trials: _Trials, job: WaitingJob) -> Iterator[Consumption]:
     """Find, for each consumable, the largest smaller amount that would start now."""
-    for rank, asked in enumerate(job.alternatives[0].consumes):
+    for rank, consumption in enumerate(job.alternatives[0].consumes):
 
         def starts(amount: int, rank: int = rank) -> bool:
             return trials.start(with_amount(job, rank, amount)) == trials.now
 
-        if amount := _largest(asked.amount, starts):
-            yield replace(asked, amount=amount)
+        if amount := _largest(consumption.amount, starts):
+            yield replace(consumption, amount=amount)
 
 
 def _shorter(trials: _Trials, job: WaitingJob, start: float | None) -> tuple[Shorter | None, Shorter | None]:
@@ -264,28 +264,28 @@ def _shorter(trials: _Trials, job: WaitingJob, start: float | None) -> tuple[Sho
 
     def start_of(walltime: int) -> float:
         if walltime not in known:
-            found = trials.start(with_walltime(job, walltime))
-            known[walltime] = math.inf if found is None else found
+            start = trials.start(with_walltime(job, walltime))
+            known[walltime] = math.inf if start is None else start
         return known[walltime]
 
-    before, asked = math.inf if start is None else start, math.ceil(job.alternatives[0].walltime)
-    at_once = _largest(asked, lambda walltime: start_of(walltime) == trials.now)
-    sooner = _largest(asked, lambda walltime: start_of(walltime) < before)
+    before, requested = math.inf if start is None else start, math.ceil(job.alternatives[0].walltime)
+    at_once = _largest(requested, lambda walltime: start_of(walltime) == trials.now)
+    sooner = _largest(requested, lambda walltime: start_of(walltime) < before)
     return (
         Shorter(at_once, trials.now) if at_once else None,
         Shorter(sooner, start_of(sooner)) if sooner else None,
     )
 
 
-def _largest(asked: int, serves: Callable[[int], bool]) -> int:
-    """Return the largest number below ``asked`` that serves; 0 if 1 does not. ``asked`` itself does not serve.
+def _largest(requested: int, serves: Callable[[int], bool]) -> int:
+    """Return the largest number below ``requested`` that serves; 0 if 1 does not. ``requested`` itself does not serve.
 
     It assumes that if a number serves, smaller ones serve too. Otherwise the result still serves, and the next number
     does not.
     """
-    if asked < 2 or not serves(1):
+    if requested < 2 or not serves(1):
         return 0
-    low, high = 1, asked
+    low, high = 1, requested
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if serves(middle) else (low, middle)
@@ -307,9 +307,9 @@ def _unfiltered(trials: _Trials, job: WaitingJob, start: float | None, written: 
             or not all(_is_known(trials.probe, text) for text in _conditions(relaxed))
         ):
             continue
-        found = trials.start(relaxed)
-        if found is not None and (start is None or found < start):
-            yield Unfiltered(dropped, rank, found)
+        sooner = trials.start(relaxed)
+        if sooner is not None and (start is None or sooner < start):
+            yield Unfiltered(dropped, rank, sooner)
 
 
 def _shortages(probe: Probe, job: WaitingJob, verdict: Verdict, written: WrittenFilters) -> Iterator[Shortage]:
@@ -319,19 +319,19 @@ def _shortages(probe: Probe, job: WaitingJob, verdict: Verdict, written: Written
         alone = _alone(job, group)
         if probe.servable(alone, alive_only=alive_only):
             continue
-        told, left = written.told(written.groups[0][rank]), probe.admitted(condition(job.properties, group.filter))
+        named, left = written.told(written.groups[0][rank]), probe.admitted(condition(job.properties, group.filter))
         counts = tuple(
             (level.name, level.count, _most(probe, alone, depth, alive_only))
             for depth, level in enumerate(group.levels)
             if level.count > 0
         )
-        yield Shortage(rank, told, probe.admitted(told), counts, left)
+        yield Shortage(rank, named, probe.admitted(named), counts, left)
 
 
 def _most(probe: Probe, alone: WaitingJob, depth: int, alive_only: bool) -> int:
     """Return the largest count of one level below the requested one that an empty platform serves."""
-    asked = alone.alternatives[0].groups[0].levels[depth].count
-    return _largest(asked, lambda count: probe.servable(with_count(alone, 0, depth, count), alive_only=alive_only))
+    requested = alone.alternatives[0].groups[0].levels[depth].count
+    return _largest(requested, lambda count: probe.servable(with_count(alone, 0, depth, count), alive_only=alive_only))
 
 
 def with_walltime(job: WaitingJob, walltime: float) -> WaitingJob:

@@ -58,12 +58,12 @@ class QueuePosition:
 
 def standing(snapshot: Snapshot, job_id: int, orders: Mapping[str, Order] = ORDERS) -> QueuePosition | None:
     """Return the queue position of job ``job_id``; None if it does not wait or its queue does not exist."""
-    job = next((one for one in snapshot.waiting if one.id == job_id), None)
+    job = next((other for other in snapshot.waiting if other.id == job_id), None)
     queues = _planned_with(snapshot, job) if job is not None else ()
     if job is None or not queues:
         return None
     size = CompiledRequests(snapshot, Matchers(snapshot.platform)).size
-    found = QueuePosition(
+    position = QueuePosition(
         job=job,
         size=size(job),
         queues=queues,
@@ -72,7 +72,7 @@ def standing(snapshot: Snapshot, job_id: int, orders: Mapping[str, Order] = ORDE
         factors=factors(job, size(job), snapshot.now, snapshot.priorities),
         value=_value(queues[0].order, job, size, snapshot),
     )
-    return found if job.reservation is not None else _ranked(found, snapshot, orders, size)
+    return position if job.reservation is not None else _ranked(position, snapshot, orders, size)
 
 
 def _planned_with(snapshot: Snapshot, job: WaitingJob) -> tuple[Queue, ...]:
@@ -83,22 +83,22 @@ def _planned_with(snapshot: Snapshot, job: WaitingJob) -> tuple[Queue, ...]:
     return ()
 
 
-def _ranked(found: QueuePosition, snapshot: Snapshot, orders: Mapping[str, Order], size: Size) -> QueuePosition:
+def _ranked(position: QueuePosition, snapshot: Snapshot, orders: Mapping[str, Order], size: Size) -> QueuePosition:
     """Add the place of the job among its rivals, and the numbers of the job right before it."""
-    names = {queue.name for queue in found.queues}
+    names = {queue.name for queue in position.queues}
     rivals = [
         other
         for other in snapshot.asking
         if other.queue in names
-        and other.besteffort == found.job.besteffort
+        and other.besteffort == position.job.besteffort
         and other.reservation is None
-        and (not other.held or other.id == found.job.id)
+        and (not other.held or other.id == position.job.id)
     ]
-    ranked = Ranking(orders, size, snapshot.now, snapshot.priorities).of_queues(rivals, found.queues)
-    if found.job.queue in ranked.broken:
-        return replace(found, failure=ranked.broken[found.job.queue])
+    ranked = Ranking(orders, size, snapshot.now, snapshot.priorities).of_queues(rivals, position.queues)
+    if position.job.queue in ranked.broken:
+        return replace(position, failure=ranked.broken[position.job.queue])
     ordered, keys = ranked.jobs, ranked.keys
-    place = [other.id for other in ordered].index(found.job.id)
+    place = [other.id for other in ordered].index(position.job.id)
     before = ordered[:place]
     nearest = before[-1] if before else None
     ahead = Ahead(
@@ -108,14 +108,14 @@ def _ranked(found: QueuePosition, snapshot: Snapshot, orders: Mapping[str, Order
         / 3600,
         nearest=None if nearest is None else nearest.id,
     )
-    nearest_value = None if nearest is None else _value(found.policy, nearest, size, snapshot)
+    nearest_value = None if nearest is None else _value(position.policy, nearest, size, snapshot)
     return replace(
-        found,
+        position,
         place=place + 1,
         among=len(ordered),
         ahead=ahead,
         nearest_value=nearest_value,
-        key=numbers(keys[found.job.id]),
+        key=numbers(keys[position.job.id]),
         nearest_key=() if nearest is None else numbers(keys[nearest.id]),
     )
 

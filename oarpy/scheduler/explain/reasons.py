@@ -110,7 +110,7 @@ class Explainer:
         return limit if limit.kind is Why.BUDGET else structs.replace(limit, kind=kind)
 
     def _limit(self, answer: Answer) -> Reason:
-        """Name the quota or the project that forbids what was found, or say until when quotas are known."""
+        """Name the quota or the project that forbids the place, or say until when quotas are known."""
         excess = answer.excess
         if excess is not None and excess.overdraft is not None:
             return Reason(Why.BUDGET, budget=excess.overdraft.named)
@@ -180,7 +180,7 @@ class Explainer:
         if job.dates.not_before >= ready:
             verdict, reason = Verdict.DATE, Reason(Why.POSTPONED, until=job.dates.not_before)
         else:
-            kind = Why.AFTER_JOBS if any(one.earliest for one in job.depends_on) else Why.AFTER_END
+            kind = Why.AFTER_JOBS if any(dependency.earliest for dependency in job.depends_on) else Why.AFTER_END
             verdict, reason = Verdict.DEPENDENCY, Reason(kind, jobs=anteriors(job), until=ready)
         if demand.bounded and answer.found is None:
             return verdict, structs.replace(reason, start_by=_known(demand.start_by), end_by=_known(demand.end_by))
@@ -189,13 +189,13 @@ class Explainer:
     def _too_late(self, demand: Demand, ready: float, gantt: Gantt) -> Explanation | None:
         """Explain a job that could be placed, but not in time; None if it has no place at any time."""
         free = structs.replace(demand, start_by=inf, end_by=inf)
-        found = self._search.earliest(gantt, free, ready).found
-        if found is None or (found.claim.start <= demand.start_by and found.claim.end <= demand.end_by):
+        place = self._search.earliest(gantt, free, ready).found
+        if place is None or (place.claim.start <= demand.start_by and place.claim.end <= demand.end_by):
             return None
         verdict = Verdict.DATE if demand.start_by >= demand.job.dates.start_by else Verdict.DEPENDENCY
         start_by, end_by = _known(demand.start_by), _known(demand.end_by)
         return verdict, Reason(
-            Why.TOO_LATE, at=found.claim.start, end=found.claim.end, start_by=start_by, end_by=end_by
+            Why.TOO_LATE, at=place.claim.start, end=place.claim.end, start_by=start_by, end_by=end_by
         )
 
     def refused(
@@ -255,8 +255,8 @@ class Explainer:
         if any(option.matcher.match(option.matcher.usable) for option in demand.options):
             return None
         job = demand.job
-        asked = {option.index for option in demand.options}
-        existing = [option for option in self._options.existing(job) if option.index in asked]
+        indexes = {option.index for option in demand.options}
+        existing = [option for option in self._options.existing(job) if option.index in indexes]
         if any(option.matcher.match(option.matcher.usable) for option in existing):
             return Verdict.RESOURCES_DOWN, Reason(self._away(existing), self._missing(job, demand.options))
         return Verdict.NEVER, Reason(Why.LACKING, self._missing(job, existing))
@@ -275,8 +275,8 @@ class Explainer:
         """Return the shortage of each alternative on an empty platform."""
         texts, shown = [], self._snapshot.shown
         for option in options:
-            asked = [condition(job.properties, group.filter) for group in job.alternatives[option.index].groups]
-            texts.append(shortage(option.matcher, [shown.get(text, text) for text in asked]))
+            conditions = [condition(job.properties, group.filter) for group in job.alternatives[option.index].groups]
+            texts.append(shortage(option.matcher, [shown.get(text, text) for text in conditions]))
         return "; ".join(dict.fromkeys(texts))
 
     def _held_by(self, demand: Demand, answer: Answer) -> Reason:
@@ -306,7 +306,7 @@ class Explainer:
 
 def anteriors(job: WaitingJob) -> tuple[int, ...]:
     """Return the jobs that ``job`` depends on."""
-    return tuple(one.job for one in job.depends_on)
+    return tuple(dependency.job for dependency in job.depends_on)
 
 
 def _known(date: float) -> float | None:

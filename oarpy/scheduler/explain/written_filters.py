@@ -24,12 +24,12 @@ class WrittenFilters:
 
     def conditions(self) -> set[str]:
         """Return the conditions that advice looks up: each without the user's part, and the user's part alone."""
-        found = set()
+        conditions = set()
         for groups in self.groups:
             for group in groups:
                 whole = condition(self.own.written, self.own.rest), condition(group.written, group.rest)
-                found |= {condition(self.own.rest, whole[1]), condition(whole[0], group.rest), self.told(group)}
-        return found - {""}
+                conditions |= {condition(self.own.rest, whole[1]), condition(whole[0], group.rest), self.told(group)}
+        return conditions - {""}
 
     def told(self, group: FilterParts) -> str:
         """Return the condition of a group as its user wrote it."""

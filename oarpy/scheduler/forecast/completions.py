@@ -48,35 +48,35 @@ class Completions:
 
     def ends(
         self,
-        asked: Sequence[int | WaitingJob],
+        jobs: Sequence[int | WaitingJob],
         without: Collection[int] = (),
         joined: Sequence[WaitingJob] = (),
     ) -> list[float]:
         """Return when jobs end, on the snapshot's axis; infinity for jobs that never start.
 
-        A number stands for a waiting job; a held job is treated as if it were resumed. The other jobs asked about join,
+        A number stands for a waiting job; a held job is treated as if it were resumed. The other jobs of ``jobs`` join,
         each alone behind ``joined``. Their numbers are above all others, and stay the same in later calls. Jobs that
         hold resources end with their walltimes. A job that is not there ends now.
         """
-        gone = frozenset(one for one in without if one in self._waiting)
-        held = [one for one in asked if isinstance(one, int) and one in self._waiting and self._waiting[one].held]
-        found: dict[int, float] = {}
+        gone = frozenset(number for number in without if number in self._waiting)
+        held = [job for job in jobs if isinstance(job, int) and job in self._waiting and self._waiting[job].held]
+        ends: dict[int, float] = {}
         for number in held:
-            found.update(self._found([number], gone, joined, resumed=number))
-        found.update(self._found([one for one in asked if one not in found], gone, joined))
-        return [found[one if isinstance(one, int) else one.id] for one in asked]
+            ends.update(self._found([number], gone, joined, resumed=number))
+        ends.update(self._found([job for job in jobs if job not in ends], gone, joined))
+        return [ends[job if isinstance(job, int) else job.id] for job in jobs]
 
     def _found(
-        self, asked: Sequence[int | WaitingJob], gone: frozenset[int], joined: Sequence[WaitingJob], resumed: int = 0
+        self, wanted: Sequence[int | WaitingJob], gone: frozenset[int], joined: Sequence[WaitingJob], resumed: int = 0
     ) -> dict[int, float]:
         """Return the ends of jobs by their numbers."""
-        joining = [one for one in asked if isinstance(one, WaitingJob)]
-        numbers = [one for one in asked if isinstance(one, int)]
+        joining = [job for job in wanted if isinstance(job, WaitingJob)]
+        numbers = [job for job in wanted if isinstance(job, int)]
         waiting = [number for number in numbers if number in self._waiting and number not in gone]
-        found = {number: self._end_of_another(number) for number in numbers}
+        ends = {number: self._end_of_another(number) for number in numbers}
         if self._planned and not resumed:
-            found.update(self._of_planned(waiting, joining, gone, joined))
-            return found
+            ends.update(self._of_planned(waiting, joining, gone, joined))
+            return ends
         jobs = tuple(
             structs.replace(job, held=False) if job.id == resumed else job
             for job in self._given.waiting
@@ -84,10 +84,10 @@ class Completions:
         )
         snapshot = replace(self._given, waiting=(*jobs, *joined))
         if waiting:
-            found.update(self._of_whole(snapshot, waiting))
+            ends.update(self._of_whole(snapshot, waiting))
         for job in joining:
-            found.update(self._of_whole(replace(snapshot, waiting=(*snapshot.waiting, job)), [job.id]))
-        return found
+            ends.update(self._of_whole(replace(snapshot, waiting=(*snapshot.waiting, job)), [job.id]))
+        return ends
 
     def _end_of_another(self, number: int) -> float:
         """Return the end of a job that does not wait."""
@@ -103,7 +103,7 @@ class Completions:
 
         If jobs need other jobs, all queues are planned.
         """
-        found: dict[int, float] = {}
+        ends: dict[int, float] = {}
         joining = list(joining)
         ranks = {queue.name: queue.priority for queue in self._given.queues}
         if self._entangled or any(map(needs_others, (*joining, *joined))):
@@ -117,8 +117,8 @@ class Completions:
         for rank, (waiting, fresh) in by_rank.items():
             queue = self._queue(rank, ranks, gone, [job for job in joined if _rank(job, ranks) >= rank])
             times = queue.times(waiting) | queue.times_behind(fresh)
-            found.update((number, one.end) for number, one in times.items())
-        return found
+            ends.update((number, span.end) for number, span in times.items())
+        return ends
 
     def _queue(
         self, rank: float, ranks: Mapping[str, float], gone: frozenset[int], joined: Sequence[WaitingJob]
@@ -145,17 +145,17 @@ class Completions:
 
     def _played(self, snapshot: Snapshot, placed: Mapping[int, Placement], numbers: Sequence[int]) -> dict[int, float]:
         """Play rounds forward until the jobs have started, or nothing more ends."""
-        found: dict[int, float] = {}
+        ends: dict[int, float] = {}
         left = set(numbers)
         while True:
             now = snapshot.now
             started = {job.id: placed[job.id] for job in snapshot.asking if placed[job.id].start == now}
-            found.update((number, _end(one)) for number, one in started.items())
+            ends.update((number, _end(placement)) for number, placement in started.items())
             left -= started.keys()
             begun = (_holding(job, started[job.id], now) for job in snapshot.asking if job.id in started)
             holding = (*snapshot.holding, *begun)
             if not left or not holding:
-                return {number: found.get(number, inf) for number in numbers}
+                return {number: ends.get(number, inf) for number in numbers}
             now = max(now, min(job.end + snapshot.security_time for job in holding))
             snapshot = replace(
                 snapshot,

@@ -36,16 +36,16 @@ class PastUse:
     memory: int | None = None
 
 
-def fitting(asked: ResourceRequest, use: PastUse) -> ResourceRequest | None:
-    """Return ``asked`` with less time, cores or memory; None if the request is not far above the past use."""
-    if use.jobs < FEWEST_JOBS or asked.walltime is None:
+def fitting(request: ResourceRequest, use: PastUse) -> ResourceRequest | None:
+    """Return ``request`` with less time, cores or memory; None if the request is not far above the past use."""
+    if use.jobs < FEWEST_JOBS or request.walltime is None:
         return None
-    groups, seconds = _with_fewer_cores(asked.groups, asked.walltime, use)
+    groups, seconds = _with_fewer_cores(request.groups, request.walltime, use)
     walltime = _rounded(seconds * MARGIN)
-    if walltime * _FAR_BELOW > asked.walltime:
-        walltime = asked.walltime
-    found = ResourceRequest(groups, walltime, tuple(_with_less(consume, use) for consume in asked.consumes))
-    return None if found == asked else found
+    if walltime * _FAR_BELOW > request.walltime:
+        walltime = request.walltime
+    smaller = ResourceRequest(groups, walltime, tuple(_with_less(consume, use) for consume in request.consumes))
+    return None if smaller == request else smaller
 
 
 def _with_fewer_cores(groups: tuple[Group, ...], walltime: int, use: PastUse) -> tuple[tuple[Group, ...], float]:

@@ -116,12 +116,14 @@ class QueueInPlan:
         self._planner.move_on(snapshot)
         self._planner.explainer.baseline.now = snapshot.now
         self._planner.explainer.baseline.hold(started)
-        self._places = {job: one for job, one in self._places.items() if one.found.claim.start >= snapshot.now}
+        self._places = {
+            job: earliest for job, earliest in self._places.items() if earliest.found.claim.start >= snapshot.now
+        }
 
     def claim(self, number: int) -> Claim | None:
         """Return the future claim of a job of the queue, None if it has no place."""
-        found = self._planner.decisions[number].found
-        return None if found is None else found.claim
+        place = self._planner.decisions[number].found
+        return None if place is None else place.claim
 
     def times(self, numbers: Iterable[int]) -> dict[int, JobTimes]:
         """Return when jobs of the queue run."""
@@ -144,27 +146,27 @@ class QueueInPlan:
         inquiry = self._planner.foresee(self._turn(job))
         if inquiry is None or inquiry.answer.found is None:
             return None
-        found = inquiry.answer.found
+        place = inquiry.answer.found
         alone = (
             inquiry.demand.limits is None
-            and not found.claim.consumes
-            and not found.claim.levels
+            and not place.claim.consumes
+            and not place.claim.levels
             and not needs_others(job)
         )
         if self._lasting and alone:
-            self._places[job.id] = _EarliestPlace(job, found)
-        return found
+            self._places[job.id] = _EarliestPlace(job, place)
+        return place
 
     def _take(self, claim: Claim) -> None:
         """Forget the places that are not free any more."""
         begin, end = claim.start, claim.end + self._snapshot.security_time
         self._places = {
-            number: one
-            for number, one in self._places.items()
+            number: earliest
+            for number, earliest in self._places.items()
             if not (
-                one.found.claim.bits & claim.bits
-                and one.found.claim.start < end
-                and begin < one.found.claim.end + self._snapshot.security_time
+                earliest.found.claim.bits & claim.bits
+                and earliest.found.claim.start < end
+                and begin < earliest.found.claim.end + self._snapshot.security_time
             )
         }
 
@@ -214,5 +216,5 @@ class QueueInPlan:
             return False
 
 
-def _times(found: Found | None) -> JobTimes:
-    return _NEVER if found is None else JobTimes(found.claim.start, found.claim.end)
+def _times(place: Found | None) -> JobTimes:
+    return _NEVER if place is None else JobTimes(place.claim.start, place.claim.end)

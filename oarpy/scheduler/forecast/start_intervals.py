@@ -72,9 +72,9 @@ class StartForecast:
         self.starts = len(recent)
         self._missed = _adapted(recent)
         self._ratios: dict[_Cell, list[float]] = defaultdict(list)
-        for one in recent:
-            for cell in _cells(one.queue, one.planned):
-                self._ratios[cell].append(one.waited / max(one.planned, 1.0))
+        for start in recent:
+            for cell in _cells(start.queue, start.planned):
+                self._ratios[cell].append(start.waited / max(start.planned, 1.0))
         self._shortest: dict[_Cell, tuple[float, float]] = {}
 
     def interval(self, queue: str, planned: float) -> StartInterval | None:

@@ -66,8 +66,8 @@ class Stocks:
             return
         left, right = self._boundary(begin), self._boundary(end)
         rows = self._rows[left:right, None]
-        for one in known:
-            self._used[rows, self.capacities.columns_of(one.name, bits)] += one.amount
+        for taken in known:
+            self._used[rows, self.capacities.columns_of(taken.name, bits)] += taken.amount
 
     def after(self, instant: float) -> float | None:
         """Return the first instant after ``instant`` at which something may be taken or given back."""
@@ -114,7 +114,7 @@ class Stocks:
 
         Blocks that never have enough are left out.
         """
-        found = []
+        shortages = []
         for consumption in consumes:
             short = [
                 (store.name, max(left, 0))
@@ -123,8 +123,10 @@ class Stocks:
             ]
             if short:
                 named, level = tuple(short[:_MOST_NAMED]), self.capacities.levels[consumption.name]
-                found.append(ShortAmount(consumption.name, consumption.amount, level, named, len(short) - len(named)))
-        return tuple(found)
+                shortages.append(
+                    ShortAmount(consumption.name, consumption.amount, level, named, len(short) - len(named))
+                )
+        return tuple(shortages)
 
     def _each(self, name: str, begin: float, end: float) -> Iterable[tuple[Store, int]]:
         """Yield each block with the amount left in it throughout [begin, end)."""

@@ -49,8 +49,8 @@ class Blocks:
         """Return the exclusive levels among ``names``."""
         if not self._of:
             return ()
-        asked = {self._aliases.get(name, name) for name in names}
-        return tuple(name for name in self._of if name in asked)
+        levels = {self._aliases.get(name, name) for name in names}
+        return tuple(name for name in self._of if name in levels)
 
     def touched(self, level: str, bits: int) -> int:
         """Return the resources of all blocks of ``level`` that have some of ``bits``."""
@@ -62,10 +62,10 @@ class Blocks:
 
     def common(self, levels: Iterable[str], bits: int, others: Iterable[str], held: int) -> int:
         """Return the resources of ``bits`` that share a block with ``held``, at a level that both jobs ask for."""
-        found = 0
+        shared = 0
         for level in self.known(set(levels) & set(self.known(others))):
-            found |= bits & self.touched(level, held)
-        return found
+            shared |= bits & self.touched(level, held)
+        return shared
 
 
 class ExclusiveLevel:

@@ -375,12 +375,12 @@ class Gantt:
 
     def _containers_around(self, inside: str | None) -> frozenset[str]:
         """Return the names of all containers that a job lies in, directly or through other containers."""
-        found: set[str] = set()
+        around: set[str] = set()
         names = set() if inside is None else {inside}
         while names:
-            found |= names
-            names = set().union(*(self._around.get(name, ()) for name in names)) - found
-        return frozenset(found)
+            around |= names
+            names = set().union(*(self._around.get(name, ()) for name in names)) - around
+        return frozenset(around)
 
     def _space(self, name: str) -> Space:
         """Return the space inside the containers of one name; it is created for the first job that names it."""

@@ -157,9 +157,9 @@ def _turns(
     firsts = np.concatenate(([True], ranks[1:] != ranks[:-1]))
     before = (sums - changes)[firsts]
     sums += (there[ranks[firsts]] - before)[firsts.cumsum() - 1]
-    asked = least if isinstance(least, int) else least[ranks]
-    turns = (sums >= asked).astype(np.int8)
-    turns -= sums - changes >= asked
+    enough = least if isinstance(least, int) else least[ranks]
+    turns = (sums >= enough).astype(np.int8)
+    turns -= sums - changes >= enough
     which = turns.nonzero()[0]
     dates, turns = dates[order[which]], turns[which]
     order = dates.argsort()
@@ -168,8 +168,8 @@ def _turns(
 
 def horizons(begins: Sequence[float], place: int) -> list[float]:
     """Return dates up to which to look, one after the other, from slot ``place`` on; the last one is infinite."""
-    found, ahead = [], _AHEAD
+    dates, ahead = [], _AHEAD
     while place + ahead < len(begins):
-        found.append(begins[place + ahead])
+        dates.append(begins[place + ahead])
         ahead *= 4
-    return [*found, inf]
+    return [*dates, inf]

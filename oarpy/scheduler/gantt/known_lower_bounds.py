@@ -31,37 +31,37 @@ class _Front:
         self._dates = np.zeros(_ROOM)
         self._size = 0
 
-    def latest(self, asked: tuple[float, ...]) -> float:
+    def latest(self, amounts: tuple[float, ...]) -> float:
         """Return the latest date known for requests that ask for no more than this one."""
         size = self._size
         if not size:
             return -inf
-        smaller = np.logical_and.reduce(self._asked[:, :size] <= np.array(asked)[:, None])
+        smaller = np.logical_and.reduce(self._asked[:, :size] <= np.array(amounts)[:, None])
         return float(np.maximum.reduce(self._dates[:size].compress(smaller), initial=-inf))
 
-    def add(self, asked: tuple[float, ...], date: float) -> None:
+    def add(self, amounts: tuple[float, ...], date: float) -> None:
         """Note a date that is later than the known one."""
         if self._size == len(self._dates):
             self._tidy()
-        self._asked[:, self._size] = asked
+        self._asked[:, self._size] = amounts
         self._dates[self._size] = date
         self._size += 1
 
     def _tidy(self) -> None:
         """Forget requests that another request makes superfluous, and make room if few were forgotten."""
-        asked, dates = self._asked[:, : self._size], self._dates[: self._size]
+        requests, dates = self._asked[:, : self._size], self._dates[: self._size]
         better = dates[:, None] >= dates
-        for row in asked:
+        for row in requests:
             better &= row[:, None] <= row
         np.fill_diagonal(better, False)
         # no two rows are equal: the later one was noted with a later date
         kept = ~better.any(axis=0)
-        asked, dates = asked[:, kept], dates[kept]
+        requests, dates = requests[:, kept], dates[kept]
         self._size = len(dates)
         room = len(self._dates) * (2 if 2 * self._size > len(self._dates) else 1)
-        self._asked = np.zeros((len(asked), room))
+        self._asked = np.zeros((len(requests), room))
         self._dates = np.zeros(room)
-        self._asked[:, : self._size] = asked
+        self._asked[:, : self._size] = requests
         self._dates[: self._size] = dates
 
 

@@ -149,15 +149,15 @@ class Search:
             forbidding = forbidding or excess
         return Answer(best, fitted, None if best else forbidding)
 
-    def put_off(self, gantt: Gantt, demand: Demand, found: Found, start: float) -> Answer | None:
+    def put_off(self, gantt: Gantt, demand: Demand, place: Found, start: float) -> Answer | None:
         """Return the answer with the same resources from ``start`` on, None if they cannot be had then."""
-        claim, latest = replace(found.claim, start=start), demand.before(found.option)
-        views, end = gantt.views(demand.roles, claim.consumes, claim.levels), start + self.hold(found.option)
+        claim, latest = replace(place.claim, start=start), demand.before(place.option)
+        views, end = gantt.views(demand.roles, claim.consumes, claim.levels), start + self.hold(place.option)
         if latest is not None and start >= latest:
             return None
         if any(claim.bits & ~view.common(start, end) for view in views) or self._excess(gantt, demand, claim):
             return None
-        return Answer(Found(found.option, claim), start)
+        return Answer(Found(place.option, claim), start)
 
     def hold(self, option: CompiledAlternative) -> float:
         """Return for how many seconds an alternative holds its resources, security time included."""

@@ -89,11 +89,11 @@ class _Joint:
             screen, total = matcher.screen, 0
         else:
             screen, total = (self._gauge.screen, self._gauge.total) if self._gauge else (None, 0)
-        found = alone.table(screen.layout) if screen else None
-        if screen is None or found is None:
+        counts = alone.table(screen.layout) if screen else None
+        if screen is None or counts is None:
             return _CountWindows(alone, partners, hold, latest, matcher.least)
         allowed = _Allowed(self._stock, self._gauge) if self._stock and self._gauge else None
-        return _JointWindows(alone.begins, hold, latest, found, screen, total, partners, allowed)
+        return _JointWindows(alone.begins, hold, latest, counts, screen, total, partners, allowed)
 
     def _free(self, windows: Windows, left: int, right: int) -> int:
         """Return the resources that are free throughout the slots [left, right) and have enough of the consumables."""
@@ -183,13 +183,13 @@ class _JointWindows(BlockWindows):
         begins: Sequence[float],
         hold: float,
         latest: float,
-        found: tuple[BlockTable, Rows],
+        counts: tuple[BlockTable, Rows],
         screen: Screen,
         total: int,
         partners: Pieces | None,
         allowed: _Allowed | None,
     ) -> None:
-        super().__init__(begins, hold, latest, found[0], screen, found[1])
+        super().__init__(begins, hold, latest, counts[0], screen, counts[1])
         self._total, self._partners, self._allowed = total, partners, allowed
         self._blocks = screen.layout.blocks
         self._serving_known, self._bits = 0, 0

@@ -1,8 +1,9 @@
 """Budgets: hours of projects, and what jobs take of them while a plan is made.
 
-A job is billed what it holds times how long, for its project and for all above it; what lies in a period counts for the
-hours of that period. One that takes more than is left begins later: where enough of it lies in the next period, which
-may be before the present one is over. 6 hours are left here, and a job of 2 cores lasts 5 hours::
+A job is billed for its resources times its walltime, in its project and in all projects above it. The part that lies in
+a period counts for the hours of that period. A job that takes more hours than are left begins later: where enough of it
+lies in the next period, which may be before the present one is over. Here 6 hours are left, and a job of 2 cores lasts
+5 hours::
 
     period        |-------------- 6 left ---------------|------------- 100 --------------
     now           ^   [=========]  10 hours: too many
@@ -69,27 +70,27 @@ class Projects:
     weights: Mapping[BilledKind, float] = field(default_factory=lambda: {"core": 1.0})
 
     def line(self, name: str) -> tuple[Project, ...]:
-        """Return a project and those above it, upwards; nothing for one that there is not."""
-        found: list[Project] = []
-        while name in self.of and len(found) < len(self.of):
-            found.append(self.of[name])
-            name = found[-1].parent
-        return tuple(found)
+        """Return a project and those above it, upwards; nothing if there is no such project."""
+        line: list[Project] = []
+        while name in self.of and len(line) < len(self.of):
+            line.append(self.of[name])
+            name = line[-1].parent
+        return tuple(line)
 
     def rate(self, name: str, held: Mapping[BilledKind, float]) -> float:
-        """Return the billing units of what a job of a project holds."""
+        """Return the billing units of the resources that a job of a project holds."""
         return billing_units(self.weights, held) * (self.of[name].weight if name in self.of else 1)
 
     def with_use(self, name: str, charge: Charge) -> Projects:
         """Return the tree after a job of a project was billed, and is over."""
-        found = dict(self.of)
+        tree = dict(self.of)
         for payer in self.line(name):
             used = dict(enumerate(payer.used))
             for place, hours in _parts(payer, charge):
                 used[place] = used.get(place, 0) + hours
             last = max(used, default=-1)
-            found[payer.name] = replace(payer, used=tuple(used.get(place, 0) for place in range(last + 1)))
-        return replace(self, of=found)
+            tree[payer.name] = replace(payer, used=tuple(used.get(place, 0) for place in range(last + 1)))
+        return replace(self, of=tree)
 
     @property
     def limited(self) -> bool:
@@ -125,7 +126,9 @@ class BudgetSums:
 
     def __init__(self, projects: Projects) -> None:
         self.projects = projects
-        self._payers = {name: tuple(one for one in projects.line(name) if one.limited) for name in projects.of}
+        self._payers = {
+            name: tuple(project for project in projects.line(name) if project.limited) for name in projects.of
+        }
         self._taken: dict[tuple[str, int], float] = {}
 
     def copy(self) -> BudgetSums:
@@ -135,7 +138,7 @@ class BudgetSums:
         return twin
 
     def payers(self, project: str) -> tuple[Project, ...]:
-        """Return who pays for jobs of a project and may have nothing left, it first."""
+        """Return the projects that pay for jobs of a project and may have nothing left, itself first."""
         return self._payers.get(project, ())
 
     def count(self, project: str, charge: Charge) -> None:
@@ -149,9 +152,9 @@ class BudgetSums:
         """Return what keeps a job from being billed like this, the last of several to end; None: nothing does."""
         worst: Overdraft | None = None
         for payer in payers:
-            found = self._of_one(payer, charge)
-            if found is not None and (worst is None or found.until > worst.until):
-                worst = found
+            overdraft = self._of_one(payer, charge)
+            if overdraft is not None and (worst is None or overdraft.until > worst.until):
+                worst = overdraft
         return worst
 
     def _of_one(self, payer: Project, charge: Charge) -> Overdraft | None:

@@ -164,10 +164,10 @@ QUEUE_ORDERS: Mapping[str, QueueOrder] = {
 }
 """Every order of the scheduler's own by its name."""
 
-ORDERS: Mapping[str, Order] = {name: one.key for name, one in QUEUE_ORDERS.items()}
+ORDERS: Mapping[str, Order] = {name: order.key for name, order in QUEUE_ORDERS.items()}
 """The keys of the orders, which planning needs."""
 
-OF_THE_JOB_ALONE = frozenset(one.key for one in QUEUE_ORDERS.values() if one.of_the_job_alone)
+OF_THE_JOB_ALONE = frozenset(order.key for order in QUEUE_ORDERS.values() if order.of_the_job_alone)
 """Keys under which two jobs never change places."""
 
 

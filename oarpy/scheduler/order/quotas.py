@@ -228,9 +228,9 @@ class Ledger:
             return Excess(inf, None)
         worst: Excess | None = None
         for spans in limits.levels:
-            found = self._excess(spans, begin, end, amount)
-            if found is not None and (worst is None or found.until > worst.until):
-                worst = found
+            excess = self._excess(spans, begin, end, amount)
+            if excess is not None and (worst is None or excess.until > worst.until):
+                worst = excess
         if limits.payers and self.budgets is not None and amount.charge is not None:
             lacking = self.budgets.overdraft(limits.payers, amount.charge)
             if lacking is not None and (worst is None or lacking.until > worst.until):
@@ -244,7 +244,7 @@ class Ledger:
             left, right = max(begin, limit.begin), min(end, limit.end)
             pattern = _pattern(limit.rule)
             sums = (self._sums.get((pattern, key), _NOTHING) for key in limit.keys)
-            ends = [one.last_excess(left, right, limit.rule, amount) for one in sums]
+            ends = [sums_of_key.last_excess(left, right, limit.rule, amount) for sums_of_key in sums]
             last = max((end for end in ends if end is not None), default=None)
             if last is not None:
                 return Excess(min(last, limit.end), limit)
@@ -269,7 +269,7 @@ class Ledger:
         for limit in limits:
             instants |= {limit.begin, limit.end}
             for sums in self._sums_of(limit):
-                instants |= {one for one in sums.begins if limit.begin < one < limit.end}
+                instants |= {instant for instant in sums.begins if limit.begin < instant < limit.end}
         instants |= {instant for payer in limits.payers for instant in (*payer.begins, payer.until)}
         return [(instant, self._room(limits, instant)) for instant in sorted(instants) if begin <= instant < inf]
 
@@ -325,13 +325,13 @@ def regimes(rules: Sequence[QuotaRule]) -> tuple[Regime, ...]:
     parts = [(rule, None if rule.valid is None else rank[rule.valid]) for rule in rules]
     instants = sorted({instant for valid in spans for span in valid for instant in span})
     known: dict[tuple[int, ...], tuple[QuotaRule, ...]] = {}
-    found: list[Regime] = []
+    regimes: list[Regime] = []
     for begin, end in pairwise((-inf, *instants, inf)):
         now_valid = tuple(place for place, valid in enumerate(spans) if _covers(valid, begin))
         if now_valid not in known:
             known[now_valid] = tuple(rule for rule, place in parts if place is None or place in now_valid)
-        found.append(Regime(begin, end, known[now_valid]))
-    return tuple(found)
+        regimes.append(Regime(begin, end, known[now_valid]))
+    return tuple(regimes)
 
 
 def _beginning(limit: Limit) -> float:

@@ -126,7 +126,7 @@ def _with_applications(ordered: list[WaitingJob]) -> list[WaitingJob]:
     for job in ordered:
         if job.ranked is None:
             between[bisect_right(instants, job.submitted)].append(job)
-    found = between[0]
+    line = between[0]
     for application, behind in zip(applications, between[1:], strict=True):
-        found += [application, *behind]
-    return found
+        line += [application, *behind]
+    return line

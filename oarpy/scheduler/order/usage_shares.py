@@ -56,10 +56,10 @@ class Usage:
 
     @cached_property
     def ratios(self) -> Mapping[str, tuple[float, ...]]:
-        """By project, what was used over what is due, from the top of the tree down to it.
+        """By project, the use over the share that is due, from the top of the tree down to the project.
 
-        What is due is the share among projects of the same parent. Beside each other stand what these used with those
-        below them. All have the same number of ratios: 0 below what has none below it.
+        The due share of a project is its share among the projects of the same parent; its use includes that of the
+        projects below it. All projects have the same number of ratios: 0 where there is no level below.
         """
         lines = {name: self._line(name) for name in self.tree}
         used = dict.fromkeys(self.tree, 0.0)
@@ -76,16 +76,16 @@ class Usage:
                 due = self.tree[name][1] / shares if shares else 0
                 ratio[name] = (used[name] / whole if whole else 0) / due if due else NOTHING_DUE
         depth = max(map(len, lines.values()), default=0)
-        found = {name: tuple(ratio[above] for above in line[::-1]) for name, line in lines.items()}
-        return {name: (*ratios, *[0.0] * (depth - len(ratios))) for name, ratios in found.items()}
+        ratios_of = {name: tuple(ratio[above] for above in line[::-1]) for name, line in lines.items()}
+        return {name: (*ratios, *[0.0] * (depth - len(ratios))) for name, ratios in ratios_of.items()}
 
     def _line(self, name: str) -> list[str]:
         """Return a project and those above it, upwards."""
-        found: list[str] = []
-        while name in self.tree and len(found) < len(self.tree):
-            found.append(name)
+        line: list[str] = []
+        while name in self.tree and len(line) < len(self.tree):
+            line.append(name)
             name = self.tree[name][0]
-        return found
+        return line
 
     @cached_property
     def used(self) -> float:

@@ -36,11 +36,11 @@ class Schedule:
         """Return an independent schedule of equal content."""
         return Schedule(self.gantt.copy(), None if self.without_head is None else self.without_head.copy())
 
-    def enter(self, demand: Demand, found: Found) -> None:
+    def enter(self, demand: Demand, place: Found) -> None:
         """Let the job hold the place found."""
-        self.gantt.enter(demand.job, found.claim)
+        self.gantt.enter(demand.job, place.claim)
         if self.without_head is not None:
-            self.without_head.enter(demand.job, found.claim)
+            self.without_head.enter(demand.job, place.claim)
 
 
 class PlanningPolicy(Protocol):
@@ -62,7 +62,7 @@ class PlanningPolicy(Protocol):
         Return None if there is none; the result of :meth:`find` then stays valid.
         """
 
-    def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
+    def put_off(self, demand: Demand, place: Found, start: float) -> Answer:
         """Put off the place found last until ``start``; the job may get another place then."""
 
     def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
@@ -92,9 +92,9 @@ class Conservative:
         answer = self._search.at(self._schedule.gantt.beside(kept), demand, self._now)
         return answer if answer.found else None
 
-    def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
+    def put_off(self, demand: Demand, place: Found, start: float) -> Answer:
         """Find the same resources for then, or the earliest place from then on."""
-        return self._search.put_off(self._schedule.gantt, demand, found, start) or self.find(demand, start)
+        return self._search.put_off(self._schedule.gantt, demand, place, start) or self.find(demand, start)
 
     def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
         """Let the job hold its place."""
@@ -127,9 +127,9 @@ class FirstComeFirstServed:
         answer = self._search.at(self._schedule.gantt.beside(kept), demand, self._floor)
         return answer if answer.found else None
 
-    def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
+    def put_off(self, demand: Demand, place: Found, start: float) -> Answer:
         """Find the same resources for then, or the earliest place from then on."""
-        return self._search.put_off(self._schedule.gantt, demand, found, start) or self.find(demand, start)
+        return self._search.put_off(self._schedule.gantt, demand, place, start) or self.find(demand, start)
 
     def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
         """Let the job hold its place; no job behind it starts before that."""
@@ -190,25 +190,25 @@ class Easy:
             return None
         return answer
 
-    def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
+    def put_off(self, demand: Demand, place: Found, start: float) -> Answer:
         """Find the same resources at ``start``; resources of the head are not taken later than now."""
         squeezed, self._moved = self._moved is not None, None
-        later = None if squeezed else self._search.put_off(self._schedule.gantt, demand, found, start)
+        later = None if squeezed else self._search.put_off(self._schedule.gantt, demand, place, start)
         return later or Answer(None, None)
 
     def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
         """Start the job now, or make it the head."""
-        found = answer.found
-        if found is None:
+        place = answer.found
+        if place is None:
             return
         if self._moved is not None and self._head is not None:
             self._move_head(self._head[0], *self._moved)
-        elif found.claim.start > self._now and self._head is None:
-            self._head = demand, found
+        elif place.claim.start > self._now and self._head is None:
+            self._head = demand, place
             self._schedule.without_head = self._schedule.gantt.copy()
-            self._schedule.gantt.enter(demand.job, found.claim)
+            self._schedule.gantt.enter(demand.job, place.claim)
         else:
-            self._schedule.enter(demand, found)
+            self._schedule.enter(demand, place)
 
     def move_on(self, now: float) -> None:
         """Go on at a later instant, up to which all happened as was planned."""
@@ -239,13 +239,13 @@ class Easy:
         self._moved = without_head, again.found
         return answer
 
-    def _move_head(self, owner: Demand, without_head: Gantt, found: Found) -> None:
+    def _move_head(self, owner: Demand, without_head: Gantt, place: Found) -> None:
         """Start from the Gantt without the head, which holds the job that starts, and give the head its new place."""
-        self._head = owner, found
-        self.revised[owner.job.id] = found
+        self._head = owner, place
+        self.revised[owner.job.id] = place
         self._schedule.without_head = without_head
         self._schedule.gantt = without_head.copy()
-        self._schedule.gantt.enter(owner.job, found.claim)
+        self._schedule.gantt.enter(owner.job, place.claim)
 
 
 class FirstFit:
@@ -269,9 +269,9 @@ class FirstFit:
         answer = self._search.at(self._schedule.gantt.beside(kept), demand, self._now)
         return answer if answer.found else None
 
-    def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
+    def put_off(self, demand: Demand, place: Found, start: float) -> Answer:
         """Find the same resources for then."""
-        return self._search.put_off(self._schedule.gantt, demand, found, start) or Answer(None, None)
+        return self._search.put_off(self._schedule.gantt, demand, place, start) or Answer(None, None)
 
     def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
         """Start the job now."""

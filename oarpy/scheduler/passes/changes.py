@@ -197,21 +197,21 @@ def _stages(
     place = {queue.name: rank for rank, queues in enumerate(groups) for queue in queues}
     if not all(_can_be_added(job, last, place) for job in fresh):
         return None
-    found: dict[tuple[bool, int], list[WaitingJob]] = {}
+    by_stage: dict[tuple[bool, int], list[WaitingJob]] = {}
     for job in fresh:
-        found.setdefault((job.besteffort, place[job.queue]), []).append(job)
+        by_stage.setdefault((job.besteffort, place[job.queue]), []).append(job)
     stage = last.made.stages[-1]
     key = stage.besteffort, place[stage.queues[0].name]
-    if any(other < key for other in found):
+    if any(other < key for other in by_stage):
         return None
-    if any(not besteffort for besteffort, _ in found) and any(job.besteffort for job in snapshot.holding):
+    if any(not besteffort for besteffort, _ in by_stage) and any(job.besteffort for job in snapshot.holding):
         return None
     try:
-        behind = _behind(last, snapshot, found.pop(key, []), gone)
+        behind = _behind(last, snapshot, by_stage.pop(key, []), gone)
         if behind is None:
             return None
         stages = [Stage(stage.queues, stage.besteffort, jobs=behind)] if behind else []
-        for (besteffort, rank), jobs in sorted(found.items(), key=lambda item: item[0]):
+        for (besteffort, rank), jobs in sorted(by_stage.items(), key=lambda item: item[0]):
             ordered = last.made.ranking(snapshot).ordered(jobs, groups[rank][0])
             stages.append(Stage(groups[rank], besteffort, jobs=ordered))
     except BrokenOrder:
@@ -253,7 +253,7 @@ def is_plain(job: WaitingJob | HoldingJob) -> bool:
         return False
     if isinstance(job, HoldingJob):
         return not job.consumes and not job.given_back and job.resumes is None
-    shifted = any(one.earliest is not None or one.latest is not None for one in job.depends_on)
+    shifted = any(dependency.earliest is not None or dependency.latest is not None for dependency in job.depends_on)
     return job.reservation is None and job.dates is NO_DATES and not shifted
 
 

@@ -31,8 +31,8 @@ def compressed_pass(
     None of these places is past, and all are free beside the resources held now. A job ends (start + walltime) by its
     place there or earlier. Jobs without a place are placed behind all others.
     """
-    made = ContinuedPass(snapshot, orders, matchers)
-    planner = made.planner
+    compressed = ContinuedPass(snapshot, orders, matchers)
+    planner = compressed.planner
     for job in snapshot.waiting:
         if job.id in kept:
             planner.gantt.enter(job, kept[job.id])
@@ -40,7 +40,7 @@ def compressed_pass(
         place = kept.get(turn.job.id)
         if place is not None:
             planner.gantt.give_back(place)
-        made.look_at(turn)
+        compressed.look_at(turn)
         if place is not None and turn.job.id not in planner.decisions:
             planner.gantt.enter(turn.job, place)  # it is parked
-    return made
+    return compressed

@@ -96,8 +96,8 @@ class ContinuedPass:
         baseline.hold(started)
         changed = set()
         for number, inquiry in self._inquiries.items():
-            found = inquiry.answer.found
-            starts = found is not None and found.claim.start <= now
+            place = inquiry.answer.found
+            starts = place is not None and place.claim.start <= now
             if not (starts or moved) and (not started or self._is_still_held_up(number, inquiry, ends)):
                 continue
             ready = inquiry.ready if inquiry.ready > before else now
@@ -109,9 +109,9 @@ class ContinuedPass:
 
     def _is_still_held_up(self, number: int, inquiry: Inquiry, ends: set[float]) -> bool:
         """Tell whether a job waits for the same as before: no started job ends at its planned start."""
-        found = inquiry.answer.found
+        place = inquiry.answer.found
         busy = self.planner.decisions[number].verdict is Verdict.RESOURCES_BUSY
-        return busy and found is not None and found.claim.start not in ends
+        return busy and place is not None and place.claim.start not in ends
 
 
 def _moves(boundary: float | None, now: float) -> bool:

@@ -64,9 +64,9 @@ class UntilEnd:
         answer = self._at(demand, now, part.until, kept)
         return answer if answer.found else None
 
-    def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
+    def put_off(self, demand: Demand, place: Found, start: float) -> Answer:
         """Find the same resources if they begin at ``start`` already, else the earliest place from then on."""
-        same = self._search.put_off(self._schedule.gantt, demand, found, start) if start == found.claim.start else None
+        same = self._search.put_off(self._schedule.gantt, demand, place, start) if start == place.claim.start else None
         return same or self.find(demand, start)
 
     def enter(self, demand: Demand, ready: float, answer: Answer) -> None:

@@ -141,8 +141,8 @@ class Planner:
                     stage = Stage(queues, besteffort, jobs)
                     self.begin(stage)
                     yield stage
-                    for number, found in self._policy.revised.items():
-                        self.decisions[number] = structs.replace(self.decisions[number], found=found)
+                    for number, place in self._policy.revised.items():
+                        self.decisions[number] = structs.replace(self.decisions[number], found=place)
 
     def begin(self, stage: Stage) -> None:
         """Let the jobs of ``stage`` come next."""
@@ -302,11 +302,11 @@ class Planner:
         answer, at_once = policy.find(demand, ready), self.now
         if self._may_spare(demand, answer) or (policy.blocked_by_head and self._asks_for_room(demand)):
             answer = policy.beside(demand, self._kept_from(demand)) or answer
-        while self._gone_at and (found := answer.found) and found.claim.start == at_once:
-            gone = max((self._gone_at.get(job, at_once) for job in self._victims(demand, found)), default=at_once)
+        while self._gone_at and (place := answer.found) and place.claim.start == at_once:
+            gone = max((self._gone_at.get(job, at_once) for job in self._victims(demand, place)), default=at_once)
             if gone <= at_once:
                 break
-            answer, at_once = policy.put_off(demand, found, gone), gone
+            answer, at_once = policy.put_off(demand, place, gone), gone
         return answer, at_once
 
     def _may_spare(self, demand: Demand, answer: Answer) -> bool:
@@ -314,11 +314,11 @@ class Planner:
 
         A request that takes the first serving blocks would get the same again if no best-effort job is in its way.
         """
-        found = answer.found
-        if found is None or found.claim.start != self.now or not self._asks_for_room(demand):
+        place = answer.found
+        if place is None or place.claim.start != self.now or not self._asks_for_room(demand):
             return False
-        matcher = found.option.matcher
-        return len(matcher.groups) > 1 or not matcher.fixed or bool(self._victims(demand, found))
+        matcher = place.option.matcher
+        return len(matcher.groups) > 1 or not matcher.fixed or bool(self._victims(demand, place))
 
     def _asks_for_room(self, demand: Demand) -> bool:
         """Tell whether best-effort jobs may have to go for a job."""
@@ -356,46 +356,46 @@ class Planner:
 
     def decide(self, inquiry: Inquiry) -> Decision:
         """Decide about a job that holds nothing yet: it starts now, or there is a reason why it does not."""
-        demand, found = inquiry.demand, inquiry.answer.found
-        if found and found.claim.start == inquiry.at_once:
-            victims = self._victims(demand, found)
+        demand, place = inquiry.demand, inquiry.answer.found
+        if place and place.claim.start == inquiry.at_once:
+            victims = self._victims(demand, place)
             if victims and demand.job.reservation is not None:
-                return self._await(found, victims)
-            if victims or found.claim.start == self.now:
-                return self._start(found, victims)
+                return self._await(place, victims)
+            if victims or place.claim.start == self.now:
+                return self._start(place, victims)
         if inquiry.at_once > self.now:
-            until = found.claim.start if found else None
+            until = place.claim.start if place else None
             reason = Reason(Why.CHECKPOINTS, until=until, at=inquiry.at_once)
-            return Decision(Verdict.RESOURCES_BUSY, reason, found)
+            return Decision(Verdict.RESOURCES_BUSY, reason, place)
         if demand.job.reservation is None:
             if not self._snapshot.explained:
-                return Decision(Verdict.RESOURCES_BUSY, NO_REASON, found)
+                return Decision(Verdict.RESOURCES_BUSY, NO_REASON, place)
             verdict, reason = self.explainer.waiting(demand, inquiry.ready, inquiry.answer, self.gantt)
-            return Decision(verdict, reason, found)
-        if found:
-            return Decision(Verdict.RESERVED, ACCEPTED, found)
+            return Decision(verdict, reason, place)
+        if place:
+            return Decision(Verdict.RESERVED, ACCEPTED, place)
         verdict, reason, offer = self.explainer.refused(demand, inquiry.ready, inquiry.answer, self.gantt)
         return Decision(verdict, reason, offer=offer)
 
-    def _victims(self, demand: Demand, found: Found) -> set[int]:
+    def _victims(self, demand: Demand, place: Found) -> set[int]:
         """Return the best-effort jobs that must go before the job begins."""
-        victims = set(self._yielding.on(found.claim.bits, demand.job, found.claim.levels))
-        if found.claim.consumes and not demand.job.besteffort:
-            victims.update(self._yielding.for_amounts(self._excess(found.claim), victims | self.kill))
+        victims = set(self._yielding.on(place.claim.bits, demand.job, place.claim.levels))
+        if place.claim.consumes and not demand.job.besteffort:
+            victims.update(self._yielding.for_amounts(self._excess(place.claim), victims | self.kill))
         return victims
 
-    def _start(self, found: Found, victims: set[int]) -> Decision:
+    def _start(self, place: Found, victims: set[int]) -> Decision:
         """Start the job, unless best-effort jobs must go first."""
         if not victims:
-            return Decision(Verdict.STARTS, _STARTS, found)
+            return Decision(Verdict.STARTS, _STARTS, place)
         self.kill |= victims
         order = tuple(sorted(victims))
         kind = Why.MAKING_ROOM if order[-1] > 0 else Why.TAKING_BACK
-        until = found.claim.start if found.claim.start > self.now else None
+        until = place.claim.start if place.claim.start > self.now else None
         reason = Reason(kind, jobs=tuple(self._snapshot.whose(order)), until=until)
-        return Decision(Verdict.RESOURCES_BUSY, reason, found, victims=order)
+        return Decision(Verdict.RESOURCES_BUSY, reason, place, victims=order)
 
-    def _await(self, found: Found, victims: set[int]) -> Decision:
+    def _await(self, place: Found, victims: set[int]) -> Decision:
         """Accept a reservation whose date has come; it begins when best-effort jobs are gone.
 
         It is refused if their checkpoints take longer than reservations wait, as it would begin on fewer resources.
@@ -404,7 +404,7 @@ class Planner:
         if gone > self.now + self._snapshot.rules.reservation_wait:
             reason = Reason(Why.REFUSED, because=Reason(Why.CHECKPOINTS_LAST, until=gone))
             return Decision(Verdict.RESERVATION, reason, offer=gone)
-        return structs.replace(self._start(found, victims), verdict=Verdict.RESERVED)
+        return structs.replace(self._start(place, victims), verdict=Verdict.RESERVED)
 
     def _excess(self, claim: Claim) -> dict[tuple[str, str], int]:
         """Return the amount beyond the capacity of each block of ``claim`` now, with the amounts of ``claim``."""
@@ -440,8 +440,8 @@ def _why_held(job: WaitingJob) -> Reason:
 
 def _openings(jobs: Iterable[WaitingJob]) -> dict[str, int]:
     """Count, for each container name, the waiting jobs that open a piece of it."""
-    found: dict[str, int] = {}
+    openings: dict[str, int] = {}
     for job in jobs:
         for name in roles_of(job).containers if job.types else ():
-            found[name] = found.get(name, 0) + 1
-    return found
+            openings[name] = openings.get(name, 0) + 1
+    return openings

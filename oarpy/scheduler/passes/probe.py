@@ -67,7 +67,9 @@ class Probe:
     ) -> None:
         if job.held:
             job = structs.replace(job, held=False)
-            snapshot = replace(snapshot, waiting=tuple(job if one.id == job.id else one for one in snapshot.waiting))
+            snapshot = replace(
+                snapshot, waiting=tuple(job if other.id == job.id else other for other in snapshot.waiting)
+            )
         self.job = job
         self.snapshot = snapshot
         self._planner = Planner(snapshot, orders, matchers)
@@ -101,21 +103,21 @@ class Probe:
         """Return the place of ``job``, which differs from the probed job only in its request."""
         for moment in self._moments:
             demand = structs.replace(moment.inquiry.demand, job=job, options=self._planner.options.alive(job))
-            if found := self._planner.place(moment.policy, demand, moment.inquiry.ready)[0].found:
-                return found
+            if place := self._planner.place(moment.policy, demand, moment.inquiry.ready)[0].found:
+                return place
         return None
 
     def next_date(self, job: WaitingJob, date: float) -> float | None:
         """Return the first date, ``date`` or later, at which the reservation ``job`` could be had."""
         planner = self._planner
         ready = max(date, planner.now, planner.readiness(job).ready)
-        found = planner.search.earliest(planner.gantt, planner.reservation(job, ready), ready).found
-        return found.claim.start if found else None
+        place = planner.search.earliest(planner.gantt, planner.reservation(job, ready), ready).found
+        return place.claim.start if place else None
 
     def claims(self) -> dict[int, Claim]:
         """Return the future claims of the waiting jobs looked at before."""
         decisions = self._planner.decisions
-        return {number: one.found.claim for number, one in decisions.items() if one.found is not None}
+        return {number: decision.found.claim for number, decision in decisions.items() if decision.found is not None}
 
     def servable(self, job: WaitingJob, *, alive_only: bool = False) -> bool:
         """Tell whether an empty platform serves ``job``, with Alive resources or with those that may come back."""

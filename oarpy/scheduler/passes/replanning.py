@@ -82,18 +82,20 @@ class Planning:
         """Move jobs forward from their places ``before``, until no job moves: each round, some end earlier."""
         while True:
             claims = _claims(before)
-            made = self._remembered(compressed_pass(snapshot, orders, matchers, claims), snapshot, orders, matchers)
-            before = made.placements
+            compressed = self._remembered(
+                compressed_pass(snapshot, orders, matchers, claims), snapshot, orders, matchers
+            )
+            before = compressed.placements
             places = ((claims[placement.job], placement) for placement in before if placement.job in claims)
-            if all((claim.start, claim.end) == (one.start, one.end) for claim, one in places):
-                return made
+            if all((claim.start, claim.end) == (placement.start, placement.end) for claim, placement in places):
+                return compressed
 
     def _kept(self, last: LastPass, snapshot: Snapshot) -> Plan:
         """Return the plan of ``last``, which is remembered."""
         placements = tuple(map(last.placements.__getitem__, (job.id for job in snapshot.waiting)))
         last.foresee(placements)
         planner = last.made.planner
-        # from a limited pass none goes on: whoever comes or goes changes the shares of all
+        # no pass goes on from a limited pass: each job that comes or goes changes the shares of all
         if planner.begun and not planner.broken and snapshot.ration == PassShare():
             self._last = last
         return Plan(placements, tuple(sorted(planner.kill)), planner.slots, dict(planner.broken))
@@ -103,20 +105,20 @@ class Planning:
         self.full_passes += 1
         if snapshot.policy != "conservative":
             return plan(snapshot, orders, matchers)
-        made = ContinuedPass(snapshot, orders, matchers)
-        made.run()
-        return self._remembered(made, snapshot, orders, matchers)
+        full_pass = ContinuedPass(snapshot, orders, matchers)
+        full_pass.run()
+        return self._remembered(full_pass, snapshot, orders, matchers)
 
     def _remembered(
-        self, made: ContinuedPass, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers
+        self, continued: ContinuedPass, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers
     ) -> Plan:
         """Return the plan that a pass over ``snapshot`` has made, and keep the pass."""
-        decisions = made.planner.decisions
+        decisions = continued.planner.decisions
         last = LastPass(
             snapshot,
             orders,
             matchers,
-            made,
+            continued,
             {job.id: placement_of(job.id, decisions[job.id], snapshot.platform) for job in snapshot.waiting},
             frozenset(snapshot.filters) | frozenset(snapshot.filter_errors),
             frozenset(dependency.job for job in snapshot.waiting for dependency in job.depends_on),

@@ -43,7 +43,7 @@ def _looks_at_others(job: WaitingJob) -> bool:
     """Tell whether the place of a job depends on placements that this pass may leave out."""
     if job.reservation is not None:
         return bool(job.depends_on) or roles_of(job).inside is not None
-    return any(one.earliest is not None or one.latest is not None for one in job.depends_on)
+    return any(dependency.earliest is not None or dependency.latest is not None for dependency in job.depends_on)
 
 
 def plan_starts(snapshot: Snapshot, orders: Mapping[str, Order] = ORDERS, matchers: Matchers | None = None) -> Plan:

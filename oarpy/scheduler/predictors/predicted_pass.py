@@ -62,17 +62,24 @@ class PredictedStep:
         while True:
             short = {number: job for number, job in waiting.items() if number not in by_walltime}
             asking = tuple(_for(job, self.runs[job.id]) if job.id in short else job for job in snapshot.waiting)
-            made = plan(replace(snapshot, holding=holding, waiting=asking), orders, matchers)
-            ending = {one.job: _by_walltime(one, short[one.job]) for one in made.placements if one.job in short}
-            risky = {number for number, one in ending.items() if _meets(one, promises, snapshot.security_time)}
+            predicted = plan(replace(snapshot, holding=holding, waiting=asking), orders, matchers)
+            ending = {
+                placement.job: _by_walltime(placement, short[placement.job])
+                for placement in predicted.placements
+                if placement.job in short
+            }
+            risky = {
+                number for number, placement in ending.items() if _meets(placement, promises, snapshot.security_time)
+            }
             if not risky:
                 break
             by_walltime |= risky
         # a started job keeps its resources until its walltime is over
         placements = tuple(
-            ending[one.job] if one.verdict is Verdict.STARTS and one.job in ending else one for one in made.placements
+            ending[placement.job] if placement.verdict is Verdict.STARTS and placement.job in ending else placement
+            for placement in predicted.placements
         )
-        return replace(made, placements=placements), ByPredictions()
+        return replace(predicted, placements=placements), ByPredictions()
 
     def _shortened(self, job: HoldingJob, snapshot: Snapshot) -> HoldingJob:
         """Return a running job with its predicted run time as its walltime."""

@@ -54,10 +54,10 @@ def predictor_named(name: str) -> Predictor:
     own = PREDICTORS.get(name)
     if own is not None:
         return own
-    found = plugin(PREDICTOR_PLUGINS, name)
+    predictor = plugin(PREDICTOR_PLUGINS, name)
 
     def looked_at(job: JobToPredict, runs: Sequence[PastRun]) -> float:
-        seconds = found(job, runs)
+        seconds = predictor(job, runs)
         with looking_at(name):
             usable = isinstance(seconds, int | float) and 0 <= seconds < inf
         if not usable:

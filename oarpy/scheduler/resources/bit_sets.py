@@ -29,8 +29,8 @@ def positions(bits: int) -> list[int]:
     >>> positions(0b1001)
     [0, 3]
     """
-    found: list[int] = np.flatnonzero(flags(bits)).tolist()
-    return found
+    ascending: list[int] = np.flatnonzero(flags(bits)).tolist()
+    return ascending
 
 
 def flags(bits: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:

@@ -101,8 +101,8 @@ class Gauges:
         if key not in self._columns:
             owners = self._capacities.owners(name)
             each = [np.unique(owners[positions(block.bits)]) for block in layout.blocks]
-            apart = all(len(found) == 1 for found in each)
-            self._columns[key] = np.array([found[0] for found in each], dtype=np.intp) if apart else None
+            apart = all(len(columns) == 1 for columns in each)
+            self._columns[key] = np.array([columns[0] for columns in each], dtype=np.intp) if apart else None
         return self._columns[key]
 
 

@@ -524,12 +524,12 @@ def _missing(group: GroupMatcher) -> str:
     need, name = group.counts[0], group.names[0]
     inner = "".join(f"/{level}={_word(count)}" for level, count in zip(group.names[1:], group.counts[1:], strict=True))
     where = f" that hold {inner}" if inner else ""
-    found, _ = _tally(group.tree, group.counts[1:])
+    serving, _ = _tally(group.tree, group.counts[1:])
     if not group.usable:
         return "no resource"
     if need < 0:
-        return f"no {name}{where}" if need != Count.ALL or not found else f"not every {name} holds {inner}"
-    return f"{found} of {need} {name}{where}"
+        return f"no {name}{where}" if need != Count.ALL or not serving else f"not every {name} holds {inner}"
+    return f"{serving} of {need} {name}{where}"
 
 
 def _word(count: int) -> str:

@@ -109,10 +109,10 @@ class Platform:
     def _blocks_by_position(self, level: str) -> list[int]:
         """Return for each resource its block of a property as a set, 0 where it is in none."""
         if level not in self._by_position:
-            found = self._by_position[level] = [0] * len(self.resources)
+            blocks = self._by_position[level] = [0] * len(self.resources)
             for block in self.blocks(level):
                 for place in positions(block.bits):
-                    found[place] = block.bits
+                    blocks[place] = block.bits
         return self._by_position[level]
 
     def bits_of(self, ids: Iterable[int]) -> int:

@@ -40,23 +40,23 @@ NOTHING_AMENDED = Amended()
 
 def amended(snapshot: Snapshot) -> tuple[Snapshot, Amended]:
     """Answer the reservations that replace others; return the snapshot in which they hold their resources."""
-    asked = [job for job in snapshot.waiting if job.id in snapshot.amending and not job.held and not job.fault]
-    if not asked:
+    amending = [job for job in snapshot.waiting if job.id in snapshot.amending and not job.held and not job.fault]
+    if not amending:
         return snapshot, NOTHING_AMENDED
     options = CompiledRequests(snapshot, Matchers(snapshot.platform))
     holding, accepted, refused = list(snapshot.holding), [], []
-    for job in asked:
+    for job in amending:
         old = snapshot.amending[job.id]
         if not any(reservation.job.id == old for reservation in snapshot.reservations):
             refused.append((job.id, Reason(Why.NOTHING_TO_AMEND, jobs=(old,))))
             continue
-        place = _placed(snapshot, options, job, [one for one in holding if one.id != old])
+        place = _placed(snapshot, options, job, [holder for holder in holding if holder.id != old])
         if place is None:
             refused.append((job.id, Reason(Why.NO_ROOM_TO_AMEND)))
         else:
             accepted.append(place)
             holding += _held(job, place)
-    answered = {job.id for job in asked}
+    answered = {job.id for job in amending}
     waiting = tuple(job for job in snapshot.waiting if job.id not in answered)
     return replace(snapshot, waiting=waiting, holding=tuple(holding)), Amended(tuple(accepted), tuple(refused))
 
@@ -69,17 +69,17 @@ def _placed(
     gantt, roles = Gantt.around(snapshot, job, iter(others)), roles_of(job)
     date = max(job.reservation, snapshot.now)
     ways = options.reservable(job) if date > snapshot.now else options.alive(job)
-    found = Search(snapshot.security_time).at(gantt, Demand(job, roles, ways[:1], gantt.limits(job, roles)), date).found
-    if found is None:
+    place = Search(snapshot.security_time).at(gantt, Demand(job, roles, ways[:1], gantt.limits(job, roles)), date).found
+    if place is None:
         return None
-    end = found.claim.start + found.option.walltime
-    return Placement(job.id, Verdict.RESERVED, ACCEPTED, snapshot.platform, 0, found.claim.start, end, found.claim.bits)
+    end = place.claim.start + place.option.walltime
+    return Placement(job.id, Verdict.RESERVED, ACCEPTED, snapshot.platform, 0, place.claim.start, end, place.claim.bits)
 
 
 def _held(job: WaitingJob, place: Placement) -> list[HoldingJob]:
     """Return the hold of a newly placed reservation, if it has one."""
     assert place.start is not None
     assert place.end is not None
-    made = Reservation(job, place.start, place.end - place.start, tuple(place.resources))
-    held = promised(made, place.start)
+    reservation = Reservation(job, place.start, place.end - place.start, tuple(place.resources))
+    held = promised(reservation, place.start)
     return [] if held is None else [held]

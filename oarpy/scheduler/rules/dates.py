@@ -50,8 +50,8 @@ def next_start_asked(snapshot: Snapshot) -> float | None:
     if snapshot.policy in FORESEEING:
         return None
     spans = {**snapshot.spans, **{job.id: (job.start, job.end) for job in snapshot.holding}}
-    asked = (earliest_start(job, spans) for job in snapshot.waiting if not job.held)
-    return min((instant for instant in asked if instant > snapshot.now), default=None)
+    starts = (earliest_start(job, spans) for job in snapshot.waiting if not job.held)
+    return min((instant for instant in starts if instant > snapshot.now), default=None)
 
 
 def _shortest(job: WaitingJob) -> float:

@@ -125,7 +125,7 @@ class Dependencies:
 
 def earliest_start(job: WaitingJob, spans: Mapping[int, Span]) -> float:
     """Return the earliest start that ``job`` asks for by its own dates, and by shifts after jobs of known ``spans``."""
-    shifts = ((one.earliest, spans.get(one.job)) for one in job.depends_on)
+    shifts = ((dependency.earliest, spans.get(dependency.job)) for dependency in job.depends_on)
     return max([job.dates.not_before, *(_instant(shift, span) for shift, span in shifts if shift and span)])
 
 

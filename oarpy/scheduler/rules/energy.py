@@ -76,14 +76,14 @@ def waking_of(snapshot: Snapshot) -> Waking:
     return Waking(snapshot.asleep, power.wakeup_time if power else 0)
 
 
-def once_awake(made: Plan, snapshot: Snapshot) -> Plan:
+def once_awake(plan: Plan, snapshot: Snapshot) -> Plan:
     """Let jobs that would start on sleeping nodes wait for them; a reservation is accepted, and waits on its date."""
     if not snapshot.asleep:
-        return made
+        return plan
     waking = waking_of(snapshot)
     reservations = {job.id for job in snapshot.waiting if job.reservation is not None}
-    placements = (_awaiting(placement, waking, placement.job in reservations) for placement in made.placements)
-    return replace(made, placements=tuple(placements))
+    placements = (_awaiting(placement, waking, placement.job in reservations) for placement in plan.placements)
+    return replace(plan, placements=tuple(placements))
 
 
 def _awaiting(placement: Placement, waking: Waking, reserved: bool) -> Placement:
@@ -103,13 +103,13 @@ def _awaiting(placement: Placement, waking: Waking, reserved: bool) -> Placement
     )
 
 
-def power_for(snapshot: Snapshot, made: Plan) -> PowerOrders:
+def power_for(snapshot: Snapshot, plan: Plan) -> PowerOrders:
     """Decide about the nodes of ``snapshot``, given where jobs that wait are placed."""
     rules, platform = snapshot.rules.power, snapshot.platform
     if rules is None:
         return PowerOrders()
     uses = [*_holds(snapshot)]
-    uses += [Use(placement.start, placement.bits) for placement in made.placements if placement.start is not None]
+    uses += [Use(placement.start, placement.bits) for placement in plan.placements if placement.start is not None]
     keep = [Keep(snapshot.filters.get(text, platform.default_type), number) for text, number in rules.keep]
     return power_orders(
         _nodes(snapshot), uses, keep, snapshot.now, wakeup_time=rules.wakeup_time, sleep_time=rules.sleep_time
@@ -129,14 +129,14 @@ def _holds(snapshot: Snapshot) -> Iterable[Use]:
 
 def _nodes(snapshot: Snapshot) -> list[PowerNode]:
     """Return the nodes that are wholly awake, and the sleeping nodes."""
-    platform, found = snapshot.platform, []
+    platform, nodes = snapshot.platform, []
     for block in platform.blocks(NETWORK_ADDRESS):
         bits, name = block.bits & platform.not_dead, str(block.value)
         if bits & snapshot.asleep:
-            found.append(PowerNode(name, bits, snapshot.power.get(name, "asleep")))
+            nodes.append(PowerNode(name, bits, snapshot.power.get(name, "asleep")))
         elif bits and not bits & ~platform.alive:
-            found.append(PowerNode(name, bits, "up", name in snapshot.rested))
-    return found
+            nodes.append(PowerNode(name, bits, "up", name in snapshot.rested))
+    return nodes
 
 
 def power_orders(

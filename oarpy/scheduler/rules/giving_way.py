@@ -96,7 +96,7 @@ class Yielding:
 
         The jobs in ``dying`` go anyway.
         """
-        order = sorted(self._held, key=lambda one: (one[0].id in dying, one[0].start, one[0].id), reverse=True)
+        order = sorted(self._held, key=lambda held: (held[0].id in dying, held[0].start, held[0].id), reverse=True)
         parts = {job.id: self._parts(job) for job, _ in order if job.consumes}
         excess = dict(lacking)
         for taken in parts.values():

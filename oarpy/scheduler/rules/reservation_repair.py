@@ -35,7 +35,7 @@ def shifted(snapshot: Snapshot, reservations: Sequence[WaitingJob]) -> dict[int,
     """
     search, options = Search(snapshot.security_time), CompiledRequests(snapshot, Matchers(snapshot.platform))
     holding = {job.id: job for job in snapshot.holding}
-    found: dict[int, int] = {}
+    resources: dict[int, int] = {}
     for job in reservations:
         gantt = Gantt.around(snapshot, job, (other for other in holding.values() if other.id != job.id))
         roles = roles_of(job)
@@ -43,15 +43,17 @@ def shifted(snapshot: Snapshot, reservations: Sequence[WaitingJob]) -> dict[int,
         date = max(job.reservation or snapshot.now, snapshot.now)
         answer = search.at(gantt, demand, date)
         if date == snapshot.now and not job.besteffort:  # if idle resources suffice, no job goes for it
-            able = (one for one in holding.values() if may_go(one, snapshot.now, snapshot.besteffort_minimum_life))
+            able = (
+                holder for holder in holding.values() if may_go(holder, snapshot.now, snapshot.besteffort_minimum_life)
+            )
             yielding = Yielding(snapshot.platform, gantt.stocks.capacities, gantt.blocks, able)
             kept = yielding.kept_from(job, snapshot.security_time)
             beside = search.at(gantt.beside(kept), demand, date)
             answer = beside if beside.found else answer
         if answer.found is not None:
-            found[job.id] = answer.found.claim.bits
+            resources[job.id] = answer.found.claim.bits
             holding[job.id] = moved(snapshot, holding[job.id], answer.found.claim.bits)
-    return found
+    return resources
 
 
 def moved(snapshot: Snapshot, job: HoldingJob, bits: int) -> HoldingJob:

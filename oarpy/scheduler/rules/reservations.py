@@ -77,14 +77,14 @@ def promised(reservation: Reservation, now: float) -> HoldingJob | None:
 
 def with_reservations(snapshot: Snapshot, moved: Iterable[Reservation]) -> Snapshot:
     """Return a snapshot in which these accepted reservations have their present resources and dates."""
-    by_job = {one.job.id: one for one in moved}
+    by_job = {reservation.job.id: reservation for reservation in moved}
     if not by_job:
         return snapshot
     holding = []
     for job in snapshot.holding:
         again = promised(by_job[job.id], snapshot.now) if job.id in by_job else job
         holding.append(again or job)
-    reservations = tuple(by_job.get(one.job.id, one) for one in snapshot.reservations)
+    reservations = tuple(by_job.get(reservation.job.id, reservation) for reservation in snapshot.reservations)
     return replace(snapshot, holding=tuple(holding), reservations=reservations)
 
 
@@ -99,17 +99,17 @@ def whole_again(snapshot: Snapshot) -> tuple[Snapshot, tuple[Reservation, ...]]:
         for reservation in snapshot.reservations
         if reservation.job.id not in others and is_broken(reservation, snapshot)
     ]
-    if not broken or not (found := shifted(snapshot, broken)):
+    if not broken or not (resources := shifted(snapshot, broken)):
         return snapshot, ()
-    holding = tuple(moved(snapshot, job, found[job.id]) if job.id in found else job for job in snapshot.holding)
+    holding = tuple(moved(snapshot, job, resources[job.id]) if job.id in resources else job for job in snapshot.holding)
     reservations = tuple(
-        replace(reservation, resources=tuple(snapshot.platform.ids_of(found[reservation.job.id])))
-        if reservation.job.id in found
+        replace(reservation, resources=tuple(snapshot.platform.ids_of(resources[reservation.job.id])))
+        if reservation.job.id in resources
         else reservation
         for reservation in snapshot.reservations
     )
     after = replace(snapshot, holding=holding, reservations=reservations)
-    return after, tuple(reservation for reservation in reservations if reservation.job.id in found)
+    return after, tuple(reservation for reservation in reservations if reservation.job.id in resources)
 
 
 def is_broken(reservation: Reservation, snapshot: Snapshot) -> bool:
@@ -148,7 +148,7 @@ class _Dates:
         self._snapshot, self._now, self._dying = snapshot, snapshot.now, set(dying)
         self._capacities = Capacities(snapshot.consumables, snapshot.platform)
         self._blocks = Blocks(snapshot.platform, snapshot.exclusive_levels)
-        self._reserved = {one.job.id: one for one in snapshot.reservations}
+        self._reserved = {reservation.job.id: reservation for reservation in snapshot.reservations}
         self._running = [job for job in snapshot.holding if job.id not in self._reserved]
         self._live = {job.id for job in snapshot.holding} | {job.id for job in snapshot.waiting}
         self._any_besteffort = any(job.besteffort for job in snapshot.holding)
@@ -193,12 +193,12 @@ class _Dates:
             Yielding(platform, self._capacities, self._blocks, staying),
             platform.bits_of(reservation.resources),
         )
-        found = set(yielding.on(bits, reservation.job, self._blocks.asked(reservation.job.alternatives[0].groups)))
+        victims = set(yielding.on(bits, reservation.job, self._blocks.asked(reservation.job.alternatives[0].groups)))
         if consumes:
             firm = [(bits_consumed_from(platform, job), job.consumes) for job in staying if not job.besteffort]
             lacking = self._capacities.excess(bits, consumes, firm)
-            found.update(yielding.for_amounts(lacking, found | self._dying))
-        return [job.id for job in staying if job.id in found]
+            victims.update(yielding.for_amounts(lacking, victims | self._dying))
+        return [job.id for job in staying if job.id in victims]
 
     def _start(self, reservation: Reservation) -> None:
         """Start a reservation whose date has come, let it wait for missing resources, or give it up."""

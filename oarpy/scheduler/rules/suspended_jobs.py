@@ -38,15 +38,19 @@ def resumed(snapshot: Snapshot, wanting: Collection[int]) -> tuple[Snapshot, tup
 
     Return the changed snapshot, and these dates. A job that finds no date stays unchanged.
     """
-    found = []
-    for job in sorted((one for one in snapshot.holding if one.id in wanting and one.given_back), key=_number):
+    resumptions = []
+    for job in sorted(
+        (holder for holder in snapshot.holding if holder.id in wanting and holder.given_back), key=_number
+    ):
         start = _earliest(snapshot, job)
         if start is None:
             continue
         again = structs.replace(job, resumes=start, walltime=job.walltime + start - snapshot.now)
-        snapshot = replace(snapshot, holding=tuple(again if one.id == job.id else one for one in snapshot.holding))
-        found.append(Resumption(job.id, start, _victims(snapshot, job) if start == snapshot.now else ()))
-    return snapshot, tuple(found)
+        snapshot = replace(
+            snapshot, holding=tuple(again if holder.id == job.id else holder for holder in snapshot.holding)
+        )
+        resumptions.append(Resumption(job.id, start, _victims(snapshot, job) if start == snapshot.now else ()))
+    return snapshot, tuple(resumptions)
 
 
 def going_on(snapshot: Snapshot, resumptions: Iterable[Resumption], starting: Iterable[int]) -> tuple[int, ...]:
@@ -70,11 +74,11 @@ def held_up_by(snapshot: Snapshot, resumption: Resumption) -> list[int]:
     by_id = {job.id: job for job in snapshot.holding}
     wanted = by_id[resumption.job].given_back
     ends = [
-        one.id
-        for one in snapshot.holding
-        if one.id != resumption.job
-        and one.end + snapshot.security_time == resumption.start
-        and bits_held(snapshot.platform, one) & wanted
+        holder.id
+        for holder in snapshot.holding
+        if holder.id != resumption.job
+        and holder.end + snapshot.security_time == resumption.start
+        and bits_held(snapshot.platform, holder) & wanted
     ]
     return sorted({*ends, *resumption.kill})
 
@@ -86,14 +90,14 @@ def _number(job: HoldingJob) -> int:
 def _earliest(snapshot: Snapshot, job: HoldingJob) -> float | None:
     """Return the first instant from which the job can hold its resources for the rest of its walltime."""
     asking = job.asking()
-    gantt = Gantt.around(snapshot, asking, (one for one in snapshot.holding if one.id != job.id))
+    gantt = Gantt.around(snapshot, asking, (holder for holder in snapshot.holding if holder.id != job.id))
     known = {consumable.name for consumable in snapshot.consumables}
     consumes = tuple(consumption for consumption in job.consumes if consumption.name in known)
     bits, rest, roles = job.given_back | bits_held(snapshot.platform, job), job.end - snapshot.now, roles_of(job)
     views, limits = gantt.views(roles, consumes, gantt.blocks.known(job.levels)), gantt.limits(asking, roles)
     if not views or bits & ~snapshot.platform.alive:
         return None
-    for start in _dates(snapshot, views[0].begins, (one.begins for one in views[1:])):
+    for start in _dates(snapshot, views[0].begins, (view.begins for view in views[1:])):
         claim = Claim(start, rest, bits, consumes)
         end = claim.end + snapshot.security_time
         if any(view.common(start, end) & bits != bits for view in views):
@@ -106,14 +110,14 @@ def _earliest(snapshot: Snapshot, job: HoldingJob) -> float | None:
 
 def _dates(snapshot: Snapshot, begins: Iterable[float], others: Iterable[Iterable[float]]) -> list[float]:
     """Return the instants from which more may be free, ascending; quotas too change only when a job ends."""
-    ends = {one.end + snapshot.security_time for one in snapshot.holding}
+    ends = {holder.end + snapshot.security_time for holder in snapshot.holding}
     instants = {snapshot.now, *begins, *ends}.union(*others)
     return sorted(instant for instant in instants if instant >= snapshot.now)
 
 
 def _victims(snapshot: Snapshot, job: HoldingJob) -> tuple[int, ...]:
     """Return the best-effort jobs on the resources that the job gave back; it has kept its amounts."""
-    able = [one for one in snapshot.holding if may_go(one, snapshot.now, snapshot.besteffort_minimum_life)]
+    able = [holder for holder in snapshot.holding if may_go(holder, snapshot.now, snapshot.besteffort_minimum_life)]
     blocks = Blocks(snapshot.platform, snapshot.exclusive_levels)
     yielding = Yielding(snapshot.platform, Capacities((), snapshot.platform), blocks, able)
     return tuple(yielding.on(job.given_back, job, blocks.known(job.levels)))

@@ -58,10 +58,10 @@ class WalltimeAnswers:
     faults: tuple[str, ...] = ()
 
 
-def answered(snapshot: Snapshot, made: Plan, replan: Replan) -> WalltimeAnswers:
+def answered(snapshot: Snapshot, plan: Plan, replan: Replan) -> WalltimeAnswers:
     """Grant the requests that can be granted now.
 
-    ``made`` is the plan of ``snapshot``; ``replan`` makes a plan of a changed snapshot.
+    ``plan`` is the plan of ``snapshot``; ``replan`` makes a plan of a changed snapshot.
     """
     now, running, dropped = snapshot.now, [], []
     for request in snapshot.walltime_requests:
@@ -71,19 +71,19 @@ def answered(snapshot: Snapshot, made: Plan, replan: Replan) -> WalltimeAnswers:
             dropped.append((request.job, "it could not be granted in time"))
         elif request.running:
             running.append(request)
-    instants = [one.give_up_at for one in running if one.give_up_at is not None]
+    instants = [request.give_up_at for request in running if request.give_up_at is not None]
     changes, faults = [], []
-    for one in running:
+    for pending in running:
         try:
-            seconds, due = _applicable(one, snapshot.rules, now)
+            seconds, due = _applicable(pending, snapshot.rules, now)
         except OarpyError as error:
             faults.append(str(error))
             continue
         if due > now:
             instants.append(due)
         elif seconds:
-            changes.append(WalltimeChange(one.job, seconds, one.whole, one.delay_next_jobs))
-    granted = grants(snapshot, made, changes, replan) if changes else {}
+            changes.append(WalltimeChange(pending.job, seconds, pending.whole, pending.delay_next_jobs))
+    granted = grants(snapshot, plan, changes, replan) if changes else {}
     return WalltimeAnswers(
         tuple(sorted(granted.items())), tuple(sorted(dropped)), min(instants, default=None), tuple(faults)
     )
@@ -106,26 +106,26 @@ def _applicable(request: WalltimeRequest, rules: Rules, now: float) -> tuple[int
     return seconds, request.end - apply_time if apply_time > 0 else now
 
 
-def grants(snapshot: Snapshot, made: Plan, changes: Iterable[WalltimeChange], replan: Replan) -> dict[int, int]:
+def grants(snapshot: Snapshot, plan: Plan, changes: Iterable[WalltimeChange], replan: Replan) -> dict[int, int]:
     """Return the seconds to add to the walltimes of jobs, by job, without jobs that get nothing now.
 
-    ``made`` is the plan of ``snapshot``; ``replan`` makes a plan of a changed snapshot.
+    ``plan`` is the plan of ``snapshot``; ``replan`` makes a plan of a changed snapshot.
     """
-    found: dict[int, int] = {}
-    todo = sorted(changes, key=lambda one: (one.seconds > 0, one.delay_next_jobs, one.job))
+    granted: dict[int, int] = {}
+    todo = sorted(changes, key=lambda change: (change.seconds > 0, change.delay_next_jobs, change.job))
     for rank, change in enumerate(todo, 1):
-        job = next((one for one in snapshot.holding if one.id == change.job), None)
-        if job is None or job.id in made.kill:
+        job = next((holder for holder in snapshot.holding if holder.id == change.job), None)
+        if job is None or job.id in plan.kill:
             continue
         seconds = (
-            _less(snapshot, job, change) if change.seconds < 0 else _More(snapshot, made, job, change).most(replan)
+            _less(snapshot, job, change) if change.seconds < 0 else _More(snapshot, plan, job, change).most(replan)
         )
         if seconds:
-            found[job.id] = seconds
+            granted[job.id] = seconds
             snapshot = _changed(snapshot, job, seconds)
             if seconds > 0 and rank < len(todo):
-                made = replan(snapshot)  # the job's own dependants and best-effort jobs may be elsewhere now
-    return found
+                plan = replan(snapshot)  # the job's own dependants and best-effort jobs may be elsewhere now
+    return granted
 
 
 def _less(snapshot: Snapshot, job: HoldingJob, change: WalltimeChange) -> int:
@@ -136,14 +136,14 @@ def _less(snapshot: Snapshot, job: HoldingJob, change: WalltimeChange) -> int:
 def _changed(snapshot: Snapshot, job: HoldingJob, seconds: float) -> Snapshot:
     """Return the snapshot in which ``job`` runs ``seconds`` longer."""
     longer = structs.replace(job, walltime=job.walltime + seconds)
-    return replace(snapshot, holding=tuple(longer if one.id == job.id else one for one in snapshot.holding))
+    return replace(snapshot, holding=tuple(longer if holder.id == job.id else holder for holder in snapshot.holding))
 
 
 class _More:
     """The change of one job that asks to run longer."""
 
-    def __init__(self, snapshot: Snapshot, made: Plan, job: HoldingJob, change: WalltimeChange) -> None:
-        self._snapshot, self._made, self._job, self._change = snapshot, made, job, change
+    def __init__(self, snapshot: Snapshot, plan: Plan, job: HoldingJob, change: WalltimeChange) -> None:
+        self._snapshot, self._made, self._job, self._change = snapshot, plan, job, change
         self._asking = job.asking()
         self._roles = roles_of(job)
         self._bits = bits_held(snapshot.platform, job)
@@ -169,9 +169,9 @@ class _More:
 
     def _without_the_job(self) -> Gantt:
         """Return the Gantt of all that bounds the job."""
-        others = (one for one in self._snapshot.holding if one.id != self._job.id and self._bounds(one))
+        others = (holder for holder in self._snapshot.holding if holder.id != self._job.id and self._bounds(holder))
         gantt = Gantt.around(self._snapshot, self._asking, others)
-        waiting = {one.id: one for one in self._snapshot.asking}
+        waiting = {other.id: other for other in self._snapshot.asking}
         for place in self._made.placements:
             job = waiting[place.job]
             if place.start is None or place.end is None or place.alternative is None or not self._bounds(job):
@@ -204,10 +204,10 @@ class _More:
         places = {place.job: place.start for place in self._made.placements if place.start is not None}
         return min(
             (
-                places[one.id] - (dependency.earliest.seconds if dependency.earliest else 0) - self._job.end
-                for one in self._snapshot.asking
-                if one.id in places and one.user != self._job.user
-                for dependency in one.depends_on
+                places[job.id] - (dependency.earliest.seconds if dependency.earliest else 0) - self._job.end
+                for job in self._snapshot.asking
+                if job.id in places and job.user != self._job.user
+                for dependency in job.depends_on
                 if dependency.job == self._job.id and (not dependency.earliest or dependency.earliest.edge == "end")
             ),
             default=inf,
@@ -215,18 +215,18 @@ class _More:
 
     def _own_dependants(self) -> set[int]:
         """Return the waiting jobs of the same user that wait for this one, and the jobs that wait for them."""
-        own = [one for one in self._snapshot.asking if one.user == self._job.user]
-        found = {one.id for one in own if any(dependency.job == self._job.id for dependency in one.depends_on)}
-        grown = bool(found)
+        own = [job for job in self._snapshot.asking if job.user == self._job.user]
+        dependants = {job.id for job in own if any(dependency.job == self._job.id for dependency in job.depends_on)}
+        grown = bool(dependants)
         while grown:
             more = {
-                one.id
-                for one in self._snapshot.asking
-                if one.id not in found and any(dependency.job in found for dependency in one.depends_on)
+                job.id
+                for job in self._snapshot.asking
+                if job.id not in dependants and any(dependency.job in dependants for dependency in job.depends_on)
             }
-            found |= more
+            dependants |= more
             grown = bool(more)
-        return found
+        return dependants
 
     def _fits(self, seconds: int) -> bool:
         """Tell whether the job's resources, amounts and quotas let it run ``seconds`` longer."""
@@ -241,7 +241,7 @@ class _More:
 
     def _verified(self, most: int, replan: Replan) -> int:
         """Return the longest time found that delays no job except dependants of this job; quotas reach far."""
-        spared = self._dependants | {one.id for one in self._snapshot.asking if not self._bounds(one)}
+        spared = self._dependants | {job.id for job in self._snapshot.asking if not self._bounds(job)}
         before = {place.job: place.start for place in self._made.placements if place.job not in spared}
 
         def delays_nobody(seconds: int) -> bool:

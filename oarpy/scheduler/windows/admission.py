@@ -174,8 +174,8 @@ class _Question(Generic[Request, Hold]):
             if begin - self._gap < self.new.deadline and end > lo:
                 starts |= {begin - time} if begin - time < lo else set()
                 starts |= {end} if end + self.new.time > self.new.deadline else set()
-        found = (self._offer(start) for start in starts if start >= self.now)
-        yield from sorted(offer for offer in found if offer.phi <= limit)
+        offers = (self._offer(start) for start in starts if start >= self.now)
+        yield from sorted(offer for offer in offers if offer.phi <= limit)
 
     def farther(self) -> Offer:
         """Return the earliest start after the window, where all others keep their slots."""

@@ -47,7 +47,7 @@ class NamedTimeline:
     @property
     def claims(self) -> dict[int, Claim]:
         """The claims held, by job."""
-        return {asked.job.id: claim for asked, claim in self._held}
+        return {request.job.id: claim for request, claim in self._held}
 
     def fits(self, request: Asked, start: float, duration: float) -> bool:
         """Tell whether the request fits from ``start`` on; its job has the ``duration``."""
@@ -93,45 +93,45 @@ class NamedTimeline:
         if self._stale:
             if self._base is self._empty:
                 self._base = self._empty.copy()
-            for asked, claim in self._held[self._in_base :]:
-                self._base.enter(asked.job, claim)
+            for request, claim in self._held[self._in_base :]:
+                self._base.enter(request.job, claim)
             self._in_base = len(self._held)
             self._gantt = self._base.copy()
             self._stale = False
         return self._gantt
 
-    def _demand(self, gantt: Gantt, asked: Asked, *, later: bool, hi: float = inf) -> Demand:
-        job, roles = asked.job, roles_of(asked.job)
+    def _demand(self, gantt: Gantt, request: Asked, *, later: bool, hi: float = inf) -> Demand:
+        job, roles = request.job, roles_of(request.job)
         options = self._options.alive(job)[:1]
-        if later and (asked.slot is None or not options[0].matcher.match(options[0].matcher.usable)):
+        if later and (request.slot is None or not options[0].matcher.match(options[0].matcher.usable)):
             options = self._options.reservable(job)[:1]
         return Demand(job, roles, options, gantt.limits(job, roles), hi)
 
-    def _at(self, asked: Asked, start: float) -> Claim | None:
+    def _at(self, request: Asked, start: float) -> Claim | None:
         """Return the job's own slot if it is free at ``start``, else the resources free then."""
         gantt = self._fresh()
-        if slot := self._own_slot(gantt, asked, start):
+        if slot := self._own_slot(gantt, request, start):
             return slot
-        return _claim(self._search.at(gantt, self._demand(gantt, asked, later=start > gantt.now), start).found)
+        return _claim(self._search.at(gantt, self._demand(gantt, request, later=start > gantt.now), start).found)
 
-    def _after(self, asked: Asked, lo: float, hi: float) -> Claim | None:
+    def _after(self, request: Asked, lo: float, hi: float) -> Claim | None:
         """Return the first place after ``lo``; the job's own slot rather than others at the same start."""
         gantt = self._fresh()
-        demand = self._demand(gantt, asked, later=True, hi=hi)
+        demand = self._demand(gantt, request, later=True, hi=hi)
         claim = _claim(self._search.earliest(gantt, demand, lo).found)
         if claim is not None and claim.start <= lo:  # on resources that are not there yet
             following = next((instant for instant in self.ends(lo) if instant <= hi), hi)
             claim = None if following == inf else _claim(self._search.earliest(gantt, demand, following).found)
-        return None if claim is None else self._own_slot(gantt, asked, claim.start) or claim
+        return None if claim is None else self._own_slot(gantt, request, claim.start) or claim
 
-    def _own_slot(self, gantt: Gantt, asked: Asked, start: float) -> Claim | None:
+    def _own_slot(self, gantt: Gantt, request: Asked, start: float) -> Claim | None:
         """Return the job's slot if it begins then and is free, for quotas too."""
-        slot = asked.slot
+        slot = request.slot
         if slot is None or slot.start != start:
             return None
-        demand = self._demand(gantt, asked, later=True)
+        demand = self._demand(gantt, request, later=True)
         return slot if self._search.put_off(gantt, demand, Found(demand.options[0], slot), start) else None
 
 
-def _claim(found: Found | None) -> Claim | None:
-    return None if found is None else found.claim
+def _claim(place: Found | None) -> Claim | None:
+    return None if place is None else place.claim

@@ -79,33 +79,33 @@ class WindowAnswers:
 
     def and_moved(self, moves: Iterable[WindowMove]) -> WindowAnswers:
         """Return these answers with reservations that go elsewhere afterwards."""
-        by_job = {one.reservation.job.id: one for one in self.moves}
+        by_job = {move.reservation.job.id: move for move in self.moves}
         for move in moves:
             number = move.reservation.job.id
             by_job[number] = replace(move, before=by_job[number].before) if number in by_job else move
         return replace(self, moves=tuple(by_job.values()))
 
-    def unplaced(self, made: Plan) -> frozenset[int]:
+    def unplaced(self, plan: Plan) -> frozenset[int]:
         """Return the jobs with a date that the planner has no place for."""
         if not self.dated:
             return frozenset()
         return frozenset(
             placement.job
-            for placement in made.placements
+            for placement in plan.placements
             if placement.job in self.dated and placement.verdict not in _ADMITTED
         )
 
-    def named(self, made: Plan) -> Plan:
+    def named(self, plan: Plan) -> Plan:
         """Return a plan in which alternatives have the indexes of the jobs' own requests."""
         if not self.dated:
-            return made
+            return plan
         placements = (
             replace(placement, alternative=self.dated[placement.job])
             if placement.job in self.dated and placement.alternative is not None
             else placement
-            for placement in made.placements
+            for placement in plan.placements
         )
-        return replace(made, placements=tuple(placements))
+        return replace(plan, placements=tuple(placements))
 
 
 NO_ANSWERS = WindowAnswers()
@@ -187,10 +187,10 @@ class _WindowPass:
         self._options, self._search = CompiledRequests(snapshot, matchers), Search(snapshot.security_time)
         self._dependencies = Dependencies(snapshot)
         self._anteriors = {
-            one.job
+            dependency.job
             for job in (*snapshot.waiting, *(reservation.job for reservation in snapshot.reservations))
             if job.reservation is not None
-            for one in job.depends_on
+            for dependency in job.depends_on
         }
         self._movable = {
             reservation.job.id: self._as_movable(reservation)
@@ -219,8 +219,8 @@ class _WindowPass:
         for job in sorted(self._fresh, key=lambda job: (job.submitted, job.id)):
             if fault := self._fault(job):
                 over[job.id] = structs.replace(job, fault=fault)
-            elif (found := self._admit(job, dates, take=job.id not in refused)) is not None:
-                self._keep(*found, dates)
+            elif (admitted := self._admit(job, dates, take=job.id not in refused)) is not None:
+                self._keep(*admitted, dates)
         for reservation in self._snapshot.reservations:
             if (window := self._windows.of.get(reservation.job.id)) is not None and window.asked is not None:
                 self._change(reservation, replace(window, ready=window.asked[0], deadline=window.asked[1]), dates)
@@ -229,12 +229,12 @@ class _WindowPass:
             dates[number] = structs.replace(dated, reservation=slot.start), slot
         moves = tuple(
             move
-            for job, one in self._movable.items()
+            for job, moving in self._movable.items()
             if job not in self._new
-            and (move := moved_to(one.reservation, one.slot, self._snapshot.platform, one.reason)) is not None
+            and (move := moved_to(moving.reservation, moving.slot, self._snapshot.platform, moving.reason)) is not None
         )
         changed = with_reservations(self._snapshot, (move.reservation for move in moves))
-        again = {job: found[0] for job, found in dates.items()} | over
+        again = {job: dated[0] for job, dated in dates.items()} | over
         waiting = tuple(again.get(job.id, job) for job in changed.waiting)
         fixed = self._newly_fixed(dates)
         answers = WindowAnswers(moves, self._dated, self._strict, self._offers, fixed, self._changed, self._failed)
@@ -243,9 +243,9 @@ class _WindowPass:
     def movable(self) -> list[MovableReservation]:
         """Return the accepted reservations that may move, with their places."""
         return [
-            MovableReservation(one.reservation, self._window_job(one.asked, one.window))
-            for one in self._movable.values()
-            if one.window.asked is None
+            MovableReservation(moving.reservation, self._window_job(moving.asked, moving.window))
+            for moving in self._movable.values()
+            if moving.window.asked is None
         ]
 
     def arrival(self, job: WaitingJob) -> Arrival | str:
@@ -257,7 +257,7 @@ class _WindowPass:
         lo, last = new.window(self._now)
         if last < lo:
             return f"its window ends at {self._snapshot.show_instant(window.deadline)}, too early for its walltime"
-        movable = [(self._window_job(one.asked, one.window), one.slot) for one in self._movable.values()]
+        movable = [(self._window_job(moving.asked, moving.window), moving.slot) for moving in self._movable.values()]
         return Arrival(new, movable, self._seen_by(job), self._terms(window))
 
     def _keep(self, dated: WaitingJob, claim: Claim, dates: dict[int, tuple[WaitingJob, Claim]]) -> None:
@@ -364,7 +364,7 @@ class _WindowPass:
         return [other for other in self._others() if job.besteffort or not other.besteffort]
 
     def _queue(self, *new: WindowJob[Asked]) -> list[WindowJob[Asked]]:
-        jobs = [self._window_job(one.asked, one.window) for one in self._movable.values()]
+        jobs = [self._window_job(moving.asked, moving.window) for moving in self._movable.values()]
         queue, draw = [*jobs, *new], Random(int(self._now)).random
         try:
             return in_order(queue, self._windows.order, self._now, draw)
@@ -372,14 +372,14 @@ class _WindowPass:
             self._failed = str(failed)
             return in_order(queue, OWN_ORDER, self._now, draw)
 
-    def _window_job(self, asked: Asked, window: ReservationWindow) -> WindowJob[Asked]:
-        job = asked.job
+    def _window_job(self, request: Asked, window: ReservationWindow) -> WindowJob[Asked]:
+        job = request.job
         ready = max(self._now, self._dependencies.readiness(job).ready, job.dates.not_before)
         if window.ready is not None:
             ready = max(ready, window.ready)
         procs = self._options.size(job) if self._windows.order not in _WHATEVER_SIZE else 1
         time = job.alternatives[0].walltime
-        return WindowJob(job.id, asked, procs, time, window.deadline, ready, job.submitted)
+        return WindowJob(job.id, request, procs, time, window.deadline, ready, job.submitted)
 
     def _replan(self) -> None:
         timeline = self._timeline(None)
@@ -389,10 +389,10 @@ class _WindowPass:
             self._put(job, claim, "resources are free, or gone, other than was expected")
 
     def _put(self, job: int, claim: Claim, reason: str) -> None:
-        one = self._movable[job]
-        if claim != one.slot:
-            one.reason = reason
-            one.asked = Asked(one.asked.job, claim)
+        moving = self._movable[job]
+        if claim != moving.slot:
+            moving.reason = reason
+            moving.asked = Asked(moving.asked.job, claim)
 
     def _admit(
         self, job: WaitingJob, dates: Mapping[int, tuple[WaitingJob, Claim]], *, take: bool
@@ -403,32 +403,32 @@ class _WindowPass:
         best: tuple[float, int, Admission] | None = None
         offers: Sequence[Offer] = ()
         for place in ways:
-            asked = Asked(structs.replace(job, alternatives=job.alternatives[place : place + 1]))
-            found = self._answer(asked, window or _strict(job, self._now), dates)
-            if found is None:
+            request = Asked(structs.replace(job, alternatives=job.alternatives[place : place + 1]))
+            admission = self._answer(request, window or _strict(job, self._now), dates)
+            if admission is None:
                 continue
-            if found.start is None:
-                offers = offers or found.offers
-            elif best is None or found.start + job.alternatives[place].walltime < best[0]:
-                best = found.start + job.alternatives[place].walltime, place, found
+            if admission.start is None:
+                offers = offers or admission.offers
+            elif best is None or admission.start + job.alternatives[place].walltime < best[0]:
+                best = admission.start + job.alternatives[place].walltime, place, admission
         if best is None or not take:
             self._offers[job.id] = offers
             return None
         return self._settle(job, best[1], best[2], dates)
 
     def _answer(
-        self, asked: Asked, window: ReservationWindow, dates: Mapping[int, tuple[WaitingJob, Claim]]
+        self, request: Asked, window: ReservationWindow, dates: Mapping[int, tuple[WaitingJob, Claim]]
     ) -> Admission | None:
         """Return whether the job is admitted with one alternative; None if its window is over."""
-        new = self._window_job(asked, window)
+        new = self._window_job(request, window)
         lo, last = new.window(self._now)
         if last < lo:
             return None
         settled = [(claim.start, claim.end) for _, claim in dates.values()]
-        running = [(job.start, job.end) for job in self._seen_by(asked.job)]
-        slots: dict[JobId, float] = {number: one.slot.start for number, one in self._movable.items()}
+        running = [(job.start, job.end) for job in self._seen_by(request.job)]
+        slots: dict[JobId, float] = {number: moving.slot.start for number, moving in self._movable.items()}
         terms = self._terms(window)
-        timeline = self._timeline(asked.job, dates)
+        timeline = self._timeline(request.job, dates)
         gap = self._snapshot.security_time
         return admit(timeline, [*running, *settled], self._queue(new), slots, self._now, terms, gap)
 
@@ -457,10 +457,10 @@ class _WindowPass:
         changing = before or self._as_movable(reservation)
         window = replace(window, farthest=None)  # ``farthest`` belongs to its present window
         self._leaving.add(number)
-        found = self._answer(changing.asked, window, dates)
-        self._changed[number] = found is not None and found.start is not None
-        if found is not None and found.start is not None:
-            timeline = self._hold_again(changing.asked, found, dates)
+        admission = self._answer(changing.asked, window, dates)
+        self._changed[number] = admission is not None and admission.start is not None
+        if admission is not None and admission.start is not None:
+            timeline = self._hold_again(changing.asked, admission, dates)
             for job, claim in timeline.claims.items():
                 if job in self._movable:
                     self._put(job, claim, f"it makes room for reservation {number}")
@@ -471,32 +471,34 @@ class _WindowPass:
             self._movable[number] = changing
             self._put(number, timeline.claims[number], "another window was asked for")
         else:
-            self._offers[number] = found.offers if found is not None else ()
+            self._offers[number] = admission.offers if admission is not None else ()
             if before is not None:
                 self._movable[number] = before
         self._leaving.discard(number)
 
-    def _hold_again(self, new: Asked, found: Admission, dates: Mapping[int, tuple[WaitingJob, Claim]]) -> NamedTimeline:
+    def _hold_again(
+        self, new: Asked, admission: Admission, dates: Mapping[int, tuple[WaitingJob, Claim]]
+    ) -> NamedTimeline:
         """Return a timeline on which all reservations have the starts that were found."""
         timeline = self._timeline(new.job, dates)
-        for number, start in found.starts.items():
-            one = new if number == new.job.id else self._movable[int(number)].asked
-            timeline.hold(one, start, start + one.job.alternatives[0].walltime)
+        for number, start in admission.starts.items():
+            request = new if number == new.job.id else self._movable[int(number)].asked
+            timeline.hold(request, start, start + request.job.alternatives[0].walltime)
         return timeline
 
     def _settle(
-        self, job: WaitingJob, place: int, found: Admission, dates: Mapping[int, tuple[WaitingJob, Claim]]
+        self, job: WaitingJob, place: int, admission: Admission, dates: Mapping[int, tuple[WaitingJob, Claim]]
     ) -> tuple[WaitingJob, Claim] | None:
         """Let the job have its date, and the others their starts."""
-        assert found.start is not None
-        dated = structs.replace(job, alternatives=job.alternatives[place : place + 1], reservation=found.start)
-        timeline = self._hold_again(Asked(dated), found, dates)
+        assert admission.start is not None
+        dated = structs.replace(job, alternatives=job.alternatives[place : place + 1], reservation=admission.start)
+        timeline = self._hold_again(Asked(dated), admission, dates)
         walltime = job.alternatives[place].walltime
         for number, claim in timeline.claims.items():
             if number in self._movable:
                 self._put(number, claim, f"it makes room for reservation {job.id}")
-        if found.taken is not None:
-            self._strict[job.id] = found.start, found.start + walltime
+        if admission.taken is not None:
+            self._strict[job.id] = admission.start, admission.start + walltime
         self._dated[job.id] = place
         # the planner looks at the date of a strict reservation as at any other date
         return dated if job.id in self._windows.of else job, timeline.claims[job.id]
