@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -46,9 +46,10 @@ from oarpy.modules.automaton import PATIENT
 from oarpy.negotiation.requests import resizing
 from oarpy.postgres import embedded_server
 from oarpy.store.jobs import submissions
-from tests.campaigns import virtual_launchers
+from tests.campaigns import virtual_brokers, virtual_launchers
 from tests.campaigns.interleaving import run_together
 from tests.campaigns.told import HEARS, Oracle
+from tests.campaigns.virtual_brokers import VirtualBroker
 from tests.campaigns.virtual_cluster import MODULES, NODES, Counts, Doom, Process, VirtualCluster, Wrong
 from tests.campaigns.virtual_launchers import VirtualLaunchers
 from tests.harness import bare_environment, virtual_time
@@ -90,6 +91,8 @@ _TALK = 0.4
 """How often launchers have their turn in seeds that have some, beside all other steps together."""
 _DETAILS = re.compile(r"[0-9.]+|[:,\[{(].*")
 _STATEMENT = re.compile(r"\d+ \w+ [0-9a-f]{8}")
+_GRID = 1.0
+"""How often a broker has its turn in seeds that have one, beside all other steps together."""
 USERS = ("ann", "bob", "eve")
 _WIDE = ("/nodes=2", "/nodes=3", "/nodes=2/core=1")
 _ALL = ("/core=1", "/core=2", "/core=3", "/nodes=1", *_WIDE)
@@ -138,6 +141,8 @@ class Temper:
     """The share of jobs that last until the end of the seed."""
     talk: float
     """How often launchers have their turn, beside all other steps together."""
+    grid: float
+    """How often a broker of several clusters has its turn, beside all other steps together."""
 
 
 @dataclass(slots=True)
@@ -158,17 +163,21 @@ class Result:
 class Run:
     """One run of steps on a fresh cluster."""
 
-    def __init__(self, database: virtual_time.Database, seed: int, *, applications: bool = False) -> None:
+    def __init__(self, database: virtual_time.Database, seed: int, kinds: Collection[str] = ()) -> None:
         self.temper = temper_of(seed)
         self.cluster = VirtualCluster(database, random.Random(f"messages of {seed}"))
         self.cluster.slow, self.cluster.doubled = self.temper.slow, self.temper.doubled
         self.cluster.broken = self.temper.broken
         self.oracle = Oracle(self.cluster)
         self.cluster.on_start = self.oracle.starts
-        self.launchers = VirtualLaunchers(self.cluster) if applications else None
+        self.launchers = VirtualLaunchers(self.cluster) if "application" in kinds else None
         if self.launchers is not None:
             self.oracle.left |= virtual_launchers.LEFT
             self.cluster.on_listen = self.launchers.listen
+        self.broker = VirtualBroker(self.cluster, self.oracle, seed) if "grid" in kinds else None
+        if self.broker is not None:
+            self.oracle.left |= virtual_brokers.LEFT
+            self.cluster.on_listen = self.broker.listen
         self._struck = True
         self._later: deque[Step] = deque()
         self._probed = 0
@@ -185,9 +194,14 @@ class Run:
             self._strike(step.kind, chance)
         else:
             KINDS[step.kind][1](self, chance)
-        self.oracle.look()
+        self._look()
         if not step.calm:
             self.cluster.pass_time(int(chance.expovariate(1 / (2 * SECOND))))
+
+    def _look(self) -> None:
+        self.oracle.look()
+        if self.broker is not None:
+            self.broker.look()
 
     def _doom(self, chance: random.Random) -> Doom | None:
         """Draw what happens to a process: nothing, most often."""
@@ -337,6 +351,11 @@ class Run:
         if self.launchers is not None:
             self.launchers.step(chance, self._doom(chance))
 
+    def grid(self, chance: random.Random) -> None:
+        """Something happens to the broker, its clusters or its users."""
+        if self.broker is not None:
+            self.broker.step(chance, self._doom(chance))
+
     def _some(self, chance: random.Random, *states: str, most: int = 1) -> list[int]:
         """Choose among the jobs that users know, most of them live ones."""
         known = [job for job, seen in self.oracle.seen.items() if not states or seen.state in states]
@@ -420,6 +439,8 @@ class Run:
         cluster.slow = cluster.broken = 0.0
         self._struck = False
         self._last_faults()
+        if self.broker is not None:
+            self.broker.settle()
         self._later.extend(steps)
         nodes = [cluster.nodes.node(name) for name in NODES]
         away = [node.name for node in nodes if node.unreachable]
@@ -439,6 +460,8 @@ class Run:
             raise Wrong("no rest: " + "; ".join(self.oracle.settled()))
         if self.launchers is not None and (unaware := self.launchers.unaware()):
             raise Wrong("; ".join(unaware))
+        if self.broker is not None and (untrue := list(self.broker.untrue())):
+            raise Wrong("; ".join(untrue))
 
     def _last_faults(self) -> None:
         """Nodes crash, or go away, and nothing happens afterwards that would make up for what is not done about it."""
@@ -463,7 +486,7 @@ class Run:
                 process = cluster.processes[name]
                 if name in cluster.told or process.due <= cluster.clock.now:
                     self._run(name, unasked=process.by_period)
-            self.oracle.look()
+            self._look()
             self.oracle.look_at_nodes()
             cluster.listen()
             if cluster.told or self._launchers_say():
@@ -561,13 +584,14 @@ KINDS: dict[str, tuple[float, Callable[[Run, random.Random], None]]] = {
     "absent": (2, Run.absent),
     "application": (0, Run.application),
     "wait": (8, Run.wait),
+    "grid": (0, Run.grid),
 }
 _WEIGHTS = {
     "metascheduler": 4.0, "launcher": 8.0, "canceller": 2.0, "monitor": 5.0, "accounting": 1.0,
     **{kind: weight for kind, (weight, _) in KINDS.items()},
 }  # fmt: skip
-_WIDE_AND_LONG, _TALKATIVE = 3, 0
-"""Which seeds of four have jobs that are wide and long, and which have launchers."""
+_WIDE_AND_LONG, _TALKATIVE, _OVER_CLUSTERS = 3, 0, 1
+"""Which seeds of four have jobs that are wide and long, which have launchers, and which have a broker."""
 _FAVOUR = (0.0, 0.3, 1.0, 1.0, 4.0)
 _ALWAYS = ("told", "launcher", "monitor", "submit")
 
@@ -587,13 +611,15 @@ def temper_of(seed: int) -> Temper:
         wide=0.6 if seed % 4 == _WIDE_AND_LONG else 0.0,
         long=0.3 if seed % 4 == _WIDE_AND_LONG else 0.0,
         talk=_TALK if seed % 4 == _TALKATIVE else 0.0,
+        grid=_GRID if seed % 4 == _OVER_CLUSTERS else 0.0,
     )
 
 
 def steps_of(seed: int, number: int) -> list[Step]:
     """Draw the steps of a seed. The last tenth are what users do when faults are over."""
     chance, temper = random.Random(f"steps of {seed}"), temper_of(seed)
-    weights = {**temper.weights, "application": temper.talk * sum(temper.weights.values())}
+    total = sum(temper.weights.values())
+    weights = {**temper.weights, "application": temper.talk * total, "grid": temper.grid * total}
     stormy, calm = number - number // 10, number // 10
     kinds = chance.choices([*weights], [*weights.values()], k=stormy)
     kinds += chance.choices(_CALM, [max(weights[kind], 2) for kind in _CALM], k=calm)
@@ -603,7 +629,7 @@ def steps_of(seed: int, number: int) -> list[Step]:
 def run_steps(database: virtual_time.Database, seed: int, steps: Sequence[Step]) -> Result:
     """Run steps on a fresh cluster, and return what became of it."""
     began, wrong = time.perf_counter(), ""
-    made = Run(database, seed, applications=any(step.kind == "application" for step in steps))
+    made = Run(database, seed, {step.kind for step in steps})
     cluster = made.cluster
     with (
         cluster.clock.rules(),
@@ -619,6 +645,8 @@ def run_steps(database: virtual_time.Database, seed: int, steps: Sequence[Step])
         except Wrong as error:
             wrong = str(error)
         finally:
+            if made.broker is not None:
+                made.broker.close()
             cluster.close()
     database.renew()
     digest, virtual = cluster.digest(), (cluster.clock.now - BEGIN) / SECOND

@@ -362,6 +362,8 @@ class VirtualCluster:
                 return ""
             kind = "refused" if is_refusal(error) else "failed"
             raise Wrong(f"{name}: {kind} by the database: {error}") from error
+        except Exception as error:
+            raise Wrong(f"{name} ends by {type(error).__name__}: {error}") from error
         process.doom = None
         if again:
             self.told.add(name)

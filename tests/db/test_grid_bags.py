@@ -136,6 +136,19 @@ def test_a_broker_killed_at_any_call_goes_on(rounds: ClaimRounds, call: str, don
     assert sum(one.kind == "task" for one in rounds.events("task")) == 32
 
 
+def test_tasks_are_placed_anew_when_a_cluster_lets_them_lapse_while_no_claimer_is_there(rounds: ClaimRounds) -> None:
+    rounds.clusters["south"].faults.strike(OrderedFault("prepare", BrokerKilled(), done=True))
+    rounds.hear()  # of clusters that can be asked
+    job = rounds.bag(32)
+    with pytest.raises(BrokerKilled):
+        rounds.round()
+    rounds.kill()
+    rounds.clock.advance(100)
+    rounds.hear()
+    assert over(rounds, job, 700) == (GridJobState.TERMINATED, "")
+    assert sum(one.kind == "task" for one in rounds.events("task")) == 32
+
+
 @pytest.mark.parametrize("call", ["offers", "prepare", "commit", "tell_completions", "events"])
 @pytest.mark.parametrize("done", [False, True])
 def test_messages_may_be_lost_and_come_again(rounds: ClaimRounds, call: str, done: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 import psycopg
@@ -116,6 +117,15 @@ def test_who_finds_no_room_is_told_what_each_cluster_had(rounds: ClaimRounds) ->
         "no room for 12 processors: south cluster 'south' is not open to 'alice'; north 8 free now, 8 at most"
     )
     assert rounds.there() == NOTHING
+
+
+def test_who_comes_before_any_cluster_was_heard_waits_for_one(rounds: ClaimRounds) -> None:
+    rounds.connection.execute("UPDATE grid_clusters SET procs = NULL")
+    job = rounds.spread(12)
+    rounds._claimer.run_once(rounds.connection, datetime.fromtimestamp(rounds.clock(), UTC))
+    assert rounds.job(job).state is GridJobState.SUBMITTED
+    rounds.until(40)
+    assert rounds.job(job).state is GridJobState.RUNNING
 
 
 def test_a_job_that_is_to_be_over_too_early_finds_no_room(rounds: ClaimRounds) -> None:

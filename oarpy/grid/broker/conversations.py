@@ -82,8 +82,9 @@ Submit = Callable[[ClusterCall], "Future[object]"]
 @dataclass(slots=True)
 class _UnderWay(Generic[Result]):
     generator: Conversation[Result]
-    batch: CallBatch
-    begins_at: float
+    batch: CallBatch = CallBatch(())
+    begins_at: float = 0.0
+    begun: bool = False
     futures: list[Future[object]] | None = None
     until: float = 0.0
 
@@ -106,7 +107,7 @@ class Conversations(Generic[Result]):
 
     def begin(self, name: Hashable, generator: Conversation[Result]) -> None:
         """Begin a conversation; :meth:`go_on` sends its first calls."""
-        self._under_way[name] = _UnderWay(generator, CallBatch(()), self.clock())
+        self._under_way[name] = _UnderWay(generator, begins_at=self.clock())
 
     def drop(self, name: Hashable) -> None:
         """Forget a conversation: its answers do not matter any more."""
@@ -162,7 +163,9 @@ class Conversations(Generic[Result]):
     def _advance(self, way: _UnderWay[Result]) -> None:
         calls = zip(way.batch.calls, way.futures or (), strict=True)
         answers = [_answer(call, future) for call, future in calls]
-        way.batch = way.generator.send(answers if way.batch.calls else None)  # type: ignore[arg-type]
+        # a generator takes nothing before it has asked; a batch without calls has no answers
+        way.begun, to_send = True, answers if way.begun else None
+        way.batch = way.generator.send(to_send)  # type: ignore[arg-type]
         way.begins_at, way.futures = self.clock() + way.batch.pause, None
 
     def _wake(self, _future: Future[Any]) -> None:

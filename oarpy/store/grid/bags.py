@@ -52,7 +52,7 @@ class GridBagRow:
 
 @dataclass(frozen=True, slots=True)
 class GridBagPartRow:
-    """A part of a bag; instants in epoch seconds. ``live`` and ``settled`` are how many of its tasks there are.
+    """A part of a bag; instants in epoch seconds. ``asked``, ``live`` and ``settled`` count its tasks.
 
     ``told`` is the version of the whole completion that its cluster knows.
     """
@@ -62,6 +62,7 @@ class GridBagPartRow:
     promised: float | None
     completion: float | None
     told: int
+    asked: int
     live: int
     settled: int
 
@@ -92,6 +93,7 @@ _OF_JOBS = """
 _PARTS = """
     SELECT b.part, b.job, extract(epoch FROM b.promised)::float8 AS promised,
            extract(epoch FROM b.completion)::float8 AS completion, b.told,
+           count(*) FILTER (WHERE t.state = 'Asked')::int AS asked,
            count(*) FILTER (WHERE t.state = 'Live')::int AS live,
            count(*) FILTER (WHERE t.state IN ('Over', 'Failed'))::int AS settled
     FROM grid_bag_parts b JOIN grid_bag_tasks t USING (part) WHERE b.job = ANY(%s)

@@ -62,7 +62,8 @@ _SAME = 1.0
 """Seconds by which two instants may differ that mean the same."""
 _CHANGED = "offer_changed"
 """The code of a refusal that says that an offer is worse by now."""
-_OVER = (GridPartState.ABORTING, GridPartState.GONE, GridPartState.ENDED)
+_GIVEN_UP = (GridPartState.ABORTING, GridPartState.GONE)
+_OVER = (*_GIVEN_UP, GridPartState.ENDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,11 +228,17 @@ class GridBags:
     def _take_away(
         self, connection: Connection, bag: GridBagRow, file: GridJobFile, rows: Sequence[GridPartRow], now: float
     ) -> float:
-        """Take tasks away from clusters that are lost, or have nothing of them; return when one may be lost."""
+        """Take tasks away from clusters that are lost, or have nothing of them; return when one may be lost.
+
+        A transaction may have been given up by another module while nobody here waited for its answers.
+        """
         silent = {row.name: row.silent_since for row in clusters.every(connection) if row.silent_since is not None}
-        live = {one.part for one in bags.parts_of(connection, [bag.job]) if one.live}
+        parts = bags.parts_of(connection, [bag.job])
+        live, asked = {one.part for one in parts if one.live}, {one.part for one in parts if one.asked}
         due = inf
         for row in rows:
+            if row.name in asked and row.state in _GIVEN_UP and row.transaction not in self._awards:
+                bags.move(connection, [row.name], ["Asked"], "Gone", row.message)
             if row.name not in live:
                 continue
             since = silent.get(row.cluster, inf)

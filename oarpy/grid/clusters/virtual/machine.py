@@ -63,7 +63,8 @@ class MachineJob:
             return self.started, self.started + self.walltime
         if self.begin is None or self.state not in ("claimed", "reserved"):
             return None
-        latest = self.begin if self.may_begin else max(self.begin, self.lapses_at)
+        # tasks of a bag that is not committed have no end of their own: they lapse with the bag
+        latest = self.begin if self.may_begin or self.lapses_at == inf else max(self.begin, self.lapses_at)
         return (-inf if self.state == "claimed" else self.begin), latest + self.walltime
 
     def holds(self) -> Iterator[tuple[float, float, int]]:
