@@ -243,8 +243,8 @@ MUTANTS = (
         "a suspended best-effort job goes on where the same pass starts another job",
         "63f03932",
         "oarpy/scheduler/rules/suspended_jobs.py",
-        "    return tuple(job for job in due if job not in late)\n",
-        "    return tuple(due)\n",
+        "    return tuple(sorted(due - late))\n",
+        "    return tuple(sorted(due))\n",
     ),
 )
 

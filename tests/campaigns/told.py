@@ -64,6 +64,7 @@ _PATIENCE = 90 * SECOND
 """For how long a node may differ from what users are told, when all is calm."""
 _CLEANING = 30 * SECOND
 """For how long the answer of a node is waited for that is to end what is left of a job."""
+_UNDER_WAY = (JobState.FINISHING, JobState.LAUNCHING)
 _ROUNDS = 4
 """After how many rounds of the launcher nothing is to be told any more of a job that is over."""
 _ROUTINE = (Check, Forget, Ping, TellGpus, TellLoad)
@@ -110,6 +111,13 @@ class Seen:
     accounted: bool
     message: str
     walltime: int | None
+
+
+def _end_drifts(seen: Seen, now: float) -> bool:
+    """Tell whether the planned end of a job moves with time, or may be known already."""
+    if seen.state is JobState.RUNNING and seen.started is not None:
+        return seen.started + (seen.walltime or 0) <= now
+    return seen.state in _UNDER_WAY
 
 
 def _reachable() -> Mapping[JobState, frozenset[JobState]]:
@@ -212,8 +220,9 @@ class Oracle:
                 raise Wrong(f"nodes are to be told of jobs that are over: {rows[:5]}")
         before = self._words.get(module, "")
         repeated = word.startswith("nothing") and before.endswith(word.removeprefix("nothing"))  # victims still to go
-        if module == "metascheduler" and any(one.state is JobState.FINISHING for one in self.seen.values()):
-            unasked = False  # it may count on the end already, and is told of it in a moment
+        now = self.cluster.clock.time()
+        if module == "metascheduler" and any(_end_drifts(seen, now) for seen in self.seen.values()):
+            unasked = False  # it counts on ends of which it is told in a moment, or that come later by the moment
         if unasked and module in HEARS and word != "nothing" and not repeated:
             raise Wrong(f"{module} was not told of something: {word}")
         self._words[module] = word

@@ -557,7 +557,7 @@ class VirtualCluster:
         for name in NODES:
             self.cut_channel(name)
         self.nodes.close()
-        self.troubled = dict.fromkeys(NODES, -math.inf)
+        self.troubled = {name: self.clock.now if until == math.inf else until for name, until in self.troubled.items()}
         self.wire = None
 
     def lose(self, name: str) -> None:

@@ -54,13 +54,20 @@ def resumed(snapshot: Snapshot, wanting: Collection[int]) -> tuple[Snapshot, tup
 
 
 def going_on(snapshot: Snapshot, resumptions: Iterable[Resumption], starting: Iterable[int]) -> tuple[int, ...]:
-    """Return the jobs that continue now; a best-effort job does not if another job is ``starting`` on its resources."""
-    due = [resumption.job for resumption in resumptions if resumption.start == snapshot.now and not resumption.kill]
+    """Return the jobs that continue now.
+
+    A best-effort job does not if another job is ``starting`` on its resources, or continues there.
+    """
+    due = {resumption.job for resumption in resumptions if resumption.start == snapshot.now and not resumption.kill}
     if not due:
         return ()
-    taken, blocks = reduce(or_, starting, 0), Blocks(snapshot.platform, snapshot.exclusive_levels)
-    late = {job.id for job in snapshot.holding if job.id in due and job.besteffort and _has_again(blocks, job) & taken}
-    return tuple(job for job in due if job not in late)
+    blocks, jobs = (
+        Blocks(snapshot.platform, snapshot.exclusive_levels),
+        [job for job in snapshot.holding if job.id in due],
+    )
+    taken = reduce(or_, (*starting, *(_has_again(blocks, job) for job in jobs if not job.besteffort)), 0)
+    late = {job.id for job in jobs if job.besteffort and _has_again(blocks, job) & taken}
+    return tuple(sorted(due - late))
 
 
 def _has_again(blocks: Blocks, job: HoldingJob) -> int:

@@ -63,6 +63,14 @@ def test_a_best_effort_job_does_not_go_on_where_another_starts() -> None:
     assert ([one.job for one in made.starts], made.resumed) == ([], (9,))
 
 
+def test_a_best_effort_job_does_not_go_on_where_another_goes_on() -> None:
+    cheap = structs.replace(suspended(8, "1", 50, types="besteffort"), resuming=True)
+    other = structs.replace(suspended(9, "1-2", 50), resuming=True)
+    assert decide(snapshot_of((cheap, other))).resumed == (9,)
+    other = structs.replace(suspended(9, "2", 50), resuming=True)
+    assert decide(snapshot_of((cheap, other))).resumed == (8, 9)
+
+
 def test_a_best_effort_job_does_not_go_on_in_a_block_that_another_gets() -> None:
     cheap = structs.replace(suspended(9, "2", 50, types="besteffort"), resuming=True, levels=("network_address",))
     other = job(1, "/network_address=1/core=1", 10)
