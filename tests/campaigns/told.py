@@ -64,7 +64,7 @@ _PATIENCE = 90 * SECOND
 """For how long a node may differ from what users are told, when all is calm."""
 _CLEANING = 30 * SECOND
 """For how long the answer of a node is waited for that is to end what is left of a job."""
-_UNDER_WAY = (JobState.FINISHING, JobState.LAUNCHING)
+_UNDER_WAY = (JobState.FINISHING, JobState.LAUNCHING, JobState.TO_LAUNCH)
 _ROUNDS = 4
 """After how many rounds of the launcher nothing is to be told any more of a job that is over."""
 _ROUTINE = (Check, Forget, Ping, TellGpus, TellLoad)
