@@ -3,7 +3,7 @@
 USED is the time a job ran, without the time when it was suspended and had given its resources back. ASKED is its
 walltime from the same start. Both are multiplied by the number of its resources of type ``default``, and cut exactly at
 the borders of aligned windows (in UTC). Jobs that never ran, or hold nothing, are marked and add nothing.
-GPU_USED and GPU_ASKED are the same of the GPUs that a job asked for.
+GPU_USED and GPU_ASKED are the same for the GPUs that a job asked for.
 
 Counted jobs that are old are moved to the past, month by month (``history.keep_live``). Archived months are dropped
 when their time is over (``history.retention``). Also removed are changes that the stream of events no longer needs
@@ -74,9 +74,9 @@ def expire(connection: Connection, now: datetime, retention: int) -> tuple[date,
     """Drop the archived months that were over ``retention`` seconds ago; return them. Others are left alone."""
     oldest = (now.astimezone(UTC) - timedelta(seconds=retention)).date().replace(day=1)
     gone = tuple(
-        one.month
-        for one in months.months(connection)
-        if one.month < oldest and one.archive is not None and one.dropped_at is None
+        month.month
+        for month in months.months(connection)
+        if month.month < oldest and month.archive is not None and month.dropped_at is None
     )
     for month in gone:
         with connection.transaction():

@@ -134,7 +134,7 @@ class EventMachine:
 
     def stimulate(self, stimuli: Iterable[tuple[str, Stimulus]], moment: float) -> list[str]:
         """Advance by events, repeats dropped; return the modules that are to be told to run, once each."""
-        told: set[str] = set()
+        due: set[str] = set()
         for name, stimulus in dict.fromkeys(stimuli):
             charge = self._charges.get(name)
             if charge is None:
@@ -147,8 +147,8 @@ class EventMachine:
             if step.tell:
                 charge.since = moment
                 charge.wanted_later = False
-                told.add(name)
-        return sorted(told)
+                due.add(name)
+        return sorted(due)
 
     def overdue(self, moment: float) -> list[str]:
         """Advance by the passing of time alone; return the modules that are to be told to run."""
@@ -179,16 +179,16 @@ class Automaton:
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
         """Take the events, and tell the modules that they concern to run."""
-        told: list[str] = []
+        names: list[str] = []
         if self._listening_on is not connection:
             self._ear = notifications.Ear(connection, notifications.EVENTS)
             self._listening_on = connection
-            told = self._machine.begin(time.monotonic())
+            names = self._machine.begin(time.monotonic())
         assert self._ear is not None
         self._ear.listen()
-        told += self._machine.stimulate(_stimuli(self._ear.drain()), time.monotonic())
-        told += self._machine.overdue(time.monotonic())
-        for name in dict.fromkeys(told):
+        names += self._machine.stimulate(_stimuli(self._ear.drain()), time.monotonic())
+        names += self._machine.overdue(time.monotonic())
+        for name in dict.fromkeys(names):
             notifications.tell(connection, name)
         return Outcome(word="")
 

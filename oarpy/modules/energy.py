@@ -46,14 +46,14 @@ class EnergySaving:
         pending = [row for row in rows if not row.sent]
         word = f"awake {len(back)}, not awake in time {len(late)}" if back or late else "nothing"
         if pending:
-            asked = pending[0].asked
-            names = [row.node for row in pending if row.asked == asked][: settings.nodes_per_command]
-            command = settings.wake_command if asked == "wake" else settings.sleep_command
+            order = pending[0].asked
+            names = [row.node for row in pending if row.asked == order][: settings.nodes_per_command]
+            command = settings.wake_command if order == "wake" else settings.sleep_command
             failure = run_for(command, names, settings.command_timeout)
             with connection.transaction():
-                power.record_sent(connection, names, asked, failure)
+                power.record_sent(connection, names, order, failure)
                 notifications.tell(connection, "metascheduler")
-            word = f"{asked} {len(names)} nodes{': ' + failure if failure else ''}"
+            word = f"{order} {len(names)} nodes{': ' + failure if failure else ''}"
         waking = any(row.asked == "wake" for row in rows)
         return Outcome(word, again=len(pending) > 0, wake_at=now.timestamp() + 1 if waking else None)
 
@@ -63,11 +63,11 @@ def run_for(command: str, nodes: Sequence[str], timeout: float) -> str:
 
     It is killed, with its processes, after ``timeout`` seconds. Processes in the background are not waited for.
     """
-    with tempfile.TemporaryFile() as names, tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as names, tempfile.TemporaryFile() as output:
         names.write("".join(f"{node}\n" for node in nodes).encode())
         names.seek(0)
         process = subprocess.Popen(
-            ["/bin/sh", "-c", command], stdin=names, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
+            ["/bin/sh", "-c", command], stdin=names, stdout=subprocess.DEVNULL, stderr=output, start_new_session=True
         )
         try:
             status = process.wait(timeout)
@@ -77,6 +77,6 @@ def run_for(command: str, nodes: Sequence[str], timeout: float) -> str:
             return f"'{command}' took more than {timeout:g} s"
         if status == 0:
             return ""
-        said.seek(0)
-        text = said.read(_LONGEST_MESSAGE).decode(errors="replace").replace("\0", "").strip()
+        output.seek(0)
+        text = output.read(_LONGEST_MESSAGE).decode(errors="replace").replace("\0", "").strip()
         return f"'{command}' ended with {status}: {text}"

@@ -69,8 +69,8 @@ def _of_slice(name: str) -> Callable[[Configuration], Module]:
 
     def make(configuration: Configuration) -> Module:
         (module,) = slices.things((slices.MODULES[name],))
-        made: Module = module(configuration)
-        return made
+        built: Module = module(configuration)
+        return built
 
     return make
 

@@ -1,4 +1,4 @@
-"""The meaning for a job of a node's report of its end."""
+"""Translates a node's report of a job's end into the end that is recorded."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def end_of(report: Ended, kill_reason: str | None) -> End:
     elif report.reason == "lost":
         event, message = "JOB_LOST", "lost: nobody saw it end (its supervisor or its node was killed)"
     if report.memory_kills:
-        said = out_of_memory(report.memory_kills)
-        event, message = event or MEMORY, f"{message}; {said}" if message else said
+        kills = out_of_memory(report.memory_kills)
+        event, message = event or MEMORY, f"{message}; {kills}" if message else kills
     used = report.cpu_seconds, report.memory_peak
     return End(key.job, final, status, report.start, report.end, event, message[:500], *used)
 
@@ -84,9 +84,9 @@ def end_of_refusal(report: Refused, now: float, *, again: bool) -> End:
     """Return the end of a job that its node will not start; ``again``: it may wait for another try."""
     if report.reason in UNABLE:
         return end_of_unable(report.key.job, report.detail or report.reason, now, again=again)
-    event, said = _SAID.get(report.reason, (report.reason, "not started"))
+    event, sentence = _SAID.get(report.reason, (report.reason, "not started"))
     return End(
-        report.key.job, JobState.ERROR, None, None, now, event, f"{said}: {report.detail or report.reason}"[:500]
+        report.key.job, JobState.ERROR, None, None, now, event, f"{sentence}: {report.detail or report.reason}"[:500]
     )
 
 
@@ -111,7 +111,7 @@ def lost(job: int, now: float) -> End:
 
 
 def leaves_nothing(end: End, row: LiveRow) -> bool:
-    """Tell whether a job needs no cleaning: one that ended by itself on its only node left nothing there."""
+    """Tell whether a job needs no cleaning: a job that ended by itself on its only node left nothing there."""
     by_itself = end.final_state == JobState.TERMINATED and end.started is not None and not end.event
     return by_itself and len(row.nodes) == 1
 

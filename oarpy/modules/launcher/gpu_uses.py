@@ -22,7 +22,7 @@ _REACH = 3
 """The most periods that a look stands for: the time after more periods without a look counts as not measured."""
 
 _NUMBERS = range(1 << 31)
-"""Numbers that a node can be asked for; GPUs with others are not measured, and doctor names them."""
+"""Numbers of GPUs that a node can measure; other GPUs are not measured, and doctor names them."""
 
 
 class GpuUses(Part):
@@ -91,10 +91,13 @@ class GpuUses(Part):
         looks = []
         for job, held in by_job.items():
             seen = [
-                gpu for one in held for number, gpu in self._told.get(one.node, {}).items() if number in one.numbers
+                gpu
+                for holder in held
+                for number, gpu in self._told.get(holder.node, {}).items()
+                if number in holder.numbers
             ]
             if seen:
-                looks.append(_look(job, sum(len(one.numbers) for one in held), seen))
+                looks.append(_look(job, sum(len(holder.numbers) for holder in held), seen))
         return looks
 
     def _note(self, node: str, report: GpuUse) -> None:
@@ -111,7 +114,7 @@ class GpuUses(Part):
 def _look(job: int, gpus: int, seen: list[MeasuredGpu]) -> LookedAt:
     busy = [gpu.busy / 100 for gpu in seen if gpu.busy is not None]
     used = [(gpu.memory, gpu.memory_total) for gpu in seen if gpu.memory is not None]
-    most, total = max(used, key=lambda one: one[0], default=(None, None))
+    most, total = max(used, key=lambda use: use[0], default=(None, None))
     memory = sum(memory for memory, _ in used) if used else None
     return LookedAt(job, gpus, len(busy), math.fsum(busy), memory, most, total)
 

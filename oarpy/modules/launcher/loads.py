@@ -43,7 +43,7 @@ class NodeLoads(Part):
         due = time.monotonic() >= self._ask_at
         if self._told and (due or not self._asked):
             with turn.connection.transaction():
-                loads = [(node, told.average, told.available_memory, told.uptime) for node, told in self._told.items()]
+                loads = [(node, load.average, load.available_memory, load.uptime) for node, load in self._told.items()]
                 record_loads(turn.connection, loads)
             self._told = {}
         if self._gpus:

@@ -108,10 +108,10 @@ class Arrivals:
         """Return these without the reports on jobs about which a node is not ``heard``, as if it had not sent them."""
         return replace(
             self,
-            started={key: said for key, said in self.started.items() if heard(key, said[0])},
-            ended={key: said for key, said in self.ended.items() if heard(key, said[0])},
-            refused={key: said for key, said in self.refused.items() if heard(key, said[0])},
-            checkpoints={key: said for key, said in self.checkpoints.items() if heard(key, said[0])},
+            started={key: sent for key, sent in self.started.items() if heard(key, sent[0])},
+            ended={key: sent for key, sent in self.ended.items() if heard(key, sent[0])},
+            refused={key: sent for key, sent in self.refused.items() if heard(key, sent[0])},
+            checkpoints={key: sent for key, sent in self.checkpoints.items() if heard(key, sent[0])},
             ready={
                 node: ready.replace(jobs=tuple(job for job in ready.jobs if heard(job.key, node)))
                 for node, ready in self.ready.items()
@@ -220,8 +220,8 @@ class Recording(Part):
             nodes.record_channels(connection, [(node, *state) for node, state in arrivals.channels.items()])
             current = {row.id: row for row in self._rows_of(connection, arrivals)}
             arrivals = arrivals.only(lambda key, node: _is_of(key, node, current))
-            told = self._recalling.remember(connection, arrivals.recalled, current)
-            arrivals.ended.update({end.key: (node, end) for node, end in told if end.key not in arrivals.ended})
+            late_ends = self._recalling.remember(connection, arrivals.recalled, current)
+            arrivals.ended.update({end.key: (node, end) for node, end in late_ends if end.key not in arrivals.ended})
             passed = [(key.job, at) for key, (_, at) in arrivals.checkpoints.items() if _is_current(key, current)]
             execution.signal_elsewhere(connection, passed)
             failed = self._strikes.record(connection, self._failed(arrivals, current), current, turn.now)
@@ -235,7 +235,7 @@ class Recording(Part):
             execution.started(connection, [start for start in starts.items() if start[0] not in closed])
             moved = execution.finish(connection, others)
             resubmit(connection, self._settings, closed, current.values())
-            unknown = [said for key, said in arrivals.ended.items() if not _is_current(key, current)]
+            unknown = [sent for key, sent in arrivals.ended.items() if not _is_current(key, current)]
             self._recalling.note_ends(connection, unknown)
         self._recalling.told(arrivals.recalled)
         if withheld := refusals_of(connection).withheld():
@@ -254,10 +254,10 @@ class Recording(Part):
 
     def _failed(self, arrivals: Arrivals, current: Current) -> list[FailedStart]:
         """Return the starts that failed where others may succeed, of jobs that may be launched again."""
-        said: list[tuple[str, Report]] = [*arrivals.ended.values(), *arrivals.refused.values(), *arrivals.scripts]
+        reports: list[tuple[str, Report]] = [*arrivals.ended.values(), *arrivals.refused.values(), *arrivals.scripts]
         return [
             start
-            for node, report in said
+            for node, report in reports
             if (start := failed_start(node, report)) is not None
             and _is_to_start(start.key, current)
             and current[start.key.job].kill_reason is None
@@ -331,25 +331,33 @@ def _judge(connection: Connection, arrivals: Arrivals, counted: Sequence[nodes.F
     ``counted`` are the faults of nodes where too many starts failed.
     """
     nodes.healed(connection, [node for node, problem in arrivals.checked.items() if not problem])
-    said: list[tuple[str, Ended | Refused | Cleaned]] = [
+    reports: list[tuple[str, Ended | Refused | Cleaned]] = [
         *arrivals.ended.values(),
         *arrivals.refused.values(),
         *arrivals.cleaned,
     ]
-    met = [(one.key.job, node, out_of_memory(one.memory_kills)) for node, one in arrivals.cleaned if one.memory_kills]
+    met = [
+        (cleaned.key.job, node, out_of_memory(cleaned.memory_kills))
+        for node, cleaned in arrivals.cleaned
+        if cleaned.memory_kills
+    ]
     measured_use.note_memory(connection, met)
-    used = [(*one.key, node, one.cpu_seconds, one.memory_peak) for node, one in arrivals.cleaned]
+    used = [(*cleaned.key, node, cleaned.cpu_seconds, cleaned.memory_peak) for node, cleaned in arrivals.cleaned]
     measured_use.add_usage(connection, [some for some in used if some[3:] != (None, None)])
-    faults = [*counted, *(fault for node, report in said for fault in faults_of(node, report))]
-    faults += [nodes.Fault(node, STUCK, one.key.job, one.detail[:500], heals=True) for node, one in arrivals.stuck]
+    faults = [*counted, *(fault for node, report in reports for fault in faults_of(node, report))]
+    faults += [
+        nodes.Fault(node, STUCK, stuck.key.job, stuck.detail[:500], heals=True) for node, stuck in arrivals.stuck
+    ]
     faults += [fault for node, report in arrivals.scripts if (fault := fault_of_script(node, report)) is not None]
     for node in nodes.blame(connection, faults):
-        log.warning("node at fault", node=node, detail=next(one.text for one in faults if one.node == node))
+        log.warning("node at fault", node=node, detail=next(fault.text for fault in faults if fault.node == node))
 
 
 def _about(reports: Sequence[tuple[str, Report]], jobs: Container[int]) -> list[tuple[str, Report]]:
     """Return the reports about ``jobs``."""
-    return [said for said in reports if isinstance(said[1], (Started, Ended, Refused)) and said[1].key.job in jobs]
+    return [
+        report for report in reports if isinstance(report[1], (Started, Ended, Refused)) and report[1].key.job in jobs
+    ]
 
 
 def _is_of(key: JobKey, node: str, current: Current) -> bool:

@@ -2,10 +2,10 @@
 
 ::
 
-    the database is another copy, or a node knows a higher job id --> a new generation: ids go on beyond what is lost
-    each node that is reached: Recall --> Recalled --> lost_jobs, an event; what waits here and began there is ended
+    the database is another copy, or a node knows a higher job id --> a new generation: ids go on beyond the lost ones
+    each node that is reached: Recall --> Recalled --> lost_jobs, an event; waiting jobs that began there are ended
 
-Forgetting it all only asks the nodes again.
+If all this is forgotten, the nodes are only asked again.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class RestoredDatabase(Part):
     generation: int = 0
     owing: set[str] = field(default_factory=set)
     asked: dict[str, float] = field(default_factory=dict)
-    """Node to when (monotonic seconds) it was asked."""
+    """When (monotonic seconds) each node was asked."""
     highest: int = 0
     """The highest job id that the database is known to have given."""
     heard: dict[str, int] = field(default_factory=dict)
@@ -139,11 +139,11 @@ class RestoredDatabase(Part):
         """Log the jobs that a node ran unknown to the database, and end jobs that must not run a second time."""
         if not lost:
             return
-        begun = lost_jobs.begun(connection, node, [one.key.job for one in lost])
+        begun = lost_jobs.begun(connection, node, [recalled.key.job for recalled in lost])
         unrepeatable = [(job.job, job.text) for job in begun if not read_types(job.types).idempotent]
         kill_requests.ask_once(connection, unrepeatable, "launcher")
         execution.cancel(connection, datetime.now(UTC))  # before any of them is launched
-        numbers = sorted({one.key.job for one in lost})
+        numbers = sorted({recalled.key.job for recalled in lost})
         named = ", ".join(map(str, numbers[:_NAMED])) + (", ..." if len(numbers) > _NAMED else "")
         text = f"{len(numbers)} jobs ran here that the database has lost: {named} (oar_report.lost_jobs)"
         events.log(connection, [NewEvent("JOBS_LOST", text, hosts=(node,))])
@@ -164,7 +164,7 @@ class RestoredDatabase(Part):
     def note_ends(self, connection: Connection, ended: Iterable[tuple[str, Ended]]) -> None:
         """Record the ends of jobs that ran on when the database had lost them."""
         if self.generation:
-            ends = [LateEnd(*one.key, node, one.end, one.status, one.reason) for node, one in ended]
+            ends = [LateEnd(*report.key, node, report.end, report.status, report.reason) for node, report in ended]
             lost_jobs.note_ends(connection, ends)
 
 

@@ -3,7 +3,7 @@
 ::
 
     toLaunch --claim--> Launching --prologues--> Start to the first node --> its answer is recorded
-                            '- nobody knows whether it was sent, or no answer came: sent again
+                            '- it may not have been sent, or no answer came: sent again
 """
 
 from __future__ import annotations
@@ -206,12 +206,14 @@ class Starting(Part):
                 channels.send(node, Admit((launch.spec.key,), launch.spec.user, launch.public_key, node))
         for (node, incarnation), batch in batches.items():
             specs = [
-                specification(one, environments[one.submission], self._settings, node, confined=channels.confines(node))
-                for one in batch
+                specification(
+                    launch, environments[launch.submission], self._settings, node, confined=channels.confines(node)
+                )
+                for launch in batch
             ]
             specs = [
-                spec.replace(script=scripts.get(one.kept_script, "")) if one.kept_script else spec
-                for spec, one in zip(specs, batch, strict=True)
+                spec.replace(script=scripts.get(launch.kept_script, "")) if launch.kept_script else spec
+                for spec, launch in zip(specs, batch, strict=True)
             ]
             if self._hooks:
                 specs = self._hooks.prepared([(spec, places[spec.job]) for spec in specs], channels)
@@ -219,8 +221,8 @@ class Starting(Part):
                 self._sent.sent([spec.key for spec in specs], node)
                 sent.update(spec.key for spec in specs)
         if channels.takes_log_ins:
-            told = [launch for launch in launches if launch.spec.key in sent]
-            self._let_log_in(channels, told, environments, places)
+            started = [launch for launch in launches if launch.spec.key in sent]
+            self._let_log_in(channels, started, environments, places)
         return len(sent)
 
     def _let_log_in(
@@ -250,7 +252,7 @@ class Starting(Part):
             if row.kill_reason is None and row.state in _OPEN and not self._back.isdisjoint(row.nodes)
         ]
         places = {row.id: row.nodes for row in rows if row.state != JobState.LAUNCHING or self._is_sent(row)}
-        launches = [one for state in _OPEN for one in execution.launches(connection, list(places), state)]
+        launches = [launch for state in _OPEN for launch in execution.launches(connection, list(places), state)]
         environments = self._environments_of(connection, {launch.submission for launch in launches})
         self._let_log_in(channels, launches, environments, places, self._back)
 
@@ -262,12 +264,12 @@ class Starting(Part):
         now = time.time()
         passed, failed = self._hooks.pass_server(connection, [launch.spec.key for launch in launches], now)
         through = [launch for launch in launches if launch.spec.job in passed]
-        idle = [one.spec.job for one in through if read_types(one.types).runs_nothing]
+        idle = [launch.spec.job for launch in through if read_types(launch.types).runs_nothing]
         if failed or idle:
             with connection.transaction():
                 execution.finish(connection, failed)
                 execution.started(connection, [(job, now) for job in idle])
-        return [one for one in through if not read_types(one.types).runs_nothing]
+        return [launch for launch in through if not read_types(launch.types).runs_nothing]
 
     def _scripts_of(self, connection: Connection, digests: set[str]) -> Mapping[str, str]:
         """Return the kept scripts of jobs by digest."""
@@ -287,4 +289,4 @@ class Starting(Part):
 def _remembered(known: dict[K, V], wanted: set[K], read: Callable[[set[K]], dict[K, V]]) -> dict[K, V]:
     """Return the values of ``wanted``; values of the last starts are remembered, and only missing ones are read."""
     missing = wanted - known.keys()
-    return {one: known[one] for one in wanted - missing} | read(missing) if missing else known
+    return {key: known[key] for key in wanted - missing} | read(missing) if missing else known

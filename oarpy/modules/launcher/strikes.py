@@ -77,22 +77,22 @@ class Strikes:
         self, connection: Connection, starts: Sequence[FailedStart], jobs: Mapping[int, LiveRow], now: float
     ) -> FailedStarts:
         """Have the jobs whose starts failed keep away from those nodes, and count the failures against the nodes."""
-        found = FailedStarts()
+        failed = FailedStarts()
         if not starts:
-            return found
+            return failed
         rows = {row.id: row for row in requeueing.failed(connection, [start.key.job for start in starts])}
         kinds = snapshot_rows.property_kinds(connection)
         for start in starts:
             row, job = rows[start.key.job], jobs[start.key.job]
             row = rows[row.id] = replace(row, properties=_away_from(row.properties, start.node))
-            # one on a host of the site has no other, and a reservation has its resources
+            # a job on a host of the site has no other host, and a reservation has its resources
             bound = row.reserved or read_types(job.types).host
             if not bound and _admits(connection, row.properties, kinds, len(job.nodes)):
                 requeueing.set_properties(connection, row.id, row.properties)
-                found.elsewhere[row.id] = start.why
+                failed.elsewhere[row.id] = start.why
             if not read_types(job.types).host:
-                found.faults += self._count(start, row.user, now)
-        return found
+                failed.faults += self._count(start, row.user, now)
+        return failed
 
     def _count(self, start: FailedStart, user: str, now: float) -> Collection[Fault]:
         """Count a start that failed; return the fault of a node that has too many."""

@@ -55,7 +55,7 @@ class ToldStarts:
             self._told.intersection_update(waiting)
 
     def _first(self, job: int, queue: str, now: float, start: float) -> FirstPrediction:
-        found = self._forecast.interval(queue, start - now)
-        if found is None:
+        interval = self._forecast.interval(queue, start - now)
+        if interval is None:
             return FirstPrediction(job, now, start, None, self._forecast.starts)
-        return FirstPrediction(job, now, start, (now + found.earliest, now + found.latest), found.starts)
+        return FirstPrediction(job, now, start, (now + interval.earliest, now + interval.latest), interval.starts)

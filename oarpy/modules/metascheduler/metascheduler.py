@@ -56,7 +56,7 @@ Predictions = dict[int, decisions.Prediction]
 
 _PROMISED = Reason(Why.PROMISED)
 _REWRITE_PERIOD = 60
-"""Seconds after which predictions and rules of karma are written again, whatever was done to them by hand.
+"""Seconds after which predictions and rules of karma are written again, even if they were changed by hand.
 
 So often the starts that came are learnt from, too.
 """
@@ -132,7 +132,7 @@ class Metascheduler:
                 _record(Path(self._settings.record_passes), reading.snapshot, decided)
             begun, writing, verdicts = self._write(connection, reading, decided, read.snapshot)
             snapshot = reading.snapshot
-            told = self._starts.tell(connection, snapshot, writing.changed)
+            predictions = self._starts.tell(connection, snapshot, writing.changed)
             looked_at = len(snapshot.asking) + len(snapshot.reservations) + self._tails.jobs
             number = decisions.record_pass(connection, time.monotonic() - began, looked_at, len(begun))
         self._memory.lasted(time.monotonic() - began)
@@ -146,7 +146,7 @@ class Metascheduler:
         if reading.windows is not None:
             reading.windows.committed(decided.kept.snapshot)
         owed = self._told.committed(writing, began)
-        self._starts.committed(told, writing.told)
+        self._starts.committed(predictions, writing.told)
         self._verdicts.committed(verdicts, begun, writing.told)
         word = f"started {len(begun)}" if begun else "nothing"
         if decided.victims:
@@ -181,12 +181,14 @@ class Metascheduler:
         except Exception:
             log.exception("no decision")
             self._memory.forget()
-            found = indecisive(reading.snapshot, lambda some: decide(some, None, self._orders))
-            if not found:
+            undecided = indecisive(reading.snapshot, lambda some: decide(some, None, self._orders))
+            if not undecided:
                 raise
-        for job, reason in found.items():
+        for job, reason in undecided.items():
             refusals_of(connection).withhold(connection, job, f"it cannot be decided about: {reason}")
-        reading = replace(reading, snapshot=left_out(reading.snapshot, found), withheld={**reading.withheld, **found})
+        reading = replace(
+            reading, snapshot=left_out(reading.snapshot, undecided), withheld={**reading.withheld, **undecided}
+        )
         return reading, decide(reading.snapshot, None, self._orders)
 
     def _write(
@@ -197,13 +199,13 @@ class Metascheduler:
         ``reading`` leaves out jobs about which nothing can be decided, ``seen`` does not.
         """
         security, rows = self._settings.security_time, _Rows(reading)
-        decisions.move(connection, [rows.move(one) for one in decided.kept.moves], security)
+        decisions.move(connection, [rows.move(moved) for moved in decided.kept.moves], security)
         window_writes.move(connection, decided, security)
         suspensions.give_back(connection, decided.resumed)
         started = decisions.start(connection, [rows.start(start) for start in decided.starts])
         gone = set(started)
         decisions.log(connection, [event for event in decided.events if event[0] in gone])
-        decisions.accept(connection, [rows.accepted(one) for one in decided.accepted], security)
+        decisions.accept(connection, [rows.accepted(placement) for placement in decided.accepted], security)
         _refuse(connection, decided.refused)
         window_writes.write(connection, decided, self._settings.offer_time)
         decisions.kill(connection, decided.victims)
@@ -260,27 +262,27 @@ class _Rows:
         """Return the id of an alternative, which is given by its place."""
         return self._requests[job].moldables[alternative]
 
-    def start(self, one: JobStart) -> decisions.StartRow:
+    def start(self, start: JobStart) -> decisions.StartRow:
         """Return a start."""
         # The message of a moldable job was written before anybody knew which alternative it would be.
-        moldable = self._has_other_request(one) and one.job not in self.reserved
-        resources, types = self._snapshot.platform.ids_of(one.bits), self._types_of(one.job)
+        moldable = self._has_other_request(start) and start.job not in self.reserved
+        resources, types = self._snapshot.platform.ids_of(start.bits), self._types_of(start.job)
         return decisions.StartRow(
-            one.job,
-            self.moldable(one.job, one.alternative),
-            one.walltime,
+            start.job,
+            self.moldable(start.job, start.alternative),
+            start.walltime,
             resources,
             types.alone,
             types.guest,
-            f"R={len(resources)},W={format_duration(int(one.walltime))}" if moldable else "",
+            f"R={len(resources)},W={format_duration(int(start.walltime))}" if moldable else "",
         )
 
-    def _has_other_request(self, one: JobStart) -> bool:
+    def _has_other_request(self, start: JobStart) -> bool:
         """Tell whether the job was submitted with another alternative, or another walltime, than it starts with."""
-        request = self._requests[one.job]
+        request = self._requests[start.job]
         if len(request.moldables) > 1:
             return True
-        return self._snapshot.fitting is not None and one.walltime != request.alternatives[one.alternative].walltime
+        return self._snapshot.fitting is not None and start.walltime != request.alternatives[start.alternative].walltime
 
     def accepted(self, placement: Placement) -> decisions.AcceptedRow:
         """Return a reservation that is accepted."""
@@ -357,8 +359,8 @@ def _refuse(connection: Connection, refused: Sequence[Refusal]) -> None:
     """End waiting jobs in error, by the type of the event."""
     for event, jobs in groupby(refused, key=lambda refusal: refusal.event):
         some = [*jobs]
-        offers = {one.job: one.offer for one in some if one.offer is not None}
-        decisions.refuse(connection, [(one.job, one.reason) for one in some], event, offers)
+        offers = {refusal.job: refusal.offer for refusal in some if refusal.offer is not None}
+        decisions.refuse(connection, [(refusal.job, refusal.reason) for refusal in some], event, offers)
 
 
 def _order_power(connection: Connection, orders: PowerOrders) -> None:
@@ -376,14 +378,14 @@ def _answer_walltimes(connection: Connection, answers: WalltimeAnswers) -> None:
 
 
 def _record(folder: Path, snapshot: Snapshot, decided: Decisions) -> None:
-    """Leave the snapshot and the decisions of a pass: two files, named by the clock."""
+    """Write the snapshot and the decisions of a pass to two files, named by the clock."""
     name = f"pass-{time.time_ns()}"
     placements = [placement_json(placement, snapshot.show_instant) for placement in decided.plan.placements]
-    told = {"jobs": placements, "decisions": decisions_json(decided)}
+    record = {"jobs": placements, "decisions": decisions_json(decided)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.json").write_text(json.dumps(scenario_of(snapshot)), encoding="utf-8")
-        (folder / f"{name}.decided").write_text(json.dumps(told), encoding="utf-8")
+        (folder / f"{name}.decided").write_text(json.dumps(record), encoding="utf-8")
     except OSError as error:  # jobs do not wait for a full disk
         log.error("scheduler.record_passes", reason=str(error))
 
@@ -400,9 +402,9 @@ def _report_faults(decided: Decisions) -> None:
             log.error("energy.keep_alive", condition=text, reason=snapshot.filter_errors[text])
 
 
-def _report_policies(connection: Connection, snapshot: Snapshot, made: Plan) -> None:
+def _report_policies(connection: Connection, snapshot: Snapshot, plan: Plan) -> None:
     """Show at a queue that its policy failed, or take that back when its jobs were ordered."""
-    ordered = {job.queue for job in snapshot.asking if job.reservation is None} - made.broken.keys()
-    for queue, reason in report_policies(connection, made.broken, ordered).items():
+    ordered = {job.queue for job in snapshot.asking if job.reservation is None} - plan.broken.keys()
+    for queue, reason in report_policies(connection, plan.broken, ordered).items():
         if reason:
             log.error("queue policy failed", queue=queue, reason=reason)

@@ -48,10 +48,13 @@ class KeptVerdicts:
         kept = self._kept
         new = [prediction for prediction in changed if kept.get(prediction.job) != prediction.verdict]
         if new or started:
-            self._ranks.begin(snapshot, orders, matchers, {*started, *(one.job for one in new)})
-            rows = [self._ranks.row(one.job, one.verdict, one.reason, one.start) for one in new]
+            self._ranks.begin(snapshot, orders, matchers, {*started, *(prediction.job for prediction in new)})
+            rows = [
+                self._ranks.row(prediction.job, prediction.verdict, prediction.reason, prediction.start)
+                for prediction in new
+            ]
             note(connection, [*rows, *self._ranks.starts(started)])
-        return {one.job: one.verdict for one in new}
+        return {prediction.job: prediction.verdict for prediction in new}
 
     def committed(self, new: Mapping[int, str], started: Collection[int], waiting: Mapping[int, object]) -> None:
         """Note that ``new`` verdicts, and that these jobs ``started``, are in the table."""
@@ -102,9 +105,9 @@ class _Ranks:
         priority = 0 if queue is None else queue.priority
         order = self._leading[priority].order if queue is not None else ""
         key = tuple(filter(isfinite, self._rank(job)[2]))
-        told = multirange(passed) if passed else "{}"
+        jobs_passed = multirange(passed) if passed else "{}"
         return VerdictRow(
-            job_id, self._snapshot.now, verdict, reason, start, job.queue, int(priority), order, key, told
+            job_id, self._snapshot.now, verdict, reason, start, job.queue, int(priority), order, key, jobs_passed
         )
 
     def starts(self, started: Collection[int]) -> list[VerdictRow]:
@@ -122,15 +125,15 @@ class _Ranks:
 
     def _waiting_before(self, last: _Rank, started: Collection[int]) -> list[tuple[_Rank, int]]:
         """Return the jobs that go on waiting and are before ``last`` in the order."""
-        known, found = self._lasting, {}
+        known, ranks = self._lasting, {}
         for job in self._snapshot.waiting:
-            one = known.get(job.id)
-            found[job.id] = one if one is not None and one[0] is job else (job, self._rank(job))
+            ranked = known.get(job.id)
+            ranks[job.id] = ranked if ranked is not None and ranked[0] is job else (job, self._rank(job))
         if self._basis:
-            self._lasting = found
+            self._lasting = ranks
         return [
             (rank, number)
-            for number, (job, rank) in found.items()
+            for number, (job, rank) in ranks.items()
             if rank < last and number not in started and job.reservation is None and not job.held
         ]
 

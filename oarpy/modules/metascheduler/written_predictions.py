@@ -88,24 +88,28 @@ class ToldPredictions:
     ) -> Writing:
         """Return the changes of ``predictions``, of all waiting jobs but those ``unseen``, to write at ``moment``.
 
-        ``gone`` are the jobs that wait no more, None where that is to be found out.
+        ``gone`` are the jobs that no longer wait; None: the method finds them.
         """
         changed = [
             prediction for prediction in predictions.values() if _differs(prediction, self._told.get(prediction.job))
         ]
-        moved = {one.job for one in changed if one.job in self._told and one.verdict == self._told[one.job].verdict}
+        moved = {
+            prediction.job
+            for prediction in changed
+            if prediction.job in self._told and prediction.verdict == self._told[prediction.job].verdict
+        }
         owing = len(moved) > MANY and moment < self._at + PERIOD
         if owing:
-            changed = [one for one in changed if one.job not in moved]
+            changed = [prediction for prediction in changed if prediction.job not in moved]
         if gone is None:
-            told = {job: self._told[job] for job in (*predictions, *unseen) if job in self._told}
-            gone = self._told.keys() - told.keys()
+            predicted = {job: self._told[job] for job in (*predictions, *unseen) if job in self._told}
+            gone = self._told.keys() - predicted.keys()
         else:
-            told = dict(self._told)
-            gone = [job for job in gone if told.pop(job, None) is not None]
+            predicted = dict(self._told)
+            gone = [job for job in gone if predicted.pop(job, None) is not None]
         left = frozenset(gone) if self._known else None
-        told.update((one.job, one) for one in changed)
-        return Writing(changed, told, owing, left)
+        predicted.update((prediction.job, prediction) for prediction in changed)
+        return Writing(changed, predicted, owing, left)
 
     def committed(self, writing: Writing, moment: float) -> float | None:
         """Note that a writing is in the table; return the seconds until the next is due, None when none is owed."""

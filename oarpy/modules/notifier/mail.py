@@ -34,19 +34,19 @@ class Failure:
     permanent: bool
 
 
-def send(letters: Sequence[Letter], settings: Mail, told: Callable[[int, Failure | None], None]) -> None:
-    """Send letters over one connection; ``told`` gets for each its place, and None or why it was not sent."""
+def send(letters: Sequence[Letter], settings: Mail, note: Callable[[int, Failure | None], None]) -> None:
+    """Send letters over one connection; ``note`` gets for each its place, and None or why it was not sent."""
     host, _, port = settings.server.partition(":")
     done = 0
     try:
         with smtplib.SMTP(host, int(port or _SMTP_PORT), timeout=settings.timeout) as server:
             for letter in letters:
-                told(done, _send(server, letter, settings.sender))
+                note(done, _send(server, letter, settings.sender))
                 done += 1
     except (OSError, ValueError) as error:
         failure = Failure(f"mail server {settings.server}: {error}"[:300], permanent=False)
         for place in range(done, len(letters)):
-            told(place, failure)
+            note(place, failure)
 
 
 def _send(server: smtplib.SMTP, letter: Letter, sender: str) -> Failure | None:

@@ -75,10 +75,10 @@ class Notifier:
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
         """Settle the sent notices, and begin to send the due ones."""
         self._bell.quiet()
-        told, failed = self._settle(connection)
+        sent, failed = self._settle(connection)
         rows = self._due(connection)
         begun = self._begin(connection, rows)
-        word = f"told {told}, failed {failed}" if told or failed else "nothing"
+        word = f"told {sent}, failed {failed}" if sent or failed else "nothing"
         return Outcome(
             word,
             again=begun > 0 and len(rows) == _BATCH,
@@ -92,28 +92,28 @@ class Notifier:
         with suppress(queue.Empty):
             while True:
                 done.append(self._told.get_nowait())
-        failures = [(told, told.failure) for told in done if told.failure is not None]
+        failures = [(result, result.failure) for result in done if result.failure is not None]
         lost, again = [], []
-        for one, failure in failures:
-            if failure.permanent or one.row.attempts + 1 >= self._mail.attempts:
-                lost.append((one.row.id, _EVENTS[one.way], failure.reason))
+        for result, failure in failures:
+            if failure.permanent or result.row.attempts + 1 >= self._mail.attempts:
+                lost.append((result.row.id, _EVENTS[result.way], failure.reason))
             else:
-                again.append(one.row.id)
+                again.append(result.row.id)
             log.warning(
                 "notice failed",
-                notice=one.row.id,
-                job=one.row.job,
-                grid_job=one.row.grid_job,
-                way=str(one.way),
+                notice=result.row.id,
+                job=result.row.job,
+                grid_job=result.row.grid_job,
+                way=str(result.way),
                 reason=failure.reason,
             )
         with connection.transaction():
-            notices.remove(connection, [told.row.id for told in done if told.failure is None])
+            notices.remove(connection, [result.row.id for result in done if result.failure is None])
             notices.give_up(connection, lost)
             notices.postpone(connection, again, self._mail.retry_delay)
-        for one in done:
-            self._mailing.pop(one.row.id, None)
-            self._running.pop(one.row.id, None)
+        for result in done:
+            self._mailing.pop(result.row.id, None)
+            self._running.pop(result.row.id, None)
         return len(done) - len(failures), len(failures)
 
     def _due(self, connection: Connection) -> list[NoticeRow]:
@@ -150,8 +150,8 @@ class Notifier:
     def _wish(self, row: NoticeRow) -> Notice | None:
         """Return how the recipient wants to get the notice; None: not at all."""
         if not row.subject:
-            told = self._mail.server and self._mail.recipient
-            return Notice(frozenset(Tag), NoticeWay.MAIL, self._mail.recipient) if told else None
+            to_admin = self._mail.server and self._mail.recipient
+            return Notice(frozenset(Tag), NoticeWay.MAIL, self._mail.recipient) if to_admin else None
         try:
             return parse_notice(row.notify)
         except UsageError:
@@ -198,6 +198,6 @@ class Notifier:
         reason = run_as_user(words, row.user, self._jobs.notify_prefix, self._jobs.notify_timeout)
         self._report(_Told(row, NoticeWay.EXEC, Failure(reason, permanent=True) if reason else None))
 
-    def _report(self, told: _Told) -> None:
-        self._told.put(told)
+    def _report(self, result: _Told) -> None:
+        self._told.put(result)
         self._bell.ring()

@@ -60,10 +60,10 @@ class Signalling(Part):
         A request is open until each of the job's nodes has been sent the signal, or the job is over.
         """
         wanted = execution.signals(connection)
-        self.signalled = {one.request: self.signalled.get(one.request, set()) for one in wanted}
-        live = execution.live_among(connection, [one.job for one in wanted]) if wanted else []
+        self.signalled = {signal.request: self.signalled.get(signal.request, set()) for signal in wanted}
+        live = execution.live_among(connection, [signal.job for signal in wanted]) if wanted else []
         nodes = {row.id: row.nodes for row in self.sent.placed(live)}
-        sent = [one for one in wanted if one.job in nodes and self._send(one, nodes[one.job], channels)]
+        sent = [signal for signal in wanted if signal.job in nodes and self._send(signal, nodes[signal.job], channels)]
         with connection.transaction():
             execution.signals_done(connection, sent)
 
@@ -146,4 +146,4 @@ class Walltimes(Part):
 
     def _lose(self, node: str, _report: Ready | ChannelLost) -> None:
         """Repeat the walltimes on their way when a channel was lost."""
-        self.said = {key: said for key, said in self.said.items() if said[1] != node}
+        self.said = {key: walltime for key, walltime in self.said.items() if walltime[1] != node}

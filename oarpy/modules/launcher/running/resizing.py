@@ -1,11 +1,11 @@
-"""Telling the nodes of running jobs which hosts join them and which leave them.
+"""Tells the nodes of running jobs which hosts join them and which leave them.
 
 ::
 
     grant:          Admit, Resize to nodes that come --> prologue there --> Resize to the others --> granted
     release, take:  Resize to nodes that stay, Clean to those that leave --> epilogue there --> free
     a node that comes is away, or fails --> the grant is taken back
-    one that stays or leaves does not follow for long --> the job goes on without
+    a node that stays or leaves does not follow for long --> the job goes on without
 
 A job has one resize at a time. The answers of nodes are remembered here alone: without them, the messages are repeated.
 """
@@ -154,7 +154,7 @@ class Resizes(Part):
     def act(self, turn: Round, agenda: Agenda) -> None:
         """Send nodes the changes that they do not know.
 
-        Record the resizes that all have followed, and the impossible ones.
+        Record the resizes that all nodes have followed, and the impossible resizes.
         """
         if not (agenda.resizes or self._progress):
             return
@@ -188,18 +188,18 @@ class Resizes(Part):
         """Return the first resize of each running job, and the numbers of resizes of jobs that are over."""
         opened = resizes.opened(connection)
         rows: dict[int, list[ResizeRow]] = {}
-        for one in opened:
-            rows.setdefault(one.job, []).append(one)
+        for row in opened:
+            rows.setdefault(row.job, []).append(row)
         jobs = execution.launches(connection, list(rows), JobState.RUNNING)
         submissions = {job.submission for job in jobs} if channels.takes_log_ins else set()
         environments = execution.environments(connection, submissions) if submissions else {}
         changes = [self._change(job, environments.get(job.submission, {}), *rows[job.spec.job]) for job in jobs]
-        return changes, [one.id for one in opened if one.over]
+        return changes, [row.id for row in opened if row.over]
 
     def _change(self, job: Launch, environment: Mapping[str, str], resize: ResizeRow, *later: ResizeRow) -> _Change:
-        to_come = {number for one in later if one.kind == _GRANT for number in one.resources}
-        held = [one for one in job.held if one["resource_id"] not in to_come]
-        rest = [one for one in held if one["resource_id"] not in resize.resources]
+        to_come = {number for row in later if row.kind == _GRANT for number in row.resources}
+        held = [resource for resource in job.held if resource["resource_id"] not in to_come]
+        rest = [resource for resource in held if resource["resource_id"] not in resize.resources]
         kept = held if resize.kind == _GRANT else rest
         before, after = self._places(job, rest if resize.kind == _GRANT else held), self._places(job, kept)
         afterwards = replace(job, held=tuple(kept))

@@ -75,13 +75,13 @@ class Pauses(Part):
     def _answered(self, node: str, report: Suspended | Resumed) -> None:
         """Take in a node's answer; an answer to no order does not count."""
         order: Order = Suspend if isinstance(report, Suspended) else Resume
-        said, _ = self._said.get((report.key, node), (None, 0.0))
-        if said is order:
+        order_sent, _ = self._said.get((report.key, node), (None, 0.0))
+        if order_sent is order:
             self._obeyed[report.key, node] = order
 
     def _lose(self, node: str, _report: Ready | ChannelLost) -> None:
         """Forget the answers of a node whose channel was lost, so that every order is sent again."""
-        self._said = {place: said for place, said in self._said.items() if place[1] != node}
+        self._said = {place: sent for place, sent in self._said.items() if place[1] != node}
         self._obeyed = {place: order for place, order in self._obeyed.items() if place[1] != node}
 
     def act(self, turn: Round, agenda: Agenda) -> None:
@@ -115,7 +115,7 @@ class Pauses(Part):
         # A process that was started on a node while the others got their orders is stopped by another order.
         fresh = {_key(row) for row in away if row.state == JobState.RUNNING}
         live = {_key(row) for row in here} - fresh
-        self._said = {place: said for place, said in self._said.items() if place[0] in live}
+        self._said = {place: sent for place, sent in self._said.items() if place[0] in live}
         self._obeyed = {place: order for place, order in self._obeyed.items() if place[0] in live}
 
     def _may_be_told(self, row: PauseRow) -> bool:
@@ -155,7 +155,7 @@ def _key(row: PauseRow) -> JobKey:
 
 
 class PauseScripts:
-    """Runs of one of the two programs. They are known in memory only: forgotten, the program is run again."""
+    """Runs of one of the two programs, known in memory only. If they are forgotten, the program is run again."""
 
     def __init__(self, name: str, program: str, timeout: float) -> None:
         self._name = name

@@ -164,24 +164,26 @@ class ServerScripts:
         """Start the scripts of these (job, attempt) as there is room; return the scripts that have ended."""
         self._collect(connection)
         running = self._programs.running
-        unknown = [one for one in attempts if one not in running and one not in self._ended]
+        unknown = [attempt for attempt in attempts if attempt not in running and attempt not in self._ended]
         room = unknown[: self._programs.room]
         if room:
             with connection.transaction():
                 begun = server_scripts.begin(connection, self.kind, room)
-                earlier = server_scripts.find(connection, self.kind, [one for one in room if one not in begun])
+                earlier = server_scripts.find(
+                    connection, self.kind, [attempt for attempt in room if attempt not in begun]
+                )
                 # Begun by a launcher that is gone: whether it came to its end is unknown.
-                lost = [self._outcome((one.job, one.attempt), LOST, _CUT_OFF) for one in earlier if not one.outcome]
+                lost = [self._outcome((run.job, run.attempt), LOST, _CUT_OFF) for run in earlier if not run.outcome]
                 server_scripts.end(connection, lost)
-            known = [one for one in earlier if one.outcome] + lost
-            self._ended |= {(one.job, one.attempt): one for one in known}
+            known = [run for run in earlier if run.outcome] + lost
+            self._ended |= {(run.job, run.attempt): run for run in known}
             for attempt in sorted(begun):
                 self._programs.start(attempt, attempt[0])
-        return {one: self._ended[one] for one in attempts if one in self._ended}
+        return {attempt: self._ended[attempt] for attempt in attempts if attempt in self._ended}
 
     def is_running(self, job: int) -> bool:
         """Tell whether a script of a job runs."""
-        return any(one == job for one, _ in self._programs.running)
+        return any(running_job == job for running_job, _ in self._programs.running)
 
     def forget(self, live: set[int]) -> None:
         """Drop jobs that are not live any more."""
@@ -199,7 +201,7 @@ class ServerScripts:
         if self._unrecorded:
             with connection.transaction():
                 server_scripts.end(connection, self._unrecorded)
-            self._ended |= {(one.job, one.attempt): one for one in self._unrecorded}
+            self._ended |= {(run.job, run.attempt): run for run in self._unrecorded}
             self._unrecorded = []
 
     def _outcome(self, attempt: Attempt, outcome: str, detail: str) -> ScriptOutcome:
@@ -247,11 +249,11 @@ class Hooks(Part):
             return {job for job, _ in attempts}, []
         ended = self.server_prologue.advance(connection, attempts)
         failed = [
-            End(one.job, JobState.ERROR, None, None, now, f"SERVER_PROLOGUE_{EVENTS[one.outcome]}", one.detail[:500])
-            for one in ended.values()
-            if one.outcome != OK
+            End(run.job, JobState.ERROR, None, None, now, f"SERVER_PROLOGUE_{EVENTS[run.outcome]}", run.detail[:500])
+            for run in ended.values()
+            if run.outcome != OK
         ]
-        return {job for (job, _), one in ended.items() if one.outcome == OK}, failed
+        return {job for (job, _), run in ended.items() if run.outcome == OK}, failed
 
     def prepared(self, jobs: Sequence[tuple[JobSpec, Sequence[str]]], channels: Channels) -> list[JobSpec]:
         """Run the prologue of jobs on their nodes; return the jobs that are ready to be started."""
@@ -273,11 +275,11 @@ class Hooks(Part):
             return [row.id for row in rows]
         attempts = [(row.id, row.attempt) for row in rows if not self.server_prologue.is_running(row.id)]
         if self.server_prologue:
-            begun = {(one.job, one.attempt) for one in server_scripts.find(connection, PROLOGUE, attempts)}
+            begun = {(run.job, run.attempt) for run in server_scripts.find(connection, PROLOGUE, attempts)}
         else:
             begun = {(row.id, row.attempt) for row in rows if row.ends_at is not None}
         over = [job for job, attempt in attempts if (job, attempt) not in begun]
-        ended = self.server_epilogue.advance(connection, [one for one in attempts if one in begun])
+        ended = self.server_epilogue.advance(connection, [attempt for attempt in attempts if attempt in begun])
         return over + [job for job, _ in ended]
 
     def _is_concluded_on_nodes(self, row: LiveRow, spec: JobSpec | None, channels: Channels) -> bool:

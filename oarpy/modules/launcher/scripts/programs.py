@@ -58,62 +58,62 @@ class Programs(Generic[Key]):
 
     def files(self) -> list[int]:
         """Return descriptors that are readable when a program has ended."""
-        return [one.handle for one in self._running.values()]
+        return [program.handle for program in self._running.values()]
 
     @property
     def next_deadline(self) -> float | None:
         """When (monotonic seconds) the time of a running program is over."""
-        return min((one.deadline for one in self._running.values()), default=None)
+        return min((program.deadline for program in self._running.values()), default=None)
 
     def start(self, key: Key, job: int) -> None:
         """Run the program with the id of a job; it gets nothing else."""
         command = [self.program, str(job)]
         limiter = shutil.which("timeout")
         if limiter:
-            # Somebody has to end it, should this process be gone by then.
+            # It must end even if this process is gone by then.
             command = [limiter, "--signal=KILL", f"{self.timeout + _OVERDUE:g}", *command]
-        said = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the program has ended
+        output = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the program has ended
         try:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
                 cwd="/",
                 env={"PATH": os.environ.get("PATH", os.defpath), "OAR_JOB_ID": str(job)},
                 start_new_session=True,
             )
         except OSError as error:
-            said.close()
+            output.close()
             self._failed[key] = ProgramEnd(FAILED, f"{self.program}: {error.strerror}")
             return
         deadline = time.monotonic() + self.timeout
-        self._running[key] = _Process(process, said, os.pidfd_open(process.pid), deadline)
+        self._running[key] = _Process(process, output, os.pidfd_open(process.pid), deadline)
 
     def collect(self) -> dict[Key, ProgramEnd]:
         """Return the ends of programs since the last look. Programs whose time is over are killed now."""
         ended, self._failed = self._failed, {}
-        for key, one in list(self._running.items()):
-            late = time.monotonic() >= one.deadline
-            if one.process.poll() is None and not late:
+        for key, program in list(self._running.items()):
+            late = time.monotonic() >= program.deadline
+            if program.process.poll() is None and not late:
                 continue
-            if one.process.returncode is None:
+            if program.process.returncode is None:
                 with suppress(ProcessLookupError):
-                    os.killpg(one.process.pid, signal.SIGKILL)
-                one.process.wait()
+                    os.killpg(program.process.pid, signal.SIGKILL)
+                program.process.wait()
             else:
                 late = False
-            ended[key] = self._judge(one, late)
-            one.said.close()
-            os.close(one.handle)
+            ended[key] = self._judge(program, late)
+            program.said.close()
+            os.close(program.handle)
             del self._running[key]
         return ended
 
     def close(self) -> None:
         """Let running programs go: each has a limit of its own."""
-        for one in self._running.values():
-            one.said.close()
-            os.close(one.handle)
+        for program in self._running.values():
+            program.said.close()
+            os.close(program.handle)
         self._running.clear()
 
     def _judge(self, process: _Process, late: bool) -> ProgramEnd:
