@@ -154,9 +154,9 @@ def database_dsn(configuration: Configuration) -> str:
 
 def _answers(path: str) -> bool:
     """Tell whether a process accepts connections on the gateway's socket."""
-    with socket.socket(socket.AF_UNIX) as one, suppress(OSError):
-        one.settimeout(_GATEWAY_SECONDS)
-        one.connect(path)
+    with socket.socket(socket.AF_UNIX) as connection, suppress(OSError):
+        connection.settimeout(_GATEWAY_SECONDS)
+        connection.connect(path)
         return True
     return False
 

@@ -66,19 +66,19 @@ class Cursor:
 
 def parse_cursor(text: str) -> Cursor:
     """Return the cursor that ``text`` is; raise :class:`UsageError`."""
-    found = _CURSOR.fullmatch(text) if len(text) <= _LARGEST else None
-    if found is None:
+    match = _CURSOR.fullmatch(text) if len(text) <= _LARGEST else None
+    if match is None:
         raise UsageError(
             f"'{text[:80]}' is not a cursor", hint="a cursor is what an event has under 'cursor', or 'now'"
         )
-    generation, seen, upto, number, index = found.groups()
+    generation, seen, upto, number, index = match.groups()
     return Cursor(int(generation), seen, upto or "", int(number or 0), int(index or 0))
 
 
 def _contains(later: str, earlier: str) -> bool:
     """Tell whether a snapshot sees everything that an earlier one sees: ``xmin:xmax:transactions open in between``."""
     first, last = _open_in(earlier), _open_in(later)
-    return first[0] <= last[0] and all(one >= first[0] or one in first[1] for one in last[1])
+    return first[0] <= last[0] and all(transaction >= first[0] or transaction in first[1] for transaction in last[1])
 
 
 def _open_in(snapshot: str) -> tuple[int, frozenset[int]]:
@@ -234,15 +234,15 @@ def _jobs(connection: Connection, wanted: Sequence[int]) -> dict[int, JobFacts]:
 
 def _events(connection: Connection, wanted: Sequence[int]) -> dict[int, LoggedEvent]:
     rows = connection.execute(_EVENTS, [wanted])
-    return {number: LoggedEvent(kind, job, tuple(hosts), *told) for number, kind, job, hosts, *told in rows}
+    return {number: LoggedEvent(kind, job, tuple(hosts), *details) for number, kind, job, hosts, *details in rows}
 
 
 def _found(
     connection: Connection, wanted: Collection[int], find: Callable[[Sequence[int]], dict[int, Found]]
 ) -> dict[int, Found]:
-    """Look among live jobs, and for the missing ones in the past."""
-    found = find(list(wanted)) if wanted else {}
-    if missing := [one for one in wanted if one not in found]:
+    """Look among live jobs, and in the past for the missing jobs."""
+    by_number = find(list(wanted)) if wanted else {}
+    if missing := [number for number in wanted if number not in by_number]:
         with with_past(connection):
-            found |= find(missing)
-    return found
+            by_number |= find(missing)
+    return by_number

@@ -68,7 +68,7 @@ def log(connection: Connection, new: Iterable[NewEvent]) -> None:
 
 
 def log_request(connection: Connection, job_ids: Iterable[int], by: str, event: str) -> None:
-    """Log for each job that ``by`` asked for ``event``."""
+    """Log for each job that ``by`` requested ``event``."""
     log(connection, (NewEvent(event, f"asked by {by}", job) for job in job_ids))
 
 
@@ -86,10 +86,10 @@ def log_reasons(connection: Connection, event: str, reasons: Mapping[int, Reason
 
 def job_events(connection: Connection, job_ids: Sequence[int]) -> dict[int, tuple[Event, ...]]:
     """Return the events of each job that has some, oldest first."""
-    found: dict[int, list[Event]] = defaultdict(list)
-    for number, at, kind, job, hosts, *told in connection.execute(_OF_JOBS, [list(job_ids)]):
-        found[job].append(Event(number, at, kind, job, tuple(hosts), *told))
-    return {job: tuple(events) for job, events in found.items()}
+    by_job: dict[int, list[Event]] = defaultdict(list)
+    for number, at, kind, job, hosts, *details in connection.execute(_OF_JOBS, [list(job_ids)]):
+        by_job[job].append(Event(number, at, kind, job, tuple(hosts), *details))
+    return {job: tuple(events) for job, events in by_job.items()}
 
 
 def host_events(
@@ -104,5 +104,6 @@ def host_events(
         with with_past(connection):
             rows = connection.execute(_OF_HOSTS, values).fetchall()
     return tuple(
-        Event(number, at, kind, job, tuple(hosts), *told) for number, at, kind, job, hosts, *told in reversed(rows)
+        Event(number, at, kind, job, tuple(hosts), *details)
+        for number, at, kind, job, hosts, *details in reversed(rows)
     )

@@ -128,8 +128,8 @@ def try_lead(connection: Connection, module: str) -> bool:
     another role may take the lock when its holder is gone. Then the lock gets another number. A session that takes it,
     or changes the number, holds the row meanwhile: two never lead.
     """
-    if (found := leader(connection, module)) is not None:
-        return found == connection.info.backend_pid
+    if (leading := leader(connection, module)) is not None:
+        return leading == connection.info.backend_pid
     with connection.transaction():
         connection.execute(_KNOWN, [module, secrets.randbits(_BITS)])
         row = connection.execute(_LOCK, [module]).fetchone()

@@ -2,7 +2,7 @@
 
 ::
 
-    write all at once  --refused-->  the module runs again, carefully: each write halves until it knows who is refused
+    write all at once  --refused-->  the module runs again, carefully: each write halves until refused jobs are known
                                           |                                  |
                                      the others are written        event; withheld for 0.5 s, 1 s, ... 30 s, then tried
 
@@ -56,7 +56,7 @@ class _Wait:
 
 @dataclass(slots=True)
 class Refusals:
-    """The refusals of the database: jobs that wait until they are tried again, and resources that somebody holds.
+    """The refusals of the database: jobs that wait until they are tried again, and resources that are still held.
 
     ``contested`` are resources (ids) that a job was refused because of a holder that no pass had read.
     """
@@ -79,7 +79,7 @@ class Refusals:
         now = time.monotonic()
         before = self._waits.get(job)
         delay = min(before.delay * 2, _LONGEST_DELAY) if before is not None else _FIRST_DELAY
-        self._waits = {one: wait for one, wait in self._waits.items() if now < wait.until + _REMEMBERED}
+        self._waits = {number: wait for number, wait in self._waits.items() if now < wait.until + _REMEMBERED}
         self._waits[job] = _Wait(reason, now + delay, delay)
         log.warning("job set aside", job=job, reason=reason, again_in=delay)
         connection.execute(_TELL, {"job": job, "reason": reason})
@@ -109,10 +109,10 @@ _KNOWN: WeakKeyDictionary[Connection, Refusals] = WeakKeyDictionary()
 
 def refusals_of(connection: Connection) -> Refusals:
     """Return the refusals over a connection."""
-    found = _KNOWN.get(connection)
-    if found is None:
-        found = _KNOWN[connection] = Refusals()
-    return found
+    refusals = _KNOWN.get(connection)
+    if refusals is None:
+        refusals = _KNOWN[connection] = Refusals()
+    return refusals
 
 
 def is_refusal(error: psycopg.Error) -> bool:
@@ -146,7 +146,7 @@ def _guarded(write: Write, *, withheld_too: bool) -> Write:
             return write(connection, kept, *args, **kwargs)
         parts = list(_parts(connection, kept, lambda some: write(connection, some, *args, **kwargs)))
         returned = [part for part in parts if part is not None]
-        return [one for part in returned for one in part] if returned else write(connection, [], *args, **kwargs)
+        return [value for part in returned for value in part] if returned else write(connection, [], *args, **kwargs)
 
     return cast(Write, written)
 

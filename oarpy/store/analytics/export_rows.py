@@ -44,13 +44,13 @@ def one_view(connection: Connection) -> None:
 
 def contents(connection: Connection) -> dict[tuple[str, date], str]:
     """Return for each data set and month a text that changes when its content does."""
-    found = {}
+    texts = {}
     for month, jobs, sums, dropped in connection.execute(_CONTENTS):
-        found["accounting", month] = sums
-        found["daily_jobs", month] = jobs
+        texts["accounting", month] = sums
+        texts["daily_jobs", month] = jobs
         if not dropped:
-            found["jobs", month] = jobs
-    return found
+            texts["jobs", month] = jobs
+    return texts
 
 
 def columns(connection: Connection, dataset: str) -> dict[str, str]:

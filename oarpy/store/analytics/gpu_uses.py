@@ -129,7 +129,7 @@ def record(connection: Connection, looks: Sequence[LookedAt], reach: float) -> N
 def warn(connection: Connection, jobs: Sequence[int], after: int, text: str) -> None:
     """Tell the users of those ``jobs`` whose GPUs are idle for ``after`` seconds, once until these are busy again.
 
-    The jobs have just been looked at: what is stored of others may be old.
+    The jobs have just been looked at: the stored use of other jobs may be old.
     """
     connection.execute(_WARN, {"jobs": list(jobs), "after": after, "text": text, "type": IDLE})
 
@@ -137,5 +137,5 @@ def warn(connection: Connection, jobs: Sequence[int], after: int, text: str) -> 
 def end_idle(connection: Connection, jobs: Sequence[int], after: int, reason: str) -> None:
     """Ask for the end of those ``jobs``, which have just been looked at, whose GPUs are idle for ``after`` seconds."""
     kills = [(job, reason) for (job,) in connection.execute(_TOO_IDLE, [list(jobs), after])]
-    asked = kill_requests.ask_once(connection, kills, "launcher")
-    log_request(connection, asked, "launcher", "FRAG_JOB_REQUEST")
+    to_kill = kill_requests.ask_once(connection, kills, "launcher")
+    log_request(connection, to_kill, "launcher", "FRAG_JOB_REQUEST")

@@ -33,8 +33,8 @@ _PRUNE = "DELETE FROM job_kinds WHERE day < %s::date"
 
 def use(connection: Connection, kind: int, fewest: int, pause: float) -> Use | None:
     """Return the use of a kind, if ``fewest`` jobs succeeded and none considered it in the last ``pause`` seconds."""
-    found = connection.execute(_USE, {"kind": kind, "days": DAYS, "fewest": fewest, "pause": pause})
-    row: Use | None = found.fetchone()
+    cursor = connection.execute(_USE, {"kind": kind, "days": DAYS, "fewest": fewest, "pause": pause})
+    row: Use | None = cursor.fetchone()
     return row
 
 

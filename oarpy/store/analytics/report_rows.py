@@ -98,7 +98,7 @@ def report_tables(connection: Connection, begin: date, end: date, project: str |
 
     Those of a ``project`` are of its jobs, and of the jobs of projects below it.
     """
-    found = {}
+    tables = {}
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         # short queries over many partitions: compiling them takes longer than they do
@@ -110,5 +110,5 @@ def report_tables(connection: Connection, begin: date, end: date, project: str |
                 continue
             cursor = connection.execute(query, values)
             columns = tuple(column.name for column in cursor.description or ())
-            found[name] = ReportTable(columns, tuple(cursor.fetchall()))
-    return found
+            tables[name] = ReportTable(columns, tuple(cursor.fetchall()))
+    return tables

@@ -1,4 +1,4 @@
-"""Bags of tasks over clusters: what they ask for, what clusters promised, and what became of their tasks."""
+"""Bags of tasks over clusters: their requests, the promises of clusters, and the fates of their tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TaskState = Literal["Asked", "Live", "Over", "Failed", "Lost", "Gone"]
 
 @dataclass(frozen=True, slots=True)
 class NewGridBag:
-    """What is asked for; ``deadline`` in epoch seconds."""
+    """The request for a bag; ``deadline`` in epoch seconds."""
 
     tasks: int
     policy: BagPolicy
@@ -27,7 +27,7 @@ class NewGridBag:
 
 @dataclass(frozen=True, slots=True)
 class GridBagRow:
-    """A bag; instants in epoch seconds. ``told`` has by cluster what it offered, or why it was left out.
+    """A bag; instants in epoch seconds. ``told`` has the offer of each cluster, or why it was left out.
 
     ``expected`` is when its last task is done as clusters plan now, and ``version`` how often that changed.
     """
@@ -68,7 +68,7 @@ class GridBagPartRow:
 
     @property
     def done_by(self) -> float | None:
-        """When its last task is done, as its cluster told last."""
+        """When its last task is done, by the last message of its cluster."""
         return self.promised if self.completion is None else self.completion
 
 
@@ -136,9 +136,9 @@ _TASK_OVER = """
 """
 
 
-def add(connection: Connection, job: int, asked: NewGridBag) -> None:
-    """Store what a job asks for."""
-    connection.execute(_ADD, [job, asked.tasks, asked.policy, asked.deadline, asked.strict])
+def add(connection: Connection, job: int, bag: NewGridBag) -> None:
+    """Store the bag that a job asks for."""
+    connection.execute(_ADD, [job, bag.tasks, bag.policy, bag.deadline, bag.strict])
 
 
 def of_jobs(connection: Connection, jobs: Sequence[int]) -> dict[int, GridBagRow]:
@@ -147,7 +147,7 @@ def of_jobs(connection: Connection, jobs: Sequence[int]) -> dict[int, GridBagRow
 
 
 def of_job(connection: Connection, job: int) -> GridBagRow:
-    """Return what a bag asks for, and what it was promised."""
+    """Return the request of a bag, and its promise."""
     return of_jobs(connection, [job])[job]
 
 
@@ -162,17 +162,17 @@ def tasks_of(connection: Connection, job: int) -> list[TaskRow]:
 
 
 def open_tasks(connection: Connection, bag: GridBagRow) -> list[int]:
-    """Return the tasks that no cluster has, had, or is asked to have."""
+    """Return the tasks that no cluster has, had, or is requested to take."""
     return [task for (task,) in connection.execute(_OPEN, {"job": bag.job, "tasks": bag.tasks})]
 
 
-def note_look(connection: Connection, job: int, policy: str, told: Mapping[str, str]) -> None:
-    """Note what each cluster offered for a bag, and by what its tasks were shared out."""
-    connection.execute(_LOOKED, [policy, Jsonb(dict(told)), job])
+def note_look(connection: Connection, job: int, policy: str, offers: Mapping[str, str]) -> None:
+    """Note the offer of each cluster for a bag, and the policy that shared out its tasks."""
+    connection.execute(_LOOKED, [policy, Jsonb(dict(offers)), job])
 
 
 def note_round(connection: Connection, job: int) -> None:
-    """Note that clusters did not give what they had offered."""
+    """Note that clusters did not keep their offers."""
     connection.execute(_ROUND, [job])
 
 
@@ -183,7 +183,7 @@ def make_room(connection: Connection, job: int, components: int) -> None:
 
 
 def begin_parts(connection: Connection, job: int, parts: Mapping[str, Sequence[int]]) -> None:
-    """Note that clusters are asked for tasks, by the names of parts."""
+    """Note the tasks that clusters are requested to take, by the names of parts."""
     for part, tasks in parts.items():
         connection.execute(_ADD_PART, [part, job])
         connection.execute(_ADD_TASKS, [part, job, list(tasks)])
@@ -205,7 +205,7 @@ def expect(connection: Connection, job: int, end: float) -> None:
 
 
 def note_completion(connection: Connection, part: str, completion: float) -> None:
-    """Note when the last task of a part is done (epoch seconds), as its cluster told."""
+    """Note when the last task of a part is done (epoch seconds), by the message of its cluster."""
     connection.execute(_COMPLETION, [completion, part])
 
 

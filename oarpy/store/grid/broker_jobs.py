@@ -185,8 +185,8 @@ def insert(connection: Connection, job: NewGridJob, copies: int = 1) -> list[int
         ids = [row[0] for row in connection.execute(_INSERT, values)]
         if copies > 1:
             connection.execute(_JOIN_ARRAY, [ids[0], ids])
-        for number, one in enumerate(job.components):
-            _insert_component(connection, ids, number, one)
+        for number, component in enumerate(job.components):
+            _insert_component(connection, ids, number, component)
     return ids
 
 
@@ -253,12 +253,12 @@ def to_delete(connection: Connection, kinds: Sequence[str]) -> list[GridJobRow]:
 
 def components(connection: Connection, jobs: Sequence[int]) -> Mapping[int, list[GridComponentRow]]:
     """Return the components of these jobs, by job and in their order."""
-    found: dict[int, list[GridComponentRow]] = {job: [] for job in jobs}
+    by_job: dict[int, list[GridComponentRow]] = {job: [] for job in jobs}
     for row in connection.execute(_COMPONENTS, [list(jobs)]).fetchall():
         fields = list(row)
         fields[6] = tuple(row[6])
-        found[row[0]].append(GridComponentRow(*fields))
-    return found
+        by_job[row[0]].append(GridComponentRow(*fields))
+    return by_job
 
 
 def move(
@@ -320,9 +320,9 @@ def first_submission(connection: Connection) -> float | None:
 
 
 def _rows(connection: Connection, query: str, values: Sequence[Any]) -> list[GridJobRow]:
-    found = []
+    jobs = []
     for row in connection.execute(query, values).fetchall():
         fields = list(row)
         fields[3] = GridJobState(row[3])
-        found.append(GridJobRow(*fields))
-    return found
+        jobs.append(GridJobRow(*fields))
+    return jobs

@@ -150,12 +150,12 @@ def to_end(connection: Connection) -> list[GridPartRow]:
 def movable(connection: Connection) -> list[WaitingGridPart]:
     """Return the parts that a reallocation pass may move, in order of submission; ``walltime`` is at speed 1."""
     rows = connection.execute(_MOVABLE).fetchall()
-    found = []
+    parts = []
     for row in rows:
         fields = list(row)
         fields[-1] = tuple(row[-1])
-        found.append(WaitingGridPart(*fields))
-    return found
+        parts.append(WaitingGridPart(*fields))
+    return parts
 
 
 def clusters_in_use(connection: Connection) -> list[str]:
@@ -215,9 +215,9 @@ def number(connection: Connection, numbers: Mapping[str, int]) -> None:
 
 
 def _rows(connection: Connection, query: str, values: Sequence[Any]) -> list[GridPartRow]:
-    found = []
+    parts = []
     for row in connection.execute(query, values).fetchall():
         fields = list(row)
         fields[5], fields[9] = GridPartState(row[5]), tuple(row[9])
-        found.append(GridPartRow(*fields))
-    return found
+        parts.append(GridPartRow(*fields))
+    return parts

@@ -83,13 +83,13 @@ _TOOK_IN = "UPDATE grid_clusters SET last_event = %(number)s WHERE name = %(name
 
 def every(connection: Connection) -> list[GridClusterRow]:
     """Return all clusters, in configured order."""
-    found = []
+    clusters = []
     for row in connection.execute(_ALL).fetchall():
         fields = list(row)
         fields[2], fields[8] = tuple(row[2]), frozenset(row[8])
         fields[14] = None if row[14] is None else frozenset(row[14])
-        found.append(GridClusterRow(*fields))
-    return found
+        clusters.append(GridClusterRow(*fields))
+    return clusters
 
 
 def put(

@@ -87,8 +87,8 @@ def _unpacked(events: list[Any]) -> list[Any]:
     """Return the events as they came, unpacked."""
     if len(events) != 1 or _PACKED not in events[0]:
         return events
-    told: list[Any] = json.loads(lzma.decompress(b64decode(events[0][_PACKED])))
-    return told
+    unpacked: list[Any] = json.loads(lzma.decompress(b64decode(events[0][_PACKED])))
+    return unpacked
 
 
 def forget(connection: Connection, age: float) -> int:

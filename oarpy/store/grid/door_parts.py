@@ -267,14 +267,14 @@ def waiting(connection: Connection, broker: str) -> list[DoorPartRow]:
 def add(connection: Connection, broker: str, parts: Sequence[NewDoorPart], ttl: float) -> None:
     """Note parts, which lapse ``ttl`` seconds from now."""
     columns = {
-        "parts": [one.name for one in parts],
-        "jobs": [one.job for one in parts],
-        "kinds": [one.kind for one in parts],
-        "transactions": [one.transaction for one in parts],
-        "begins": [one.begin for one in parts],
-        "walltimes": [float(one.walltime) for one in parts],
-        "held": [one.kind == "queued" for one in parts],
-        "instead_of": [one.instead_of for one in parts],
+        "parts": [part.name for part in parts],
+        "jobs": [part.job for part in parts],
+        "kinds": [part.kind for part in parts],
+        "transactions": [part.transaction for part in parts],
+        "begins": [part.begin for part in parts],
+        "walltimes": [float(part.walltime) for part in parts],
+        "held": [part.kind == "queued" for part in parts],
+        "instead_of": [part.instead_of for part in parts],
     }
     connection.execute(_ADD, {"broker": broker, "ttl": ttl, **columns})
 
@@ -284,7 +284,7 @@ def add_bag(
 ) -> None:
     """Note a bag, with the numbers of its tasks over all clusters, and the offer that it takes up.
 
-    ``psycopg.errors.UniqueViolation``: somebody has taken that up.
+    ``psycopg.errors.UniqueViolation``: another transaction has taken that up.
     """
     values = {**asdict(part), "broker": broker, "tasks": list(tasks), "offer": offer, "ttl": ttl}
     connection.execute(_ADD_BAG, values)
@@ -323,7 +323,7 @@ def keep(connection: Connection, broker: str, transaction: str, row: DoorPartRow
 
 
 def stop(connection: Connection, jobs: Sequence[int]) -> bool:
-    """Keep passes from starting jobs that are to end; return False if one of them does not wait any more."""
+    """Keep passes from starting jobs that are to end; return False if one of them no longer waits."""
     return connection.execute(_STOP, [list(jobs)]).rowcount == len(jobs)
 
 

@@ -32,5 +32,5 @@ def giving_way(connection: Connection, queues: Sequence[str], *, besteffort: boo
 
 def evict(connection: Connection, jobs: Sequence[int], reason: str) -> None:
     """Ask for the end of local jobs; their users see the reason."""
-    asked = ask_once(connection, [(job, reason) for job in jobs], "door")
-    log(connection, (NewEvent("EVICTED", reason, job) for job in asked))
+    to_kill = ask_once(connection, [(job, reason) for job in jobs], "door")
+    log(connection, (NewEvent("EVICTED", reason, job) for job in to_kill))

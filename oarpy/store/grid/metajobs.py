@@ -27,7 +27,7 @@ class NewMetajob:
 
 @dataclass(frozen=True, slots=True)
 class MetajobRow:
-    """A job and its place; instants in epoch seconds. ``told`` has by cluster its free slots, or why it was left out.
+    """A job and its place; instants in epoch seconds. ``told`` has the free slots of each cluster, or why it has none.
 
     ``begun`` is when its cluster got the call to begin its program.
     """
@@ -134,10 +134,10 @@ _SHIFTS = """
 """
 
 
-def add(connection: Connection, job: int, asked: NewMetajob) -> None:
+def add(connection: Connection, job: int, request: NewMetajob) -> None:
     """Store the request of a job."""
-    values = [job, asked.unit, asked.procs, asked.operation, asked.overhead, Jsonb(dict(asked.at_most or {}))]
-    connection.execute(_ADD, [*values, asked.end_by])
+    values = [job, request.unit, request.procs, request.operation, request.overhead, Jsonb(dict(request.at_most or {}))]
+    connection.execute(_ADD, [*values, request.end_by])
 
 
 def of_jobs(connection: Connection, jobs: Sequence[int]) -> dict[int, MetajobRow]:
@@ -156,9 +156,9 @@ def count_before(connection: Connection, job: int) -> int:
     return row[0] if row else 0
 
 
-def note_look(connection: Connection, job: int, first: str, told: Mapping[str, str]) -> None:
+def note_look(connection: Connection, job: int, first: str, answers: Mapping[str, str]) -> None:
     """Note which cluster was asked first for a job, and the answers of all."""
-    connection.execute(_LOOKED, [first, Jsonb(dict(told)), job])
+    connection.execute(_LOOKED, [first, Jsonb(dict(answers)), job])
 
 
 def note_refusal(connection: Connection, job: int) -> None:

@@ -174,8 +174,8 @@ _DOUBTS = """
 
 def read(connection: Connection, transaction: int) -> GridTransactionRow | None:
     """Return a transaction; None if there is no such one."""
-    found = _rows(connection, _ONE, transaction)
-    return found[0] if found else None
+    transactions = _rows(connection, _ONE, transaction)
+    return transactions[0] if transactions else None
 
 
 def open_of(connection: Connection, module: str) -> list[GridTransactionRow]:
@@ -282,9 +282,9 @@ def keep_old(connection: Connection, transaction: int, cluster: str, reason: str
     connection.execute(_KEEP_OLD, about)
 
 
-def note_unknown(connection: Connection, transaction: int, cluster: str, reason: str, asked: int = 1) -> None:
-    """Note that a cluster got an outcome ``asked`` times and did not answer."""
-    connection.execute(_UNKNOWN, [asked, reason[:1000], transaction, cluster])
+def note_unknown(connection: Connection, transaction: int, cluster: str, reason: str, times: int = 1) -> None:
+    """Note that a cluster got an outcome ``times`` times and did not answer."""
+    connection.execute(_UNKNOWN, [times, reason[:1000], transaction, cluster])
 
 
 def doubts(connection: Connection) -> list[GridDoubt]:
@@ -293,9 +293,9 @@ def doubts(connection: Connection) -> list[GridDoubt]:
 
 
 def _rows(connection: Connection, query: str, value: int | str) -> list[GridTransactionRow]:
-    found = []
+    transactions = []
     for row in connection.execute(query, [value]).fetchall():
         fields = list(row)
         fields[4], fields[11], fields[12] = GridTransactionState(row[4]), tuple(row[11]), tuple(row[12])
-        found.append(GridTransactionRow(*fields))
-    return found
+        transactions.append(GridTransactionRow(*fields))
+    return transactions

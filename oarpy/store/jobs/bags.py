@@ -101,20 +101,20 @@ class StateRow:
 def insert(connection: Connection, new: Sequence[tuple[int, Submission]]) -> None:
     """Store new bags, by the first job of each."""
     if new:
-        rows = [(bag, one.user, one.bag, one.until, one.strict) for bag, one in new]
+        rows = [(bag, submission.user, submission.bag, submission.until, submission.strict) for bag, submission in new]
         connection.execute(_INSERT, [list(column) for column in zip(*rows, strict=True)])
 
 
 def answer(connection: Connection, bag: int) -> BagAnswerRow | None:
     """Return the answer to a bag, None while there is none."""
-    found = read(connection, _ANSWER, BagAnswerRow, [bag])
-    return found[0] if found else None
+    answers = read(connection, _ANSWER, BagAnswerRow, [bag])
+    return answers[0] if answers else None
 
 
 def bag(connection: Connection, number: int) -> BagRow | None:
     """Return a bag, None if there is none."""
-    found = read(connection, _BAG, BagRow, [number])
-    return found[0] if found else None
+    bags = read(connection, _BAG, BagRow, [number])
+    return bags[0] if bags else None
 
 
 def of_tasks(connection: Connection, jobs: Sequence[int]) -> dict[int, BagRow]:
@@ -129,8 +129,8 @@ def changes(connection: Connection, number: int) -> list[BagChangeRow]:
 
 def states(connection: Connection, number: int) -> Mapping[str, int]:
     """Return the number of a bag's tasks in each state; failed tasks are ``Failed``."""
-    found: dict[str, int] = {}
+    tasks: dict[str, int] = {}
     for row in read(connection, _STATES, StateRow, [number]):
         state = "Failed" if row.failed or row.state == "Error" else row.state
-        found[state] = found.get(state, 0) + row.tasks
-    return found
+        tasks[state] = tasks.get(state, 0) + row.tasks
+    return tasks

@@ -139,10 +139,10 @@ def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
     """Return the jobs of ``scope`` in order of id with all that hangs on them."""
     where, values = scope.where()
     cursor = connection.execute(SQL(_JOBS).format(where=where), values)
-    rows, told = [], {}
+    rows, first_predictions = [], {}
     for row in cursor.fetchall():
         rows.append(JobRow(*row[:-5]))
-        told[row[0]] = ToldStart.of(row[-5:])
+        first_predictions[row[0]] = ToldStart.of(row[-5:])
     ids = [row.job_id for row in rows]
     assigned = {job: (tuple(some), tuple(hosts or ())) for job, some, hosts in connection.execute(_ASSIGNED, [ids])}
     reserved = {job: tuple(some) for job, some in connection.execute(_RESERVED, [ids])}
@@ -152,10 +152,10 @@ def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
     requests = requests_of(connection, {row.submission_id for row in rows})
     events = job_events(connection, ids)
     amounts = of_jobs(connection, ids)
-    asked: dict[int, list[ExtensionRow]] = defaultdict(list)
+    asked_extensions: dict[int, list[ExtensionRow]] = defaultdict(list)
     for extension in extensions.of_jobs(connection, ids):
-        asked[extension.job].append(extension)
-    found = windows.of_jobs(connection, ids)
+        asked_extensions[extension.job].append(extension)
+    of_windows = windows.of_jobs(connection, ids)
     of_bags = bags.of_tasks(connection, [row.job_id for row in rows if BAG in row.types])
     return tuple(
         JobDetails(
@@ -166,9 +166,9 @@ def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
             tuple(required[row.job_id]),
             events.get(row.job_id, ()),
             amounts.get(row.job_id, ()),
-            told[row.job_id],
-            tuple(asked[row.job_id]),
-            found.get(row.job_id),
+            first_predictions[row.job_id],
+            tuple(asked_extensions[row.job_id]),
+            of_windows.get(row.job_id),
             of_bags.get(row.job_id),
         )
         for row in rows
@@ -177,16 +177,16 @@ def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
 
 def requests_of(connection: Connection, submissions: Iterable[int]) -> dict[int, tuple[ResourceRequest, ...]]:
     """Return the alternatives of each of these submissions."""
-    found: dict[int, dict[int, ResourceRequest]] = defaultdict(dict)
+    of_submissions: dict[int, dict[int, ResourceRequest]] = defaultdict(dict)
     for row in stored_requests(connection, submissions):
         group = Group(tuple(Level(*level) for level in row.levels), row.filter)
-        known = found[row.submission].get(row.moldable)
+        known = of_submissions[row.submission].get(row.moldable)
         if known is None:
             consumes = tuple(Consumption(*amount) for amount in row.amounts)
-            found[row.submission][row.moldable] = ResourceRequest((group,), int(row.walltime), consumes)
+            of_submissions[row.submission][row.moldable] = ResourceRequest((group,), int(row.walltime), consumes)
         else:
-            found[row.submission][row.moldable] = replace(known, groups=(*known.groups, group))
-    return {submission: tuple(alternatives.values()) for submission, alternatives in found.items()}
+            of_submissions[row.submission][row.moldable] = replace(known, groups=(*known.groups, group))
+    return {submission: tuple(alternatives.values()) for submission, alternatives in of_submissions.items()}
 
 
 def environments(connection: Connection, job_ids: Sequence[int]) -> dict[int, Mapping[str, str]]:

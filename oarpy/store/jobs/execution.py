@@ -429,13 +429,13 @@ def launches(connection: Connection, jobs: Sequence[int], state: str = "Launchin
     """Return the facts for the start of these jobs; jobs that are not in ``state`` (any more) are left out."""
     if not jobs:
         return []
-    return [one for one in read(connection, _LAUNCHES, _launch, [list(jobs)]) if one.state == state]
+    return [launch for launch in read(connection, _LAUNCHES, _launch, [list(jobs)]) if launch.state == state]
 
 
 def _launch(*, amounts: Sequence[Sequence[Any]], mapped: Sequence[Any] | None, **columns: Any) -> Launch:
-    told = {name: columns.pop(name) for name in columns.keys() & JobSpec.CHECKS.keys()}
+    specified = {name: columns.pop(name) for name in columns.keys() & JobSpec.CHECKS.keys()}
     return Launch(
-        JobSpec.complete({**JobSpec.DEFAULTS, **told}),
+        JobSpec.complete({**JobSpec.DEFAULTS, **specified}),
         amounts=tuple(HeldAmount(*amount) for amount in amounts),
         mapped=None if mapped is None else HeldMap(*mapped),
         **columns,
@@ -514,14 +514,14 @@ def finish(connection: Connection, ends: Sequence[End]) -> list[int]:
 
 @set_wise
 def end(connection: Connection, ends: Sequence[End]) -> list[int]:
-    """Move jobs that started and ended by themselves to Terminated, whatever was recorded of them.
+    """Move jobs that started and ended by themselves to Terminated, whatever events they have.
 
     Return the moved jobs.
     """
     if not ends:
         return []
     names = ("job", "exit_status", "started", "ended", "cpu_seconds", "memory_peak")
-    columns = [[getattr(one, name) for one in ends] for name in names]
+    columns = [[getattr(end, name) for end in ends] for name in names]
     return [row[0] for row in connection.execute(_END, columns).fetchall()]
 
 

@@ -1,4 +1,4 @@
-"""The rows of extensions: hosts that are asked for running jobs, given by passes, and taken back."""
+"""The rows of extensions: requests for hosts of running jobs, with what passes give and take back."""
 
 from __future__ import annotations
 
@@ -171,16 +171,16 @@ class RevocableHost:
 
 def live(connection: Connection) -> list[LiveExtension]:
     """Return the extensions that wait, are granted, or still hold resources."""
-    found = []
+    extensions = []
     for row in connection.execute(_LIVE).fetchall():
         level, state, user, project, queue, name, types, properties, names, amounts = row[8:]
         job = level, state, user, project, queue, name, tuple(types), properties
-        found.append(LiveExtension(ExtensionRow(*row[:8]), *job, tuple(zip(names, amounts, strict=True))))
-    return found
+        extensions.append(LiveExtension(ExtensionRow(*row[:8]), *job, tuple(zip(names, amounts, strict=True))))
+    return extensions
 
 
 def of_jobs(connection: Connection, jobs: Sequence[int]) -> list[ExtensionRow]:
-    """Return all extensions of these jobs that were not withdrawn, the first asked first."""
+    """Return all extensions of these jobs that were not withdrawn, the oldest request first."""
     return [ExtensionRow(*row) for row in connection.execute(_OF_JOBS, [list(jobs)]).fetchall()]
 
 
@@ -197,7 +197,7 @@ def hosts_of(connection: Connection, number: int) -> list[str]:
 
 
 def revocable(connection: Connection) -> list[RevocableHost]:
-    """Return the hosts that jobs hold until somebody needs them, by lowest resource."""
+    """Return the hosts that jobs hold until another job needs them, by lowest resource."""
     return [
         RevocableHost(extension, job, tuple(resources), *rest)
         for extension, job, resources, *rest in connection.execute(_REVOCABLE).fetchall()
@@ -224,10 +224,10 @@ def end(connection: Connection) -> list[int]:
     return [number for (number,) in connection.execute(_OVER).fetchall()]
 
 
-def estimate(connection: Connection, told: Sequence[tuple[int, str]]) -> None:
+def estimate(connection: Connection, estimates: Sequence[tuple[int, str]]) -> None:
     """Keep estimates of waiting extensions: number, estimate as JSON."""
-    if told:
-        numbers, texts = zip(*told, strict=True)
+    if estimates:
+        numbers, texts = zip(*estimates, strict=True)
         connection.execute(_ESTIMATE, [list(numbers), list(texts)])
 
 
@@ -248,10 +248,12 @@ def grant(connection: Connection, grants: Sequence[Grant]) -> list[int]:
     """
     if not grants:
         return []
-    asked = [one.extension for one in grants]
-    connection.execute(_LOCK_GROWING, [asked])
-    moved = [number for (number,) in connection.execute(_GRANTING, [asked]).fetchall()]
-    given = [(one.extension, resource) for one in grants if one.extension in moved for resource in one.resources]
+    numbers = [grant.extension for grant in grants]
+    connection.execute(_LOCK_GROWING, [numbers])
+    moved = [number for (number,) in connection.execute(_GRANTING, [numbers]).fetchall()]
+    given = [
+        (grant.extension, resource) for grant in grants if grant.extension in moved for resource in grant.resources
+    ]
     if given:
         owners, resources = map(list, zip(*given, strict=True))
         connection.execute(_ORDER, [owners, resources])

@@ -129,7 +129,7 @@ _OF_JOB = f"""
 
 @dataclass(frozen=True, slots=True)
 class MappedJob:
-    """A job whose processes are mapped: what was asked for, and what follows from its place, if it has one.
+    """A job whose processes are mapped: its request, and the walltime that follows from its place, if it has one.
 
     ``rated`` has a text ``TYPE SIZE`` for each rate of its program.
     """
@@ -167,16 +167,16 @@ def _values(key: ProgramKey) -> dict[str, object]:
 
 
 def forget_aged(connection: Connection, age: int) -> None:
-    """Forget what was measured more than ``age`` seconds ago, but for programs of jobs that still wait."""
+    """Forget rates that were measured more than ``age`` seconds ago, but for programs of jobs that still wait."""
     connection.execute(_FORGET_AGED, {"age": age})
 
 
 def known(connection: Connection, key: ProgramKey, age: int) -> dict[str, set[str]]:
     """Return the sizes with rates that are at most ``age`` seconds old, by type of nodes."""
-    found: dict[str, set[str]] = {}
+    sizes: dict[str, set[str]] = {}
     for kind, size in connection.execute(_KNOWN, {**_values(key), "age": age}):
-        found.setdefault(kind, set()).add(size)
-    return found
+        sizes.setdefault(kind, set()).add(size)
+    return sizes
 
 
 def measurements(connection: Connection, key: ProgramKey) -> list[Measurement]:
@@ -186,20 +186,20 @@ def measurements(connection: Connection, key: ProgramKey) -> list[Measurement]:
 
 def measurer(connection: Connection, job: int, user: str) -> Measurement | None:
     """Return a job of a user that measures, None if it is no such job."""
-    found = read(connection, _MEASURER, Measurement, [job, user])
-    return found[0] if found else None
+    measurements = read(connection, _MEASURER, Measurement, [job, user])
+    return measurements[0] if measurements else None
 
 
 def measure(connection: Connection, job: int, key: ProgramKey, sizes: Sequence[str], node_type: str) -> None:
-    """Note what a job measures."""
+    """Note the program and the size that a job measures."""
     connection.execute(_MEASURE, {**_values(key), "job": job, "sizes": list(sizes), "node_type": node_type})
 
 
 def map_job(
-    connection: Connection, job: int, key: ProgramKey, asked: Mapping[str, object], cores: int, *, own_walltime: bool
+    connection: Connection, job: int, key: ProgramKey, request: Mapping[str, object], cores: int, *, own_walltime: bool
 ) -> None:
-    """Note that the processes of a job are to be mapped; ``asked`` has processes, iterations, sizes and model."""
-    values = {**_values(key), **asked, "job": job, "cores": cores, "own_walltime": own_walltime}
+    """Note that the processes of a job are to be mapped; ``request`` has processes, iterations, sizes and model."""
+    values = {**_values(key), **request, "job": job, "cores": cores, "own_walltime": own_walltime}
     connection.execute(_MAP, values)
 
 
@@ -236,9 +236,9 @@ def node_types(
 
     A condition is SQL with the values of its ``%s``.
     """
-    ids = [number for one in conditions for number in matching(connection, *one)] if conditions else None
-    found = connection.execute(_TYPES.format(Identifier(node_property)), {"ids": ids}, prepare=False)
-    return [kind for (kind,) in found]
+    ids = [number for condition in conditions for number in matching(connection, *condition)] if conditions else None
+    rows = connection.execute(_TYPES.format(Identifier(node_property)), {"ids": ids}, prepare=False)
+    return [kind for (kind,) in rows]
 
 
 def mapped_jobs(connection: Connection, jobs: Collection[int]) -> dict[int, MappedJob]:

@@ -357,7 +357,7 @@ def existing_jobs(connection: Connection, job_ids: Iterable[int]) -> set[int]:
 
 
 def of_array(connection: Connection, array: int) -> dict[int, int]:
-    """Return the jobs of an array, live or over, by their numbers in it; of one that was repeated the last."""
+    """Return the jobs of an array, live or over, by their numbers in it; if a job was repeated, the last repetition."""
     with reached(connection, JobScope((), array_ids=(array,), live=False)):
         return dict(connection.execute(_MEMBERS, [array]).fetchall())
 
@@ -404,19 +404,23 @@ def insert_all(connection: Connection, new: Sequence[NewSubmission]) -> list[lis
     submissions = [submission.submission for submission in new]
     scripts.keep(connection, [submission.script for submission in submissions])
     numbers = _drawn(connection, _INSERT_SUBMISSIONS, _submission_parameters(new))
-    asked = [(number, one.alternatives) for number, one in zip(numbers, submissions, strict=True)]
-    insert_requests(connection, asked)
+    requests = [(number, submission.alternatives) for number, submission in zip(numbers, submissions, strict=True)]
+    insert_requests(connection, requests)
     job_ids = _drawn(connection, _INSERT_JOBS, _job_parameters(numbers, new))
     ends = list(accumulate(submission.array_size for submission in submissions))
     jobs = [job_ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-    awaited = [one for each in submissions for one in each.required.values()]
+    awaited = [dependency for each in submissions for dependency in each.required.values()]
     if awaited:
-        _bring_back(connection, dict.fromkeys(one.job for one in awaited))
-        members = {one.job: of_array(connection, one.job) for one in awaited if one.outcome == "corr"}
+        _bring_back(connection, dict.fromkeys(dependency.job for dependency in awaited))
+        members = {
+            dependency.job: of_array(connection, dependency.job)
+            for dependency in awaited
+            if dependency.outcome == "corr"
+        }
         required = [
-            (job, one.of_member(members.get(one.job, {}), index))
+            (job, dependency.of_member(members.get(dependency.job, {}), index))
             for ids, each in zip(jobs, submissions, strict=True)
-            for one in each.required.values()
+            for dependency in each.required.values()
             for index, job in enumerate(ids, 1)
         ]
         connection.execute(_INSERT_DEPENDENCIES, _dependency_parameters(required))
@@ -438,11 +442,15 @@ def _drawn(connection: Connection, statement: str, parameters: Mapping[str, obje
     return sorted(number for (number,) in connection.execute(statement, parameters))
 
 
-def insert_requests(connection: Connection, asked: Sequence[tuple[int, Sequence[ResourceRequest]]]) -> None:
+def insert_requests(connection: Connection, submissions: Sequence[tuple[int, Sequence[ResourceRequest]]]) -> None:
     """Write the requests of these submissions, by id."""
-    alternatives = [(number, place, request) for number, requests in asked for place, request in enumerate(requests)]
+    alternatives = [
+        (number, place, request) for number, requests in submissions for place, request in enumerate(requests)
+    ]
     # for many rows, the plan of a statement that was prepared for one row would compare each with each
-    connection.execute(_INSERT_REQUESTS, _request_parameters(alternatives), prepare=None if len(asked) == 1 else False)
+    connection.execute(
+        _INSERT_REQUESTS, _request_parameters(alternatives), prepare=None if len(submissions) == 1 else False
+    )
     if any(request.consumes for _, _, request in alternatives):
         connection.execute(_INSERT_AMOUNTS, _amount_parameters(alternatives))
 
@@ -482,12 +490,12 @@ def filters_of(submission: Submission) -> list[str]:
 
 
 def _dependency_parameters(required: Sequence[tuple[int, Dependency]]) -> dict[str, object]:
-    earliest = [one.earliest for _, one in required]
-    latest = [one.latest for _, one in required]
+    earliest = [dependency.earliest for _, dependency in required]
+    latest = [dependency.latest for _, dependency in required]
     return {
         "jobs": [job for job, _ in required],
-        "required": [one.job for _, one in required],
-        "outcomes": [one.outcome for _, one in required],
+        "required": [dependency.job for _, dependency in required],
+        "outcomes": [dependency.outcome for _, dependency in required],
         "earliest_edges": [shift and shift.edge for shift in earliest],
         "earliest_shifts": [shift and shift.seconds for shift in earliest],
         "latest_edges": [shift and shift.edge for shift in latest],
@@ -525,16 +533,16 @@ def _request_parameters(alternatives: Sequence[tuple[int, int, ResourceRequest]]
 
 def _amount_parameters(alternatives: Sequence[tuple[int, int, ResourceRequest]]) -> dict[str, object]:
     amounts = [
-        (number, place, position, one)
+        (number, place, position, amount)
         for number, place, request in alternatives
-        for position, one in enumerate(request.consumes)
+        for position, amount in enumerate(request.consumes)
     ]
     return {
         "submissions": [amount[0] for amount in amounts],
         "moldables": [amount[1] for amount in amounts],
         "positions": [amount[2] for amount in amounts],
-        "names": [one.name for _, _, _, one in amounts],
-        "amounts": [one.amount for _, _, _, one in amounts],
+        "names": [amount.name for _, _, _, amount in amounts],
+        "amounts": [amount.amount for _, _, _, amount in amounts],
     }
 
 
@@ -560,27 +568,27 @@ def _submission_parameters(new: Sequence[NewSubmission]) -> dict[str, object]:
     }
 
 
-def recorded(asked: Submission) -> dict[str, object]:
+def recorded(submission: Submission) -> dict[str, object]:
     """Return the part of a submission that is kept to run rules again on it."""
-    return {name: value for name, value in asked.to_record().items() if FIELDS[name].recorded}
+    return {name: value for name, value in submission.to_record().items() if FIELDS[name].recorded}
 
 
 def _job_parameters(numbers: Sequence[int], new: Sequence[NewSubmission]) -> dict[str, object]:
     rows = [
         {
             "submission_id": number,
-            "command": one.submission.command,
-            "reservation_state": None if one.submission.reservation is None else "toSchedule",
-            "state": "Hold" if one.submission.hold else "Waiting",
-            "message": one.message,
-            **one.submission.columns(),
+            "command": submission.submission.command,
+            "reservation_state": None if submission.submission.reservation is None else "toSchedule",
+            "state": "Hold" if submission.submission.hold else "Waiting",
+            "message": submission.message,
+            **submission.submission.columns(),
         }
-        for number, one in zip(numbers, new, strict=True)
+        for number, submission in zip(numbers, new, strict=True)
     ]
     parameters = [
         (place, member, arguments)
-        for place, one in enumerate(new, 1)
-        for member, arguments in enumerate(one.submission.array_parameters, 1)
+        for place, submission in enumerate(new, 1)
+        for member, arguments in enumerate(submission.submission.array_parameters, 1)
     ]
     return {
         "rows": Json(rows, row_text),

@@ -70,7 +70,7 @@ class OfferRow:
 def insert(connection: Connection, windows: Sequence[tuple[int, AskedWindow]]) -> None:
     """Store the windows of new reservations."""
     if windows:
-        rows = [(job, one.ready, one.deadline, one.fix_after, one.farthest) for job, one in windows]
+        rows = [(job, window.ready, window.deadline, window.fix_after, window.farthest) for job, window in windows]
         connection.execute(_INSERT, [list(column) for column in zip(*rows, strict=True)])
 
 
@@ -81,8 +81,8 @@ def of_jobs(connection: Connection, jobs: Sequence[int]) -> dict[int, JobWindow]
 
 def at_instant(connection: Connection, jobs: Sequence[int], at: datetime) -> dict[int, JobWindow]:
     """Return the windows of ``jobs`` as they were at an instant; a job without a window then is missing."""
-    found = connection.execute(_AT, [list(jobs), at]).fetchall()
-    return {row[0]: JobWindow(*row) for row in found if row[2] is not None}
+    rows = connection.execute(_AT, [list(jobs), at]).fetchall()
+    return {row[0]: JobWindow(*row) for row in rows if row[2] is not None}
 
 
 def fix(connection: Connection, jobs: Sequence[int]) -> None:
@@ -233,5 +233,5 @@ def stay_strict(connection: Connection, row: ReservationRow) -> None:
 
 def is_asked(connection: Connection, job: int) -> bool:
     """Tell whether a pass is still to answer about another window, as it does for jobs that wait."""
-    found = connection.execute(_IS_ASKED, [job]).fetchone()
-    return bool(found and found[0])
+    row = connection.execute(_IS_ASKED, [job]).fetchone()
+    return bool(row and row[0])

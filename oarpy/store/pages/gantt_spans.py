@@ -135,17 +135,17 @@ def spans(connection: Connection, begin: datetime, end: datetime, cells: Axis, l
     placed.update(cells.past)
     planned = _planned(connection, [row[0] for row in rows if row[3]], cells)
     nowhere = np.empty(0, dtype=np.int32)
-    found: list[Span] = []
+    listed: list[Span] = []
     for row in rows:
         job, planned_only = row[0], row[3]
         if planned_only or job not in resized:
-            found.append(Span(*(*row, (planned if planned_only else placed).get(job, nowhere))))
+            listed.append(Span(*(*row, (planned if planned_only else placed).get(job, nowhere))))
             continue
         for since, until, places in resized[job]:
             begun_at, over_at = max(row[1], since), min(row[2], until)
             if begun_at < over_at:
-                found.append(Span(*(job, begun_at, over_at, *row[3:], places)))
-    return tuple(found)
+                listed.append(Span(*(job, begun_at, over_at, *row[3:], places)))
+    return tuple(listed)
 
 
 def windows(connection: Connection, begin: datetime, end: datetime, cells: Axis, limit: int) -> list[WindowSpan]:
@@ -175,12 +175,12 @@ def _resized(connection: Connection, jobs: Sequence[int], cells: Axis) -> dict[i
     if not rows:
         return {}
     pieces = np.repeat(np.arange(len(rows)), [len(row[3]) for row in rows])
-    places = _runs(pieces, np.array([one for row in rows for one in row[3]], dtype=np.int64), cells)
-    found: dict[int, list[tuple[float, float, Places]]] = {}
+    places = _runs(pieces, np.array([resource for row in rows for resource in row[3]], dtype=np.int64), cells)
+    by_job: dict[int, list[tuple[float, float, Places]]] = {}
     for piece, (job, since, until, _) in enumerate(rows):
         if piece in places:
-            found.setdefault(job, []).append((since, inf if until is None else until, places[piece]))
-    return found
+            by_job.setdefault(job, []).append((since, inf if until is None else until, places[piece]))
+    return by_job
 
 
 def _planned(connection: Connection, jobs: Sequence[int], cells: Axis) -> dict[int, Places]:

@@ -69,7 +69,7 @@ class LiveBagRow:
     """A bag that is not over; instants in epoch seconds.
 
     ``tasks`` are live, ``last_end`` is that of the others. Tasks that failed wait as ``repeated`` to be run again. Of a
-    bag over several clusters ``completion`` is when it is done over all, as its broker told.
+    bag over several clusters ``completion`` is when it is done over all, by the message of its broker.
     """
 
     bag: int
@@ -103,7 +103,10 @@ def live(connection: Connection) -> list[LiveBagRow]:
 def change(connection: Connection, changes: Sequence[BagChange]) -> None:
     """Note the changes of promises, and write events of them."""
     if changes:
-        rows = [(one.bag, one.kind, one.promise, one.expected, one.cause, one.description) for one in changes]
+        rows = [
+            (change.bag, change.kind, change.promise, change.expected, change.cause, change.description)
+            for change in changes
+        ]
         connection.execute(_CHANGE, [list(column) for column in zip(*rows, strict=True)])
 
 

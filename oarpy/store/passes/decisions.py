@@ -201,11 +201,11 @@ def start(connection: Connection, starts: Sequence[StartRow]) -> list[int]:
     rows = connection.execute(
         _START,
         {
-            "jobs": [one.job for one in starts],
-            "moldables": [one.moldable for one in starts],
-            "walltimes": [float(one.walltime) for one in starts],
-            "summaries": [one.summary for one in starts],
-            "guests": [one.job for one in starts if one.guest],
+            "jobs": [start.job for start in starts],
+            "moldables": [start.moldable for start in starts],
+            "walltimes": [float(start.walltime) for start in starts],
+            "summaries": [start.summary for start in starts],
+            "guests": [start.job for start in starts if start.guest],
             **_assignments(starts),
         },
     )
@@ -239,13 +239,13 @@ def move(connection: Connection, moves: Sequence[Move], security_time: float) ->
     """
     if not moves:
         return
-    connection.execute(_RESERVE_CLEAR, [[one.job for one in moves]])
+    connection.execute(_RESERVE_CLEAR, [[move.job for move in moves]])
     connection.execute(
         _RESERVE_AGAIN,
         {
-            "jobs": [one.job for one in moves],
-            "starts": [float(one.start) for one in moves],
-            "walltimes": [float(one.walltime) for one in moves],
+            "jobs": [move.job for move in moves],
+            "starts": [float(move.start) for move in moves],
+            "walltimes": [float(move.walltime) for move in moves],
             "security": security_time,
             **_assignments(moves),
         },
@@ -254,8 +254,8 @@ def move(connection: Connection, moves: Sequence[Move], security_time: float) ->
     log(
         connection,
         [
-            (one.job, "GET_RESOURCES_BACK_FOR_RESERVATION", text + ", ".join(map(str, one.resources[:50])))
-            for one in moves
+            (move.job, "GET_RESOURCES_BACK_FOR_RESERVATION", text + ", ".join(map(str, move.resources[:50])))
+            for move in moves
         ],
     )
 
@@ -287,9 +287,9 @@ def refuse(
 @set_wise
 def kill(connection: Connection, jobs: Sequence[int]) -> None:
     """Flag best-effort jobs to be cancelled; the canceller does it."""
-    asked = ask_once(connection, [(job, GAVE_WAY) for job in jobs], "metascheduler")
+    to_kill = ask_once(connection, [(job, GAVE_WAY) for job in jobs], "metascheduler")
     text = "its resources are needed by a job that is not best-effort"
-    log(connection, [(job, GAVE_WAY, text) for job in asked])
+    log(connection, [(job, GAVE_WAY, text) for job in to_kill])
 
 
 @set_wise_of_all
@@ -299,8 +299,11 @@ def predict(connection: Connection, predictions: Sequence[Prediction]) -> None:
     if aside := [
         prediction for prediction in predictions if prediction.verdict == "never" and prediction.job not in withheld
     ]:
-        told = [_text(one.reason) for one in aside], [reason_json(one.reason) for one in aside]
-        connection.execute(_SET_ASIDE, [[one.job for one in aside], *told])
+        texts_and_data = (
+            [_text(prediction.reason) for prediction in aside],
+            [reason_json(prediction.reason) for prediction in aside],
+        )
+        connection.execute(_SET_ASIDE, [[prediction.job for prediction in aside], *texts_and_data])
     if predictions:
         connection.execute(
             _PREDICT,
@@ -345,7 +348,7 @@ def _assignments(
     given: Sequence[StartRow] | Sequence[AcceptedRow] | Sequence[Move],
 ) -> dict[str, list[int] | list[bool]]:
     return {
-        "owners": [one.job for one in given for _ in one.resources],
-        "resources": [resource for one in given for resource in one.resources],
-        "exclusive": [one.exclusive for one in given for _ in one.resources],
+        "owners": [row.job for row in given for _ in row.resources],
+        "resources": [resource for row in given for resource in row.resources],
+        "exclusive": [row.exclusive for row in given for _ in row.resources],
     }

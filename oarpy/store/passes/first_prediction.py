@@ -28,7 +28,7 @@ class ToldStart:
     @classmethod
     def of(cls, columns: Sequence[float | None]) -> ToldStart | None:
         """Return the prediction in the :data:`TOLD_COLUMNS`, None when the job had none."""
-        made, planned, earliest, latest, starts = columns
-        if made is None or planned is None:
+        made_at, planned, earliest, latest, starts = columns
+        if made_at is None or planned is None:
             return None
-        return cls(made, planned, earliest, latest, int(starts or 0))
+        return cls(made_at, planned, earliest, latest, int(starts or 0))

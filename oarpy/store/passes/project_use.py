@@ -1,4 +1,4 @@
-"""Projects and what is used of their hours, as passes and submissions need it."""
+"""Projects and the use of their hours, as passes and submissions need it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ProjectUseRow:
 
 @dataclass(frozen=True, slots=True)
 class ProjectLeftRow:
-    """Hours that a project has ``left`` in its present period (None: no limit), when what waits is counted too."""
+    """Hours that a project has ``left`` in its present period (None: no limit), when waiting jobs are counted too."""
 
     project: str
     hours: float | None
@@ -42,7 +42,7 @@ _USE = """
     FROM oar_report.projects ORDER BY project
 """
 _SHARES = "SELECT project, parent, share FROM projects ORDER BY project"
-# Submissions to one project, or to projects below one, take turns: none sees what the other leaves.
+# Submissions to one project, or to projects below one, take turns: otherwise none sees what the others take.
 _LOCK = "SELECT FROM projects WHERE project = ANY(%s) AND hours IS NOT NULL ORDER BY project FOR NO KEY UPDATE"
 _LEFT = """
     SELECT project, hours, left_hours AS "left", when_spent FROM oar_report.projects
@@ -74,8 +74,8 @@ _NOTE = """
 
 def used_between(connection: Connection, begins: Mapping[str, float], end: float) -> dict[str, float]:
     """Return the hours that projects used from their ``begins`` to ``end`` (epoch seconds), whole windows alone."""
-    found = connection.execute(_BETWEEN, [list(begins), list(begins.values()), end])
-    return {project: float(hours) for project, hours in found}
+    sums = connection.execute(_BETWEEN, [list(begins), list(begins.values()), end])
+    return {project: float(hours) for project, hours in sums}
 
 
 def note_asked(connection: Connection, jobs: Sequence[int], units: float) -> None:
@@ -94,10 +94,10 @@ def project_shares(connection: Connection) -> dict[str, tuple[str, float]]:
 
 
 def lock(connection: Connection, projects: Sequence[str]) -> None:
-    """Let nobody else submit for these projects until the end of the transaction, if they have hours."""
+    """Let no other submission for these projects in until the end of the transaction, if they have hours."""
     connection.execute(_LOCK, [list(projects)])
 
 
 def left(connection: Connection, projects: Sequence[str]) -> dict[str, ProjectLeftRow]:
-    """Return what is left of the hours of those that have any, by name."""
+    """Return the hours that are left to projects with a limit, by name."""
     return {row.project: row for row in rows.read(connection, _LEFT, ProjectLeftRow, [list(projects)])}

@@ -128,19 +128,19 @@ def add(connection: Connection, names: Collection[str], rows: Sequence[QuotaRule
     connection.execute(
         _ADD_PERIODS,
         (
-            [one.weekday + 1 for one in weekly],
-            [one.begin for one in weekly],
-            [one.end for one in weekly],
-            [one.rule_set for one in weekly],
-            [one.label for one in weekly],
+            [period.weekday + 1 for period in weekly],
+            [period.begin for period in weekly],
+            [period.end for period in weekly],
+            [period.rule_set for period in weekly],
+            [period.label for period in weekly],
         ),
     )
     connection.execute(
         _ADD_EXCEPTIONS,
         (
-            [float(one.begin) for one in dated],
-            [float(one.end) for one in dated],
-            [one.rule_set for one in dated],
-            [one.label for one in dated],
+            [float(exception.begin) for exception in dated],
+            [float(exception.end) for exception in dated],
+            [exception.rule_set for exception in dated],
+            [exception.label for exception in dated],
         ),
     )

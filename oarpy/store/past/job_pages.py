@@ -122,8 +122,8 @@ def page(
         sorting = (value.desc(), jobs.c.job_id.desc()) if falling else (value.asc(), jobs.c.job_id.asc())
         # one job more than asked for tells whether there is another page
         text, values = _compiled(statement.order_by(*sorting).limit(limit + 1).offset(offset))
-        found = cursor.execute(SQL(text), values).fetchall()
-    more, shown = len(found) > limit, found[:limit][::-1] if backwards else found[:limit]
+        listed = cursor.execute(SQL(text), values).fetchall()
+    more, shown = len(listed) > limit, listed[:limit][::-1] if backwards else listed[:limit]
     following, ahead = (True, more) if backwards else (more, before is not None)
     return JobPage(
         tuple(shown),
@@ -183,7 +183,7 @@ _killing: ColumnElement[str | None] = literal_column(reason_of_kill("jobs", "kil
 
 def _columns() -> list[ColumnElement[Any]]:
     """Return a column for each field of a listed job."""
-    found: dict[str, ColumnElement[Any]] = {
+    expressions: dict[str, ColumnElement[Any]] = {
         "name": jobs.c.job_name,
         "user": jobs.c.user_name,
         "queue": jobs.c.queue_name,
@@ -199,7 +199,7 @@ def _columns() -> list[ColumnElement[Any]]:
         "end_events": literal_column(events_of_error("jobs")),
     }
     names = [field.name for field in fields(ListedJob)]
-    return [(found[name] if name in found else jobs.c[name]).label(name) for name in names]
+    return [(expressions[name] if name in expressions else jobs.c[name]).label(name) for name in names]
 
 
 def _epoch(moment: ColumnElement[Any]) -> ColumnElement[float]:

@@ -63,14 +63,14 @@ class DueSubmission:
 def due(connection: Connection, horizon: datetime, limit: int) -> tuple[DueSubmission, ...]:
     """Return up to ``limit`` submissions whose jobs all ended before ``horizon``, the first months first."""
     closed = months.dropped(connection)
-    found = connection.execute(_DUE, {"horizon": horizon, "limit": limit})
-    return tuple(DueSubmission(submission, _open_month(month, closed)) for submission, month in found)
+    rows = connection.execute(_DUE, {"horizon": horizon, "limit": limit})
+    return tuple(DueSubmission(submission, _open_month(month, closed)) for submission, month in rows)
 
 
 def batches(submissions: Iterable[DueSubmission]) -> Iterator[tuple[date, list[int]]]:
     """Yield submissions that may be moved together: of one month, at most :data:`BATCH`."""
     for month, some in groupby(submissions, key=lambda submission: submission.month):
-        numbers = [one.submission for one in some]
+        numbers = [submission.submission for submission in some]
         for begin in range(0, len(numbers), BATCH):
             yield month, numbers[begin : begin + BATCH]
 
@@ -78,7 +78,7 @@ def batches(submissions: Iterable[DueSubmission]) -> Iterator[tuple[date, list[i
 def move(connection: Connection, month: date, submissions: Sequence[int]) -> int:
     """File submissions away in a month; return how many jobs went.
 
-    Raises psycopg's ``ForeignKeyViolation`` when somebody has just come to need one of the jobs.
+    Raises psycopg's ``ForeignKeyViolation`` when another job has just come to need one of the jobs.
     """
     months.lock(connection)
     rewrite(connection)
@@ -97,16 +97,16 @@ def recall(connection: Connection, jobs: Sequence[int]) -> None:
 
     The caller owns the transaction. Jobs that are not in the past stay where they are.
     """
-    found = connection.execute(_NEEDED, [list(jobs)]).fetchall()
-    if not found:
+    needed = connection.execute(_NEEDED, [list(jobs)]).fetchall()
+    if not needed:
         return
     months.lock(connection)
     rewrite(connection)
     tables = filed_tables(connection)
     connection.execute(_QUIET, ["yes"])
     # submissions of all months together: a job of an earlier month may repeat a job of a later month
-    _return(connection, tables, [submission for _, some, _ in found for submission in some])
-    for month, _, count in found:
+    _return(connection, tables, [submission for _, some, _ in needed for submission in some])
+    for month, _, count in needed:
         months.note_returned(connection, month, count)
     connection.execute(_QUIET, [""])
 
@@ -119,8 +119,8 @@ def _open_month(month: date, closed: frozenset[date]) -> date:
 
 
 def _file(connection: Connection, table: FiledTable, month: date, rows: Composable) -> None:
-    found = connection.execute(SQL("SELECT EXISTS (SELECT FROM {} t WHERE {})").format(table.live(), rows)).fetchone()
-    if found != (True,):
+    exists = connection.execute(SQL("SELECT EXISTS (SELECT FROM {} t WHERE {})").format(table.live(), rows)).fetchone()
+    if exists != (True,):
         return
     months.make_partition(connection, table, month)
     statement = SQL("""

@@ -48,11 +48,11 @@ def has_past_since(connection: Connection, moment: datetime) -> bool:
 
 def first_found(connection: Connection, find: Callable[[], Found | None]) -> Found | None:
     """Return the result of ``find`` among live jobs, else its result in the past."""
-    found = find()
-    if found is None:
+    result = find()
+    if result is None:
         with past_alone(connection):
-            found = find()
-    return found
+            result = find()
+    return result
 
 
 @contextmanager

@@ -95,8 +95,8 @@ def follow(connection: Connection) -> bool:
 
 def lagging(connection: Connection) -> tuple[str, ...]:
     """Return the tables that have no past table, or a past table that does not follow."""
-    found = (table.name for table in filed_tables(connection) if not _is_followed(connection, table))
-    return tuple(found)
+    names = (table.name for table in filed_tables(connection) if not _is_followed(connection, table))
+    return tuple(names)
 
 
 def unprotected(connection: Connection) -> tuple[str, ...]:
@@ -187,7 +187,7 @@ def _filled(shape: ColumnShape) -> Composable:
 def _is_followed(connection: Connection, table: FiledTable) -> bool:
     columns = ["month", *_shape(connection, "public", table)]
     seen = (list(_shape(connection, schema, table)) for schema in ("oar_past", "oar_all"))
-    return all(sorted(one) == sorted(columns) for one in seen) and not any(_steps(connection, table))
+    return all(sorted(existing) == sorted(columns) for existing in seen) and not any(_steps(connection, table))
 
 
 def _unprotected(connection: Connection, table: FiledTable) -> list[str]:

@@ -65,12 +65,12 @@ _COLUMNS = """
 
 def filed_tables(connection: Connection) -> tuple[FiledTable, ...]:
     """Return the tables that hang on a submission, with it, every table after the tables that it names."""
-    found: dict[str, list[Link]] = defaultdict(list)
+    foreign_keys: dict[str, list[Link]] = defaultdict(list)
     for table, column, parent, key in connection.execute(_LINKS):
-        found[table].append(Link(column, parent, key))
+        foreign_keys[table].append(Link(column, parent, key))
     columns: dict[str, list[str]] = dict(connection.execute(_COLUMNS).fetchall())
-    members = _members(found)
-    links = {name: tuple(link for link in found[name] if link.parent in members) for name in members}
+    members = _members(foreign_keys)
+    links = {name: tuple(link for link in foreign_keys[name] if link.parent in members) for name in members}
     order: list[str] = []
     while waiting := sorted(members.difference(order)):
         order += [name for name in waiting if all(link.parent in order for link in links[name])]

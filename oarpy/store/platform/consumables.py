@@ -107,18 +107,18 @@ def locked(connection: Connection, name: str, blocks: Sequence[str]) -> tuple[Ca
 
 def held(connection: Connection) -> dict[int, tuple[Consumption, ...]]:
     """Return the amounts of live jobs on each of their blocks, by job; jobs that hold nothing are left out."""
-    found: dict[int, tuple[Consumption, ...]] = {}
+    amounts: dict[int, tuple[Consumption, ...]] = {}
     for job, name, amount in connection.execute(_HELD):
-        found[job] = (*found.get(job, ()), Consumption(name, amount))
-    return found
+        amounts[job] = (*amounts.get(job, ()), Consumption(name, amount))
+    return amounts
 
 
 def of_jobs(connection: Connection, jobs: Iterable[int]) -> dict[int, tuple[ConsumableHolding, ...]]:
     """Return the amounts that these jobs hold, or held until they ended."""
-    found: dict[int, list[ConsumableHolding]] = defaultdict(list)
+    by_job: dict[int, list[ConsumableHolding]] = defaultdict(list)
     for job, name, block, amount in connection.execute(_OF_JOBS, [list(jobs)]):
-        found[job].append(ConsumableHolding(name, block, amount))
-    return {job: tuple(holdings) for job, holdings in found.items()}
+        by_job[job].append(ConsumableHolding(name, block, amount))
+    return {job: tuple(holdings) for job, holdings in by_job.items()}
 
 
 def held_by(connection: Connection, jobs: Iterable[int]) -> dict[int, tuple[Consumption, ...]]:
@@ -127,8 +127,11 @@ def held_by(connection: Connection, jobs: Iterable[int]) -> dict[int, tuple[Cons
     Jobs without amounts are left out.
     """
     return {
-        job: tuple(Consumption(name, amount) for name, amount in {one.consumable: one.amount for one in found}.items())
-        for job, found in of_jobs(connection, jobs).items()
+        job: tuple(
+            Consumption(name, amount)
+            for name, amount in {holding.consumable: holding.amount for holding in holdings}.items()
+        )
+        for job, holdings in of_jobs(connection, jobs).items()
     }
 
 
@@ -173,9 +176,9 @@ def blocks_of(connection: Connection, level: str, resources: Sequence[int]) -> t
     return tuple(block for (block,) in connection.execute(query, [list(resources)]))
 
 
-def by_block(found: Iterable[Capacity]) -> dict[str, Mapping[str, int]]:
+def by_block(capacities: Iterable[Capacity]) -> dict[str, Mapping[str, int]]:
     """Return capacities by consumable and block."""
     grouped: dict[str, dict[str, int]] = defaultdict(dict)
-    for capacity in found:
+    for capacity in capacities:
         grouped[capacity.consumable][capacity.block] = capacity.capacity
     return dict(grouped)

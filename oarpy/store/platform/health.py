@@ -134,7 +134,9 @@ def channels(connection: Connection) -> list[NodeChannel]:
 
 def gpus(connection: Connection) -> dict[str, NodeGpus]:
     """Return the GPUs in resources, by node; nodes without any are left out."""
-    return {node: NodeGpus([int(one) for one in devices], rest) for node, devices, rest in connection.execute(_GPUS)}
+    return {
+        node: NodeGpus([int(device) for device in devices], rest) for node, devices, rest in connection.execute(_GPUS)
+    }
 
 
 def shared_gpus(connection: Connection) -> list[tuple[str, list[str]]]:

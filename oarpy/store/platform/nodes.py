@@ -415,8 +415,8 @@ def forget_lost_channels(connection: Connection) -> None:
 def ask_kills(connection: Connection, kills: Sequence[tuple[int, str]]) -> None:
     """Ask the canceller to kill jobs, with a reason each."""
     reasons = dict(reversed(kills))
-    asked = kill_requests.ask_once(connection, list(reasons.items()), "monitor")
-    events.log(connection, (events.NewEvent("NODE_LOST", reasons[job], job) for job in asked))
+    to_kill = kill_requests.ask_once(connection, list(reasons.items()), "monitor")
+    events.log(connection, (events.NewEvent("NODE_LOST", reasons[job], job) for job in to_kill))
 
 
 def kill_on_withdrawn(connection: Connection) -> int:
@@ -424,13 +424,13 @@ def kill_on_withdrawn(connection: Connection) -> int:
 
     Return the number of new requests.
     """
-    asked = kill_requests.ask_once(connection, connection.execute(_WITHDRAWN).fetchall(), "monitor")
-    events.log_request(connection, asked, "monitor", "FRAG_JOB_REQUEST")
-    return len(asked)
+    to_kill = kill_requests.ask_once(connection, connection.execute(_WITHDRAWN).fetchall(), "monitor")
+    events.log_request(connection, to_kill, "monitor", "FRAG_JOB_REQUEST")
+    return len(to_kill)
 
 
 def kill_overdue(connection: Connection, slack: float) -> int:
     """Ask the canceller to kill jobs that run on ``slack`` seconds after their walltime; return how many."""
-    asked = kill_requests.ask_once(connection, connection.execute(_OVERDUE, {"slack": slack}).fetchall(), "monitor")
-    events.log_request(connection, asked, "monitor", "FRAG_JOB_REQUEST")
-    return len(asked)
+    to_kill = kill_requests.ask_once(connection, connection.execute(_OVERDUE, {"slack": slack}).fetchall(), "monitor")
+    events.log_request(connection, to_kill, "monitor", "FRAG_JOB_REQUEST")
+    return len(to_kill)

@@ -91,7 +91,7 @@ _LATE = """
     )
     SELECT DISTINCT network_address FROM late
 """
-# Only if nothing else was asked of the node meanwhile.
+# Only if the node got no other order meanwhile.
 _SENT = """
     WITH sent AS (
         UPDATE node_power SET sent_at = now()
@@ -121,7 +121,7 @@ def ask_sleep(connection: Connection, nodes: Sequence[str]) -> None:
 
 
 def ask_wake(connection: Connection, nodes: Sequence[str]) -> None:
-    """Have ``nodes`` woken, unless that was asked for."""
+    """Have ``nodes`` woken, unless they have that order already."""
     if nodes:
         connection.execute(_ASK_WAKE, [list(nodes)])
 
@@ -133,6 +133,6 @@ def settle(connection: Connection, wakeup_timeout: float) -> tuple[list[str], li
     return back, [row[0] for row in connection.execute(_LATE, {"timeout": wakeup_timeout})]
 
 
-def record_sent(connection: Connection, nodes: Sequence[str], asked: str, failure: str) -> None:
-    """Note that the command ``asked`` for was run for ``nodes``; ``failure`` is logged unless empty."""
-    connection.execute(_SENT, {"nodes": list(nodes), "asked": asked, "failure": failure})
+def record_sent(connection: Connection, nodes: Sequence[str], order: str, failure: str) -> None:
+    """Note that the command for ``order`` was run for ``nodes``; ``failure`` is logged unless empty."""
+    connection.execute(_SENT, {"nodes": list(nodes), "asked": order, "failure": failure})

@@ -105,7 +105,7 @@ def projects(connection: Connection) -> list[ProjectRow]:
 
 
 def uses(connection: Connection) -> dict[str, UseRow]:
-    """Return what became of the hours of each project, by name."""
+    """Return the use of the hours of each project, by name."""
     return {row.project: row for row in rows.read(connection, _USES, UseRow)}
 
 
@@ -160,19 +160,19 @@ def seed(connection: Connection) -> tuple[int, int]:
     """Add the projects that jobs named, with their users; return how many of each are new."""
     used = connection.execute(_USED).fetchall()
     names, users = [row[0] for row in used], [row[1] for row in used]
-    made = connection.execute(_SEED_PROJECTS, [names]).fetchall()
-    return len(made), len(connection.execute(_SEED_MEMBERS, [names, users]).fetchall())
+    added = connection.execute(_SEED_PROJECTS, [names]).fetchall()
+    return len(added), len(connection.execute(_SEED_MEMBERS, [names, users]).fetchall())
 
 
 def line(of: Iterable[ProjectRow], project: str) -> list[ProjectRow]:
     """Return a project and the projects above it, upwards; empty for an unknown project."""
     known = {row.project: row for row in of}
-    found: list[ProjectRow] = []
+    upwards: list[ProjectRow] = []
     name: str | None = project
-    while name is not None and name in known and len(found) < len(known):
-        found.append(known[name])
+    while name is not None and name in known and len(upwards) < len(known):
+        upwards.append(known[name])
         name = known[name].parent
-    return found
+    return upwards
 
 
 def _values(row: ProjectRow) -> dict[str, object]:

@@ -135,7 +135,7 @@ def of_jobs(connection: Connection, job_ids: Sequence[int]) -> tuple[tuple[int, 
 
 
 def _other_columns(connection: Connection) -> tuple[list[str], Composable]:
-    names = [one.name for one in properties.properties(connection) if one.name not in _FIXED]
+    names = [column.name for column in properties.properties(connection) if column.name not in _FIXED]
     return names, SQL("").join(SQL(", r.{}").format(Identifier(name)) for name in names)
 
 
@@ -146,10 +146,10 @@ def _resource(names: Sequence[str], row: Sequence[Any]) -> ResourceRow:
 
 def holders(connection: Connection, resource_ids: Sequence[int]) -> dict[int, tuple[int, ...]]:
     """Return the jobs that hold each of the resources now; resources without a holder are missing."""
-    found: dict[int, list[int]] = defaultdict(list)
+    jobs_of: dict[int, list[int]] = defaultdict(list)
     for resource, job in connection.execute(_HOLDERS, (list(resource_ids),)):
-        found[resource].append(job)
-    return {resource: tuple(sorted(jobs)) for resource, jobs in found.items()}
+        jobs_of[resource].append(job)
+    return {resource: tuple(sorted(jobs)) for resource, jobs in jobs_of.items()}
 
 
 # How many resources jobs hold now, and how many are up, among the resources that can be held.

@@ -91,7 +91,7 @@ def column(
     have that mark in the submission (:attr:`oarpy.model.submission.Field.seen`).
     """
     conditions = [condition for condition in (check, sound(name, kind)) if condition]
-    whole = conditions[0] if len(conditions) == 1 else " AND ".join(f"({one})" for one in conditions)
+    whole = conditions[0] if len(conditions) == 1 else " AND ".join(f"({condition})" for condition in conditions)
     rules = [CheckConstraint(whole, name=name)] if conditions else []
     return Column(
         name,

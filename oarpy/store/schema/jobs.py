@@ -290,7 +290,9 @@ jobs = table(
     Index("jobs_user", "user_name", "job_id"),
 )
 
-READ_BY_PASSES = tuple(one.name for one in jobs.columns if one.info["read_by_passes"] or one.name in SEEN_COLUMNS)
+READ_BY_PASSES = tuple(
+    column.name for column in jobs.columns if column.info["read_by_passes"] or column.name in SEEN_COLUMNS
+)
 """Columns of jobs whose change by hand is announced to passes, which read them."""
 
 

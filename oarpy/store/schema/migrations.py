@@ -202,5 +202,5 @@ def _must_know(revision: str) -> None:
 def _between(lower: str | None, upper: str | None) -> tuple[str, ...]:
     if upper is None or lower == upper:
         return ()
-    found = [step.revision for step in _script().iterate_revisions(upper, lower or "base")]
-    return tuple(reversed(found))
+    revisions = [step.revision for step in _script().iterate_revisions(upper, lower or "base")]
+    return tuple(reversed(revisions))

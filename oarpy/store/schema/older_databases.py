@@ -44,8 +44,8 @@ _FIRST_WORDS = ("PRIMARY", "UNIQUE", "EXCLUDE", "CHECK", "FOREIGN")
 def changes_since(revision: str) -> tuple[Change, ...]:
     """Return the changes to rows of the revisions after this one, up to the baseline, in order."""
     package = import_module("oarpy.migrations.older")
-    found = sorted(module.name for module in iter_modules(package.__path__) if module.name[:4] > revision)
-    return tuple(import_module(f"{package.__name__}.{name}").rows for name in found)
+    names = sorted(module.name for module in iter_modules(package.__path__) if module.name[:4] > revision)
+    return tuple(import_module(f"{package.__name__}.{name}").rows for name in names)
 
 
 def bring(connection: Connection, views: DependentViews, changes: Iterable[Change]) -> None:
@@ -78,9 +78,9 @@ def _wanted(connection: Connection) -> Tables:
         raise OarpyError(f"schema {_WANTED} is there, whose name the upgrade needs for itself", hint=ANEW) from None
     for table in TABLES:
         table.create(connection, checkfirst=False)
-    found = {relation.name: relation for relation in describe(driver, _WANTED)}
+    wanted = {relation.name: relation for relation in describe(driver, _WANTED)}
     driver.execute(SQL("DROP SCHEMA {} CASCADE; SET LOCAL search_path TO DEFAULT").format(schema))
-    return found
+    return wanted
 
 
 def _present(driver: DriverConnection) -> Tables:

@@ -37,7 +37,7 @@ def names(kind: Kind) -> tuple[str, ...]:
 def triggers() -> frozenset[tuple[str, str]]:
     """Return table and name of every trigger: the triggers are the rules that constraints cannot say."""
     texts = (_text("functions", name) for name in names("functions"))
-    return frozenset((found[2], found[1]) for text in texts for found in _TRIGGER.finditer(text))
+    return frozenset((match[2], match[1]) for text in texts for match in _TRIGGER.finditer(text))
 
 
 def make(connection: Connection, kind: Kind, *wanted: str) -> None:
