@@ -94,9 +94,9 @@ class ArrayTails:
         self._look_for_families()
         return sorted(run for family in self._families for run in family.tail())
 
-    def are_behind(self, made: Plan) -> bool:
-        """Tell whether ``made`` stopped before the tails."""
-        return all(family.last_of_head in made.unseen for family in self._families)
+    def are_behind(self, plan: Plan) -> bool:
+        """Tell whether ``plan`` stopped before the tails."""
+        return all(family.last_of_head in plan.unseen for family in self._families)
 
     def _look_for_families(self) -> None:
         snapshot, self._snapshot = self._snapshot, None
@@ -110,7 +110,7 @@ class ArrayTails:
 
 
 def can_be_decided(snapshot: Snapshot) -> bool:
-    """Tell whether starts alone can be decided over ``snapshot``, whatever waits behind its jobs.
+    """Tell whether starts alone can be decided over ``snapshot``, without the jobs behind its jobs.
 
     The snapshot must be small enough for a pass to look at all of it.
     """
@@ -142,9 +142,9 @@ They depend on no job, and their dates follow from their types.
 
 
 def _families(jobs: Iterable[WaitingJob]) -> Iterable[list[int]]:
-    found = defaultdict(list)
+    families = defaultdict(list)
     for job in jobs:
         if not (job.depends_on or job.held or job.fault) and job.reservation is None:
             # the jobs of an array share their alternatives: one value for all of them
-            found[id(job.alternatives), _what_is_equal(job)].append(job.id)
-    return found.values()
+            families[id(job.alternatives), _what_is_equal(job)].append(job.id)
+    return families.values()

@@ -74,15 +74,15 @@ class Bags(StatePart):
         if isinstance(decided.promised, BagAnswers):
             answers = decided.promised
             # a promise is reported broken once: its end is unknown until its tasks have places again
-            told = answers.without_place & self._without_place
-            placed = {one.job for one in answers.accepted}
+            reported = answers.without_place & self._without_place
+            placed = {placement.job for placement in answers.accepted}
             for_places = {row.bag for row in self._rows if not placed.issuperset(row.repeated)}
-            found = (
+            changes = (
                 _change_of_waiting(row, answers) if row.bag in for_places else _change(row, answers)
                 for row in self._rows
-                if row.bag in for_places or row.bag not in told
+                if row.bag in for_places or row.bag not in reported
             )
-            bag_promises.change(connection, [one for one in found if one is not None])
+            bag_promises.change(connection, [change for change in changes if change is not None])
         bag_promises.end(connection)
 
     def committed(self, decided: Decisions, snapshot: Snapshot) -> None:
@@ -105,8 +105,8 @@ class Bags(StatePart):
 def _change_of_waiting(row: LiveBagRow, answers: BagAnswers) -> BagChange | None:
     """Return the change of a promised bag while failed tasks wait for places: the end of the bag is not known."""
     if row.bag not in answers.without_place:
-        found = _change(row, answers)
-        return found if found is not None and found.kind == "BROKEN" else None
+        change = _change(row, answers)
+        return change if change is not None and change.kind == "BROKEN" else None
     if row.promise is None or row.expected is None:  # that was reported
         return None
     text = f"when it is done is not known, it was to be by {local_instant(row.promise)}: {_NO_ROOM}"

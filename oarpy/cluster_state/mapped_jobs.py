@@ -1,4 +1,4 @@
-"""Jobs whose processes are mapped, as a part of the state of the cluster: what they ask for follows from rates."""
+"""Jobs whose processes are mapped, as a part of the state of the cluster: rates decide which requests they make."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _Rated:
 
     @property
     def hopeless(self) -> bool:
-        """Whether there are no rates, and nobody measures any."""
+        """Whether there are no rates, and no job measures any."""
         return not self.job.rates and not self.row.measuring
 
 
@@ -63,15 +63,15 @@ class MappedProcesses(StatePart):
         self._version: tuple[object, ...] = ()
         self._rated: dict[int, _Rated] = {}
         self._asking: dict[int, tuple[WaitingJob, Platform, WaitingJob]] = {}
-        """By job, how it asks: what it was made of, and what was made."""
+        """The requesting form of each job, with the job and the platform that it was made from."""
         self._fitting: tuple[Platform, MappedJobs] | None = None
         """The step of the last pass, and its platform."""
 
     def read(self, connection: Connection, *, any_there: bool) -> None:
         """Read jobs and rates, unless they are as they were."""
         version = mapped_jobs.version(connection) if any_there else ()
-        # who has no rates waits for jobs that measure, which are not looked at here
-        known = connection is self._connection and all(one.job.rates for one in self._rated.values())
+        # a job without rates waits for jobs that measure, which are not looked at here
+        known = connection is self._connection and all(rated.job.rates for rated in self._rated.values())
         if known and version == self._version:
             return
         self._version, self._connection, self._asking, self._fitting = version, connection, {}, None
@@ -87,9 +87,9 @@ class MappedProcesses(StatePart):
         known = self._asking.get(job.id)
         if known is not None and known[0] is job and known[1] is platform:
             return known[2]
-        made = self._made(job, self._rated[job.id], platform)
-        self._asking[job.id] = job, platform, made
-        return made
+        asking = self._made(job, self._rated[job.id], platform)
+        self._asking[job.id] = job, platform, asking
+        return asking
 
     def _made(self, job: WaitingJob, rated: _Rated, platform: Platform) -> WaitingJob:
         if rated.hopeless and not rated.row.own_walltime:
@@ -107,7 +107,7 @@ class MappedProcesses(StatePart):
         return self._fitter.longest(rated.job)
 
     def fitting(self, snapshot: Snapshot) -> MappedJobs | None:
-        """Return who fits walltimes to places, if jobs wait that have rates."""
+        """Return the step that fits walltimes to places, if jobs with rates wait."""
         platform = snapshot.platform
         if self._fitting is None or self._fitting[0] is not platform:
             jobs = {number: self._fitted(rated) for number, rated in self._rated.items() if rated.job.rates}
@@ -115,17 +115,17 @@ class MappedProcesses(StatePart):
         return self._fitting[1] if self._fitting[1].jobs else None
 
     def _fitted(self, rated: _Rated) -> MappedJob:
-        """Return a job with what it had in the last pass, unless types were told apart otherwise then."""
+        """Return a job with its cores and walltime of the last pass, unless types were another property then."""
         settled = rated.row.settled if rated.row.node_property == self._property else None
         return replace(rated.job, settled=settled, walltime=self._walltime(rated))
 
     def write(self, connection: Connection, decided: Decisions, snapshot: Snapshot, gone: Collection[int]) -> None:
-        """Write the maps of jobs; who has no rates goes on without, or ends."""
+        """Write the maps of jobs; a job without rates goes on without a map, or ends."""
         if isinstance(decided.fitted, FittedJobs):
             for fault in decided.fitted.faults:
                 log.error("a map by the usual model", reason=fault)
-            found = [_settled(number, self._rated[number].job, fit) for number, fit in decided.fitted.fits.items()]
-            mapped_jobs.settle(connection, found, self._property)
+            settled = [_settled(number, self._rated[number].job, fit) for number, fit in decided.fitted.fits.items()]
+            mapped_jobs.settle(connection, settled, self._property)
         if not self._rated:
             return
         here = {job.id for job in snapshot.waiting}
@@ -144,7 +144,7 @@ def _rated(connection: Connection) -> dict[int, _Rated]:
     rates: dict[int, dict[str, dict[str, float]]] = {}
     for rate in mapped_jobs.rates(connection):
         rates.setdefault(rate.job, {}).setdefault(rate.kind, {})[rate.size] = rate.rate
-    found = {}
+    jobs = {}
     for number, row in rows.items():
         known = {
             kind: {size: its[size] for size in row.sizes}
@@ -152,8 +152,8 @@ def _rated(connection: Connection) -> dict[int, _Rated]:
             if its.keys() >= set(row.sizes)
         }
         program = Program(row.processes, row.iterations)
-        found[number] = _Rated(row, MappedJob(program, row.model, known, row.cores))
-    return found
+        jobs[number] = _Rated(row, MappedJob(program, row.model, known, row.cores))
+    return jobs
 
 
 def _settled(number: int, job: MappedJob, fit: Fit) -> SettledRow:

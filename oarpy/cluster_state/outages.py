@@ -22,16 +22,16 @@ _MOST_NAMED = 5
 def maintenance_outages(connection: Connection, platform: Platform, now: float) -> tuple[list[Outage], float]:
     """Return the maintenance windows that are under way or to come, and when the first of them ends."""
     nodes = {str(block.value): block.bits for block in platform.blocks(NETWORK_ADDRESS)}
-    found, over = [], math.inf
+    outages, over = [], math.inf
     for row in maintenance.valid(connection):
         bits = reduce(or_, (nodes.get(name, 0) for name in row.nodes))
         if bits and row.end > now:
             over = min(over, row.end)
             why = f" ({' '.join(row.reason.split())})" if row.reason else ""
-            found.append(
+            outages.append(
                 Outage(math.floor(row.begin), bits, math.ceil(row.end), f"maintenance of {_listed(row.nodes)}{why}")
             )
-    return found, over
+    return outages, over
 
 
 def available_until(row: Resource) -> float | None:
@@ -42,15 +42,15 @@ def available_until(row: Resource) -> float | None:
 
 def ends_of_availability(rows: Sequence[Resource], platform: Platform, now: float) -> Iterator[Outage]:
     """Yield an outage for each instant at which resources cease to be available; dates far away are left out."""
-    found: dict[float, list[Resource]] = {}
+    by_end: dict[float, list[Resource]] = {}
     for row in rows:
         until = available_until(row)
         if until is not None and now < until < now + _FAR:
-            found.setdefault(until, []).append(row)
-    for until in sorted(found):
-        names = dict.fromkeys(str(row.properties[NETWORK_ADDRESS] or f"resource {row.id}") for row in found[until])
+            by_end.setdefault(until, []).append(row)
+    for until in sorted(by_end):
+        names = dict.fromkeys(str(row.properties[NETWORK_ADDRESS] or f"resource {row.id}") for row in by_end[until])
         yield Outage(
-            until, platform.bits_of(row.id for row in found[until]), reason=f"{_listed([*names])} not available"
+            until, platform.bits_of(row.id for row in by_end[until]), reason=f"{_listed([*names])} not available"
         )
 
 

@@ -13,5 +13,5 @@ CHANCE = frozenset({Verdict.RESOURCES_BUSY, Verdict.BEHIND_HIGHER_PRIORITY, Verd
 
 def learnt(connection: Connection) -> StartForecast:
     """Learn from the latest starts that the database knows."""
-    found = came(connection, WINDOW)
-    return StartForecast([PastStart(one.queue, one.planned, one.waited, one.held) for one in found])
+    rows = came(connection, WINDOW)
+    return StartForecast([PastStart(row.queue, row.planned, row.waited, row.held) for row in rows])

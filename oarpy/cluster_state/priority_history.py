@@ -124,7 +124,7 @@ def factor_rules(settings: Priority) -> FactorRules:
 
 def _fractions(key: str, texts: Iterable[str], whole: float) -> dict[str, float]:
     """Read ``NAME=NUMBER`` with numbers from 0 to ``whole``."""
-    found = {}
+    fractions = {}
     for text in texts:
         name, _, value = text.rpartition("=")
         try:
@@ -135,5 +135,5 @@ def _fractions(key: str, texts: Iterable[str], whole: float) -> dict[str, float]
             raise UsageError(
                 f"priority.{key}: '{text[:60]}' is not NAME=NUMBER", hint=f"a name and a number from 0 to {whole:g}"
             )
-        found[name.strip()] = number / whole
-    return found
+        fractions[name.strip()] = number / whole
+    return fractions

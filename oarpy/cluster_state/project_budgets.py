@@ -1,4 +1,4 @@
-"""Projects as a scheduling pass needs them: the tree, what is used of their hours, and when these begin anew."""
+"""Projects as a scheduling pass needs them: the tree, the use of their hours, and when these begin anew."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oarpy.store.passes import project_use
 from oarpy.store.passes.project_use import ProjectUseRow
 
 FORESEEN = 14
-"""Periods to come that passes know; what is behind them counts for the last."""
+"""The number of coming periods that passes know; later use counts for the last of them."""
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 
@@ -29,18 +29,18 @@ class ProjectBudgets:
         """Return the projects for a pass at ``now``, None where they pay for nothing."""
         if not self._pay:
             return None
-        found = (_project(row, row.used, now, now) for row in project_use.project_use(connection))
-        return Projects({project.name: project for project in found}, self._weights)
+        projects = (_project(row, row.used, now, now) for row in project_use.project_use(connection))
+        return Projects({project.name: project for project in projects}, self._weights)
 
     def between(self, connection: Connection, begin: float, end: float) -> Projects | None:
-        """Return the projects of today for passes from ``begin`` to ``end``, with what was used before."""
+        """Return the projects of today for passes from ``begin`` to ``end``, with the use before."""
         if not self._pay:
             return None
         rows = project_use.project_use(connection)
         first = {row.project: period_begins(row.period, begin, begin)[0] for row in rows}
         used = project_use.used_between(connection, first, begin)
-        found = (_project(row, used.get(row.project, 0), begin, end) for row in rows)
-        return Projects({project.name: project for project in found}, self._weights)
+        projects = (_project(row, used.get(row.project, 0), begin, end) for row in rows)
+        return Projects({project.name: project for project in projects}, self._weights)
 
 
 def _project(row: ProjectUseRow, used: float, now: float, end: float) -> Project:
@@ -57,21 +57,21 @@ def _project(row: ProjectUseRow, used: float, now: float, end: float) -> Project
 
 
 def period_begins(period: str, now: float, end: float) -> tuple[float, ...]:
-    """Return when the period of ``now`` and the next ones begin, in UTC: so many beyond ``end`` as passes know.
+    """Return when the period of ``now`` and the next ones begin, in UTC: as many beyond ``end`` as passes know.
 
     >>> [datetime.fromtimestamp(one, UTC).strftime("%m-%d") for one in period_begins("quarter", 0, 0)[:3]]
     ['01-01', '04-01', '07-01']
     """
     if period == "ever":
         return (-inf,)
-    found: list[float] = []
+    begins: list[float] = []
     beyond = 0
     for begin in _begins(period, datetime.fromtimestamp(now, UTC)):
-        found.append(begin)
+        begins.append(begin)
         beyond += begin >= end
         if beyond == FORESEEN:
             break
-    return tuple(found)
+    return tuple(begins)
 
 
 def _begins(period: str, moment: datetime) -> Iterator[int]:

@@ -51,14 +51,14 @@ class RunPredictions(StatePart):
         histories: defaultdict[str, list[PastRun]] = defaultdict(list)
         for row in run_predictions.runs(connection, [job.id for job in waiting]) if waiting else ():
             histories[row.user].append(PastRun(row.user, row.name, row.walltime, row.run, row.end))
-        found: dict[JobToPredict, float] = {}
+        run_times: dict[JobToPredict, float] = {}
         predicted = {}
         for job in waiting:
-            asked = JobToPredict(job.user, job.name, max((way.walltime for way in job.alternatives), default=0))
-            if asked not in found:
-                run = predicted_run(predictor, asked, histories[job.user], snapshot.now)
-                found[asked] = max(ceil(run), 1)
-            predicted[job.id] = found[asked]
+            to_predict = JobToPredict(job.user, job.name, max((way.walltime for way in job.alternatives), default=0))
+            if to_predict not in run_times:
+                run = predicted_run(predictor, to_predict, histories[job.user], snapshot.now)
+                run_times[to_predict] = max(ceil(run), 1)
+            predicted[job.id] = run_times[to_predict]
         return predicted
 
     def write(self, connection: Connection, decided: Decisions, snapshot: Snapshot, gone: Collection[int]) -> None:

@@ -22,11 +22,11 @@ def made_of(
     """Make a value of each row; for a row that cannot be read, use the value of ``aside`` for it and the reason."""
     for row in rows:
         try:
-            made: Made | None = make(row)
-        except Exception as error:  # whatever a row says, it is the affair of that row alone
-            made = aside(row, f"it cannot be read: {described(error)}")
-        if made is not None:
-            yield made
+            value: Made | None = make(row)
+        except Exception as error:  # a row that cannot be read concerns no other row
+            value = aside(row, f"it cannot be read: {described(error)}")
+        if value is not None:
+            yield value
 
 
 def unplaced(row: AskedJob, reason: str) -> WaitingJob:
@@ -63,8 +63,8 @@ def indecisive(snapshot: Snapshot, decides: Callable[[Snapshot], object]) -> dic
         if len(some) == 1:
             return {some[0]: reason}
         first, second = some[: len(some) // 2], some[len(some) // 2 :]
-        found = to_blame(first, gone | set(second))
-        return found | to_blame(second, gone | found.keys())
+        blamed = to_blame(first, gone | set(second))
+        return blamed | to_blame(second, gone | blamed.keys())
 
     return {} if not jobs or fails(set(jobs)) else to_blame(jobs, set())
 

@@ -276,10 +276,10 @@ class SnapshotReader:
         These are walltime requests and power states of nodes; reservations to amend are added, too.
         """
         steps = (part.step(connection, snapshot) for part in self._parts)
-        if (step := next((one for one in steps if one is not None), None)) is not None:
+        if (step := next((step for step in steps if step is not None), None)) is not None:
             snapshot = replace(snapshot, step=step)
         fitting = (part.fitting(snapshot) for part in self._parts)
-        if (fits := next((one for one in fitting if one is not None), None)) is not None:
+        if (fits := next((fits for fits in fitting if fits is not None), None)) is not None:
             snapshot = replace(snapshot, fitting=fits)
         if any(job.reservation is not None for job in snapshot.waiting):
             # after the jobs: an amended reservation is committed with the job that replaces it
@@ -288,9 +288,9 @@ class SnapshotReader:
             snapshot = replace(snapshot, walltime_requests=tuple(map(_walltime_request, rows)))
         if self._rules.power is None:
             return snapshot
-        asked = {row.node: _power(row) for row in power.asked(connection)}
+        orders = {row.node: _power(row) for row in power.asked(connection)}
         rested = power.rested(connection, idle_nodes(snapshot), self._configuration.energy.idle_time)
-        return replace(snapshot, power=asked, rested=frozenset(rested))
+        return replace(snapshot, power=orders, rested=frozenset(rested))
 
     def begin_passes(self) -> None:
         """Note that the next reading is for the first pass of a server, which may have been away."""
@@ -348,7 +348,7 @@ class SnapshotReader:
         self._check_order(connection)
         saving = self._configuration.energy.active
         self._unchanged_until = math.inf
-        found = []
+        resources = []
         for row in (Resource(*values) for values in snapshot_rows.platform(connection)):
             until = available_until(row)
             if until is not None and until > now:
@@ -359,9 +359,9 @@ class SnapshotReader:
                 asleep = row.state == "Absent" and until is not None and until > now
                 marked = {**row.properties, ASLEEP: asleep}
                 row = replace(row, state="Alive" if asleep else row.state, properties=marked)
-            found.append(row)
+            resources.append(row)
         order = self._configuration.scheduler.resource_order
-        return found, (ASLEEP, *order) if saving else order
+        return resources, (ASLEEP, *order) if saving else order
 
     def _check_order(self, connection: Connection) -> None:
         """Raise :class:`UsageError`, at the first reading, for an unknown property that a setting names.
@@ -370,7 +370,7 @@ class SnapshotReader:
         """
         if self._order_checked:
             return
-        known = {one.name for one in properties.properties(connection)}
+        known = {column.name for column in properties.properties(connection)}
         named = [("resource_order", name) for name in self._configuration.scheduler.resource_order]
         for setting, name in (*named, ("node_type", self._configuration.scheduler.node_type)):
             if name and name not in known:
@@ -386,9 +386,9 @@ class SnapshotReader:
         missing = (submissions - self._requests.keys()) | (submissions & self._rows.renewed)
         if not missing:
             return
-        found = alternatives(snapshot_rows.requests(connection, missing))
+        by_submission = alternatives(snapshot_rows.requests(connection, missing))
         for submission in missing:
-            ways = found.get(submission, {})
+            ways = by_submission.get(submission, {})
             request = ReadRequest(tuple(ways.values()), tuple(ways))
             if self._requests.get(submission) != request:
                 self._requests[submission] = request
@@ -411,17 +411,17 @@ class SnapshotReader:
         def aside(source: Any, reason: str) -> _Made:
             return _Made((source[0], (), False, reason), unplaced(source[0], reason))
 
-        before, found = self._jobs, {}
+        before, jobs_read = self._jobs, {}
         for row in rows:  # nearly all are as they were
             source = row, depends_on.get(row.id, ()), row.queue in stopped, withheld.get(row.id, "")
-            if (one := before.get(row.id)) is None or one.source != source:
-                (one,) = made_of([source], lambda it: _Made(it, self._job(*it)), aside)
-            found[row.id] = one
+            if (entry := before.get(row.id)) is None or entry.source != source:
+                (entry,) = made_of([source], lambda it: _Made(it, self._job(*it)), aside)
+            jobs_read[row.id] = entry
         if some:
-            before.update(found)
+            before.update(jobs_read)
         else:
-            self._jobs = found
-        jobs = tuple(one.job for one in found.values())
+            self._jobs = jobs_read
+        jobs = tuple(entry.job for entry in jobs_read.values())
         for part in self._parts:
             jobs = part.changed(jobs, self._platform)
         return jobs
@@ -464,8 +464,8 @@ class SnapshotReader:
             if row.moldable not in moldables:
                 raise ValueError(f"its alternative {row.moldable} is none of its submission")
             place = moldables.index(row.moldable)
-            asked = structs.replace(job, alternatives=job.alternatives[place : place + 1])
-            return Reservation(asked, row.start, row.walltime, row.resources, place)
+            promised = structs.replace(job, alternatives=job.alternatives[place : place + 1])
+            return Reservation(promised, row.start, row.walltime, row.resources, place)
 
         def aside(row: snapshot_rows.ReservedRow, reason: str) -> None:
             broken[row.id] = reason
@@ -478,10 +478,10 @@ class SnapshotReader:
         """Return the jobs that hold resources; the bits of unchanged holders come from the last pass."""
         known, self._bits = self._bits, {}
         for row in rows:
-            found = known.get(row.id)
-            if found is None or found[0] != row.resources:
-                found = row.resources, self._platform.bits_of(row.resources)
-            self._bits[row.id] = found
+            cached = known.get(row.id)
+            if cached is None or cached[0] != row.resources:
+                cached = row.resources, self._platform.bits_of(row.resources)
+            self._bits[row.id] = cached
         self._begun = {row.id: self._begun[row.id] for row in rows if row.id in self._begun}
         return [
             _holding_job(
@@ -506,7 +506,7 @@ class SnapshotReader:
             self._filters = {text: bits for text, bits in self._filters.items() if text in texts}
             self._errors = {text: error for text, error in self._errors.items() if text in texts}
             self._returning = {text: bits for text, bits in self._returning.items() if text in texts}
-            self._shown = {text: told for text, told in self._shown.items() if text in texts}
+            self._shown = {text: shown for text, shown in self._shown.items() if text in texts}
         if len(self.matchers) > _MOST_CONDITIONS + 2 * len(self._requests):
             self.matchers = Matchers(self._platform)
         self.resolve(connection, texts)
@@ -519,32 +519,32 @@ class SnapshotReader:
             try:
                 condition = compile_filter(text, self._kinds)
                 with connection.transaction():
-                    found = self._platform.bits_of(snapshot_rows.matching(connection, *condition.sql))
+                    meeting = self._platform.bits_of(snapshot_rows.matching(connection, *condition.sql))
             except (OarpyError, psycopg.DataError, psycopg.ProgrammingError) as error:
                 self._errors[text] = str(error).splitlines()[0]
                 continue
             of_type = self._platform.everything if "type" in condition.columns else self._platform.default_type
-            self._filters[text] = found & of_type
+            self._filters[text] = meeting & of_type
             if self._any_away and not condition.columns.isdisjoint(snapshot_rows.RETURNED):
                 back = snapshot_rows.matching_when_back(connection, self._kinds, *condition.sql)
-                self._returning[text] = self._platform.bits_of(back) & of_type & ~found
+                self._returning[text] = self._platform.bits_of(back) & of_type & ~meeting
             if not condition.columns.isdisjoint(("drain", "type")):
                 self._shown[text] = without_usual(text)
 
 
 def alternatives(rows: Iterable[snapshot_rows.GroupRow]) -> dict[int, dict[int, Alternative]]:
     """Return the alternatives of each submission by their ids, in order."""
-    found: dict[int, dict[int, Alternative]] = {}
+    by_submission: dict[int, dict[int, Alternative]] = {}
     for row in rows:
         group = Group(tuple(Level(*level) for level in row.levels), row.filter)
-        ways = found.setdefault(row.submission, {})
+        ways = by_submission.setdefault(row.submission, {})
         known = ways.get(row.moldable)
         if known is None:
             amounts = tuple(Consumption(*amount) for amount in row.amounts)
             ways[row.moldable] = Alternative((group,), int(row.walltime), amounts)
         else:
             ways[row.moldable] = replace(known, groups=(*known.groups, group))
-    return found
+    return by_submission
 
 
 def rules_of(configuration: Configuration) -> Rules:
@@ -593,13 +593,13 @@ class _Anteriors:
 
 
 def _anteriors(connection: Connection, jobs: Sequence[int]) -> _Anteriors:
-    found = _Anteriors()
+    anteriors = _Anteriors()
     for row in snapshot_rows.dependencies(connection, jobs):
-        found.of[row.job] = (*found.of.get(row.job, ()), row.dependency)
+        anteriors.of[row.job] = (*anteriors.of.get(row.job, ()), row.dependency)
         if row.ended is not None:
-            found.outcomes[row.dependency.job] = cast(Literal["ok", "notok"], row.ended)
-            found.spans[row.dependency.job] = row.span
-    return found
+            anteriors.outcomes[row.dependency.job] = cast(Literal["ok", "notok"], row.ended)
+            anteriors.spans[row.dependency.job] = row.span
+    return anteriors
 
 
 def _dates(row: StoredJob) -> tuple[JobDates, str]:

@@ -106,9 +106,11 @@ def decisions_json(decided: Decisions) -> Json:
             }
             for start in decided.starts
         ],
-        "accepted": [one.job for one in decided.accepted],
-        "refused": [{**asdict(one), "reason": sentence(one.reason, show)} for one in decided.refused],
-        "moved": [{"id": one.job.id, "resources": sorted(one.resources)} for one in decided.kept.moves],
+        "accepted": [placement.job for placement in decided.accepted],
+        "refused": [{**asdict(refusal), "reason": sentence(refusal.reason, show)} for refusal in decided.refused],
+        "moved": [
+            {"id": reservation.job.id, "resources": sorted(reservation.resources)} for reservation in decided.kept.moves
+        ],
         "resumptions": [asdict(resumption) for resumption in decided.kept.resumptions],
         "resumed": list(decided.resumed),
         "victims": list(decided.victims),
@@ -125,12 +127,17 @@ def _window_answers(answers: WindowAnswers) -> Json:
     """Return the moves of reservations inside their windows, and the answers to new requests."""
     return {
         "moves": [
-            {"id": one.reservation.job.id, "start": one.reservation.start, "before": one.before, "reason": one.reason}
-            for one in answers.moves
+            {
+                "id": move.reservation.job.id,
+                "start": move.reservation.start,
+                "before": move.before,
+                "reason": move.reason,
+            }
+            for move in answers.moves
         ],
         "dated": _by_id(answers.dated),
         "strict": {str(job): list(window) for job, window in answers.strict.items()},
-        "offers": {str(job): [one._asdict() for one in some] for job, some in answers.offers.items()},
+        "offers": {str(job): [offer._asdict() for offer in some] for job, some in answers.offers.items()},
         "fixed": list(answers.fixed),
         "changed": _by_id(answers.changed),
     }
@@ -141,7 +148,7 @@ def _by_id(values: Mapping[int, object]) -> Json:
 
 
 def _windows(windows: Windows) -> Json:
-    return {**_changed(windows, "of"), "of": {str(job): _changed(one) for job, one in windows.of.items()}}
+    return {**_changed(windows, "of"), "of": {str(job): _changed(window) for job, window in windows.of.items()}}
 
 
 def placement_json(placement: Placement, show: Show) -> Json:
@@ -168,9 +175,9 @@ def instant(value: float | None) -> float | None:
 
 def _changed(value: DataclassInstance | Struct, *left_out: str) -> Json:
     """Return the fields of a flat value that differ from their defaults."""
-    found = {field.name: getattr(value, field.name) for field in _fields(value) if field.name not in left_out}
+    contents = {field.name: getattr(value, field.name) for field in _fields(value) if field.name not in left_out}
     defaults = {field.name: _default(field) for field in _fields(value)}
-    return {name: _plain(one) for name, one in found.items() if one != defaults[name]}
+    return {name: _plain(content) for name, content in contents.items() if content != defaults[name]}
 
 
 def _fields(value: DataclassInstance | Struct) -> Sequence[Field[object] | structs.FieldInfo]:
@@ -233,7 +240,10 @@ def _job(job: WaitingJob) -> Json:
     written = _changed(job, "alternatives", "depends_on", "dates")
     written["requests"] = [_alternative(way) for way in job.alternatives]
     if job.depends_on:
-        written["depends_on"] = [str(one) if "," in str(one) or ":" in str(one) else one.job for one in job.depends_on]
+        written["depends_on"] = [
+            str(dependency) if "," in str(dependency) or ":" in str(dependency) else dependency.job
+            for dependency in job.depends_on
+        ]
     bounds = _finite(asdict(job.dates))
     return {**written, "dates": bounds} if bounds else written
 

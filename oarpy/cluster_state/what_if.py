@@ -24,12 +24,12 @@ _NO_DIGITS = str.maketrans(dict.fromkeys("{}[](),", " "))
 def foreseen(connection: Connection, platform: Platform) -> dict[int, Claim]:
     """Return where the last pass placed each waiting job; resources that ``platform`` does not have are left out."""
     rows = places(connection)
-    found = {}
+    claims = {}
     for first in range(0, len(rows), _AT_ONCE):
         some = rows[first : first + _AT_ONCE]
         for row, bits in zip(some, _sets(some, platform), strict=True):
-            found[row.job] = Claim(_whole(row.start), _whole(row.end - row.start), bits)
-    return found
+            claims[row.job] = Claim(_whole(row.start), _whole(row.end - row.start), bits)
+    return claims
 
 
 def _sets(rows: Sequence[PlaceRow], platform: Platform) -> Iterator[int]:
@@ -68,6 +68,6 @@ def with_jobs(
     return replace(
         snapshot,
         waiting=(*snapshot.waiting, *jobs),
-        outcomes={**snapshot.outcomes, **{job: one.outcome for job, one in ended.items()}},
-        spans={**snapshot.spans, **{job: one.span for job, one in ended.items()}},
+        outcomes={**snapshot.outcomes, **{job: outcome.outcome for job, outcome in ended.items()}},
+        spans={**snapshot.spans, **{job: outcome.span for job, outcome in ended.items()}},
     )

@@ -32,23 +32,23 @@ class WindowLine:
 
     def read(self, connection: Connection, snapshot: Snapshot) -> Windows | None:
         """Return the windows, None where no reservation has one or waits for its answer."""
-        asked = any(job.reservation is not None for job in snapshot.waiting)
-        if not asked and not snapshot.reservations:
+        new = any(job.reservation is not None for job in snapshot.waiting)
+        if not new and not snapshot.reservations:
             return None
         rows = window_moves.live(connection)
-        if not rows and not asked:
+        if not rows and not new:
             return None
-        found = {row.job: _window(row) for row in rows}
-        return windows_of(self._settings, found, replan=bool(found) and self._is_other(snapshot, found))
+        windows = {row.job: _window(row) for row in rows}
+        return windows_of(self._settings, windows, replan=bool(windows) and self._is_other(snapshot, windows))
 
     def committed(self, snapshot: Snapshot) -> None:
         """Note that the decisions about ``snapshot`` are written."""
         self._last = snapshot
 
-    def _is_other(self, snapshot: Snapshot, found: Mapping[int, ReservationWindow]) -> bool:
+    def _is_other(self, snapshot: Snapshot, windows: Mapping[int, ReservationWindow]) -> bool:
         """Tell whether resources became free or were lost unexpectedly, or a window was changed by hand."""
         for reservation in snapshot.reservations:
-            window = found.get(reservation.job.id)
+            window = windows.get(reservation.job.id)
             if (
                 window is not None
                 and not (window.ready or 0) <= reservation.start <= window.deadline - reservation.walltime
@@ -69,14 +69,16 @@ def has_other_room(last: Snapshot, snapshot: Snapshot) -> bool:
 
 
 def _window(row: WindowRow) -> ReservationWindow:
-    asked = None if row.asked_deadline is None else (row.asked_ready, row.asked_deadline)
-    return ReservationWindow(row.deadline, row.ready, row.fixed, row.fix_after, row.farthest, asked)
+    wanted = None if row.asked_deadline is None else (row.asked_ready, row.asked_deadline)
+    return ReservationWindow(row.deadline, row.ready, row.fixed, row.fix_after, row.farthest, wanted)
 
 
-def windows_of(settings: SchedulerSettings, found: Mapping[int, ReservationWindow], *, replan: bool = False) -> Windows:
+def windows_of(
+    settings: SchedulerSettings, windows: Mapping[int, ReservationWindow], *, replan: bool = False
+) -> Windows:
     """Return windows with the rules of the site."""
     return Windows(
-        found,
+        windows,
         settings.reservation_order,
         settings.offers_limit,
         settings.options_tried,
@@ -86,12 +88,12 @@ def windows_of(settings: SchedulerSettings, found: Mapping[int, ReservationWindo
 
 
 def with_windows(
-    settings: SchedulerSettings, snapshot: Snapshot, jobs: Iterable[WaitingJob], asked: AskedWindow | None
+    settings: SchedulerSettings, snapshot: Snapshot, jobs: Iterable[WaitingJob], wanted: AskedWindow | None
 ) -> Snapshot:
     """Return ``snapshot`` in which new reservations ask for a window, or for their date alone."""
     known = dict(snapshot.windows.of) if snapshot.windows else {}
-    if asked is not None:
-        ready, deadline = asked.ready.timestamp(), asked.deadline.timestamp()
-        window = ReservationWindow(deadline, ready, fix_after=asked.fix_after, farthest=asked.farthest)
+    if wanted is not None:
+        ready, deadline = wanted.ready.timestamp(), wanted.deadline.timestamp()
+        window = ReservationWindow(deadline, ready, fix_after=wanted.fix_after, farthest=wanted.farthest)
         known |= {job.id: window for job in jobs}
     return replace(snapshot, windows=windows_of(settings, known))
