@@ -42,7 +42,7 @@ from oarpy.negotiation.run_times import Cluster
 _SOON = 1.5
 """Seconds: if an extension starts later than this, a smaller one is requested."""
 _BEFORE_RECLAIM = 3.0
-"""Seconds before hosts are taken by which their results are copied, whatever still runs on them."""
+"""Seconds before hosts are taken by which their results are copied, even if tasks still run on them."""
 _LONGEST_WAIT = 30.0
 """Seconds for which running tasks may go on, on hosts that no other job wants, before these are given back."""
 _POLL = 0.1
@@ -64,8 +64,8 @@ class HostAdaptive(Adaptive):  # type: ignore[misc]
 
     async def workers_to_close(self, target: int) -> list[str]:
         """Return the workers of hosts to give back, never the first."""
-        found = [name for name in await super().workers_to_close(target - 1) if name != self.cluster.first_host]
-        return found[: max(0, len(self.plan) - target)]
+        closable = [name for name in await super().workers_to_close(target - 1) if name != self.cluster.first_host]
+        return closable[: max(0, len(self.plan) - target)]
 
     async def scale_down(self, workers: Sequence[str]) -> None:
         """Give hosts back once their results are elsewhere."""
@@ -205,8 +205,8 @@ class NegotiatedCluster(DaskCluster):  # type: ignore[misc]
     async def _scale(self) -> None:
         held = [name for name, worker in self.workers.items() if not worker.leaves]
         if len(held) > self._wanted:
-            found = await self.scheduler_comm.workers_to_close(n=len(held) - self._wanted + 1, attribute="name")
-            idle = [*dict.fromkeys([*found, *reversed(held)])]
+            closable = await self.scheduler_comm.workers_to_close(n=len(held) - self._wanted + 1, attribute="name")
+            idle = [*dict.fromkeys([*closable, *reversed(held)])]
             leaving = [name for name in idle if name in held and name != self.first_host]
             await self._give_back(leaving[: len(held) - self._wanted])
         self._extend()
@@ -234,8 +234,8 @@ class NegotiatedCluster(DaskCluster):  # type: ignore[misc]
         """Make the job. This runs in a thread of its own, since it waits for answers."""
         self.job = self._new_job(hear=self._pass_on)
         self.job.subscribe(self._arguments, **({} if self._on is None else {"filter": {"clusters": [self._on]}}))
-        found = self.job.clusters()["clusters"]
-        self._sizes = {name: int(cluster["hosts"]) for name, cluster in found.items()}
+        clusters = self.job.clusters()["clusters"]
+        self._sizes = {name: int(cluster["hosts"]) for name, cluster in clusters.items()}
 
     async def _close(self) -> None:
         if self.status in (Status.closing, Status.closed):

@@ -117,9 +117,11 @@ class Exchange:
             return [message]
         news = []
         if gained := without(self.hosts, flat(before)):
-            asked = next((self._unanswered.pop(word) for word in [*self._unanswered] if word.startswith("extend ")), {})
+            request = next(
+                (self._unanswered.pop(word) for word in [*self._unanswered] if word.startswith("extend ")), {}
+            )
             hosts = {cluster: len(names) for cluster, names in gained.items()}
-            what = {"tag": asked.get("tag"), "kind": asked.get("kind"), "hosts": hosts, "names": gained}
+            what = {"tag": request.get("tag"), "kind": request.get("kind"), "hosts": hosts, "names": gained}
             news.append({"message": "granted", **what})
         if gone := flat(without(before, flat(self.hosts))):
             self._lose(gone)
@@ -142,11 +144,11 @@ class Exchange:
         elif message["of"] in ("request", "extend"):
             self._answered(message, message["of"])
 
-    def _answered(self, message: Message, *asked: str) -> None:
-        """Close the open message with the tag of this message, among those of the ``asked`` words, or of all."""
+    def _answered(self, message: Message, *words: str) -> None:
+        """Close the open message with the tag of this message, among those of these ``words``, or of all."""
         tag = message.get("tag")
-        for word, one in [*self._unanswered.items()]:
-            if one.get("tag", _NONE) == tag and (not asked or one["message"] in asked):
+        for word, sent in [*self._unanswered.items()]:
+            if sent.get("tag", _NONE) == tag and (not words or sent["message"] in words):
                 del self._unanswered[word]
 
     def _lose(self, names: Sequence[str]) -> None:
@@ -161,7 +163,7 @@ HostNames = dict[str, list[str]]
 
 
 def joined(some: Mapping[str, Sequence[str]], more: Mapping[str, Sequence[str]]) -> HostNames:
-    """Return the hosts that are in one of both, each once."""
+    """Return the hosts of both, each once."""
     return {
         cluster: list(dict.fromkeys([*some.get(cluster, ()), *more.get(cluster, ())]))
         for cluster in dict.fromkeys([*some, *more])

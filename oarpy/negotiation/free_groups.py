@@ -44,11 +44,11 @@ class FreeGroups:
 
     def flat(self, begin: Time) -> list[list[Any]]:
         """Return the flat list from ``begin`` on, in the order of the spans; hosts that are never free are left out."""
-        found = []
+        entries = []
         for spans, number in sorted(self._since(begin).items()):
             if spans:
-                found.append([number, [[first, None if end == inf else end] for first, end in spans]])
-        return found
+                entries.append([number, [[first, None if end == inf else end] for first, end in spans]])
+        return entries
 
     def same(self, other: FreeGroups, instant: Time) -> bool:
         """Tell whether equally many hosts are free in the same spans of both from ``instant`` on."""
@@ -64,11 +64,11 @@ class FreeGroups:
 
     def _since(self, instant: Time) -> Counter[Spans]:
         """Return the groups without spans that are over at ``instant``; begun spans begin at ``instant``."""
-        found: Counter[Spans] = Counter()
+        groups: Counter[Spans] = Counter()
         for spans, number in self.hosts.items():
-            found[tuple((max(begin, instant), end) for begin, end in spans if end > instant)] += number
-        found.pop((), None)
-        return found
+            groups[tuple((max(begin, instant), end) for begin, end in spans if end > instant)] += number
+        groups.pop((), None)
+        return groups
 
 
 def _covered(spans: Spans, begin: Time, end: Time) -> bool:
@@ -89,14 +89,14 @@ def earliest_exact(
     They fit if groups that are free throughout have enough hosts, and the counts allow them. These are the counts of
     the clusters, and of quotas if ``profiles`` has the cluster ``*``, whose size is that of all clusters of the view.
     """
-    asked = dict(hosts)
+    numbers = dict(hosts)
     if "*" in profiles:
-        asked["*"] = sum(hosts.values())
+        numbers["*"] = sum(hosts.values())
     visits = Visits()
     candidates = set().union(*(groups[cluster].begins(now) for cluster in hosts if cluster in groups))
-    candidates |= {end for cluster in asked for end in profiles[cluster].change_points(now)}
+    candidates |= {end for cluster in numbers for end in profiles[cluster].change_points(now)}
     for start in sorted(candidates):
-        counted = earliest(profiles, sizes, asked, length, start, visits) == start
+        counted = earliest(profiles, sizes, numbers, length, start, visits) == start
         if counted and all(groups[cluster].free(start, start + length) >= hosts[cluster] for cluster in hosts):
             return start
     return None

@@ -114,11 +114,11 @@ class LastingConnection(threading.Thread):
 
     def _listen(self) -> None:
         """Receive all messages of this connection."""
-        rest, asked = b"", False
+        rest, pinged = b"", False
         while True:
             data = self._streams.read(_SILENCE)
             if data is None:
-                if asked:
+                if pinged:
                     return
                 self._write({"message": "ping"})
             elif not data:
@@ -129,7 +129,7 @@ class LastingConnection(threading.Thread):
                     message = _read(line)
                     if message is None or not self._take(message):
                         return
-            asked = data is None
+            pinged = data is None
 
     def _write(self, message: Message) -> None:
         with self._lock:
@@ -153,8 +153,8 @@ class LastingConnection(threading.Thread):
                 return True
             if word == "startNotify" and self._exchange.interrupted:
                 self._exchange.interrupted = False
-                for one in [*self._exchange.again_started()]:
-                    self._streams.write(line_of(one))
+                for repeated in [*self._exchange.again_started()]:
+                    self._streams.write(line_of(repeated))
         for new in news:
             self._heard(new)
         return bool(word != "ended")
@@ -163,8 +163,8 @@ class LastingConnection(threading.Thread):
         """Send the messages again that were lost with the connection before."""
         self._away_since, self._attached_at = None, time.monotonic()
         self._exchange.interrupted = True
-        for one in [*self._exchange.again(attached)]:
-            self._streams.write(line_of(one))
+        for repeated in [*self._exchange.again(attached)]:
+            self._streams.write(line_of(repeated))
 
 
 def _read(line: bytes) -> Message | None:

@@ -154,9 +154,9 @@ class Complex(ApplicationLauncher):
                 busy, steps[index] = profiles[index].busy, step
                 free[index] = max(0, self.clusters[index].hosts - (busy[step] if step < len(busy) else 0))
                 self.visits.steps += 1
-            found = self._hosts_from(start, profiles, steps, tuple(free))
-            if found and start + found[1] < best:
-                taken, walltime = found
+            selected = self._hosts_from(start, profiles, steps, tuple(free))
+            if selected and start + selected[1] < best:
+                taken, walltime = selected
                 best, choice = start + walltime, Choice({self.clusters[i].name: n for i, n in taken.items()}, walltime)
         return choice
 
@@ -183,5 +183,5 @@ class Complex(ApplicationLauncher):
     def _selected(self, free: tuple[int, ...]) -> tuple[Sequence[int], Time]:
         """Compute the set of clusters with the least run time on the free hosts, and the walltime on it."""
         chosen, time = self.time.best(free)
-        found = self._best[free] = chosen, self.time.rounded(time * self.margin)
-        return found
+        selected = self._best[free] = chosen, self.time.rounded(time * self.margin)
+        return selected

@@ -122,7 +122,7 @@ class LauncherMessage(_Partial):
 class Subscribe(LauncherMessage, word="subscribe"):
     """Make a job that negotiates."""
 
-    filter: ClusterFilter = field(ClusterFilter.read, default=ClusterFilter(), write=lambda one: one.entry())
+    filter: ClusterFilter = field(ClusterFilter.read, default=ClusterFilter(), write=lambda value: value.entry())
     arguments: tuple[str, ...] = field(each(text), default=(), write=list)
     level: str = field(text, default="host")
     exact: bool = field(flag, default=False)
@@ -245,14 +245,14 @@ def refused(of: str | None, code: int, reason: str, tag: Tag | None = None) -> d
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object with distinct keys; its texts must be fit to be stored and shown."""
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in entries:
             raise ValueError(f"the key {shown(name)} is there twice")
         _check_texts(name)
         _check_texts(value)
-        found[name] = value
-    return found
+        entries[name] = value
+    return entries
 
 
 def _check_texts(value: object) -> None:
@@ -262,8 +262,8 @@ def _check_texts(value: object) -> None:
         if any(letter < " " or "\x7f" <= letter <= "\x9f" for letter in value):
             raise ValueError("a text holds a control character")
     elif type(value) is list:
-        for one in value:
-            _check_texts(one)
+        for item in value:
+            _check_texts(item)
 
 
 def _is_unfit(letter: str) -> bool:

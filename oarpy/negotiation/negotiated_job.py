@@ -111,12 +111,12 @@ class NegotiatedJob:
 
         Raises :class:`MessageRefused` and :class:`NotConnected`.
         """
-        said: Message = {"message": "attach", "job": int(os.environ["OAR_JOB_ID"]) if job is None else job}
+        message: Message = {"message": "attach", "job": int(os.environ["OAR_JOB_ID"]) if job is None else job}
         if token:
-            said["token"] = token
+            message["token"] = token
         if serial is not None:
-            said["serial"] = self.serial = serial
-        answer = self._ask(said, "attached")
+            message["serial"] = self.serial = serial
+        answer = self._ask(message, "attached")
         if isinstance(answer["tag"], int):
             self._tags = max(self._tags, answer["tag"])
         return answer
@@ -134,10 +134,10 @@ class NegotiatedJob:
         ``serial`` is the view that this answers, by default the one taken last. Messages bring the answer.
         """
         seconds = walltime if isinstance(walltime, int) else float(walltime)  # durations of launchers may be fractions
-        said: Message = {"message": "request", "tag": self._tag(tag), "hosts": dict(hosts), "walltime": seconds}
+        message: Message = {"message": "request", "tag": self._tag(tag), "hosts": dict(hosts), "walltime": seconds}
         serial = self.serial if serial is None else serial
-        self._say(said if serial is None else {**said, "serial": serial})
-        return said["tag"]  # type: ignore[no-any-return]
+        self._say(message if serial is None else {**message, "serial": serial})
+        return message["tag"]  # type: ignore[no-any-return]
 
     def keep(self, serial: int | None = None) -> None:
         """Confirm a view, by default the one taken last, and keep the request."""
@@ -149,9 +149,9 @@ class NegotiatedJob:
 
         This replaces the pending request of that kind; no hosts withdraw it. Messages bring the answer.
         """
-        said = {"message": "extend", "tag": self._tag(tag), "hosts": dict(hosts), "kind": kind}
-        self._say(said)
-        return said["tag"]  # type: ignore[return-value]
+        message = {"message": "extend", "tag": self._tag(tag), "hosts": dict(hosts), "kind": kind}
+        self._say(message)
+        return message["tag"]  # type: ignore[return-value]
 
     def release(self, names: Sequence[str]) -> None:
         """Give hosts back while the job runs; answered by a message."""
@@ -204,9 +204,9 @@ class NegotiatedJob:
 
     def _ask(self, message: Message, answer: str) -> Message:
         """Send a message and return its answer, which is not among :meth:`messages`."""
-        asked = message["message"]
+        word = message["message"]
         with self._changed:
-            self._awaited = asked, answer
+            self._awaited = word, answer
             self._answers.clear()
         self._say(message)
         with self._changed:
@@ -214,10 +214,10 @@ class NegotiatedJob:
             self._awaited = None
             if not self._answers:
                 raise NotConnected(self._connection.lost or "the job was closed")
-            found = self._answers.pop()
-        if found["message"] == "refused":
-            raise MessageRefused(found["code"], found["reason"])
-        return found
+            received = self._answers.pop()
+        if received["message"] == "refused":
+            raise MessageRefused(received["code"], received["reason"])
+        return received
 
     # In the thread of the connection
 
@@ -229,8 +229,8 @@ class NegotiatedJob:
     def _hear(self, message: Message) -> None:
         word = message["message"]
         with self._changed:
-            asked, answer = self._awaited or ("", "")
-            if word == answer or (word == "refused" and message["of"] == asked):
+            sent, answer = self._awaited or ("", "")
+            if word == answer or (word == "refused" and message["of"] == sent):
                 self._awaited = None
                 self._answers.append(message)
                 self._changed.notify_all()

@@ -102,11 +102,11 @@ class IterativeTime:
         """Return, for each latency, the sets of clusters within it to which no cluster can be added."""
         count = range(len(self.clusters))
         bounds = {self._latency[a][b] for a in count for b in count if a != b}
-        found = {1 << index for index in count}
+        sets = {1 << index for index in count}
         for bound in bounds:
             near = [_mask([a != b and self._latency[a][b] <= bound for b in count]) for a in count]
-            found |= set(_cliques(near, 0, _mask([1 for _ in count]), 0))
-        return sorted(found)
+            sets |= set(_cliques(near, 0, _mask([1 for _ in count]), 0))
+        return sorted(sets)
 
 
 def _ratio(number: Time, by: Time) -> Time:
@@ -118,18 +118,18 @@ def _ratio(number: Time, by: Time) -> Time:
 
 def _mask(chosen: Sequence[int]) -> int:
     """Return the set of the indexes where ``chosen`` is not 0, as bits."""
-    return sum(1 << index for index, one in enumerate(chosen) if one)
+    return sum(1 << index for index, flag in enumerate(chosen) if flag)
 
 
 def _cliques(near: Sequence[int], inside: int, open_: int, done: int) -> list[int]:
     """Return the largest sets of indexes that are all near each other (Bron and Kerbosch), as bits."""
     if not open_ and not done:
         return [inside]
-    found: list[int] = []
+    cliques: list[int] = []
     while open_:
         bit = open_ & -open_
         neighbours = near[bit.bit_length() - 1]
-        found += _cliques(near, inside | bit, open_ & neighbours, done & neighbours)
+        cliques += _cliques(near, inside | bit, open_ & neighbours, done & neighbours)
         open_ ^= bit
         done |= bit
-    return found
+    return cliques

@@ -97,4 +97,4 @@ class Application:
 def in_line(applications: Iterable[Application], most: int) -> list[Application]:
     """Return the first ``most`` applications in line, by rank."""
     asking = [application for application in applications if application.state in IN_LINE_STATES]
-    return sorted(asking, key=lambda one: (one.ranked, one.id))[:most]
+    return sorted(asking, key=lambda application: (application.ranked, application.id))[:most]

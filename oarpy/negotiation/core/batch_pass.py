@@ -5,7 +5,7 @@
     pass for all      batch jobs alone      pass for all
     ----|--------------------|-------------------|---->
         places, views        places stay         places, views
-               freed hosts --|=== nobody's =====|--> ghosts
+               freed hosts --|==== unused =====|--> ghosts
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 
 
-def place_batch_jobs(asked: Line, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None) -> Plan:
+def place_batch_jobs(line: Line, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None) -> Plan:
     """Place every waiting job but applications, which keep their places; hosts kept back for these stay unused."""
     planner = Planner(snapshot, orders, matchers)
-    kept = _kept(snapshot, asked)
-    planner.gantt.whole.take(snapshot.now, asked.next_telling, kept, EXCLUSIVE, found=False)
-    left_alone = {job.id: _decision(planner, job, asked) for job in snapshot.waiting if is_served_later(job)}
+    kept = _kept(snapshot, line)
+    planner.gantt.whole.take(snapshot.now, line.next_telling, kept, EXCLUSIVE, found=False)
+    left_alone = {job.id: _decision(planner, job, line) for job in snapshot.waiting if is_served_later(job)}
     for job in snapshot.waiting:
-        if job.id in left_alone and (found := left_alone[job.id].found) is not None:
-            planner.gantt.enter(job, found.claim, everywhere=True)
+        if job.id in left_alone and (place := left_alone[job.id].found) is not None:
+            planner.gantt.enter(job, place.claim, everywhere=True)
     for turn in planner.turns():
         if turn.job.id in left_alone:
             planner.settle(turn.job, left_alone[turn.job.id])
@@ -50,18 +50,18 @@ def is_served_later(job: WaitingJob) -> bool:
     return job.ranked is not None and job.part is None and not job.held and not job.fault
 
 
-def _kept(snapshot: Snapshot, asked: Line) -> int:
+def _kept(snapshot: Snapshot, line: Line) -> int:
     """Return the hosts kept back, and hosts freed since the last pass that an application in line may use."""
-    names = {name for one in asked.line for name in one.clusters}
-    usable = reduce(or_, (cluster.bits for cluster in asked.clusters if cluster.name in names), 0)
+    names = {name for application in line.line for name in application.clusters}
+    usable = reduce(or_, (cluster.bits for cluster in line.clusters if cluster.name in names), 0)
     held = reduce(or_, (job.bits or 0 for job in snapshot.holding), 0)
-    freed = reduce(or_, (one.bits for one in asked.freed), 0) & usable
-    return (freed | reduce(or_, (ghost.bits for ghost in asked.ghosts), 0)) & ~held
+    freed = reduce(or_, (hosts.bits for hosts in line.freed), 0) & usable
+    return (freed | reduce(or_, (ghost.bits for ghost in line.ghosts), 0)) & ~held
 
 
-def _decision(planner: Planner, job: WaitingJob, asked: Line) -> Decision:
+def _decision(planner: Planner, job: WaitingJob, line: Line) -> Decision:
     """Return the decision of the last pass about an application, shifted to now."""
-    place = asked.places.get(job.id)
+    place = line.places.get(job.id)
     if place is None:
         return Decision(Verdict.BEHIND_HIGHER_PRIORITY, Reason(Why.NEXT_NEGOTIATION))
     options = planner.options.alive(job)

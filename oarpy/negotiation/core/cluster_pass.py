@@ -79,15 +79,15 @@ def negotiated_by(decided: Decisions) -> Negotiated:
 
 
 def _negotiate(
-    asked: Line, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None
+    line: Line, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None
 ) -> tuple[Plan, Negotiated]:
     planner = Planner(snapshot, orders, matchers)
-    applications = {one.id: _application(one) for one in asked.line}
-    rules = NegotiationRules(fair_start=asked.fair_start, security=snapshot.security_time, ghosts=asked.rule)
-    kept = _Ghosts(snapshot, asked, rules)
-    gantt = _GanttOccupation(planner, snapshot, asked, kept)
+    applications = {entry.id: _application(entry) for entry in line.line}
+    rules = NegotiationRules(fair_start=line.fair_start, security=snapshot.security_time, ghosts=line.rule)
+    kept = _Ghosts(snapshot, line, rules)
+    gantt = _GanttOccupation(planner, snapshot, line, kept)
     service = Service(gantt, kept.ghosts, rules, snapshot.now)
-    beyond = Reason(Why.LIMIT_OF_APPLICATIONS, count=len(asked.line))
+    beyond = Reason(Why.LIMIT_OF_APPLICATIONS, count=len(line.line))
     for turn in planner.turns():
         application, job = applications.get(turn.job.id), turn.job
         gantt.turn = turn
@@ -102,34 +102,36 @@ def _negotiate(
         if gantt.note_start(job) and (application is None or turn.again):
             service.give_way()
     placements = (placement_of(job.id, planner.decisions[job.id], snapshot.platform) for job in snapshot.asking)
-    made = Plan(tuple(placements), tuple(sorted(planner.kill)), planner.slots, planner.broken)
+    plan = Plan(tuple(placements), tuple(sorted(planner.kill)), planner.slots, planner.broken)
     events = tuple(service.close())
-    taken = reduce(or_, (placement.bits for placement in made.placements if placement.verdict is Verdict.STARTS), 0)
-    return made, Negotiated(events, kept.left(taken))
+    taken = reduce(or_, (placement.bits for placement in plan.placements if placement.verdict is Verdict.STARTS), 0)
+    return plan, Negotiated(events, kept.left(taken))
 
 
 class _Ghosts:
     """Hosts that are kept back, in the form for the rules and as sets of resources."""
 
-    def __init__(self, snapshot: Snapshot, asked: Line, rules: NegotiationRules) -> None:
-        self._now, self._rules, self._clusters = snapshot.now, rules, asked.clusters
+    def __init__(self, snapshot: Snapshot, line: Line, rules: NegotiationRules) -> None:
+        self._now, self._rules, self._clusters = snapshot.now, rules, line.clusters
         self._bits: dict[int, int] = {}
         self.ghosts: list[Ghost] = []
-        for ghost in asked.ghosts:
+        for ghost in line.ghosts:
             self._add(ghost.of, ghost.bits, ghost.made, ghost.latest_end, dict(ghost.viewers))
         held = reduce(or_, (job.bits or 0 for job in snapshot.holding), 0)
-        for freed in asked.freed:
+        for freed in line.freed:
             latest = self._now + rules.fair_start
             if rules.ghosts == "needed":
                 latest = min(latest, freed.end)
             bits = freed.bits & ~held
             hosts = self._hosts(bits)
-            viewers = {one.id: 0 for one in asked.line if one.answers and not hosts.keys().isdisjoint(one.clusters)}
+            viewers = {
+                entry.id: 0 for entry in line.line if entry.answers and not hosts.keys().isdisjoint(entry.clusters)
+            }
             self._add(freed.of, bits, self._now, latest, viewers)
 
-    def _add(self, of: int, bits: int, made: float, latest: float, viewers: dict[int, int]) -> None:
+    def _add(self, of: int, bits: int, made_at: float, latest: float, viewers: dict[int, int]) -> None:
         """Keep hosts, unless their ghost is over or there are none."""
-        ghost = Ghost(Application(of, ()), self._hosts(bits), made, latest, viewers)
+        ghost = Ghost(Application(of, ()), self._hosts(bits), made_at, latest, viewers)
         if ghost.hosts and not ghost.over(self._rules, self._now):
             self._bits[of] = bits
             self.ghosts.append(ghost)
@@ -162,13 +164,13 @@ class _Ghosts:
 
     def left(self, taken: int) -> tuple[KeptHosts, ...]:
         """Return the hosts still kept back once ``taken`` was given away."""
-        found = []
+        kept = []
         for ghost in self.ghosts:
             self.take(ghost, taken)
             if ghost.hosts:
-                made, latest = float(ghost.made), float(ghost.latest_end)
-                found.append(KeptHosts(ghost.of.id, self.bits(ghost), made, latest, ghost.viewers))
-        return tuple(found)
+                made_at, latest = float(ghost.made), float(ghost.latest_end)
+                kept.append(KeptHosts(ghost.of.id, self.bits(ghost), made_at, latest, ghost.viewers))
+        return tuple(kept)
 
 
 def _application(job: NegotiatingJob) -> Application:
@@ -190,13 +192,13 @@ def _application(job: NegotiatingJob) -> Application:
 class _GanttOccupation:
     """The Gantt of a planner as an occupation; ``turn`` is the current turn."""
 
-    def __init__(self, planner: Planner, snapshot: Snapshot, asked: Line, kept: _Ghosts) -> None:
+    def __init__(self, planner: Planner, snapshot: Snapshot, line: Line, kept: _Ghosts) -> None:
         self.turn: Turn | None = None
         self._kept = kept
         self._taken = 0
         self._planner, self._now, self._security = planner, snapshot.now, snapshot.security_time
-        self._asked = {one.id: one for one in asked.line}
-        self._views = ClusterViews(snapshot.platform, asked.clusters, asked.view_steps)
+        self._asked = {entry.id: entry for entry in line.line}
+        self._views = ClusterViews(snapshot.platform, line.clusters, line.view_steps)
         self._started: list[Held] = []
         self._besteffort = reduce(or_, (job.bits or 0 for job in snapshot.holding if job.besteffort), 0)
 

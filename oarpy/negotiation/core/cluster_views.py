@@ -46,9 +46,9 @@ class GanttLook:
         if not held:
             return self
         if self.sums is not None:
-            for one in held:
-                if one.amount.resources:
-                    self.sums.count(one.job, now, one.until, one.amount)
+            for hold in held:
+                if hold.amount.resources:
+                    self.sums.count(hold.job, now, hold.until, hold.amount)
         return GanttLook(_without(self.slots, held), self.limits, self.sums)
 
 
@@ -65,19 +65,19 @@ class Held:
 def _without(slots: Slots, held: Sequence[Held]) -> Slots:
     """Return slots in which the held resources are not free, from the first slot on."""
     begins, free = slots
-    ends = sorted(held, key=lambda one: one.until, reverse=True)
-    later = iter(sorted({*begins, *(one.until for one in held if begins[0] < one.until < inf)}, reverse=True))
+    ends = sorted(held, key=lambda hold: hold.until, reverse=True)
+    later = iter(sorted({*begins, *(hold.until for hold in held if begins[0] < hold.until < inf)}, reverse=True))
     bits, place, rank = 0, len(begins) - 1, 0
-    found: list[tuple[float, int]] = []
+    narrowed: list[tuple[float, int]] = []
     for begin in later:
         while rank < len(ends) and ends[rank].until > begin:
             bits |= ends[rank].bits
             rank += 1
         while begins[place] > begin:
             place -= 1
-        found.append((begin, free[place] & ~bits))
-    found.reverse()
-    return [begin for begin, _ in found], [some for _, some in found]
+        narrowed.append((begin, free[place] & ~bits))
+    narrowed.reverse()
+    return [begin for begin, _ in narrowed], [some for _, some in narrowed]
 
 
 class ClusterViews:
@@ -101,8 +101,8 @@ class ClusterViews:
         }
         groups: dict[str, FreeGroups] = {}
         if job.exact:
-            found = counted.counts.groups(look.slots, self._steps)
-            groups = {name: found[name] for name in names}
+            all_groups = counted.counts.groups(look.slots, self._steps)
+            groups = {name: all_groups[name] for name in names}
         return ApplicationView(shown, groups)
 
     def _counted(self, level: str) -> _Counted:

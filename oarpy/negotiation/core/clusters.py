@@ -30,7 +30,7 @@ QUOTAS = "*"
 _OF_A_HOST = frozenset(
     {NETWORK_ADDRESS, RESOURCE_ID, "host", "hostname", "ip", "cpu", "core", "thread", "cpuset", "gpu", "gpudevice"}
 )
-"""Properties that name a host or a part of it, whatever their values."""
+"""Properties that name a host or a part of it, with any values."""
 _PASSING = frozenset({"state", "state_by", "state_since", "drain", "available_upto", ASLEEP})
 """Properties that describe the present state of resources."""
 _ENOUGH = 3
@@ -121,20 +121,20 @@ def counted_at(platform: Platform, clusters: Iterable[HostCluster], level: str) 
     if column is None:
         raise ValueError(f"'{level[:60]}' is no level of resources")
     blocks = platform.blocks(column)
-    found = []
+    counted = []
     for cluster in clusters:
         if sets := tuple(part for block in blocks if (part := block.bits & cluster.bits)):
             parts = _values([platform.resources[place] for place in positions(sets[0])])
             counts = {name: len(parts[name]) for name in cluster.resources if name in parts}
-            found.append(replace(cluster, sets=sets, resources=counts))
-    return tuple(found)
+            counted.append(replace(cluster, sets=sets, resources=counts))
+    return tuple(counted)
 
 
 def _amounts(capacities: Capacities, bits: int) -> tuple[tuple[str, int], ...]:
     """Return the amounts of consumables of a host; an amount shared with other hosts counts whole."""
     amounts = capacities.amounts()
-    found = ((name, int(amounts[capacities.columns_of(name, bits)].sum())) for name in capacities.stores)
-    return tuple((name, amount) for name, amount in found if amount)
+    pairs = ((name, int(amounts[capacities.columns_of(name, bits)].sum())) for name in capacities.stores)
+    return tuple((name, amount) for name, amount in pairs if amount)
 
 
 def _clusters(platform: Platform, groups: Mapping[object, Sequence[_Host]], share: float) -> Iterator[HostCluster]:
@@ -170,14 +170,14 @@ def _naming(hosts: Sequence[_Host]) -> frozenset[str]:
     Besides the well-known ones, they are properties with a distinct value for each host. These either are texts with a
     digit, as addresses and serial numbers are, or have several values in a host, as levels within it do.
     """
-    found = set(_OF_A_HOST)
+    naming = set(_OF_A_HOST)
     for name in {name for host in hosts for name in host.values} - _OF_A_HOST:
         sets = [host.values.get(name, set()) for host in hosts]
         apart = all(sets) and sum(map(len, sets)) == len(set().union(*sets))
         inside = any(len(some) > 1 for some in sets)
         if apart and (inside or (len(hosts) >= _ENOUGH and all(map(_identifies, set().union(*sets))))):
-            found.add(name)
-    return frozenset(found)
+            naming.add(name)
+    return frozenset(naming)
 
 
 def _identifies(value: object) -> bool:
@@ -193,9 +193,9 @@ def _kind(host: _Host, naming: frozenset[str]) -> _Kind:
 
 def _values(rows: Sequence[Resource]) -> _Values:
     """Return the values of each property, except properties of the present state."""
-    found: _Values = {}
+    values: _Values = {}
     for row in rows:
         for name, value in row.properties.items():
             if name not in _PASSING and value is not None:
-                found.setdefault(name, set()).add(value)
-    return found
+                values.setdefault(name, set()).add(value)
+    return values

@@ -60,8 +60,8 @@ class HostCounts:
         begins, free = slots
         counts = self._free_counts(free) if self._clusters else []
         return {
-            one.name: profile_of(begins, [size - min(number, most) for number in numbers])
-            for (one, size, most), numbers in zip(self._sizes, counts, strict=True)
+            cluster.name: profile_of(begins, [size - min(number, most) for number in numbers])
+            for (cluster, size, most), numbers in zip(self._sizes, counts, strict=True)
         }
 
     def _free_counts(self, free: Sequence[int]) -> Sequence[Sequence[int]]:
@@ -69,8 +69,8 @@ class HostCounts:
         if self._folds.possible:
             return list(zip(*map(self._folds.free_hosts, free), strict=True))
         table = self._free_hosts(free).astype(np.int32)
-        found: list[list[int]] = np.add.reduceat(table, self._layout[2], axis=1).T.tolist()
-        return found
+        counts: list[list[int]] = np.add.reduceat(table, self._layout[2], axis=1).T.tolist()
+        return counts
 
     def groups(self, slots: Slots, steps: int) -> dict[str, FreeGroups]:
         """Return for every cluster which hosts are free throughout.
@@ -82,10 +82,10 @@ class HostCounts:
             begins = (*begins[:steps], begins[-1])
             free = (*free[: steps - 1], reduce(and_, free[steps - 1 : -1]), free[-1])
         spans = self._spans(begins, free)
-        found = {}
+        groups = {}
         for cluster in self._clusters:
-            found[cluster.name] = FreeGroups(Counter(tuple(next(spans)) for _ in cluster.sets))
-        return found
+            groups[cluster.name] = FreeGroups(Counter(tuple(next(spans)) for _ in cluster.sets))
+        return groups
 
     def _spans(self, begins: Sequence[float], free: Sequence[int]) -> Iterator[list[tuple[float, float]]]:
         """Yield the spans in which each host of the clusters, in order, is free; only changes are looked at."""
@@ -118,10 +118,10 @@ class HostCounts:
     def _free_hosts(self, free: Sequence[int]) -> NDArray[np.bool_]:
         """Return for each slot, and each host of the clusters in order, whether all of the host is free."""
         order, starts, _ = self._layout
-        packed = np.frombuffer(b"".join(one.to_bytes(self._size, "little") for one in free), dtype=np.uint8)
+        packed = np.frombuffer(b"".join(bits.to_bytes(self._size, "little") for bits in free), dtype=np.uint8)
         table = np.unpackbits(packed.reshape(len(free), self._size), axis=1, bitorder="little")[:, order]
-        found: NDArray[np.bool_] = np.logical_and.reduceat(table.astype(bool), starts, axis=1)
-        return found
+        whole: NDArray[np.bool_] = np.logical_and.reduceat(table.astype(bool), starts, axis=1)
+        return whole
 
 
 def profile_of(begins: Sequence[float], busy: Sequence[int]) -> BusyHosts:

@@ -31,13 +31,13 @@ class HostFolds:
 
     def free_hosts(self, free: int) -> tuple[int, ...]:
         """Return for each cluster how many of its hosts are wholly free."""
-        found = self._known.get(free)
-        if found is None:
+        counts = self._known.get(free)
+        if counts is None:
             folded = {width: _folded(free, width) for width in set(self._widths)}
-            found = self._known[free] = tuple(
+            counts = self._known[free] = tuple(
                 [(folded[width] & firsts).bit_count() for width, firsts in zip(self._widths, self._firsts, strict=True)]
             )
-        return found
+        return counts
 
 
 def _folded(free: int, width: int) -> int:

@@ -11,7 +11,7 @@ from oarpy.negotiation.core.ghosts import Ghost
 from oarpy.negotiation.profiles import BusyHosts, Time, Visits, earliest
 
 Look = TypeVar("Look")
-"""The occupation at one application's turn, in whatever form."""
+"""The occupation at one application's turn, in the form of its kind."""
 
 
 class HostOccupation(Protocol[Look]):
@@ -64,8 +64,8 @@ class KnownPlaces:
         known = self._places.get(application.id)
         if known is None or known.request is not application.request or known.start < now:
             return None
-        for one, other in zip(before, known.before, strict=True):
-            if one is not other and not one.same(other, now):
+        for profile, other in zip(before, known.before, strict=True):
+            if profile is not other and not profile.same(other, now):
                 return None
         return known
 
@@ -134,9 +134,9 @@ class CountedOccupation:
         self, application: Application, look: dict[str, BusyHosts], behind: Sequence[Application]
     ) -> ApplicationView:
         """Return the view of a look with the hosts of the applications ``behind`` that started since."""
-        for one in behind:
-            for cluster in one.asked.hosts.keys() & look.keys():
-                number, end = one.asked.hosts[cluster], one.releases(self._rules)
+        for started in behind:
+            for cluster in started.asked.hosts.keys() & look.keys():
+                number, end = started.asked.hosts[cluster], started.releases(self._rules)
                 look[cluster] = look[cluster].added(self._now, end, number, self._visits)
         return ApplicationView(look)
 

@@ -29,16 +29,16 @@ def renew_ghosts(
 ) -> tuple[list[Ghost], list[Ghost], list[Event]]:
     """Make the ghosts of ended applications, and end ghosts; return the ghosts that stay, those over, and events."""
     events: list[Event] = []
-    made = []
-    for application in sorted(ended, key=lambda one: one.id):
+    new = []
+    for application in sorted(ended, key=lambda application: application.id):
         application.move(NegotiationState.GHOST)
         events.append(StateMove(application.id, application.state))
-        made.append(make_ghost(application, line, rules, now))
+        new.append(make_ghost(application, line, rules, now))
     stay: list[Ghost] = []
     over: list[Ghost] = []
-    for ghost in (*ghosts, *made):
+    for ghost in (*ghosts, *new):
         (over if ghost.over(rules, now) else stay).append(ghost)
-    for ghost in sorted(over, key=lambda one: one.of.id):
+    for ghost in sorted(over, key=lambda ghost: ghost.of.id):
         ghost.of.move(NegotiationState.FINISHED)
         events.append(StateMove(ghost.of.id, ghost.of.state))
     return stay, over, events
@@ -78,16 +78,16 @@ class Service(Generic[Look]):
     def close(self) -> list[Event]:
         """End the turns: start the applications that can, send views and estimates; return the events."""
         self._show(self._unseen)
-        started = [one for one in self._line if one.start == self._now]
+        started = [application for application in self._line if application.start == self._now]
         for application in started:
             self._move(application, NegotiationState.STARTED)
-            asked = application.asked
-            self._events.append(GivenHosts(application.id, asked.tag, asked.hosts))
+            request = application.asked
+            self._events.append(GivenHosts(application.id, request.tag, request.hosts))
         for application, view in self._views():
             self._tell(application, view)
-        waiting = {one.id for one in self._line if one.state is NegotiationState.WAITING}
+        waiting = {application.id for application in self._line if application.state is NegotiationState.WAITING}
         for ghost in self._ghosts:
-            ghost.viewers = {one: serial for one, serial in ghost.viewers.items() if serial and one in waiting}
+            ghost.viewers = {viewer: serial for viewer, serial in ghost.viewers.items() if serial and viewer in waiting}
         return self._events
 
     def _show(self, ghosts: Sequence[Ghost]) -> None:
@@ -124,16 +124,16 @@ class Service(Generic[Look]):
                 if ghost.viewers.get(application.id) == 0 and not ghost.hosts.keys().isdisjoint(named):
                     ghost.viewers[application.id] = application.serial
         assert application.start is not None
-        told = application.asked.tag, application.start
-        if told != application.told:
-            application.told = told
-            self._events.append(EstimatedStart(application.id, *told))
+        estimate = application.asked.tag, application.start
+        if estimate != application.told:
+            application.told = estimate
+            self._events.append(EstimatedStart(application.id, *estimate))
 
 
 def _changed(seen: Mapping[str, Seen], shown: Mapping[str, Seen], now: Time) -> dict[str, Seen]:
     """Return the present state of the clusters whose state at ``now`` differs from the one shown last."""
     return {
-        cluster: one
-        for cluster, one in seen.items()
-        if (before := shown.get(cluster)) is not one and (before is None or not one.same(before, now))
+        cluster: state
+        for cluster, state in seen.items()
+        if (before := shown.get(cluster)) is not state and (before is None or not state.same(before, now))
     }

@@ -69,8 +69,8 @@ class NegotiationDemo(Transcript):
         self.end(job)
         elastic.wait_for(f": {_NODES} hosts:", _TIMEOUT)
         elastic.process.send_signal(signal.SIGTERM)
-        found = next(line for line in elastic.end(_TIMEOUT) if line.startswith("checksum")).split()
-        checksum, steps = found[1], found[3]
+        words = next(line for line in elastic.end(_TIMEOUT) if line.startswith("checksum")).split()
+        checksum, steps = words[1], words[3]
         self.say(f"The same {steps} steps on four hosts that stay the same")
         fixed = self.submit("-n", "fixed", "-l", "/nodes=4,walltime=0:5:0", f"{' '.join(program[:-2])} --steps {steps}")
         self.end(fixed)
@@ -89,8 +89,8 @@ class NegotiationDemo(Transcript):
         self.print_file(f"OAR.{job}.launcher")
         self._check_hosts((self._work / f"OAR.{job}.launcher").read_text(encoding="utf-8"))
 
-    def _check_hosts(self, said: str) -> None:
-        self._hold(len(re.findall(r"^job \d+ has node\d$", said, re.MULTILINE)) == 2, f"the launcher said {said}")
+    def _check_hosts(self, output: str) -> None:
+        self._hold(len(re.findall(r"^job \d+ has node\d$", output, re.MULTILINE)) == 2, f"the launcher said {output}")
 
     def _dask(self) -> None:
         self.say("500 tasks of dask on one job; a batch job takes back half of its hosts meanwhile")

@@ -44,11 +44,13 @@ def first_view(
         passing = shown.passing(connection, ClusterFilter.read(dict(row.filter)), row.level)
     except OarpyError:  # a property that is gone since
         passing = ()
-    names = tuple(one.name for one in passing)
-    one = NegotiatingJob(row.job, row.state, 0, names, {}, 0, "", level=row.level, exact=row.exact)
+    names = tuple(cluster.name for cluster in passing)
+    application = NegotiatingJob(row.job, row.state, 0, names, {}, 0, "", level=row.level, exact=row.exact)
     job = next((job for job in snapshot.waiting if job.id == row.job), WaitingJob(row.job, row.user))
     now = snapshot.now
-    view = ClusterViews(snapshot.platform, shown.all, settings.view_steps).view(one, GanttLook.at(gantt, job), now)
+    view = ClusterViews(snapshot.platform, shown.all, settings.view_steps).view(
+        application, GanttLook.at(gantt, job), now
+    )
     facts = ClusterFacts(shown.at(row.level), links.links(connection), configuration.scheduler.security_time)
     return FirstView(
         {name: (1, profile.flat(now)) for name, profile in view.profiles.items()},

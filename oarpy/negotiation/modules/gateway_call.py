@@ -60,10 +60,10 @@ class GatewayCall:
     def answer(self) -> dict[str, object]:
         """Return the object that the command printed; an empty one when it printed something else."""
         try:
-            found = json.loads(self.output)
+            printed = json.loads(self.output)
         except ValueError:
             return {}
-        return found if isinstance(found, dict) else {}
+        return printed if isinstance(printed, dict) else {}
 
     def reason(self) -> str:
         """Return its line on standard error, without its name."""

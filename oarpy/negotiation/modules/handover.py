@@ -64,15 +64,15 @@ def listen(configuration: Configuration) -> socket.socket:
     if not os.path.isdir(folder):  # the gateway makes it too, and may start later
         os.makedirs(folder, exist_ok=True)
         os.chmod(folder, 0o755)
-    made = f"{path}.new"
+    fresh = f"{path}.new"
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
-    if os.path.lexists(made):
-        os.unlink(made)
-    with _short(made) as address:
+    if os.path.lexists(fresh):
+        os.unlink(fresh)
+    with _short(fresh) as address:
         listening.bind(address)
-    os.chmod(made, 0o600)
+    os.chmod(fresh, 0o600)
     listening.listen(256)
-    os.rename(made, path)
+    os.rename(fresh, path)
     return listening
 
 
@@ -104,8 +104,8 @@ def receive(listening: socket.socket) -> tuple[socket.socket, Speaking] | None:
     giver, _ = listening.accept()
     with giver:
         giver.settimeout(_TIMEOUT)
-        found = giver.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        if _CREDENTIALS.unpack(found)[1] not in (0, os.geteuid()):
+        credentials = giver.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        if _CREDENTIALS.unpack(credentials)[1] not in (0, os.geteuid()):
             return None
         try:
             preface, descriptors, _, _ = socket.recv_fds(giver, _LARGEST, 2)

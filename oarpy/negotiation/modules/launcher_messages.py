@@ -43,10 +43,10 @@ def news(
     if row.state in SHOWN and row.serial > (heard.serial or 0):
         yield view(row, heard.serial)
         heard.serial = row.serial
-    told = row.told
-    if told is not None and row.state == NegotiationState.WAITING and told != heard.estimate:
-        yield {"message": "estimate", **told}
-        heard.estimate = told
+    estimate = row.told
+    if estimate is not None and row.state == NegotiationState.WAITING and estimate != heard.estimate:
+        yield {"message": "estimate", **estimate}
+        heard.estimate = estimate
     if row.state == NegotiationState.STARTED and hosts and heard.placed != row.placed:
         heard.placed = row.placed
         heard.growth.begin(grown)
@@ -63,9 +63,9 @@ def view(row: ApplicationRow, since: int | None) -> Message:
     after = since or 0
     changes = {name: profile for name, (serial, profile) in row.view.items() if since is None or serial > since}
     message: Message = {"message": "changeNotify", "serial": row.serial, "changes": changes}
-    if names := [name for name, (told, _, _, _) in row.informed.items() if told > after]:
+    if names := [name for name, (serial, _, _, _) in row.informed.items() if serial > after]:
         message["cinfo"] = names
-    if names := [name for name, (_, told, _, _) in row.informed.items() if told > after]:
+    if names := [name for name, (_, serial, _, _) in row.informed.items() if serial > after]:
         message["icinfo"] = names
     if groups := {name: some for name, (serial, some) in row.groups.items() if name in changes or serial > after}:
         message["exact"] = groups

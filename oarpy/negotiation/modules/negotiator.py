@@ -84,7 +84,7 @@ class Negotiator:
         self._gone: set[int] = set()
         """Jobs whose launchers came or left, until that is written."""
         self._done_early = True
-        """Whether there may be finished applications whose jobs have not been asked to end yet."""
+        """Whether there may be finished applications whose jobs have no request to end yet."""
         self._swept = 0.0
 
     def files(self) -> Sequence[int]:
@@ -100,11 +100,11 @@ class Negotiator:
             applications.note_all_lost(connection)
             notifications.tell(connection, "launcher")
         moment = time.monotonic()
-        for one in [
+        for conversation in [
             conversation for conversation in self._conversations if conversation.lines and conversation.call is None
         ]:  # the database was away
-            self._listen_to(connection, one, moment)
-            self._watch(one)
+            self._listen_to(connection, conversation, moment)
+            self._watch(conversation)
         for key, events in self._selector.select(0):
             if key.data is None:
                 self._accept(moment)
@@ -138,21 +138,21 @@ class Negotiator:
             if received is None:
                 continue
             connection, speaking = received
-            one = Conversation(connection, speaking, moment, self._settings.message_rate)
-            self._conversations[one] = None
+            conversation = Conversation(connection, speaking, moment, self._settings.message_rate)
+            self._conversations[conversation] = None
             self._per_user[speaking.uid] += 1
-            self._selector.register(connection, selectors.EVENT_READ, one)
+            self._selector.register(connection, selectors.EVENT_READ, conversation)
             if self._per_user[speaking.uid] > self._settings.connections_per_user:
-                one.refuse(
+                conversation.refuse(
                     None, AGAINST_RULES, "too many connections of yours (negotiation.connections_per_user)", moment
                 )
-                one.closing = True
+                conversation.closing = True
             elif len(self._conversations) > self._most:
-                one.refuse(None, AGAINST_RULES, "too many connections (negotiation.connections)", moment)
-                one.closing = True
+                conversation.refuse(None, AGAINST_RULES, "too many connections (negotiation.connections)", moment)
+                conversation.closing = True
             else:
-                one.flush()
-            self._watch(one)
+                conversation.flush()
+            self._watch(conversation)
 
     def _serve(
         self, connection: Connection, conversation: Conversation, ready: socket.socket, events: int, moment: float
@@ -212,40 +212,42 @@ class Negotiator:
             and conversation not in self._kept
         ):
             try:
-                said = read(conversation.lines[0])
-                if isinstance(said, KeepRequest) and conversation.job is not None:
-                    self._kept[conversation] = said
+                message = read(conversation.lines[0])
+                if isinstance(message, KeepRequest) and conversation.job is not None:
+                    self._kept[conversation] = message
                     return
-                self._hear(connection, conversation, said, moment)
+                self._hear(connection, conversation, message, moment)
             except Unreadable as error:
                 conversation.refuse(error.word, MALFORMED, str(error), moment, error.tag)
             conversation.lines.popleft()
 
-    def _hear(self, connection: Connection, conversation: Conversation, said: LauncherMessage, moment: float) -> None:
-        match said:
+    def _hear(
+        self, connection: Connection, conversation: Conversation, message: LauncherMessage, moment: float
+    ) -> None:
+        match message:
             case SignAsked():
                 conversation.say({"message": "pong"}, moment)
             case Subscribe():
-                self._subscribe(conversation, said, moment)
+                self._subscribe(conversation, message, moment)
             case Attach():
-                self._attach(connection, conversation, said, moment)
+                self._attach(connection, conversation, message, moment)
             case ListClustersInfo():
-                self._inform(connection, conversation, said, moment)
-            case _ if said.WORD == "pong":
+                self._inform(connection, conversation, message, moment)
+            case _ if message.WORD == "pong":
                 return
             case _ if conversation.job is None:
                 reason = "this connection has no job yet: subscribe or attach first"
-                conversation.refuse(said.WORD, WRONG_MOMENT, reason, moment, getattr(said, "tag", None))
+                conversation.refuse(message.WORD, WRONG_MOMENT, reason, moment, getattr(message, "tag", None))
             case ExtendHosts() | ReleaseHosts() if not self._runs(
-                connection, conversation, said.WORD, getattr(said, "tag", None), moment
+                connection, conversation, message.WORD, getattr(message, "tag", None), moment
             ):
                 return
             case RequestHosts() | ExtendHosts() | ReleaseHosts():
-                conversation.tag = getattr(said, "tag", None)
-                words = json.dumps({"message": said.WORD, **said.entry()})
+                conversation.tag = getattr(message, "tag", None)
+                words = json.dumps({"message": message.WORD, **message.entry()})
                 self._call(
                     conversation,
-                    said.WORD,
+                    message.WORD,
                     "oarnegotiate",
                     ["--ask", str(conversation.job), "--request", words],
                     moment,
@@ -292,7 +294,7 @@ class Negotiator:
         conversation.serial = 0
 
     def _speak_for(self, conversation: Conversation, job: int) -> None:
-        """Make this conversation the one of a job; an older one ends."""
+        """Make this conversation that of a job; an older conversation ends."""
         older = self._speakers.get(job)
         if older is not None and older is not conversation:
             older.job = None
@@ -303,25 +305,31 @@ class Negotiator:
         self._speakers[job] = conversation
         self._come.add(job)
 
-    def _subscribe(self, conversation: Conversation, said: Subscribe, moment: float) -> None:
+    def _subscribe(self, conversation: Conversation, message: Subscribe, moment: float) -> None:
         if conversation.job is not None:
-            conversation.refuse(said.WORD, WRONG_MOMENT, f"this connection has job {conversation.job} already", moment)
+            conversation.refuse(
+                message.WORD, WRONG_MOMENT, f"this connection has job {conversation.job} already", moment
+            )
             return
-        words = json.dumps({"message": said.WORD, **said.entry(), "arguments": []})
-        self._call(conversation, said.WORD, "oarsub", ["--subscribe", words, *said.arguments], moment)
+        words = json.dumps({"message": message.WORD, **message.entry(), "arguments": []})
+        self._call(conversation, message.WORD, "oarsub", ["--subscribe", words, *message.arguments], moment)
 
-    def _attach(self, connection: Connection, conversation: Conversation, said: Attach, moment: float) -> None:
-        if conversation.job not in (None, said.job):
-            conversation.refuse(said.WORD, WRONG_MOMENT, f"this connection has job {conversation.job} already", moment)
+    def _attach(self, connection: Connection, conversation: Conversation, message: Attach, moment: float) -> None:
+        if conversation.job not in (None, message.job):
+            conversation.refuse(
+                message.WORD, WRONG_MOMENT, f"this connection has job {conversation.job} already", moment
+            )
             return
-        applications.note_ends(connection, [said.job])
-        row = applications.named(connection, [said.job]).get(said.job)
-        if row is None or not _may_attach(row, conversation, said.token):
-            conversation.refuse(said.WORD, NOT_ALLOWED, f"there is no job {said.job} of yours that negotiates", moment)
+        applications.note_ends(connection, [message.job])
+        row = applications.named(connection, [message.job]).get(message.job)
+        if row is None or not _may_attach(row, conversation, message.token):
+            conversation.refuse(
+                message.WORD, NOT_ALLOWED, f"there is no job {message.job} of yours that negotiates", moment
+            )
             return
         if not _readable({row.job: row}):
             conversation.refuse(
-                said.WORD, TRY_LATER, f"the rows of job {row.job} cannot be read (oarpy db check)", moment
+                message.WORD, TRY_LATER, f"the rows of job {row.job} cannot be read (oarpy db check)", moment
             )
             return
         conversation.owner_uid = _uid_of(row.user, conversation.speaking.uid)
@@ -335,7 +343,7 @@ class Negotiator:
             None,
         )
         conversation.growth = ResizeMessages()
-        since = said.serial
+        since = message.serial
         if since is not None and since > row.serial:  # the database was restored, the views seen are not known
             since = None
         if (
@@ -346,44 +354,51 @@ class Negotiator:
             conversation.say(changed, moment)
 
     def _inform(
-        self, connection: Connection, conversation: Conversation, said: ListClustersInfo, moment: float
+        self, connection: Connection, conversation: Conversation, message: ListClustersInfo, moment: float
     ) -> None:
         with connection.transaction():
             clusters = self._clusters(connection)
             known = links.links(connection)
             row = applications.named(connection, [conversation.job]).get(conversation.job) if conversation.job else None
         counted = clusters.at(row.level if row else HOST)
-        unknown = sorted({*(said.clusters or ())} - {each.name for each in counted})
+        unknown = sorted({*(message.clusters or ())} - {each.name for each in counted})
         if unknown:
             reason = f"there is no cluster '{unknown[0][:60]}': there are {', '.join(each.name for each in counted)}"
-            conversation.refuse(said.WORD, UNKNOWN, reason, moment)
+            conversation.refuse(message.WORD, UNKNOWN, reason, moment)
             return
         facts = ClusterFacts(counted, known, self._configuration.scheduler.security_time)
-        conversation.say(facts.message(said.clusters), moment)
+        conversation.say(facts.message(message.clusters), moment)
 
     def _note_kept(self, connection: Connection, moment: float) -> None:
         """Write the answers of all launchers that keep their requests, at once, and handle their next lines."""
-        serials = {one.job: said.serial for one, said in self._kept.items() if one.job is not None}
+        serials = {
+            conversation.job: message.serial
+            for conversation, message in self._kept.items()
+            if conversation.job is not None
+        }
         noted = applications.keep(connection, serials)
         kept, self._kept = self._kept, {}
-        for one, said in kept.items():
-            if one.job is not None and one.job not in noted:
-                self._refuse_keep(connection, one, said, moment)
-            one.lines.popleft()
-            self._listen_to(connection, one, moment)
-            self._watch(one)
+        for conversation, message in kept.items():
+            if conversation.job is not None and conversation.job not in noted:
+                self._refuse_keep(connection, conversation, message, moment)
+            conversation.lines.popleft()
+            self._listen_to(connection, conversation, moment)
+            self._watch(conversation)
 
     def _refuse_keep(
-        self, connection: Connection, conversation: Conversation, said: KeepRequest, moment: float
+        self, connection: Connection, conversation: Conversation, message: KeepRequest, moment: float
     ) -> None:
         assert conversation.job is not None
         row = applications.named(connection, [conversation.job])[conversation.job]
         if row.state in launcher_messages.SHOWN:
             conversation.refuse(
-                said.WORD, MALFORMED, f"serial {said.serial} was never sent, the last view is {row.serial}", moment
+                message.WORD,
+                MALFORMED,
+                f"serial {message.serial} was never sent, the last view is {row.serial}",
+                moment,
             )
         else:
-            conversation.refuse(said.WORD, WRONG_MOMENT, "the job has started, or is over", moment)
+            conversation.refuse(message.WORD, WRONG_MOMENT, "the job has started, or is over", moment)
 
     def _runs(self, connection: Connection, conversation: Conversation, of: str, tag: object, moment: float) -> bool:
         """Tell whether the application has started and has no known end; refuse message ``of`` if not."""
@@ -432,8 +447,11 @@ class Negotiator:
         versions = applications.versions(connection, [*self._speakers])
         changed = [
             job
-            for job, one in self._speakers.items()
-            if not one.unsent and one.call is None and not one.closing and one.seen != versions.get(job)
+            for job, conversation in self._speakers.items()
+            if not conversation.unsent
+            and conversation.call is None
+            and not conversation.closing
+            and conversation.seen != versions.get(job)
         ]
         if not changed:
             return
@@ -444,15 +462,17 @@ class Negotiator:
         started = [row.job for row in rows.values() if row.state == NegotiationState.STARTED]
         grown, names, cluster_of = self._held(connection, started)
         for job in changed:
-            one = self._speakers[job]
-            one.seen = versions.get(job)
+            conversation = self._speakers[job]
+            conversation.seen = versions.get(job)
             if job in rows:
                 held = names.get(job, {})
-                for message in launcher_messages.news(rows[job], held, cluster_of, grown.get(job, JobGrowth()), one):
-                    one.say(message, moment)
-            if one.ended:
-                one.closing = True
-            self._watch(one)
+                for message in launcher_messages.news(
+                    rows[job], held, cluster_of, grown.get(job, JobGrowth()), conversation
+                ):
+                    conversation.say(message, moment)
+            if conversation.ended:
+                conversation.closing = True
+            self._watch(conversation)
 
     def _show_first(self, connection: Connection, rows: Iterable[ApplicationRow]) -> bool:
         """Make the first views of applications without a view; return whether there were any."""
@@ -478,11 +498,11 @@ class Negotiator:
             grown = growth.growth(connection, started)
             held = applications.held_hosts(connection, started)
         of = {host: cluster.name for cluster in clusters for host in cluster.hosts}
-        found: dict[int, dict[str, list[str]]] = {}
+        names: dict[int, dict[str, list[str]]] = {}
         for job, hosts in held.items():
             for host in hosts:
-                found.setdefault(job, {}).setdefault(of.get(host, "all"), []).append(host)
-        return grown, found, of
+                names.setdefault(job, {}).setdefault(of.get(host, "all"), []).append(host)
+        return grown, names, of
 
     def _clusters(self, connection: Connection) -> ShownClusters:
         """Return the clusters as they are now, in the caller's transaction."""

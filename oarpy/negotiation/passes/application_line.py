@@ -104,20 +104,20 @@ class ApplicationLine:
         """
         since = max(self._since - _LATE, now - self._settings.fair_start - _LATE)
         known = {*self._recent, *(row.of for row in self.kept)}
-        found = [row for row in ghosts.freed(connection, since) if row.of not in known]
-        self._freed_now = [row.of for row in found]
-        return found
+        freed = [row for row in ghosts.freed(connection, since) if row.of not in known]
+        self._freed_now = [row.of for row in freed]
+        return freed
 
     def note_nobody(self) -> None:
         """Note a pass without applications in line: hosts freed until then are free."""
         self._since = self._read
 
-    def note_told(self, made: Plan) -> None:
-        """Note a pass for applications: they keep their places of ``made`` until the next such pass."""
+    def note_told(self, plan: Plan) -> None:
+        """Note a pass for applications: they keep their places of ``plan`` until the next such pass."""
         self.told_at = self.read_at
         self._recent = {of: at for of, at in self._recent.items() if at > self._since - 2 * _LATE}
         self._recent.update(dict.fromkeys(self._freed_now, self._read))
-        self._since, placed = self._read, made.by_job()
+        self._since, placed = self._read, plan.by_job()
         self._places = {
             row.job: KeptPlace(place.verdict, place.reason, place.start, place.end, place.bits)
             for row in self.rows
@@ -126,7 +126,7 @@ class ApplicationLine:
 
     def _ghost(self, row: ghosts.GhostRow, platform: Platform) -> KeptHosts:
         """Return hosts kept back; an application that answered, left, or lost its launcher owes no answer any more."""
-        owing = {one.job: one for one in self.rows if one.state in IN_LINE_STATES and one.lost_since is None}
+        owing = {row.job: row for row in self.rows if row.state in IN_LINE_STATES and row.lost_since is None}
         viewers = {
             job: serial
             for job, serial in zip(row.owed_by, row.owed_since, strict=True)
@@ -141,8 +141,8 @@ class ApplicationLine:
                 some = shown.passing(connection, ClusterFilter.read(dict(row.filter)), row.level)
             except OarpyError:  # a property that is gone
                 some = ()
-            self._passing[key] = tuple(one.name for one in some)
-        told = row.told
+            self._passing[key] = tuple(cluster.name for cluster in some)
+        estimate = row.told
         return NegotiatingJob(
             row.job,
             row.state,
@@ -153,7 +153,7 @@ class ApplicationLine:
             "" if row.tag is None else row.tag,
             row.serial,
             {name: profile for name, (_, profile) in row.view.items()},
-            (told["tag"], told["start"]) if told and told["start"] is not None else None,
+            (estimate["tag"], estimate["start"]) if estimate and estimate["start"] is not None else None,
             answers=row.lost_since is None,
             level=row.level,
             exact=row.exact,

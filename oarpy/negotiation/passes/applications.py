@@ -69,8 +69,8 @@ class Applications(StatePart):
 
     def not_before(self, snapshot: Snapshot) -> float | None:
         """Return the instant of the timer if no other job needs a pass before."""
-        asked = negotiation_of(snapshot)
-        if asked is None or asked.telling or self._seen is None:
+        line = negotiation_of(snapshot)
+        if line is None or line.telling or self._seen is None:
             return None
         if self._due <= time.time() or self._without_applications(snapshot) != self._seen:
             return None
@@ -81,8 +81,8 @@ class Applications(StatePart):
 
         A pass for batch jobs alone leaves them unchanged.
         """
-        asked = negotiation_of(snapshot)
-        if not (self._line.rows or self._line.kept) or (asked is not None and not asked.telling):
+        line = negotiation_of(snapshot)
+        if not (self._line.rows or self._line.kept) or (line is not None and not line.telling):
             return
         rows = {row.job: row for row in self._line.rows}
         ended = [row.job for row in rows.values() if row.job_state in FINAL_STATES]
@@ -93,18 +93,18 @@ class Applications(StatePart):
                 connection,
                 [
                     (
-                        one.of,
-                        one.made,
-                        max(one.made, one.latest_end),
-                        multirange(snapshot.platform.ids_of(one.bits)),
-                        list(one.viewers),
-                        list(one.viewers.values()),
+                        ghost.of,
+                        ghost.made,
+                        max(ghost.made, ghost.latest_end),
+                        multirange(snapshot.platform.ids_of(ghost.bits)),
+                        list(ghost.viewers),
+                        list(ghost.viewers.values()),
                     )
-                    for one in kept
+                    for ghost in kept
                 ],
             )
-        self._line.unowed = any(not one.viewers for one in kept) and asked is not None
-        kept_of = {one.of for one in kept}
+        self._line.unowed = any(not ghost.viewers for ghost in kept) and line is not None
+        kept_of = {ghost.of for ghost in kept}
         rows_of_applications.finished(connection, [job for job in ended if job not in kept_of])
         events = negotiated_by(decided).events
         moves = [event for event in events if isinstance(event, StateMove)]
@@ -114,23 +114,23 @@ class Applications(StatePart):
             rows_of_applications.place(connection, {job: rows[job].requests for job in placed})
         if begun:
             rows_of_applications.start(connection, [job for job in begun if job in gone])
-        if asked is not None:
-            _show(connection, self._line, asked, decided, snapshot.now)
+        if line is not None:
+            _show(connection, self._line, line, decided, snapshot.now)
         if ended or events:
             notifications.tell(connection, "negotiator")
 
     def committed(self, decided: Decisions, snapshot: Snapshot) -> None:
         """Note that the decisions of a pass are committed."""
-        asked = negotiation_of(snapshot)
-        if asked is None:
+        line = negotiation_of(snapshot)
+        if line is None:
             self._line.note_nobody()
-        elif asked.telling:
+        elif line.telling:
             self._line.note_told(decided.plan)
 
     def next_pass(self, decided: Decisions, snapshot: Snapshot, now: float) -> float | None:
         """Return the instant of the timer after a pass for batch jobs alone, or with hosts kept back needlessly."""
-        asked = negotiation_of(snapshot)
-        if asked is None or (asked.telling and not self._line.unowed):
+        line = negotiation_of(snapshot)
+        if line is None or (line.telling and not self._line.unowed):
             return None
         return time.time() + self._until_timer()
 
@@ -153,20 +153,20 @@ class Applications(StatePart):
         return replace(snapshot, now=0, waiting=waiting, step=None)
 
 
-def _show(connection: Connection, line: ApplicationLine, asked: Line, decided: Decisions, now: float) -> None:
+def _show(connection: Connection, line: ApplicationLine, pass_line: Line, decided: Decisions, now: float) -> None:
     """Write views and estimates; a view is also sent when only facts about clusters have changed."""
     rows, events, placements = {row.job: row for row in line.rows}, negotiated_by(decided).events, decided.plan.by_job()
     changes = {event.application: event for event in events if isinstance(event, ViewChange)}
     started = {event.application for event in events if isinstance(event, GivenHosts)}
     views = []
-    for one in asked.line:
-        change, row = changes.get(one.id), rows[one.id]
+    for application in pass_line.line:
+        change, row = changes.get(application.id), rows[application.id]
         serial = row.serial + 1 if change is None else change.serial
-        informed = None if one.id in started else line.informed(one, row, serial)
+        informed = None if application.id in started else line.informed(application, row, serial)
         if change is not None or informed is not None:
-            profiles, groups = _view(one, row, change, now)
-            told = None if informed is None else json.dumps(informed)
-            views.append((one.id, serial, json.dumps(profiles), json.dumps(groups), told))
+            profiles, groups = _view(application, row, change, now)
+            text = None if informed is None else json.dumps(informed)
+            views.append((application.id, serial, json.dumps(profiles), json.dumps(groups), text))
     rows_of_applications.show(connection, views)
     estimates = [event for event in events if isinstance(event, EstimatedStart)]
     rows_of_applications.estimate(

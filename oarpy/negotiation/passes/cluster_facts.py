@@ -24,10 +24,10 @@ class ClusterFacts:
     def message(self, wanted: Sequence[str] | None) -> dict[str, object]:
         """Return the facts about some clusters, or all."""
         some = [cluster for cluster in self.clusters if wanted is None or cluster.name in wanted]
-        names = {one.name for one in some}
+        names = {cluster.name for cluster in some}
         return {
             "message": "clustersInfo",
-            "clusters": {one.name: self._facts(one) for one in some},
+            "clusters": {cluster.name: self._facts(cluster) for cluster in some},
             "links": [link for link in map(list, self.links) if link[0] in names and link[1] in names],
         }
 
@@ -62,16 +62,16 @@ def renewed(
     now = {name: marks.get(name, _NO_MARKS) for name in names} | {
         name: _NO_MARKS for name in informed if name not in set(names)
     }
-    found = {}
+    sent = {}
     for name, (facts, links) in now.items():
-        told, linked, old_facts, old_links = informed.get(name, (0, 0, "", _mark([])))
-        found[name] = (
-            told if facts == old_facts else serial,
-            linked if links == old_links else serial,
+        facts_serial, links_serial, old_facts, old_links = informed.get(name, (0, 0, "", _mark([])))
+        sent[name] = (
+            facts_serial if facts == old_facts else serial,
+            links_serial if links == old_links else serial,
             facts,
             links,
         )
-    return None if found == {name: tuple(one) for name, one in informed.items()} else found
+    return None if sent == {name: tuple(entry) for name, entry in informed.items()} else sent
 
 
 def _mark(value: object) -> str:

@@ -100,15 +100,15 @@ class ExtensionLine:
             return ()
         if self._shown is None or self._shown.platform is not snapshot.platform:
             self._shown = ShownClusters(self._settings, snapshot.platform, snapshot.consumables)
-        levels = {one.level for one in asking}
-        clusters = {level: {one.name: one for one in self._shown.at(level)} for level in levels}
+        levels = {extension.level for extension in asking}
+        clusters = {level: {cluster.name: cluster for cluster in self._shown.at(level)} for level in levels}
         ends, now = {job.id: job.end for job in snapshot.holding}, int(snapshot.now)
         return tuple(
-            _asking(one, clusters[one.level], ends[one.row.job], now)
-            for one in asking
-            if one.job_state == JobState.RUNNING
-            and one.row.job in ends
-            and PartId.of_extension(one.row.id) not in withheld
+            _asking(extension, clusters[extension.level], ends[extension.row.job], now)
+            for extension in asking
+            if extension.job_state == JobState.RUNNING
+            and extension.row.job in ends
+            and PartId.of_extension(extension.row.id) not in withheld
         )
 
 

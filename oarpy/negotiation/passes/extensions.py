@@ -48,19 +48,21 @@ class Extensions(StatePart):
         line = self._line
         if not line.rows:
             return
-        waiting = [one.row for one in line.rows if one.row.state == ExtensionState.WAITING]
+        waiting = [extension.row for extension in line.rows if extension.row.state == ExtensionState.WAITING]
         rows: dict[int, ExtensionRow] = {PartId.of_extension(row.id): row for row in waiting}
         ended = rows_of_extensions.end(connection)
         ids_of = snapshot.platform.ids_of
-        grants = [Grant(one.job, rows[one.job].id, ids_of(one.bits)) for one in decided.grown if one.job in rows]
+        grants = [
+            Grant(start.job, rows[start.job].id, ids_of(start.bits)) for start in decided.grown if start.job in rows
+        ]
         granted = rows_of_extensions.grant(connection, grants)
         placements = decided.plan.by_job() if rows else {}
-        told = [
+        estimates = [
             (row.id, text)
             for job, row in rows.items()
             if row.id not in granted and job in placements and (text := _news(row, placements[job]))
         ]
-        rows_of_extensions.estimate(connection, told)
+        rows_of_extensions.estimate(connection, estimates)
         hosts: dict[int, RevocableHost] = {
             PartId.of_host(host.resources[0]): host for host in line.hosts if not host.leaving
         }
@@ -68,7 +70,7 @@ class Extensions(StatePart):
         rows_of_extensions.reclaim(connection, wanted)
         if line.hosts:
             rows_of_extensions.take(connection, snapshot.now)
-        if ended or told or wanted:
+        if ended or estimates or wanted:
             notifications.tell(connection, "negotiator")
 
     def next_pass(self, decided: Decisions, snapshot: Snapshot, now: float) -> float | None:

@@ -31,11 +31,13 @@ class ShownClusters:
         except ValueError:
             return ()
 
-    def passing(self, connection: Connection, asked: ClusterFilter, level: str = HOST) -> tuple[HostCluster, ...]:
+    def passing(
+        self, connection: Connection, cluster_filter: ClusterFilter, level: str = HOST
+    ) -> tuple[HostCluster, ...]:
         """Return the clusters that pass a filter. Raises :class:`UsageError` for a condition that cannot be read."""
         admitted = self.platform.everything
-        if asked.properties:
-            condition = compile_filter(asked.properties, snapshot_rows.property_kinds(connection))
+        if cluster_filter.properties:
+            condition = compile_filter(cluster_filter.properties, snapshot_rows.property_kinds(connection))
             try:
                 with connection.transaction():
                     admitted = self.platform.bits_of(snapshot_rows.matching(connection, *condition.sql))
@@ -43,13 +45,15 @@ class ShownClusters:
                 reason = str(error).splitlines()[0]
                 raise UsageError(f"filter.properties: {reason}", hint="oarproperty -l lists the properties") from None
         names = {
-            one.name
-            for one in self.all
-            if (asked.clusters is None or one.name in asked.clusters)
-            and not one.bits & ~admitted
-            and all(_total(one, name) >= least for name, least in asked.min_total.items())
+            cluster.name
+            for cluster in self.all
+            if (cluster_filter.clusters is None or cluster.name in cluster_filter.clusters)
+            and not cluster.bits & ~admitted
+            and all(_total(cluster, name) >= least for name, least in cluster_filter.min_total.items())
         }
-        return tuple(one for one in self.at(level) if one.name in names and one.size >= asked.min_hosts)
+        return tuple(
+            cluster for cluster in self.at(level) if cluster.name in names and cluster.size >= cluster_filter.min_hosts
+        )
 
 
 def _total(cluster: HostCluster, name: str) -> float:

@@ -51,7 +51,7 @@ def launch(
 def subscribe(
     session: Session,
     options: Options,
-    asked: Subscribe,
+    message: Subscribe,
     arguments: Sequence[str],
     environment: Mapping[str, str],
     launcher: str | None = None,
@@ -64,17 +64,17 @@ def subscribe(
     _check_options(options)
     with session.connection.transaction():
         shown = shown_clusters(session)
-        clusters = shown.passing(session.connection, asked.filter, asked.level)
-    if asked.level != HOST and shown.platform.level(asked.level) is None:
-        raise AdmissionRefused(f"level '{asked.level[:60]}' cannot be counted here", hint="host, core or such")
+        clusters = shown.passing(session.connection, message.filter, message.level)
+    if message.level != HOST and shown.platform.level(message.level) is None:
+        raise AdmissionRefused(f"level '{message.level[:60]}' cannot be counted here", hint="host, core or such")
     if not clusters:
         raise AdmissionRefused("no cluster passes the filter", hint="listClustersInfo tells what there is")
     token = secrets.token_hex(16)
     new = applications.NewApplication(
-        asked.filter.entry(),
-        asked.level,
-        asked.exact,
-        asked.if_lost,
+        message.filter.entry(),
+        message.level,
+        message.exact,
+        message.if_lost,
         hashlib.sha256(token.encode()).hexdigest(),
         launcher,
     )
@@ -98,7 +98,7 @@ def _check_options(options: Options) -> None:
         raise UsageError("-S beside a subscription", hint="requests ask for hosts and time")
 
 
-def ask(session: Session, job_id: int, asked: RequestHosts) -> None:
+def ask(session: Session, job_id: int, wanted: RequestHosts) -> None:
     """Ask for hosts for an application of the session's user, in place of its earlier request.
 
     Raises :class:`NotAllowed` if the job is no application of the user, :class:`OarpyError` if it has started or ended,
@@ -112,17 +112,17 @@ def ask(session: Session, job_id: int, asked: RequestHosts) -> None:
         if column := fault(row):
             raise OarpyError(f"the {column} of job {job_id} cannot be read", hint="an admin sees it by oarpy db check")
         passing = shown_clusters(session).passing(connection, ClusterFilter.read(dict(row.filter)), row.level)
-        clusters = {one.name: one for one in passing}
+        clusters = {cluster.name: cluster for cluster in passing}
     _check_moment(row.state)
-    if asked.serial is not None and asked.serial > row.serial:
-        raise UsageError(f"serial {asked.serial} was never sent", hint=f"the last view is {row.serial}")
-    request = _request(asked, clusters, row.level)
+    if wanted.serial is not None and wanted.serial > row.serial:
+        raise UsageError(f"serial {wanted.serial} was never sent", hint=f"the last view is {row.serial}")
+    request = _request(wanted, clusters, row.level)
     admitted = submission.readmitted(session, submissions.record_of(connection, job_id), {"alternatives": (request,)})
     message = submission.summary(admitted.submission, admitted.need)
     with connection.transaction():
         in_time = submissions.replace_request(connection, job_id, admitted.submission, message)
         in_time = in_time and applications.ask(
-            connection, job_id, asked.tag, asked.hosts, float(asked.walltime), asked.serial
+            connection, job_id, wanted.tag, wanted.hosts, float(wanted.walltime), wanted.serial
         )
         if not in_time:
             raise OarpyError("the job has started meanwhile", hint="extend asks for more hosts")
@@ -135,25 +135,25 @@ def _check_moment(state: str) -> None:
         raise OarpyError("the job is over", hint="subscribe again")
 
 
-def _request(asked: RequestHosts, clusters: Mapping[str, HostCluster], level: str) -> ResourceRequest:
+def _request(wanted: RequestHosts, clusters: Mapping[str, HostCluster], level: str) -> ResourceRequest:
     """Return the request of a launcher as a request of ``oarsub -l``.
 
     It has a group for each cluster, of whole hosts or of whole blocks of the counted level.
     """
-    if not asked.walltime > 0:
-        raise AdmissionRefused(f"walltime {asked.walltime:g} is not above 0", hint="give seconds above 0")
-    if asked.walltime > LONGEST_DURATION:
-        raise AdmissionRefused(f"walltime {asked.walltime:g} is too long", hint=f"at most {LONGEST_DURATION} seconds")
-    return ResourceRequest(host_groups(asked.hosts, clusters, level), walltime=math.ceil(asked.walltime))
+    if not wanted.walltime > 0:
+        raise AdmissionRefused(f"walltime {wanted.walltime:g} is not above 0", hint="give seconds above 0")
+    if wanted.walltime > LONGEST_DURATION:
+        raise AdmissionRefused(f"walltime {wanted.walltime:g} is too long", hint=f"at most {LONGEST_DURATION} seconds")
+    return ResourceRequest(host_groups(wanted.hosts, clusters, level), walltime=math.ceil(wanted.walltime))
 
 
-def host_groups(asked: Mapping[str, int], clusters: Mapping[str, HostCluster], level: str) -> tuple[Group, ...]:
+def host_groups(numbers: Mapping[str, int], clusters: Mapping[str, HostCluster], level: str) -> tuple[Group, ...]:
     """Return numbers of hosts, or of other counted blocks, by cluster as groups of a request.
 
     Raises :class:`NotFound` for an unknown cluster, :class:`AdmissionRefused` for more hosts than it has.
     """
     groups = []
-    for name, hosts in asked.items():
+    for name, hosts in numbers.items():
         cluster = clusters.get(name)
         if cluster is None:
             raise NotFound(f"there is no cluster '{name[:60]}'", hint=f"there are {', '.join(clusters)[:200]}")

@@ -68,11 +68,11 @@ class ClusterRoom:
         if ANY in hosts:
             hosts = {self._with_room(hosts[ANY]): hosts[ANY]}
         for name, count in hosts.items():
-            one, has = self.clusters.get(name), self.counts.get(name, 0)
-            if one is not None and one.most < one.size and has + count > one.most:
+            cluster, has = self.clusters.get(name), self.counts.get(name, 0)
+            if cluster is not None and cluster.most < cluster.size and has + count > cluster.most:
                 raise AdmissionRefused(
                     f"{count} more {self.level}s of cluster '{name[:60]}' beside {has}",
-                    hint=f"one application may have {one.most} of {one.size}",
+                    hint=f"one application may have {cluster.most} of {cluster.size}",
                 )
         return hosts
 
@@ -132,7 +132,7 @@ def release(session: Session, job_id: int, names: Sequence[str]) -> int | None:
                 raise AdmissionRefused(
                     f"'{name}' is the first host of job {job_id}", hint="it stays until the job ends"
                 )
-        return resizes.order(connection, job_id, "release", [one for name in names for one in held[name]])
+        return resizes.order(connection, job_id, "release", [resource for name in names for resource in held[name]])
 
 
 def extended(session: Session, job_id: int, number: int) -> ResizeAnswer:
@@ -150,11 +150,11 @@ def extended(session: Session, job_id: int, number: int) -> ResizeAnswer:
         return ResizeAnswer(job_id, granted=tuple(extensions.hosts_of(connection, number)))
     if row.state in (ExtensionState.WITHDRAWN, ExtensionState.OVER):
         raise OarpyError(_end_of(session, row))
-    told = dict(row.told or {})
+    estimate = dict(row.told or {})
     pending: dict[str, JsonValue] = {
         "hosts": dict(row.hosts),
-        "start": told.get("start"),
-        "reason": told.get("reason", ""),
+        "start": estimate.get("start"),
+        "reason": estimate.get("reason", ""),
     }
     return ResizeAnswer(job_id, pending=pending)
 
@@ -242,15 +242,17 @@ def _room(session: Session, job_id: int, kind: str) -> ClusterRoom:
     row = applications.named(connection, [job_id]).get(job_id)
     shown = shown_clusters(session)
     if row is None:
-        return ClusterRoom(HOST, {one.name: one for one in shown.passing(connection, ClusterFilter())}, None)
+        return ClusterRoom(
+            HOST, {cluster.name: cluster for cluster in shown.passing(connection, ClusterFilter())}, None
+        )
     passing = shown.passing(connection, ClusterFilter.read(dict(row.filter)), row.level)
     hosts = applications.held_hosts(connection, [job_id]).get(job_id, {})
     bits = shown.platform.bits_of(number for resources in hosts.values() for number in resources)
-    counts = {one.name: sum(bool(part & bits) for part in one.sets) for one in passing}
+    counts = {cluster.name: sum(bool(part & bits) for part in cluster.sets) for cluster in passing}
     for other in extensions.of_jobs(connection, [job_id]):
         if other.state == ExtensionState.WAITING and other.kind != kind:
             counts = {name: count + other.hosts.get(name, 0) for name, count in counts.items()}
-    return ClusterRoom(row.level, {one.name: one for one in passing}, counts)
+    return ClusterRoom(row.level, {cluster.name: cluster for cluster in passing}, counts)
 
 
 def _request(hosts: Mapping[str, int], clusters: Mapping[str, HostCluster], level: str, left: float) -> ResourceRequest:

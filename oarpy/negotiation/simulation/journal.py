@@ -35,7 +35,9 @@ class Journal:
                     "waste": self._seconds(totals.waste),
                     "passes": totals.passes,
                     "unique_configurations": sum(totals.configurations.values()),
-                    "configurations": {str(one): number for one, number in totals.configurations.items()},
+                    "configurations": {
+                        str(application): number for application, number in totals.configurations.items()
+                    },
                     "rms_operations": totals.rms_operations,
                     "application_operations": totals.application_operations,
                     "operations": operations,

@@ -97,16 +97,18 @@ def _cluster(name: str, values: Any) -> Cluster:
 
 
 def _latencies(file: NegotiationFile, clusters: Mapping[str, Cluster]) -> dict[frozenset[str], Fraction]:
-    found: dict[frozenset[str], Fraction] = {}
-    for one, other, seconds in file.latency:
-        for name in (one, other):
+    known: dict[frozenset[str], Fraction] = {}
+    for cluster, other, seconds in file.latency:
+        for name in (cluster, other):
             _check_name("file", "latency", name, clusters)
         _check_number("file", "latency", seconds, least=0)
-        if one == other:
-            refuse("file", "latency", one, "is named twice in one entry", "name two clusters")
-        if found.setdefault(frozenset((one, other)), seconds) != seconds:
-            refuse("file", "latency", seconds, f"is a second latency of {one} and {other}", "give one for each pair")
-    return found
+        if cluster == other:
+            refuse("file", "latency", cluster, "is named twice in one entry", "name two clusters")
+        if known.setdefault(frozenset((cluster, other)), seconds) != seconds:
+            refuse(
+                "file", "latency", seconds, f"is a second latency of {cluster} and {other}", "give one for each pair"
+            )
+    return known
 
 
 def _check_name(owner: str, key: str, name: str, clusters: Iterable[str]) -> None:
@@ -219,10 +221,10 @@ def _parts_of_run_times(entry: ApplicationEntry, clusters: Mapping[str, Cluster]
         if entry.rigid is not UNSET:
             yield from _parts(entry.rigid.duration / speed, entry.rigid.margin)
         if entry.moldable is not UNSET:
-            one = entry.moldable
-            divided = one.P * one.single / speed
-            yield from _parts((1 - one.P) * one.single / speed, one.margin)
-            yield from (part * _up_to(min(one.max, cluster.hosts)) for part in _parts(divided, one.margin))
+            mold = entry.moldable
+            divided = mold.P * mold.single / speed
+            yield from _parts((1 - mold.P) * mold.single / speed, mold.margin)
+            yield from (part * _up_to(min(mold.max, cluster.hosts)) for part in _parts(divided, mold.margin))
 
 
 def _parts(time: Fraction, margin: Fraction) -> tuple[int, int]:
@@ -266,9 +268,9 @@ def _launcher(
     assert not isinstance(entry.clusters, UnsetType)
     own = [clusters[name] for name in entry.clusters]
     if entry.rigid is not UNSET:
-        one = entry.rigid
-        time = AmdahlTime(1, whole(one.duration * one.hosts * ticks), rounded=whole)
-        return Moldable(own, time, one.hosts, one.hosts, whole(one.margin))
+        rigid = entry.rigid
+        time = AmdahlTime(1, whole(rigid.duration * rigid.hosts * ticks), rounded=whole)
+        return Moldable(own, time, rigid.hosts, rigid.hosts, whole(rigid.margin))
     if entry.moldable is not UNSET:
         mold = entry.moldable
         time = AmdahlTime(mold.P, whole(mold.single * ticks), rounded=whole)

@@ -77,12 +77,14 @@ class NegotiationRun:
                 heappop(self._due)[-1](now)
             if self._server.next_pass() == now:
                 self._hear(self._server.run_pass(now), now)
-        launchers = {one.id: one.launcher for one in self._workload.participants}
+        launchers = {participant.id: participant.launcher for participant in self._workload.participants}
         return Totals(
             bytes=self._bytes,
             waste=self._server.waste,
             passes=self._server.passes,
-            configurations={one: launcher.configurations if launcher else 0 for one, launcher in launchers.items()},
+            configurations={
+                application: launcher.configurations if launcher else 0 for application, launcher in launchers.items()
+            },
             rms_operations=self._server.visits.steps,
             application_operations=sum(launcher.visits.steps for launcher in launchers.values() if launcher),
             seconds=process_time() - began,
@@ -173,11 +175,11 @@ class NegotiationRun:
             self._schedule(instant, speaker.application.id, _Turn.SPEAK, answer)
 
     def _schedule_end(self, speaker: _Speaker, now: Time) -> None:
-        asked, lasts, launcher = speaker.application.asked, speaker.participant.lasts, speaker.participant.launcher
+        request, lasts, launcher = speaker.application.asked, speaker.participant.lasts, speaker.participant.launcher
         if lasts is None:
-            lasts = launcher.run_time(asked.hosts) if launcher else asked.walltime
-        reason = "done" if lasts <= asked.walltime else "walltime"
-        instant = now + min(lasts, asked.walltime)
+            lasts = launcher.run_time(request.hosts) if launcher else request.walltime
+        reason = "done" if lasts <= request.walltime else "walltime"
+        instant = now + min(lasts, request.walltime)
         self._schedule(instant, speaker.application.id, _Turn.END, partial(self._end, speaker, reason))
 
 

@@ -77,13 +77,13 @@ class CountedServer:
         """Run a pass, and return its events."""
         everybody = self._applications.values()
         line = in_line(everybody, self._rules.most)
-        ended = [one for one in everybody if one.state is NegotiationState.FINISH_SENT]
+        ended = [application for application in everybody if application.state is NegotiationState.FINISH_SENT]
         self._ghosts, over, events = renew_ghosts(self._ghosts, ended, line, self._rules, now)
         for ghost in over:
             self._count(ghost, ghost.hosts, now)
             del self._applications[ghost.of.id]
             self._known.forget(ghost.of)
-        started = [one for one in everybody if one.state is NegotiationState.STARTED]
+        started = [application for application in everybody if application.state is NegotiationState.STARTED]
         held = [(ghost, dict(ghost.hosts)) for ghost in self._ghosts]
         occupation = CountedOccupation(self._sizes, started, self._ghosts, self._rules, now, self.visits, self._known)
         service = Service(occupation, self._ghosts, self._rules, now)
@@ -112,7 +112,7 @@ class CountedServer:
         waiting = [
             application for application in self._applications.values() if application.state is NegotiationState.WAITING
         ]
-        planned = [one.start for one in waiting if one.start is not None]
+        planned = [application.start for application in waiting if application.start is not None]
         instants = (*planned, *(ghost.latest_end for ghost in self._ghosts))
         self._planned = min((instant for instant in instants if instant > now), default=None)
         self._last_pass = now

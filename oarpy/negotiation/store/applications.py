@@ -238,8 +238,8 @@ def keep(connection: Connection, serials: Mapping[int, int]) -> set[int]:
     values = {"jobs": list(serials), "serials": list(serials.values())}
     noted = {job for (job,) in connection.execute(_KEEP_UNLOCKED, values)}
     for job in serials.keys() - noted:
-        found = connection.execute(_KEEP_ONE, {"jobs": [job], "serials": [serials[job]]})
-        noted |= {one for (one,) in found}
+        cursor = connection.execute(_KEEP_ONE, {"jobs": [job], "serials": [serials[job]]})
+        noted |= {number for (number,) in cursor}
     return noted
 
 
@@ -297,10 +297,10 @@ def versions(connection: Connection, jobs: Sequence[int]) -> dict[int, str]:
 
 def held_hosts(connection: Connection, jobs: Sequence[int]) -> dict[int, dict[str, list[int]]]:
     """Return the names of the hosts that these jobs hold, with their resources."""
-    found: dict[int, dict[str, list[int]]] = {}
+    hosts: dict[int, dict[str, list[int]]] = {}
     for job, name, resources in connection.execute(_NAMES, [list(jobs)]).fetchall():
-        found.setdefault(job, {})[name] = resources
-    return found
+        hosts.setdefault(job, {})[name] = resources
+    return hosts
 
 
 def show_first(
@@ -330,10 +330,10 @@ def start(connection: Connection, jobs: Sequence[int]) -> None:
     connection.execute(_START, [list(jobs)])
 
 
-def estimate(connection: Connection, told: Sequence[tuple[int, str]]) -> None:
+def estimate(connection: Connection, estimates: Sequence[tuple[int, str]]) -> None:
     """Store the estimates of starts sent to applications: job, estimate as JSON."""
-    if told:
-        jobs, texts = zip(*told, strict=True)
+    if estimates:
+        jobs, texts = zip(*estimates, strict=True)
         connection.execute(_ESTIMATE, [list(jobs), list(texts)])
 
 

@@ -50,12 +50,12 @@ def look_at_once(connection: Connection) -> None:
 
 
 def growth(connection: Connection, jobs: Sequence[int]) -> Mapping[int, JobGrowth]:
-    """Return how these jobs have grown and shrunk, without jobs that never asked to."""
-    found: dict[int, JobGrowth] = {}
+    """Return how these jobs have grown and shrunk, without jobs that never did."""
+    grown: dict[int, JobGrowth] = {}
     for job, number, kind, extension, hosts in connection.execute(_DONE, [list(jobs)]).fetchall():
-        found.setdefault(job, JobGrowth()).resizes.append(DoneResize(number, kind, extension, hosts))
+        grown.setdefault(job, JobGrowth()).resizes.append(DoneResize(number, kind, extension, hosts))
     for row in extensions.of_jobs(connection, jobs):
-        found.setdefault(row.job, JobGrowth()).extensions[row.id] = row
+        grown.setdefault(row.job, JobGrowth()).extensions[row.id] = row
     for job, at, host in connection.execute(_RECLAIMED, [list(jobs)]).fetchall():
-        found.setdefault(job, JobGrowth()).reclaimed.setdefault(at, []).append(host)
-    return found
+        grown.setdefault(job, JobGrowth()).reclaimed.setdefault(at, []).append(host)
+    return grown

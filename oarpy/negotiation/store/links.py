@@ -17,14 +17,14 @@ _DELETE = "DELETE FROM cluster_links WHERE (cluster, other) = (%s, %s) RETURNING
 
 def links(connection: Connection) -> list[Link]:
     """Return all links."""
-    return [(one, other, latency, bandwidth) for one, other, latency, bandwidth in connection.execute(_LINKS)]
+    return [(first, second, latency, bandwidth) for first, second, latency, bandwidth in connection.execute(_LINKS)]
 
 
-def set_link(connection: Connection, one: str, other: str, latency: float, bandwidth: float) -> None:
+def set_link(connection: Connection, first: str, second: str, latency: float, bandwidth: float) -> None:
     """Store the link between two different clusters."""
-    connection.execute(_SET, [*sorted((one, other)), latency, bandwidth])
+    connection.execute(_SET, [*sorted((first, second)), latency, bandwidth])
 
 
-def delete_link(connection: Connection, one: str, other: str) -> bool:
+def delete_link(connection: Connection, first: str, second: str) -> bool:
     """Forget a link; return whether there was one."""
-    return connection.execute(_DELETE, sorted((one, other))).fetchone() is not None
+    return connection.execute(_DELETE, sorted((first, second))).fetchone() is not None
