@@ -70,12 +70,12 @@ def command_script() -> str:
 def _modules(package: ModuleType) -> dict[str, str]:
     """Return the sources of a package, and of the packages in it, by module name."""
     root = Path(package.__path__[0])
-    found = {}
+    sources = {}
     for path in sorted(root.rglob("*.py")):
         inside = path.relative_to(root).with_suffix("").parts
         parts = inside[:-1] if path.stem == "__init__" else inside
-        found[".".join((package.__name__, *parts))] = path.read_text(encoding="utf-8")
-    return found
+        sources[".".join((package.__name__, *parts))] = path.read_text(encoding="utf-8")
+    return sources
 
 
 def agent_program(node: NodeAddress, config: ChannelConfig, entry: str = "service") -> bytes:
@@ -111,7 +111,7 @@ def _program(entry: str, settings: dict[str, object]) -> str:
 
 def agent_arguments(node: NodeAddress, program: bytes) -> list[str]:
     """Return the command that receives ``program`` on its standard input and becomes the agent."""
-    # -I and -S: nothing of the account's Python set-up is used; utf8: whatever the account's locale says.
+    # -I and -S: nothing of the account's Python set-up is used; utf8: in place of the account's locale.
     return [node.python, "-I", "-S", "-X", "utf8", "-c", _BOOTSTRAP, str(len(program))]
 
 

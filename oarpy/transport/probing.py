@@ -84,21 +84,21 @@ def probe(nodes: Sequence[NodeAddress], config: ChannelConfig, ssh: SshConfig) -
     """Ask all nodes, some at a time; return the answer of each by name."""
     connector = SshConnector(ssh, config)
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-        found = pool.map(lambda node: _ask(node, config, connector), nodes)
-        return {node.name: one for node, one in zip(nodes, found, strict=True)}
+        probes = pool.map(lambda node: _ask(node, config, connector), nodes)
+        return {node.name: answer for node, answer in zip(nodes, probes, strict=True)}
 
 
 def _ask(node: NodeAddress, config: ChannelConfig, connector: SshConnector) -> NodeProbe:
     program = agent_program(node, config, "probe")
-    asked = time.time()
+    asked_at = time.time()
     try:
-        said = _locally(node, program, config) if node.mode is NodeMode.LOCAL else _over_ssh(node, program, connector)
-        report = msgspec.json.decode(said, type=ProbeReport)
+        output = _locally(node, program, config) if node.mode is NodeMode.LOCAL else _over_ssh(node, program, connector)
+        report = msgspec.json.decode(output, type=ProbeReport)
     except (Unreachable, OSError) as error:
         return NodeProbe(None, str(error))
     except msgspec.MsgspecError:
         return NodeProbe(None, f"node {node.name} answered what nobody asked for: is '{node.python}' a Python there?")
-    return NodeProbe(report, "", asked, time.time())
+    return NodeProbe(report, "", asked_at, time.time())
 
 
 def _locally(node: NodeAddress, program: bytes, config: ChannelConfig) -> bytes:
@@ -119,14 +119,14 @@ def _over_ssh(node: NodeAddress, program: bytes, connector: SshConnector) -> byt
         with suppress(OSError):  # a process that ended before it had read everything says why
             stream.write(program)
             stream.end_writing()
-        said = b""
-        while len(said) < _LARGEST and (part := stream.read()):
-            said += part
+        output = b""
+        while len(output) < _LARGEST and (part := stream.read()):
+            output += part
     finally:
         end = stream.finish()
-    if not said:
+    if not output:
         raise Unreachable(f"node {node.name}: {end}")
-    return said
+    return output
 
 
 def _last_line(text: bytes) -> str:

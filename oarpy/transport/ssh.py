@@ -55,16 +55,16 @@ class SshStream:
 
     def finish(self) -> str:
         """Close the connection; return the last line of the far end's error output."""
-        said = ""
+        reason = ""
         if self._channel.status_event.wait(_EXIT_SECONDS if self._connection.is_active() else 0):
-            said = f"the agent ended with status {self._channel.exit_status}"
+            reason = f"the agent ended with status {self._channel.exit_status}"
         if self._channel.recv_stderr_ready():
             lines = self._channel.recv_stderr(_CHUNK).decode(errors="replace").strip().splitlines()
-            said = f"the agent ended: {lines[-1][:300]}" if lines else said
+            reason = f"the agent ended: {lines[-1][:300]}" if lines else reason
         self._channel.close()
         self._connection.close()
         self._connection.join(_EXIT_SECONDS)
-        return said or "the connection was lost"
+        return reason or "the connection was lost"
 
 
 class SshConnector:

@@ -222,10 +222,10 @@ class _Step:
         if last is not None:
             self._end(mailbox, last)
         self._outgoing.put(None)
-        said = stream.finish()
+        reason = stream.finish()
         writer.join()
         if last is None:
-            self._end(mailbox, StepFailed(self.number, UNREACHABLE, f"node {self._node.name}: {said}"))
+            self._end(mailbox, StepFailed(self.number, UNREACHABLE, f"node {self._node.name}: {reason}"))
 
     def _end(self, mailbox: _Mailbox, last: StepEvent) -> None:
         self._over, self.pending = True, 0

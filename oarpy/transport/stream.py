@@ -174,8 +174,8 @@ class StreamChannel:
         if given_up:
             stream.abort()
         self._read(stream)
-        said = stream.finish()
-        self.lose(self._reason or said)
+        reason = stream.finish()
+        self.lose(self._reason or reason)
         writer.join()
 
     def _write(self, stream: ByteStream, program: bytes) -> None:

@@ -33,7 +33,7 @@ def admit(state: StateDir, job: JobKey, user: str, public_key: str, node: str) -
     try:
         os.makedirs(_folder(state), mode=0o755, exist_ok=True)
         path = os.path.join(_folder(state), user)
-        _write(path, [one for one in _lines(path) if one != line] + [line])
+        _write(path, [kept for kept in _lines(path) if kept != line] + [line])
     finally:
         os.close(lock)
 
@@ -55,9 +55,9 @@ def withdraw(state: StateDir, jobs: Collection[str]) -> None:
         os.close(lock)
 
 
-def job_of_key(state: StateDir, user: str, told: str) -> str:
+def job_of_key(state: StateDir, user: str, authentication: str) -> str:
     """Return the job (``JOB.ATTEMPT``) of the key that sshd used (``SSH_AUTH_INFO_0``); empty for any other key."""
-    used = [" ".join(words[1:3]) for words in map(str.split, told.splitlines()) if words[:1] == ["publickey"]]
+    used = [" ".join(words[1:3]) for words in map(str.split, authentication.splitlines()) if words[:1] == ["publickey"]]
     for line in _lines(os.path.join(_folder(state), user)) if _NAME.fullmatch(user) else ():
         known, _, comment = line.rstrip("\n").rpartition(" ")
         if any(known.endswith(f" {key}") for key in used):

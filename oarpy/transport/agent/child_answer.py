@@ -17,7 +17,7 @@ _LONGEST = 1 << 16
 
 
 class ChildAnswer:
-    """Has one child at a time find an answer; ``adopt`` is told its process id."""
+    """Has one child at a time find an answer; ``adopt`` gets its process id."""
 
     def __init__(self, poll: epoll, adopt: Callable[[int], None]) -> None:
         self._poll = poll
@@ -33,7 +33,7 @@ class ChildAnswer:
         """
         if self.fd >= 0:
             return False
-        answer, told = os.pipe2(os.O_CLOEXEC)
+        answer, output = os.pipe2(os.O_CLOEXEC)
         try:
             pid = os.fork()
         except OSError:
@@ -41,9 +41,9 @@ class ChildAnswer:
             raise
         else:
             if pid == 0:
-                _tell(find, patience, told)
+                _tell(find, patience, output)
         finally:
-            os.close(told)
+            os.close(output)
         self._adopt(pid)
         self.fd = answer
         self._poll.register(answer, select.EPOLLIN)
@@ -61,12 +61,12 @@ class ChildAnswer:
         return whole
 
 
-def _tell(find: Callable[[], bytes], patience: int, told: int) -> None:
+def _tell(find: Callable[[], bytes], patience: int, output: int) -> None:
     """Be the child: write the answer, and end."""
     try:
-        detach(told)
+        detach(output)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         signal.alarm(patience)
-        os.write(told, find()[:_LONGEST])
+        os.write(output, find()[:_LONGEST])
     finally:
         os._exit(0)

@@ -1,7 +1,7 @@
-"""How busy the graphics processors of this machine are: asked of NVML for NVIDIA's, of the kernel for AMD's.
+"""How busy the graphics processors of this machine are: NVML tells it for NVIDIA's, the kernel for AMD's.
 
 Drivers may hang for as long as a card does. So a process of its own asks, and ends: nothing then keeps the driver in
-use, and the agent goes on whatever becomes of it.
+use, and the agent goes on even if that process hangs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Memory(ctypes.Structure):
 
 
 class GpuMeter:
-    """Has a process measure GPUs, one at a time: while it waits for a driver, nobody else asks."""
+    """Has a process measure GPUs, one at a time: while it waits for a driver, no other process asks."""
 
     def __init__(self, root: str, poll: epoll, outbox: Outbox, adopt: Callable[[int], None]) -> None:
         self._root = root
@@ -49,7 +49,7 @@ class GpuMeter:
 
     @property
     def fd(self) -> int:
-        """Descriptor that is readable when something was measured, -1 while nobody measures."""
+        """Descriptor that is readable when something was measured, -1 while no process measures."""
         return self._child.fd
 
     def measure(self, numbers: Iterable[int]) -> None:
@@ -62,24 +62,24 @@ class GpuMeter:
         answer = self._child.hear()
         if answer is None:
             return
-        found = []
+        measurements = []
         with contextlib.suppress(ValueError):  # nothing, or cut: the process did not come to its end
-            found = json.loads(answer)
-        self._outbox.say(GpuUse(tuple(MeasuredGpu(*values) for values in found)))
+            measurements = json.loads(answer)
+        self._outbox.say(GpuUse(tuple(MeasuredGpu(*values) for values in measurements)))
 
 
-def _encoded(found: Iterable[MeasuredGpu]) -> bytes:
-    return json.dumps([[vars(one)[name] for name in MeasuredGpu.CHECKS] for one in found]).encode()
+def _encoded(measurements: Iterable[MeasuredGpu]) -> bytes:
+    return json.dumps([[vars(gpu)[name] for name in MeasuredGpu.CHECKS] for gpu in measurements]).encode()
 
 
 def measured(root: str, numbers: Collection[int]) -> list[MeasuredGpu]:
-    """Return what drivers tell of those of the machine's GPUs that have these numbers; others are left out."""
+    """Return the measurements of the machine's GPUs with these numbers; GPUs without any are left out."""
     wanted = {number: card for number, card in enumerate(gpus(root)) if number in numbers}
     of_nvidia = [(number, card) for number, card in wanted.items() if card.vendor != AMD]
-    found = [_of_amd(root, number, card) for number, card in wanted.items() if card.vendor == AMD]
+    measured_gpus = [_of_amd(root, number, card) for number, card in wanted.items() if card.vendor == AMD]
     with contextlib.suppress(OSError, AttributeError, ImportError):  # no such library, an older one, no ctypes
-        found += _of_nvidia(root, of_nvidia) if of_nvidia else ()
-    return [one for one in found if (one.busy, one.memory) != (None, None)]
+        measured_gpus += _of_nvidia(root, of_nvidia) if of_nvidia else ()
+    return [gpu for gpu in measured_gpus if (gpu.busy, gpu.memory) != (None, None)]
 
 
 def _of_amd(root: str, number: int, card: Gpu) -> MeasuredGpu:

@@ -42,16 +42,16 @@ class Gpu:
 def gpus(root: str) -> list[Gpu]:
     """Return the graphics processors that compute, in the order of their addresses; ``root`` is the machine's."""
     base = os.path.join(root, "sys/bus/pci/devices")
-    found = []
+    cards = []
     for address in sorted(os.listdir(base)) if os.path.isdir(base) else []:
         path = os.path.join(base, address)
         kind, vendor = read_line(os.path.join(path, "class")), read_line(os.path.join(path, "vendor"))
         if vendor in (NVIDIA, AMD) and kind[:6] in _DISPLAY_CLASSES:
-            told = _told_by_driver(root, address) if vendor == NVIDIA else {}
-            uuid = _uuid_of_nvidia(told) if vendor == NVIDIA else _uuid_of_amd(path)
-            files = {**_drawing_files(path), **_nvidia_file(told)}
-            found.append(Gpu(address, vendor, numbers(read_line(os.path.join(path, "local_cpulist"))), uuid, files))
-    return found
+            facts = _told_by_driver(root, address) if vendor == NVIDIA else {}
+            uuid = _uuid_of_nvidia(facts) if vendor == NVIDIA else _uuid_of_amd(path)
+            files = {**_drawing_files(path), **_nvidia_file(facts)}
+            cards.append(Gpu(address, vendor, numbers(read_line(os.path.join(path, "local_cpulist"))), uuid, files))
+    return cards
 
 
 def variables(cards: Sequence[Gpu], own: Collection[int], *, walled: bool = False) -> dict[str, str]:
@@ -70,20 +70,20 @@ def variables(cards: Sequence[Gpu], own: Collection[int], *, walled: bool = Fals
         counted = mine if walled else kind
         shown[name] = [card.uuid if named else str(counted.index(card)) for card in mine]
         shown[name] += [str(len(mine) + place) for place in range(len(unknown))] if walled else unknown
-    found = {name: ",".join(words) for name, words in shown.items()}
+    values = {name: ",".join(words) for name, words in shown.items()}
     if any(word.isdigit() for word in shown[CUDA]):
-        found[_CUDA_ORDER] = "PCI_BUS_ID"
-    return {**found, UUIDS: ",".join(uuids)}
+        values[_CUDA_ORDER] = "PCI_BUS_ID"
+    return {**values, UUIDS: ",".join(uuids)}
 
 
 def numbers(text: str) -> list[int]:
     """Return the numbers of a list such as ``0-3,8``."""
-    found: list[int] = []
+    listed: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
         if first.strip():
-            found += range(int(first), int(last or first) + 1)
-    return found
+            listed += range(int(first), int(last or first) + 1)
+    return listed
 
 
 def read_line(path: str) -> str:
@@ -101,28 +101,28 @@ def _told_by_driver(root: str, address: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}
 
 
-def _uuid_of_nvidia(told: dict[str, str]) -> str:
-    uuid = told.get("GPU UUID", "")
+def _uuid_of_nvidia(facts: dict[str, str]) -> str:
+    uuid = facts.get("GPU UUID", "")
     return uuid if _UUID.fullmatch(uuid) else ""
 
 
 def _uuid_of_amd(path: str) -> str:
     """Return how ROCm names a card, from the id that its driver tells."""
-    found = _UNIQUE_ID.fullmatch(read_line(os.path.join(path, "unique_id")))
-    return f"GPU-{found[1].zfill(16)}" if found else ""
+    match = _UNIQUE_ID.fullmatch(read_line(os.path.join(path, "unique_id")))
+    return f"GPU-{match[1].zfill(16)}" if match else ""
 
 
-def _nvidia_file(told: dict[str, str]) -> dict[str, tuple[int, int]]:
-    minor = told.get("Device Minor", "")
+def _nvidia_file(facts: dict[str, str]) -> dict[str, tuple[int, int]]:
+    minor = facts.get("Device Minor", "")
     return {f"/dev/nvidia{minor}": (_NVIDIA_MAJOR, int(minor))} if minor.isdigit() else {}
 
 
 def _drawing_files(path: str) -> dict[str, tuple[int, int]]:
     """Return the card's files of the kernel's Direct Rendering Manager, as ``/sys`` describes them."""
     folder = os.path.join(path, "drm")
-    found = {}
+    files = {}
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
         major, _, minor = read_line(os.path.join(folder, name, "dev")).partition(":")
         if major.isdigit() and minor.isdigit():
-            found[f"/dev/dri/{name}"] = (int(major), int(minor))
-    return found
+            files[f"/dev/dri/{name}"] = (int(major), int(minor))
+    return files

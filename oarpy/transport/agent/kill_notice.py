@@ -81,12 +81,12 @@ class KillNotice:
 
     def _terminals(self, processes: Iterable[int]) -> list[int]:
         """Open the terminals that are the standard error of these processes and belong to the job's user."""
-        found: dict[str, int] = {}
+        terminals: dict[str, int] = {}
         for process in processes:
             with contextlib.suppress(OSError):
                 path = os.readlink(f"/proc/{process}/fd/2")
                 status = os.stat(path)
                 ours = stat.S_ISCHR(status.st_mode) and status.st_uid == self._uid
-                if _TERMINAL.fullmatch(path) and ours and path not in found:
-                    found[path] = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
-        return list(found.values())
+                if _TERMINAL.fullmatch(path) and ours and path not in terminals:
+                    terminals[path] = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        return list(terminals.values())

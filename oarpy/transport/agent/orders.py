@@ -96,53 +96,53 @@ class Orders:
         The record is made for a job that was never seen, so that a later start is refused.
         """
         self._jobs.give_up_start(key)
-        found, held = record.lock_record(self._state.jobs, key, create=True)
-        if found is None:
+        job_record, held = record.lock_record(self._state.jobs, key, create=True)
+        if job_record is None:
             return
         try:
-            history = found.history()
+            history = job_record.history()
             if not held:
-                self._ask(found, history, requests.KILL, grace, reason)
+                self._ask(job_record, history, requests.KILL, grace, reason)
                 return
             if history.state == record.CLAIMED:
-                history = self._kill_unstarted(found, history)
-            self._outbox.tell(key, self._jobs.resolve(found, history))
+                history = self._kill_unstarted(job_record, history)
+            self._outbox.tell(key, self._jobs.resolve(job_record, history))
         finally:
-            found.close()
+            job_record.close()
 
-    def _kill_unstarted(self, found: Record, history: History) -> History:
+    def _kill_unstarted(self, job_record: Record, history: History) -> History:
         """Record the end of a job before its start, so that a start is refused; report a forgotten attempt."""
         self._tombstones.refresh()
-        if found.key in self._tombstones:
-            os.unlink(os.path.join(self._state.jobs, found.key))
-            self._outbox.say(Refused(record.job_of(found.key), "FORGOTTEN", "this attempt is over"))
+        if job_record.key in self._tombstones:
+            os.unlink(os.path.join(self._state.jobs, job_record.key))
+            self._outbox.say(Refused(record.job_of(job_record.key), "FORGOTTEN", "this attempt is over"))
             return history
         now = time.time()
         detail = "killed before it was started"
-        found.append("ended", now, start=None, end=now, status=None, reason="killed", detail=detail, left=0)
-        return found.history()
+        job_record.append("ended", now, start=None, end=now, status=None, reason="killed", detail=detail, left=0)
+        return job_record.history()
 
-    def _ask(self, found: Record, history: History, verb: str, value: int, reason: str = "") -> None:
+    def _ask(self, job_record: Record, history: History, verb: str, value: int, reason: str = "") -> None:
         """Leave a request and rouse the supervisor; a supervisor that has not started the command looks when it has."""
-        requests.leave_request(self._state, found.key, verb, value, reason)
+        requests.leave_request(self._state, job_record.key, verb, value, reason)
         if history.started is None:
-            history = found.history()
+            history = job_record.history()
         if history.started is not None:
-            requests.rouse(found, int(history.started["pid"]))
-        self._jobs.watch(found.key, history.stage)
+            requests.rouse(job_record, int(history.started["pid"]))
+        self._jobs.watch(job_record.key, history.stage)
         if verb == requests.KILL:
-            self._jobs.must_end(found.key, None if value == _AS_SPECIFIED else float(value), history)
+            self._jobs.must_end(job_record.key, None if value == _AS_SPECIFIED else float(value), history)
 
     def _ask_running(self, jobs: Iterable[JobKey], verb: str, value: int) -> list[tuple[str, bool]]:
         """Ask for something that only a running job can do; return which jobs took it."""
         answers = []
         for key in map(str, jobs):
-            found, held = record.lock_record(self._state.jobs, key, create=False)
-            running = found is not None and not held
-            if found is not None:
+            job_record, held = record.lock_record(self._state.jobs, key, create=False)
+            running = job_record is not None and not held
+            if job_record is not None:
                 if running:
-                    self._ask(found, found.history(), verb, value)
-                found.close()
+                    self._ask(job_record, job_record.history(), verb, value)
+                job_record.close()
             answers.append((key, running))
         return answers
 
@@ -221,8 +221,8 @@ class Orders:
     def _resize(self, key: str, order: Resize) -> None:
         """Write the files of a job that is here: led from here and begun, or guest here, now or again."""
         account = self._accounts.get(order.user)
-        found = record.open_record(self._state.jobs, key, create=False)
-        if found is None:
+        job_record = record.open_record(self._state.jobs, key, create=False)
+        if job_record is None:
             self._tombstones.refresh()
             if order.enters:
                 self._foreign.forget([key])
@@ -235,21 +235,21 @@ class Orders:
             replace_files(self._state, key, order.nodes, order.resources, account)
             return
         try:
-            history = found.history()
+            history = job_record.history()
             if history.started is not None and history.ended is None:
                 self._jobs.change_devices(key, order.gpus)
                 replace_files(self._state, key, order.nodes, order.resources, account)
-                found.append("resized", time.time(), resources=len(order.nodes))
+                job_record.append("resized", time.time(), resources=len(order.nodes))
         finally:
-            found.close()
+            job_record.close()
 
     def _tell(self, key: str) -> None:
         """Report the state of a job, and follow it to its end; do nothing when there is no trace of its start."""
-        found, held = record.lock_record(self._state.jobs, key, create=False)
-        if found is None:
+        job_record, held = record.lock_record(self._state.jobs, key, create=False)
+        if job_record is None:
             return
-        history = found.history()
-        found.close()
+        history = job_record.history()
+        job_record.close()
         if held and history.state == record.CLAIMED:
             return
         self._outbox.tell(key, history)
@@ -263,7 +263,7 @@ class Orders:
         self._clean(self._foreign.hold_back(keys, order.grace) if order.grace else keys)
 
     def look_around(self) -> None:
-        """Kill what is left of jobs whose time to end by themselves is over."""
+        """Kill the remaining processes of jobs whose time to end by themselves is over."""
         self._clean(self._foreign.due())
 
     def _clean(self, names: list[str]) -> None:
@@ -291,38 +291,38 @@ class Orders:
         try:
             keys = [key for key in map(str, order.jobs) if self._may_forget(key, opened)]
             if keys:
-                self._tombstones.add(keys, {found.key: record.past(found.history()) for found in opened})
-            for found in opened:
-                os.unlink(os.path.join(self._state.jobs, found.key))
+                self._tombstones.add(keys, {job_record.key: record.past(job_record.history()) for job_record in opened})
+            for job_record in opened:
+                os.unlink(os.path.join(self._state.jobs, job_record.key))
             admitted_keys.withdraw(self._state, keys)
             remove_notes(self._state, keys)
             for key in keys:
                 if os.path.exists(self._state.step_note(key)):  # a log-in may have come when the job had just ended
                     self._jobs.end_group(key)
-            for found in opened:
-                remove_files(self._state, found.key)
+            for job_record in opened:
+                remove_files(self._state, job_record.key)
             self._jobs.remove_private(keys)
             requests.drop_requests(self._state, set(keys))
         finally:
-            for found in opened:
-                found.close()
+            for job_record in opened:
+                job_record.close()
 
     def _may_forget(self, key: str, opened: list[Record]) -> bool:
-        found, held = record.lock_record(self._state.jobs, key, create=False)
-        if found is not None and not held:
-            found.close()
+        job_record, held = record.lock_record(self._state.jobs, key, create=False)
+        if job_record is not None and not held:
+            job_record.close()
             self._outbox.complain(f"forget: job {key} is running")
             return False
-        if found is not None:
-            opened.append(found)
+        if job_record is not None:
+            opened.append(job_record)
         return True
 
     def _on_recall(self, order: Recall) -> None:
         """Report the jobs in records and in tombstones; a tombstone has nothing that its record had not."""
         past = self._tombstones.recall(order.since)
         for key in self._state.job_keys():
-            found = record.open_record(self._state.jobs, key, create=False)
-            if found is not None:
-                past[key] = record.past(found.history())
-                found.close()
+            job_record = record.open_record(self._state.jobs, key, create=False)
+            if job_record is not None:
+                past[key] = record.past(job_record.history())
+                job_record.close()
         self._outbox.say(Recalled(tuple(RecalledJob(record.job_of(key), **known) for key, known in past.items())))

@@ -39,11 +39,11 @@ def disk(state: str) -> dict[str, object]:
     path = state
     while not os.path.isdir(path):
         path = os.path.dirname(path)
-    found = os.statvfs(path)
+    room = os.statvfs(path)
     return {
         "path": path,
-        "free": found.f_bavail * found.f_frsize,
-        "size": found.f_blocks * found.f_frsize,
+        "free": room.f_bavail * room.f_frsize,
+        "size": room.f_blocks * room.f_frsize,
         "writable": os.access(path, os.W_OK | os.X_OK),
     }
 
@@ -51,12 +51,12 @@ def disk(state: str) -> dict[str, object]:
 def cores(root: str) -> list[dict[str, object]]:
     """Return each core that is online: its socket, and the numbers of its threads in ascending order."""
     base = os.path.join(root, "sys/devices/system/cpu")
-    found: dict[tuple[int, tuple[int, ...]], None] = {}
+    online: dict[tuple[int, tuple[int, ...]], None] = {}
     for cpu in numbers(read_line(os.path.join(base, "online"))):
         topology = os.path.join(base, f"cpu{cpu}", "topology")
         siblings = numbers(read_line(os.path.join(topology, "thread_siblings_list"))) or [cpu]
-        found[int(read_line(os.path.join(topology, "physical_package_id")) or 0), tuple(siblings)] = None
-    return [{"socket": max(socket, 0), "threads": list(threads)} for socket, threads in sorted(found)]
+        online[int(read_line(os.path.join(topology, "physical_package_id")) or 0), tuple(siblings)] = None
+    return [{"socket": max(socket, 0), "threads": list(threads)} for socket, threads in sorted(online)]
 
 
 def memory(root: str) -> int:

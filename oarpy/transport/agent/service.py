@@ -245,23 +245,23 @@ class Agent:
 
     def _close_as_lost(self, key: str) -> None:
         # The line "started" may not have reached the disk before the power went: a bare claim counts as started.
-        found, held = record.lock_record(self._state.jobs, key, create=False)
-        if found is None:
+        job_record, held = record.lock_record(self._state.jobs, key, create=False)
+        if job_record is None:
             return
-        history = found.history()
+        history = job_record.history()
         if held and history.ended is None:
-            write_lost(found, history, 0, "the node was restarted")
-        found.close()
+            write_lost(job_record, history, 0, "the node was restarted")
+        job_record.close()
 
     def _greet(self) -> None:
         """Send Ready with every job that has a record, then the history of each; follow the jobs that are not over."""
         known: list[tuple[str, record.History]] = []
         for key in self._state.job_keys():
-            found, held = record.lock_record(self._state.jobs, key, create=False)
-            if found is None:
+            job_record, held = record.lock_record(self._state.jobs, key, create=False)
+            if job_record is None:
                 continue
-            history = found.history()
-            found.close()
+            history = job_record.history()
+            job_record.close()
             known.append((key, history))
             if history.ended is None and not (held and history.state == record.CLAIMED):
                 self._jobs.watch(key, history.stage)

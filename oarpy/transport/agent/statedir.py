@@ -40,7 +40,7 @@ class StateDir:
     def create(self) -> None:
         """Make the missing folders. Users may pass through ``files`` only, to the node files of their own jobs.
 
-        Where the memory of starts is missing, a new incarnation begins, whatever else is left. Rights of group and
+        Where the memory of starts is missing, a new incarnation begins, even if others are left. Rights of group and
         others to write are taken away. Raises :class:`StateError`; for root also if the directory belongs to another
         user.
         """
@@ -77,9 +77,9 @@ class StateDir:
 
         The records of jobs are gone with it, so the server must begin a new incarnation.
         """
-        for path, made in self._made.items():
+        for path, identity in self._made.items():
             try:
-                there = _identity(path) == made
+                there = _identity(path) == identity
             except (FileNotFoundError, NotADirectoryError):
                 there = False
             if not there:

@@ -39,9 +39,9 @@ class MeasuredUse:
         if memory is not None:
             self.memory = max(memory, self.memory or 0)
 
-    def add_reaped(self, told: struct_rusage) -> None:
+    def add_reaped(self, use: struct_rusage) -> None:
         """Add the use of a child that ended, with the use of all children that it waited for."""
-        self.add(told.ru_utime + told.ru_stime, told.ru_maxrss * _KIB)
+        self.add(use.ru_utime + use.ru_stime, use.ru_maxrss * _KIB)
 
     def at_least(self, other: MeasuredUse) -> None:
         """Take the greater values of another measure of the same processes."""

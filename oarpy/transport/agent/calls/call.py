@@ -74,8 +74,8 @@ def connect(state: str, token: str) -> tuple[socket.socket, str]:
 
 def _listener(connection: socket.socket) -> int:
     """Return the user of the process that listens, as the kernel recorded it when it began to listen."""
-    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    return int(_CREDENTIALS.unpack(found)[1])
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return int(_CREDENTIALS.unpack(credentials)[1])
 
 
 def carry(connection: socket.socket, source: int, sink: int) -> None:

@@ -139,8 +139,8 @@ class PamService:
         for step in (library.pam_acct_mgmt, library.pam_open_session):
             status = status or step(handle, _PAM_SILENT)
         if status:
-            said = library.pam_strerror(handle, status) or b"refused"
-            raise self._refusal(f"user '{account.name}': {said.decode(errors='replace')}")
+            reason = library.pam_strerror(handle, status) or b"refused"
+            raise self._refusal(f"user '{account.name}': {reason.decode(errors='replace')}")
         library.pam_end(handle, _PAM_KEEP_DATA)
 
     def _refusal(self, detail: str) -> AccountRefusal:

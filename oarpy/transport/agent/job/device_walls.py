@@ -77,7 +77,7 @@ def try_program() -> None:
 
 
 def refuse(group: str, denied: Sequence[Device], *, anew: bool = False) -> None:
-    """Have a group of version 2 refuse these devices; ``anew``: whatever it refused before. Raises ``OSError``.
+    """Have a group of version 2 refuse these devices; ``anew``: and no others. Raises ``OSError``.
 
     Without ``anew`` a group that has a program keeps it: a process that enters late may know less than the group's
     maker.
@@ -87,11 +87,11 @@ def refuse(group: str, denied: Sequence[Device], *, anew: bool = False) -> None:
         before = _attached(directory)
         if before and not anew:
             return
-        made = _load(program(denied))
+        loaded = _load(program(denied))
         try:
-            _bpf(_ATTACH, struct.pack("<4I", directory, made, _ATTACH_TYPE, _BESIDE_OTHERS))
+            _bpf(_ATTACH, struct.pack("<4I", directory, loaded, _ATTACH_TYPE, _BESIDE_OTHERS))
         finally:
-            os.close(made)
+            os.close(loaded)
         for number in before:  # not before the new one is in force
             with contextlib.suppress(FileNotFoundError):
                 old = _bpf(_OPEN_BY_ID, struct.pack("<I", number))
@@ -108,15 +108,15 @@ def refuse_by_list(group: str, denied: Sequence[Device], governed: Sequence[Devi
 
     Raises ``OSError``.
     """
-    made = os.path.join(group, _MADE)
-    with open(made, encoding="ascii") as file:
+    marker = os.path.join(group, _MADE)
+    with open(marker, encoding="ascii") as file:
         if file.read().strip() == "1" and governed is None:
             return
     allowed = [device for device in governed or () if device not in denied]
     for name, devices in (("devices.deny", denied), ("devices.allow", allowed)):
         for kind, major, minor in devices:
             _write(os.path.join(group, name), f"{kind} {major}:{minor} rwm")
-    _write(made, "1")
+    _write(marker, "1")
 
 
 def _write(path: str, text: str) -> None:
@@ -153,8 +153,8 @@ def _attached(directory: int) -> list[int]:
     values = struct.pack("<4IQI", directory, _ATTACH_TYPE, 0, 0, ctypes.addressof(ids), _MOST_PROGRAMS)
     attributes = ctypes.create_string_buffer(values, _ATTRIBUTES)
     _call(_QUERY, attributes)
-    (found,) = struct.unpack_from("<I", attributes, 24)
-    return list(ids[:found])
+    (count,) = struct.unpack_from("<I", attributes, 24)
+    return list(ids[:count])
 
 
 def _bpf(command: int, values: bytes) -> int:

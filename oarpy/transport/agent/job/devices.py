@@ -48,12 +48,12 @@ class Devices:
             return []
         cards = gpus(self._root)
         owners = {path: number for number, card in enumerate(cards) for path in card.files}
-        found = set()
+        denied = set()
         for path, device in self._governed(cards):
             whose = next(word for pattern, word in self.rules if _fits(path, pattern))
             if not own or (whose == OWN and _owner(path, owners) not in own):
-                found.add(device)
-        return sorted(found)
+                denied.add(device)
+        return sorted(denied)
 
     def _governed(self, cards: Sequence[Gpu]) -> Iterator[tuple[str, Device]]:
         """Yield the devices that a rule names, including GPUs whose files a program makes when it needs them."""
@@ -89,7 +89,7 @@ def _owner(path: str, owners: dict[str, int]) -> int | None:
     """
     if path in owners:
         return owners[path]
-    found = _NUMBER.fullmatch(path)
-    if found is None or any((other := _NUMBER.fullmatch(known)) and other[1] == found[1] for known in owners):
+    match = _NUMBER.fullmatch(path)
+    if match is None or any((other := _NUMBER.fullmatch(known)) and other[1] == match[1] for known in owners):
         return None
-    return int(found[2])
+    return int(match[2])

@@ -62,7 +62,7 @@ class HungSupervisors:
         self._silent.pop(key, None)
 
     def must_end(self, key: str, grace: float) -> None:
-        """Note that a job was asked to end: ``grace`` seconds after TERM, and a margin, it must be over."""
+        """Note that a job is to end: ``grace`` seconds after TERM, and a margin, it must be over."""
         # its processes, its steps and its group may resist, one after the other
         self._ending.setdefault(key, time.monotonic() + grace + 3 * self._settings.kill + _MARGIN)
 
@@ -76,7 +76,7 @@ class HungSupervisors:
         return self._killed.get(key, "")
 
     def was_to_end(self, key: str) -> bool:
-        """Tell whether a job was asked to end."""
+        """Tell whether a job is to end."""
         return key in self._ending
 
     def problem(self) -> str:
@@ -101,32 +101,32 @@ class HungSupervisors:
         since = self._stopped.setdefault(key, now)
         if now - since >= self._settings.start * _STOPPED:
             self._tell(key, f"its supervisor, process {pid}, was stopped by a signal")
-            found, held = record.lock_record(self._state.jobs, key, create=False)
-            if found is not None:
+            job_record, held = record.lock_record(self._state.jobs, key, create=False)
+            if job_record is not None:
                 if not held:
-                    requests.rouse(found, pid, signal.SIGCONT)
-                found.close()
+                    requests.rouse(job_record, pid, signal.SIGCONT)
+                job_record.close()
 
     def _end(self, key: str, why: str, deadlines: dict[str, float]) -> None:
         """Kill the supervisor of a job; the follower of the job then finds its record free, and ends its processes."""
-        found, held = record.lock_record(self._state.jobs, key, create=False)
-        if found is None or held:
+        job_record, held = record.lock_record(self._state.jobs, key, create=False)
+        if job_record is None or held:
             del deadlines[key]
-            if found is not None:
-                found.close()
+            if job_record is not None:
+                job_record.close()
             return
         deadlines[key] = time.monotonic() + _AGAIN
         if self._state.problem():
-            found.close()
+            job_record.close()
             return  # it waits for room to write how the job ended
-        history = found.history()
+        history = job_record.history()
         if history.started is not None:
             pid = int(history.started["pid"])
         else:
-            pid = self._pid_of(key) or next(iter(processes.holders(found.fd)), 0)
+            pid = self._pid_of(key) or next(iter(processes.holders(job_record.fd)), 0)
         if not pid:
             self._continue_all(key)
-            found.close()
+            job_record.close()
             return
         if key in self._killed:
             self._tell(key, f"its supervisor, process {pid}, cannot be killed (state {processes.state(pid) or 'gone'})")
@@ -134,8 +134,8 @@ class HungSupervisors:
             self._tell(key, f"{why}: its supervisor, process {pid}, does not come on")
         self._killed.setdefault(key, why)
         if pid:
-            requests.rouse(found, pid, signal.SIGKILL)
-        found.close()
+            requests.rouse(job_record, pid, signal.SIGKILL)
+        job_record.close()
 
     def _continue_all(self, key: str) -> None:
         """Let all stopped supervisors of this node go on: one of them has not even taken the job that it was given."""

@@ -237,7 +237,7 @@ class Isolation:
             return 0  # no such group, or a kernel before 4.13, which does not count them
 
     def usage(self, key: str) -> MeasuredUse:
-        """Return the kernel's counts for the group of a job, including processes that nobody waited for."""
+        """Return the kernel's counts for the group of a job, including processes that no process waited for."""
         base, limit = self._memory_place()
         peak = _PEAK_1 if limit == _LIMIT_1 else _PEAK_2
         cpu = _number(os.path.join(self._unified, key, "cpu.stat"), "usage_usec") if self._unified else None
@@ -346,13 +346,13 @@ def _homes(bases: dict[str, str], name: str) -> list[str]:
     """Return the groups that this process is in now, of each hierarchy that is used."""
     with open("/proc/self/cgroup", encoding="utf-8") as file:
         present = {line.split(":", 2)[1]: line.rstrip("\n").split(":", 2)[2] for line in file}
-    found = []
+    homes = []
     for controller, base in bases.items():
         if base:
             root = base[: -len(name) - 1]
             home = root + present.get(controller, "/").rstrip("/")
-            found.append(home if _has(home, "cgroup.procs") else root)
-    return found
+            homes.append(home if _has(home, "cgroup.procs") else root)
+    return homes
 
 
 def _number(path: str, word: str = "") -> int | None:

@@ -48,7 +48,7 @@ _RETRY_DISK = 1.0
 _LONGEST_WAIT = 1e6
 """Seconds: the kernel does not take any number of them; a longer wait is one of several."""
 _STEP_PAUSE = 0.1
-"""Seconds between two looks whether steps have ended that were asked to: they are not below this process."""
+"""Seconds between two looks whether steps that are to end have ended: they are not below this process."""
 _NEED_PROCESSES = frozenset({requests.SIGNAL, requests.SUSPEND, requests.RESUME})
 """Requests that, left before the command is launched, are carried out right after."""
 
@@ -157,7 +157,7 @@ class JobRun:
                 self._reason, self._by_node = failure.reason, failure.by_node
             self._detail = str(failure)
             hangs = failure.goes_on
-        except Exception as error:  # whatever went wrong here, the job's processes must end and an outcome be kept
+        except Exception as error:  # after any failure here, the job's processes must end and an outcome be kept
             self._reason, self._detail = "SUPERVISOR", f"{type(error).__name__}: {error}"
         left = self._end()
         self._finish(left)
@@ -187,7 +187,7 @@ class JobRun:
 
     def _end_group(self) -> int:
         """End the job's group, where it has one by this process or by a step; return how many processes resist."""
-        # Most short jobs have none, and every hierarchy would have to be asked.
+        # Most short jobs have none, and each hierarchy would have to be read.
         if not (self._grouped or self._has_steps()):
             return 0
         return self._isolation.end(self._record.key, self._patience)
@@ -369,8 +369,8 @@ class JobRun:
         if not self._has_steps():
             return []
         below = set(processes.descendants(os.getpid()))
-        found = processes.marked([self._mark], below | processes.ancestors(), self._state.root)
-        return found.get(self._mark, [])
+        by_mark = processes.marked([self._mark], below | processes.ancestors(), self._state.root)
+        return by_mark.get(self._mark, [])
 
     def _is_confined(self) -> bool:
         """Whether the job is in its group from the start: another user's must not fork beyond its limit before."""
@@ -440,18 +440,18 @@ class JobRun:
             elif verb == requests.WALLTIME:
                 self._change_walltime(value)
 
-    def _terminate(self, reason: str, grace: float, told: str) -> None:
+    def _terminate(self, reason: str, grace: float, message: str) -> None:
         kill_at = time.monotonic() + grace
         if self._kill_at is not None:
             self._kill_at = min(self._kill_at, kill_at)
             return
         self._kill_at = kill_at
         if self._stays:
-            told = APPLICATION_DONE  # a program that has ended gets no notice that it was killed
+            message = APPLICATION_DONE  # a program that has ended gets no notice that it was killed
         else:
             self._reason = reason
-        if told != APPLICATION_DONE:
-            self._notice.tell(told, self._steps())
+        if message != APPLICATION_DONE:
+            self._notice.tell(message, self._steps())
         if self._suspended_at is not None:
             suspending.thaw(self._isolation.freezers(self._record.key))
         tree = processes.descendants(os.getpid())

@@ -106,12 +106,12 @@ class NodeJobs:
         self._isolation.change_devices(key, gpus)
 
     def remove_private(self, keys: Iterable[str]) -> None:
-        """Take the own directories of jobs away; what is in them goes meanwhile."""
+        """Take the own directories of jobs away; their files are removed meanwhile."""
         if remover := private_directories.begin_removal(self._state, keys):
             self._pool.adopt(remover)
 
     def sweep_private(self) -> None:
-        """Take away what is left of the own directories of jobs of which nothing is known here."""
+        """Take away the remains of the own directories of jobs that are unknown here."""
         if remover := private_directories.sweep(self._state, self._private):
             self._pool.adopt(remover)
 
@@ -121,10 +121,10 @@ class NodeJobs:
 
     def usage(self, key: str) -> MeasuredUse:
         """Return the use of a job here, as far as no supervisor of this node reports it."""
-        found = MeasuredUse()
-        found.read_notes(self._state, key)
-        found.at_least(self._isolation.usage(key))
-        return found
+        use = MeasuredUse()
+        use.read_notes(self._state, key)
+        use.at_least(self._isolation.usage(key))
+        return use
 
     def end_group(self, key: str) -> int:
         """Kill the processes in the control group of a job and remove it; return how many processes resist."""
@@ -194,19 +194,19 @@ class NodeJobs:
     def _claim(self, key: str, spec: JobSpec) -> Record | None:
         """Lock the record of a job that was never started; None (and a report) in every other case."""
         try:
-            found, held = record.lock_record(self._state.jobs, key, create=True)
+            job_record, held = record.lock_record(self._state.jobs, key, create=True)
         except OSError as error:
             detail = f"{self._state.jobs}: {error.strerror}"
             self._outbox.say(Refused(record.job_of(key), "STATE_DIRECTORY", detail))
             return None
-        if found is None:
+        if job_record is None:
             return None
-        if held and found.empty():
-            return found
-        history = found.history()
+        if held and job_record.empty():
+            return job_record
+        history = job_record.history()
         if held and history.state == record.CLAIMED:
-            return found
-        found.close()
+            return job_record
+        job_record.close()
         self._outbox.tell(key, history)
         if history.ended is None:
             self.watch(key, history.stage, spec)
@@ -290,7 +290,7 @@ class NodeJobs:
         self._hung.look()
 
     def must_end(self, key: str, grace: float | None, history: History) -> None:
-        """Expect the end of a job that was asked to end; without ``grace``, as its specification says."""
+        """Expect the end of a job that is to end; without ``grace``, as its specification says."""
         if grace is None:
             grace = float((history.started or {}).get("grace", 0.0))
         self._hung.must_end(key, grace)
@@ -300,21 +300,21 @@ class NodeJobs:
         return self._hung.problem() or self._pool.problem()
 
     def _look_at(self, key: str) -> None:
-        """Look at the record of a job: forgotten, still held by somebody, or free.
+        """Look at the record of a job: forgotten, still held by a process, or free.
 
         When it is free its holder is dead: a bare claim can be started again, a started job has ended or is lost.
         """
         watched = self._watched[key]
-        found, held = record.lock_record(self._state.jobs, key, create=False)
-        if found is None:
+        job_record, held = record.lock_record(self._state.jobs, key, create=False)
+        if job_record is None:
             del self._watched[key]  # forgotten through another agent, after its end was recorded
             return
-        history = found.history()
+        history = job_record.history()
         if not held:
             if history.stage != watched.reported:
                 watched.reported = history.stage
                 self._outbox.tell(key, history)
-            found.close()
+            job_record.close()
             if history.started is not None:
                 self._hung.heard(key)
                 self._hung.look_at(key, int(history.started["pid"]))
@@ -324,54 +324,54 @@ class NodeJobs:
         del self._watched[key]
         if history.state == record.CLAIMED and not self._hung.was_to_end(key):
             self._hung.over(key)
-            self._look_at_claim(found, watched)
+            self._look_at_claim(job_record, watched)
             return
         try:
-            history = self.resolve(found, history)
+            history = self.resolve(job_record, history)
         except OSError:
             self._watched[key] = watched  # no room to write the end: another time
             return
         finally:
-            found.close()
+            job_record.close()
         self._hung.over(key)
         self._outbox.tell(key, history)
 
-    def _look_at_claim(self, found: Record, watched: _Watched) -> None:
+    def _look_at_claim(self, job_record: Record, watched: _Watched) -> None:
         """Start or refuse a claimed job whose claimer died before the command was executed."""
         if watched.spec is None:
-            found.close()
+            job_record.close()
         elif watched.tries >= _TRIES:
-            self._withdraw(found, "SUPERVISOR", "its supervisors die before they can start it")
+            self._withdraw(job_record, "SUPERVISOR", "its supervisors die before they can start it")
         else:
             self._tombstones.refresh()
-            self._run(found, watched.spec, watched.tries + 1)
+            self._run(job_record, watched.spec, watched.tries + 1)
 
-    def resolve(self, found: Record, history: History) -> History:
+    def resolve(self, job_record: Record, history: History) -> History:
         """Return the history of a job whose record we hold.
 
         A job without an outcome is lost: its processes are killed.
         """
-        why = self._hung.reason(found.key)
+        why = self._hung.reason(job_record.key)
         if history.ended is not None or (history.started is None and not why):
             return history
-        mark = str((history.started or {}).get("mark") or self.mark(found.key))
-        suspending.thaw(self._isolation.freezers(found.key))
+        mark = str((history.started or {}).get("mark") or self.mark(job_record.key))
+        suspending.thaw(self._isolation.freezers(job_record.key))
         left = self.clean([mark])[mark][1]
-        usage = self.usage(found.key)
-        left += self.end_group(found.key)
+        usage = self.usage(job_record.key)
+        left += self.end_group(job_record.key)
         if why:
-            reason = "killed" if self._hung.was_to_end(found.key) else "SUPERVISOR"
-            return write_lost(found, history, left, why, reason, usage)
-        return write_lost(found, history, left, "its supervisor was killed", usage=usage)
+            reason = "killed" if self._hung.was_to_end(job_record.key) else "SUPERVISOR"
+            return write_lost(job_record, history, left, why, reason, usage)
+        return write_lost(job_record, history, left, "its supervisor was killed", usage=usage)
 
 
 def write_lost(
-    found: Record, history: History, left: int, detail: str, reason: str = "lost", usage: MeasuredUse | None = None
+    job_record: Record, history: History, left: int, detail: str, reason: str = "lost", usage: MeasuredUse | None = None
 ) -> History:
     """Record that the end of a job is unknown, ``left`` of its processes resisting; return the new history."""
     used = (usage or MeasuredUse()).entry()
     now = time.time()
     start = history.started["at"] if history.started else None
     outcome = {"start": start, "end": now, "status": None, "reason": reason, "detail": detail, "left": left, **used}
-    found.append("ended", now, **outcome)
-    return found.history()
+    job_record.append("ended", now, **outcome)
+    return job_record.history()

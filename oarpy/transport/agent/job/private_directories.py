@@ -57,7 +57,7 @@ def lack(paths: Iterable[str]) -> str:
 
 
 def make(state: StateDir, key: str, paths: Sequence[str], account: Account) -> None:
-    """Make what is missing of a job's own directories here. Raises :class:`LaunchFailure`."""
+    """Make the missing ones of a job's own directories here. Raises :class:`LaunchFailure`."""
     if paths and may_be_had(account):
         with _failing_start():
             _make(state, key, paths, account)
@@ -109,7 +109,7 @@ def enter(state: StateDir, key: str) -> None:
 
 def _enter(state: StateDir, key: str, paths: Sequence[str]) -> None:
     _do(_LIBC.unshare(_CLONE_NEWNS))
-    # what is mounted on the node later comes here, too, and nothing that is mounted here is seen there
+    # later mounts of the node come here, too, and no mount made here is seen there
     _do(_LIBC.mount(b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_SLAVE), None))
     for path in paths:
         own = os.path.join(_shelf(state, path), key)
@@ -143,7 +143,7 @@ def begin_removal(state: StateDir, keys: Iterable[str]) -> int:
 
 
 def sweep(state: StateDir, paths: Iterable[str]) -> int:
-    """Begin to remove what is left of jobs of which nothing is known here, as :func:`begin_removal`."""
+    """Begin to remove the remains of jobs that are unknown here, as :func:`begin_removal`."""
     left = []
     for path in paths:
         with contextlib.suppress(OSError):
@@ -177,11 +177,11 @@ def _home_of_runtime(paths: Sequence[str]) -> str:
 
 
 def _check(path: str) -> None:
-    """Raise ``OSError`` unless users can write in a directory, and cannot replace what others have there."""
-    found = os.stat(path)
-    if not stat.S_ISDIR(found.st_mode) or os.path.realpath(path) != os.path.normpath(path):
+    """Raise ``OSError`` unless users can write in a directory, and cannot replace files of others there."""
+    status = os.stat(path)
+    if not stat.S_ISDIR(status.st_mode) or os.path.realpath(path) != os.path.normpath(path):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-    if found.st_uid != 0 or stat.S_IMODE(found.st_mode) != _EVERYBODY:
+    if status.st_uid != 0 or stat.S_IMODE(status.st_mode) != _EVERYBODY:
         raise PermissionError(errno.EPERM, "it is not root's, with the mode 1777")
 
 
@@ -216,10 +216,10 @@ def _name_of_shelf(state: StateDir, path: str) -> str:
 def _is_root_s(folder: str) -> bool:
     """Tell whether a name in a directory of everybody is a folder of root, which no user can replace."""
     try:
-        found = os.lstat(folder)
+        status = os.lstat(folder)
     except FileNotFoundError:
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == 0
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == 0
 
 
 def _do(result: int) -> None:

@@ -50,23 +50,23 @@ def _stat(pid: int) -> tuple[str, int] | None:
 
 def state(pid: int) -> str:
     """Return the letter of a process's state; empty when it is gone."""
-    found = _stat(pid)
-    return found[0] if found else ""
+    stat = _stat(pid)
+    return stat[0] if stat else ""
 
 
 def holders(fd: int) -> list[int]:
     """Return the other processes that have a file open too, as far as they can be seen."""
     wanted = os.fstat(fd)
-    found = []
+    holding = []
     for pid in pids():
         try:
             names = os.listdir(f"/proc/{pid}/fd") if pid != os.getpid() else ()
             opened = [os.stat(f"/proc/{pid}/fd/{name}") for name in names]
         except OSError:
             continue  # gone, or not ours to look at
-        if any((one.st_dev, one.st_ino) == (wanted.st_dev, wanted.st_ino) for one in opened):
-            found.append(pid)
-    return found
+        if any((status.st_dev, status.st_ino) == (wanted.st_dev, wanted.st_ino) for status in opened):
+            holding.append(pid)
+    return holding
 
 
 def children() -> set[int] | None:
@@ -88,7 +88,7 @@ def offspring() -> list[int]:
     Much cheaper than :func:`descendants` where many processes run; it may miss some while others end. Where the kernel
     keeps no lists, all of /proc is read.
     """
-    found: list[int] = []
+    below: list[int] = []
     me = os.getpid()
     queue = [me]
     while queue:
@@ -101,8 +101,8 @@ def offspring() -> list[int]:
             if pid == me:
                 return descendants(me)
             continue  # gone meanwhile
-        found.append(pid)
-    return found[1:]
+        below.append(pid)
+    return below[1:]
 
 
 def descendants(root: int) -> list[int]:
@@ -110,11 +110,11 @@ def descendants(root: int) -> list[int]:
     children: dict[int, list[int]] = {}
     dead: set[int] = set()
     for pid in pids():
-        found = _stat(pid)
-        if found is None:
+        stat = _stat(pid)
+        if stat is None:
             continue
-        children.setdefault(found[1], []).append(pid)
-        if found[0] in "ZX":
+        children.setdefault(stat[1], []).append(pid)
+        if stat[0] in "ZX":
             dead.add(pid)
     result: list[int] = []
     queue = [root]
@@ -197,8 +197,8 @@ def kill_orphans(spared: set[int], patience: float) -> None:
 
 def parent(pid: int) -> int:
     """Return the parent of a process, 0 when it is gone."""
-    found = _stat(pid)
-    return found[1] if found else 0
+    stat = _stat(pid)
+    return stat[1] if stat else 0
 
 
 def reap_children(statuses: dict[int, int], usage: MeasuredUse | None = None) -> bool:
@@ -208,12 +208,12 @@ def reap_children(statuses: dict[int, int], usage: MeasuredUse | None = None) ->
     """
     try:
         while True:
-            pid, status, told = os.wait4(-1, os.WNOHANG)
+            pid, status, use = os.wait4(-1, os.WNOHANG)
             if pid == 0:
                 return True
             statuses[pid] = status
             if usage is not None:
-                usage.add_reaped(told)
+                usage.add_reaped(use)
     except ChildProcessError:
         return False
 
@@ -261,7 +261,7 @@ def marked(marks: list[str], spared: set[int], node: str = "") -> dict[str, list
     """
     wanted = {f"{MARK}={mark}".encode(): mark for mark in marks}
     anywhere, here = f"{NODE}=".encode(), f"{NODE}={node}".encode()
-    found: dict[str, list[int]] = {}
+    by_mark: dict[str, list[int]] = {}
 
     def search(candidates: Iterable[int]) -> list[int]:
         """Return the candidates that had no environment."""
@@ -274,13 +274,13 @@ def marked(marks: list[str], spared: set[int], node: str = "") -> dict[str, list
             entries = text.split(b"\0") if _ANY_MARK in text else []
             mine = [wanted[entry] for entry in entries if entry in wanted]
             if mine and not (node and any(entry.startswith(anywhere) and entry != here for entry in entries)):
-                found.setdefault(mine[0], []).append(pid)
+                by_mark.setdefault(mine[0], []).append(pid)
         return bare
 
     if bare := search(pid for pid in pids() if pid not in spared):
         time.sleep(_SECOND_LOOK)
         search(bare)
-    return found
+    return by_mark
 
 
 def kill_marked(marks: list[str], spared: set[int], patience: float, node: str = "") -> dict[str, tuple[int, int]]:
@@ -310,6 +310,6 @@ def ancestors() -> set[int]:
     pid = os.getpid()
     while pid > 0 and pid not in result:
         result.add(pid)
-        found = _stat(pid)
-        pid = found[1] if found else 0
+        stat = _stat(pid)
+        pid = stat[1] if stat else 0
     return result

@@ -38,18 +38,18 @@ def leave_request(state: StateDir, key: str, verb: str, value: int, reason: str 
 def take_requests(state: StateDir, key: str) -> list[tuple[str, int, str]]:
     """Read and remove the requests for ``key``, in the order they were left: (verb, value, reason)."""
     prefix = key + "."
-    found: list[tuple[str, int, str]] = []
+    requests_left: list[tuple[str, int, str]] = []
     for name in sorted(name for name in os.listdir(state.requests) if name.startswith(prefix)):
         path = os.path.join(state.requests, name)
         try:
             with open(path, encoding="ascii") as file:
                 entry = json.load(file)
-            found.append((str(entry["do"]), int(entry["value"]), str(entry.get("reason", ""))))
+            requests_left.append((str(entry["do"]), int(entry["value"]), str(entry.get("reason", ""))))
         except (OSError, ValueError, KeyError, TypeError):
             continue
         finally:
             remove(path)
-    return found
+    return requests_left
 
 
 def drop_requests(state: StateDir, keys: set[str]) -> None:

@@ -3,7 +3,7 @@
 A program of this process's own user is spawned, without a copy of this process. For another user, a thread takes only
 that user's rights to files, finds and opens the files of the program, and forks. The child becomes the user and the
 program. So the user can signal or limit no thread of this process. And nothing of the user's, such as a dead file
-system or a stopped child, holds up the thread that asked.
+system or a stopped child, holds up the calling thread.
 
 Where the thread is refused, the child does all of it: a file system that a user mounts (FUSE) may admit only a process
 that has all ids of that user.
@@ -286,7 +286,7 @@ class _StartAs:
             self._enter()
             take_file_rights(self._account)
             self._outcome = self._start()
-        except BaseException as error:  # raised again in the thread that asked
+        except BaseException as error:  # raised again in the calling thread
             self._outcome = error
         finally:
             self._running.release()
@@ -310,31 +310,31 @@ class _StartAs:
         """Have a child that is the user's alone become a program; return its process id."""
         if self._abandoned:
             raise LaunchFailure("USER_SHELL", "given up")
-        answer, told = os.pipe2(os.O_CLOEXEC)
+        answer, output = os.pipe2(os.O_CLOEXEC)
         try:
             pid = self._child = os.fork()
         except OSError as error:
             os.close(answer)
-            os.close(told)
+            os.close(output)
             raise LaunchFailure.of("USER_SHELL", error, "no process") from error
         if pid == 0:
             try:
                 if self._pam is not None:
                     self._pam.limit(self._account)
-                close_all_but({told, *needed})  # the lock of the job's record, above all
+                close_all_but({output, *needed})  # the lock of the job's record, above all
                 os.setsid()
                 become(self._account)
                 execute()
             except LaunchFailure as failure:
-                os.write(told, failure.packed())
+                os.write(output, failure.packed())
             except AccountRefusal as refusal:
-                os.write(told, LaunchFailure.of_refusal(refusal).packed())
+                os.write(output, LaunchFailure.of_refusal(refusal).packed())
             except BaseException as error:
-                said = os.strerror(getattr(error, "errno", None) or errno.EINVAL)
-                os.write(told, LaunchFailure("USER_SHELL", said).packed())
+                reason = os.strerror(getattr(error, "errno", None) or errno.EINVAL)
+                os.write(output, LaunchFailure("USER_SHELL", reason).packed())
             finally:
                 os._exit(1)
-        os.close(told)
+        os.close(output)
         try:
             content = os.read(answer, _MOST_TOLD)
         finally:

@@ -92,11 +92,11 @@ class SupervisorPool:
 
     def pid_of(self, key: str) -> int:
         """Return the process of the supervisor that has a job, 0 when none of this agent has."""
-        return next((one.pid for one in self._by_fd.values() if one.key == key), 0)
+        return next((supervisor.pid for supervisor in self._by_fd.values() if supervisor.key == key), 0)
 
     def with_jobs(self) -> list[tuple[str, int]]:
         """Return the jobs of all supervisors with their processes."""
-        return [(one.key, one.pid) for one in self._by_fd.values() if one.key is not None]
+        return [(supervisor.key, supervisor.pid) for supervisor in self._by_fd.values() if supervisor.key is not None]
 
     def at(self, fd: int) -> JobSupervisor | None:
         """Return the supervisor behind a descriptor."""

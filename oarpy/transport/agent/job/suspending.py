@@ -36,8 +36,8 @@ def stop(groups: Iterable[str], find: Find, root: int = 0) -> None:
     stopped: set[int] = set()
     for _ in range(_PASSES):
         inside = {int(line) for group in frozen for line in _read(os.path.join(group, "cgroup.procs")).split()}
-        found = {*(processes.descendants(root) if root else ()), *find()}
-        new = found - inside - stopped
+        alive = {*(processes.descendants(root) if root else ()), *find()}
+        new = alive - inside - stopped
         if not new:
             return
         processes.send(list(new), signal.SIGSTOP)
@@ -68,7 +68,7 @@ def is_frozen(group: str) -> bool:
 
 def _freeze(group: str) -> bool:
     """Freeze a group; return False where that is impossible, the group is empty, or does not stand still in time."""
-    for order, word, back, told, wanted in _FREEZERS:
+    for order, word, back, state, wanted in _FREEZERS:
         path = os.path.join(group, order)
         if not os.path.exists(path) or not _read(os.path.join(group, "cgroup.procs")):
             continue
@@ -77,7 +77,7 @@ def _freeze(group: str) -> bool:
         except OSError:
             continue
         deadline = time.monotonic() + _PATIENCE
-        while wanted not in _read(os.path.join(group, told)):
+        while wanted not in _read(os.path.join(group, state)):
             if time.monotonic() > deadline:
                 with contextlib.suppress(OSError):
                     _write(path, back)

@@ -76,11 +76,11 @@ def _be_the_shell(settings: dict[str, Any]) -> None:
     """Become the program that the user of a session asked for, with the variables of the session's job."""
     state = StateDir(settings["state"])
     with open("/proc/self/cgroup", encoding="utf-8") as file:
-        found = _GROUP.search(file.read())
-    key = found[1] if found else ""
-    asked = os.environ.get("OAR_JOB_ID", "")
-    if asked and asked != key.partition(".")[0]:
-        key, refusal = choice.ask(state, asked)
+        match = _GROUP.search(file.read())
+    key = match[1] if match else ""
+    job = os.environ.get("OAR_JOB_ID", "")
+    if job and job != key.partition(".")[0]:
+        key, refusal = choice.ask(state, job)
         if refusal:
             sys.exit(refusal)
     if key:

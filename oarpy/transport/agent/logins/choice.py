@@ -71,18 +71,18 @@ def _serve(settings: dict[str, Any], user: str, uid: int, monitor: int, listener
             asking.settimeout(_PATIENCE)
             pid, peer, _ = struct.unpack("3i", asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
             if peer == uid:
-                asked = asking.recv(_LONGEST).decode("ascii", "replace")
-                asking.sendall("\n".join(_move(settings, user, monitor, pid, asked)).encode())
+                job = asking.recv(_LONGEST).decode("ascii", "replace")
+                asking.sendall("\n".join(_move(settings, user, monitor, pid, job)).encode())
 
 
-def _move(settings: dict[str, Any], user: str, monitor: int, pid: int, asked: str) -> tuple[str, str]:
+def _move(settings: dict[str, Any], user: str, monitor: int, pid: int, job: str) -> tuple[str, str]:
     """Move a session into a job; return the key of the job, or an empty text and why not."""
     state = StateDir(settings["state"])
-    wanted = [note for note in notes_of(state, user) if str(note.job) == asked]
+    wanted = [note for note in notes_of(state, user) if str(note.job) == job]
     if not wanted:
-        return "", _not_here(asked)
+        return "", _not_here(job)
     if is_stopped(state, isolation_of(settings), wanted[0].key):
-        return "", f"your job {asked} on this node is suspended"
+        return "", f"your job {job} on this node is suspended"
     session = _up_to(monitor, pid)
     if not session:
         return "", "this is no process of your log-in"
@@ -90,7 +90,7 @@ def _move(settings: dict[str, Any], user: str, monitor: int, pid: int, asked: st
     return ("", refusal) if refusal else (wanted[0].key, "")
 
 
-def ask(state: StateDir, asked: str) -> tuple[str, str]:
+def ask(state: StateDir, job: str) -> tuple[str, str]:
     """Ask for this process's session to be moved into a job; return the job's key, or an empty text and the reason."""
     for pid in processes.ancestors():
         with socket.socket(socket.AF_UNIX) as asking:
@@ -99,22 +99,22 @@ def ask(state: StateDir, asked: str) -> tuple[str, str]:
                 asking.connect(_socket(state, pid))
             except OSError:
                 continue
-            asking.sendall(asked[:_LONGEST].encode("ascii", "replace"))
+            asking.sendall(job[:_LONGEST].encode("ascii", "replace"))
             key, _, refusal = asking.recv(1 << 12).decode(errors="replace").partition("\n")
             return key, refusal
-    return "", _not_here(asked)
+    return "", _not_here(job)
 
 
 def _up_to(monitor: int, pid: int) -> list[int]:
     """Return the processes from the monitor down to one of its session; none where that is not below it."""
-    found = [pid]
-    while found[-1] > 1 and found[-1] != monitor:
-        found.append(processes.parent(found[-1]))
-    return found[::-1] if found[-1] == monitor else []
+    line = [pid]
+    while line[-1] > 1 and line[-1] != monitor:
+        line.append(processes.parent(line[-1]))
+    return line[::-1] if line[-1] == monitor else []
 
 
-def _not_here(asked: str) -> str:
-    return f"job {asked[:20]} (OAR_JOB_ID) is none of yours that runs on this node"
+def _not_here(job: str) -> str:
+    return f"job {job[:20]} (OAR_JOB_ID) is none of yours that runs on this node"
 
 
 def _socket(state: StateDir, monitor: int) -> str:

@@ -1,4 +1,4 @@
-"""Putting processes that were started by somebody else, sshd above all, into the groups of a job."""
+"""Puts processes that other programs started, sshd above all, into the groups of a job."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def is_stopped(state: StateDir, isolation: Isolation, key: str) -> bool:
     """Tell whether a job is suspended here, also without a group that could be frozen."""
     if os.path.exists(state.suspension_note(key)) or any(map(suspending.is_frozen, isolation.freezers(key))):
         return True
-    found = record.open_record(state.jobs, key, create=False)
-    if found is None:
+    job_record = record.open_record(state.jobs, key, create=False)
+    if job_record is None:
         return False
     try:
-        return found.history().suspended
+        return job_record.history().suspended
     finally:
-        found.close()
+        job_record.close()

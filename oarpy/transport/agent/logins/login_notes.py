@@ -70,7 +70,7 @@ def remove_all_notes(state: StateDir) -> None:
 
 def notes_of(state: StateDir, user: str) -> list[LoginNote]:
     """Return the notes of a user's jobs that run here, that of the newest first."""
-    found: list[tuple[int, LoginNote]] = []
+    dated: list[tuple[int, LoginNote]] = []
     for key in os.listdir(state.logins):
         path = os.path.join(state.logins, key)
         with contextlib.suppress(OSError, ValueError, KeyError):
@@ -78,21 +78,21 @@ def notes_of(state: StateDir, user: str) -> list[LoginNote]:
                 with open(path, encoding="utf-8") as file:
                     note = LoginNote(key, json.load(file))
                 if note.user == user and runs(state, note):
-                    found.append((os.stat(path).st_mtime_ns, note))
-    return [note for _, note in sorted(found, key=lambda entry: entry[0], reverse=True)]
+                    dated.append((os.stat(path).st_mtime_ns, note))
+    return [note for _, note in sorted(dated, key=lambda entry: entry[0], reverse=True)]
 
 
 def runs(state: StateDir, note: LoginNote) -> bool:
     """Tell whether a job runs here: where its program is, its record says so; on other nodes its note is there."""
     if not note.head:
         return os.path.exists(os.path.join(state.logins, note.key))
-    found, held = record.lock_record(state.jobs, note.key, create=False)
-    if found is None:
+    job_record, held = record.lock_record(state.jobs, note.key, create=False)
+    if job_record is None:
         return False
     try:
-        return not held and found.history().ended is None
+        return not held and job_record.history().ended is None
     finally:
-        found.close()
+        job_record.close()
 
 
 def variables_file(state: StateDir, key: str) -> str:

@@ -1,4 +1,4 @@
-"""The site's check of this node: one run at a time. The words of one that failed are kept until one succeeds."""
+"""The site's check of this node: one run at a time. The words of a failed run are kept until a run succeeds."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class HealthCheck:
         return self._child.fd
 
     def problem(self) -> str:
-        """Return what the last check found wrong, empty when it succeeded."""
+        """Return the fault that the last check found, empty when it succeeded."""
         return read_line(self._path)
 
     def on_check(self, order: CheckHealth) -> None:
-        """Begin a check, unless one runs; without a program forget what the last one found."""
+        """Begin a check, unless one runs; without a program forget the result of the last check."""
         if order.program:
             try:
                 self._child.begin(lambda: _result(order.program, order.timeout).encode())
@@ -52,11 +52,11 @@ class HealthCheck:
 
     def hear(self) -> None:
         """Take in the result of a check, and tell it."""
-        found = self._child.hear()
-        if found is None:
+        words = self._child.hear()
+        if words is None:
             return
-        problem = found.decode(errors="replace").removeprefix(_DONE)
-        self._conclude(problem if found else "health check: nobody saw it end")
+        problem = words.decode(errors="replace").removeprefix(_DONE)
+        self._conclude(problem if words else "health check: nobody saw it end")
 
     def _conclude(self, problem: str) -> None:
         self._keep(problem)

@@ -63,14 +63,16 @@ class LauncherRun:
         return f"it ended with exit status {status}" if status > 0 else f"it ended with signal {-status}"
 
     def _start_both(self) -> tuple[int, int]:
-        heard, told = os.pipe()
-        said, saying = os.pipe()
+        program_input, carrier_output = os.pipe()
+        carrier_input, program_output = os.pipe()
         shell = self._spec.shell or self._account.command_shell
         try:
-            carrier = self._start(self._carrier, [_COMMAND], said, told)
-            program = self._start(shell, [os.path.basename(shell), "-c", self._spec.command], heard, saying)
+            carrier = self._start(self._carrier, [_COMMAND], carrier_input, carrier_output)
+            program = self._start(
+                shell, [os.path.basename(shell), "-c", self._spec.command], program_input, program_output
+            )
         finally:
-            for descriptor in (heard, told, said, saying):
+            for descriptor in (program_input, carrier_output, carrier_input, program_output):
                 os.close(descriptor)
         return carrier, program
 
@@ -124,22 +126,22 @@ class LauncherRun:
                 return
 
 
-def start_launcher(state: StateDir, found: Record, run: LauncherRun) -> int:
+def start_launcher(state: StateDir, launcher_record: Record, run: LauncherRun) -> int:
     """Fork the process that runs a launcher, begun in its record, whose lock goes with it; return its process id."""
     pid = os.fork()
     if pid:
         return pid
     status = 1
     try:
-        detach(found.fd)
+        detach(launcher_record.fd)
         detail = run.run()
         while True:
             try:
-                found.append("ended", time.time(), detail=detail)
+                launcher_record.append("ended", time.time(), detail=detail)
                 break
             except OSError:
                 time.sleep(_RETRY_DISK)  # a full disk
-        found.close()
+        launcher_record.close()
         with contextlib.suppress(OSError):
             state.ring()
         status = 0

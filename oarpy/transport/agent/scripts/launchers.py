@@ -62,15 +62,15 @@ class Launchers:
     def look_around(self) -> None:
         """Tell which launchers are over."""
         for name, key in list(self._running.items()):
-            found, held = record.lock_record(self._state.scripts, name, create=False)
-            if found is not None and not held:
-                found.close()
+            launcher_record, held = record.lock_record(self._state.scripts, name, create=False)
+            if launcher_record is not None and not held:
+                launcher_record.close()
                 continue
             del self._running[name]
             ended = None
-            if found is not None:
-                ended = found.history().ended
-                self._remove(found)
+            if launcher_record is not None:
+                ended = launcher_record.history().ended
+                self._remove(launcher_record)
             detail = "the process that ran it was killed" if ended is None else str(ended.get("detail"))
             self._outbox.say(LauncherEnded(key, detail))
 
@@ -91,30 +91,30 @@ class Launchers:
         account = self._accounts.get(spec.user)
         check_may_run(account, spec.allow_root)
         name = f"{spec.key}.{_KIND}"
-        found, held = record.lock_record(self._state.scripts, name, create=True)
-        if found is None:
+        launcher_record, held = record.lock_record(self._state.scripts, name, create=True)
+        if launcher_record is None:
             return
         try:
             self._running[name] = spec.key
             if not held:
                 return
             mark = f"{processes.mark_of(self._instance, *spec.key)}/{_KIND}"
-            if not found.empty():
+            if not launcher_record.empty():
                 processes.kill_marked([mark], processes.ancestors() | self._pool.pids(), _CLEANING_PATIENCE)
-                os.ftruncate(found.fd, 0)
-            found.append("started", time.time())
+                os.ftruncate(launcher_record.fd, 0)
+            launcher_record.append("started", time.time())
             environment = job_environment(self._state, name, spec, account, mark, "", {})
             for variable in _OF_JOBS:
                 environment.pop(variable)
             run = LauncherRun(spec, account, environment, self._state.commands, self._settings)
-            self._pool.adopt(start_launcher(self._state, found, run))
+            self._pool.adopt(start_launcher(self._state, launcher_record, run))
         except OSError:
             del self._running[name]
             raise
         finally:
-            found.close()
+            launcher_record.close()
 
-    def _remove(self, found: Record) -> None:
+    def _remove(self, launcher_record: Record) -> None:
         with contextlib.suppress(OSError):
-            os.unlink(os.path.join(self._state.scripts, found.key))
-        found.close()
+            os.unlink(os.path.join(self._state.scripts, launcher_record.key))
+        launcher_record.close()

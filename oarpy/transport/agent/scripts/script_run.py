@@ -87,7 +87,7 @@ class ScriptRun:
     def _listen(self, source: int) -> bool:
         """Keep the end of its output; return False at the end of the stream."""
         with contextlib.suppress(BlockingIOError):
-            for _ in range(_MOST_READS):  # who never stops talking does not outlive its time limit
+            for _ in range(_MOST_READS):  # a script that never stops writing does not outlive its time limit
                 content = os.read(source, 1 << 16)
                 if not content:
                     return False
@@ -95,33 +95,33 @@ class ScriptRun:
         return True
 
 
-def start_runner(state: StateDir, found: Record, run: ScriptRun) -> int:
+def start_runner(state: StateDir, script_record: Record, run: ScriptRun) -> int:
     """Fork the process that runs a script, begun in its record, whose lock goes with it; return its process id."""
     pid = os.fork()
     if pid:
         return pid
     status = 1
     try:
-        detach(found.fd)
+        detach(script_record.fd)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        _carry_out(state, found, run)
+        _carry_out(state, script_record, run)
         status = 0
     finally:
         os._exit(status)
 
 
-def _carry_out(state: StateDir, found: Record, run: ScriptRun) -> None:
+def _carry_out(state: StateDir, script_record: Record, run: ScriptRun) -> None:
     # Only a script that is known on disk may run: a power cut must not make it run again.
-    os.fsync(found.fd)
+    os.fsync(script_record.fd)
     state.sync(state.scripts)
     outcome, detail = run.run()
     if run.kind == "epilogue":
-        remove_files(state, found.key.rpartition(".")[0])
+        remove_files(state, script_record.key.rpartition(".")[0])
     while True:
         try:
-            found.append("ended", time.time(), outcome=outcome, detail=detail)
+            script_record.append("ended", time.time(), outcome=outcome, detail=detail)
             break
         except OSError:
             time.sleep(_RETRY_DISK)  # a full disk: nothing can be reported before it is kept
-    found.close()
+    script_record.close()
     state.ring()

@@ -1,4 +1,4 @@
-"""The site's prologue and epilogue on this node: each at most once for a (job, attempt), whatever is killed meanwhile.
+"""The site's prologue and epilogue on this node: each at most once for a (job, attempt), even if processes are killed.
 
 A script has a record of its own, as jobs have, locked while it runs. ``started`` is written before it is executed,
 ``ended`` before it is reported. So an interrupted script is known as such, and never run again.
@@ -35,7 +35,7 @@ _DAY = 86400.0
 
 
 class Order:
-    """A script that was asked for and has not ended yet."""
+    """A script that was ordered and has not ended yet."""
 
     __slots__ = ("after_prologue", "kind", "program", "spec", "timeout")
 
@@ -123,14 +123,14 @@ class Scripts:
 
     def _look_at(self, order: Order) -> None:
         try:
-            said = self._advance(order)
+            outcome = self._advance(order)
         except AccountRefusal as refusal:
-            said = refusal.reason, refusal.detail
+            outcome = refusal.reason, refusal.detail
         except OSError as error:
-            said = "STATE_DIRECTORY", f"{self._state.root}: {error.strerror}"
-        if said is not None:
+            outcome = "STATE_DIRECTORY", f"{self._state.root}: {error.strerror}"
+        if outcome is not None:
             self._pending.pop(order.name, None)
-            self._outbox.say(ScriptEnded(order.spec.key, order.kind, *said))
+            self._outbox.say(ScriptEnded(order.spec.key, order.kind, *outcome))
 
     def _advance(self, order: Order) -> tuple[str, str] | None:
         """Return (outcome, detail) of a script that is over; None while it runs or waits, and when it was begun now."""
@@ -146,22 +146,22 @@ class Scripts:
             if prologue is None:
                 remove_files(self._state, order.key)
                 return SKIPPED, "no prologue was begun here"
-        found, held = record.lock_record(self._state.scripts, order.name, create=True)
-        if found is None:
+        script_record, held = record.lock_record(self._state.scripts, order.name, create=True)
+        if script_record is None:
             return None
         try:
-            history = found.history()
+            history = script_record.history()
             if not held:
                 return None
             if history.ended is not None:
                 return str(history.ended.get("outcome")), str(history.ended.get("detail"))
             if history.started is not None:
-                return self._close_lost(found, order)
-            return self._begin(found, order)
+                return self._close_lost(script_record, order)
+            return self._begin(script_record, order)
         finally:
-            found.close()
+            script_record.close()
 
-    def _begin(self, found: Record, order: Order) -> tuple[str, str] | None:
+    def _begin(self, script_record: Record, order: Order) -> tuple[str, str] | None:
         """Start a script in a process of its own, once ``started`` is in its record; return its end if it cannot."""
         if order.kind == PROLOGUE:
             self._tombstones.refresh()
@@ -171,20 +171,20 @@ class Scripts:
         account = self._accounts.get(order.spec.user)
         write_files(self._state, order.key, order.spec, account, replace=False)
         run = ScriptRun(order.kind, order.program, order.timeout, self._arguments(order), self._environment(order))
-        found.append("started", time.time())
+        script_record.append("started", time.time())
         try:
-            self._pool.adopt(start_runner(self._state, found, run))
+            self._pool.adopt(start_runner(self._state, script_record, run))
         except OSError as error:
-            return self._end(found, "SUPERVISOR", f"cannot start a process: {error.strerror}")
+            return self._end(script_record, "SUPERVISOR", f"cannot start a process: {error.strerror}")
         return None
 
-    def _close_lost(self, found: Record, order: Order) -> tuple[str, str]:
+    def _close_lost(self, script_record: Record, order: Order) -> tuple[str, str]:
         """Write that a script is lost, after killing its processes: its runner is gone, and its effect is unknown."""
         processes.kill_marked([self._mark(order)], processes.ancestors() | self._pool.pids(), _CLEANING_PATIENCE)
-        return self._end(found, LOST, f"nobody saw the {order.kind} end: the process that ran it was killed")
+        return self._end(script_record, LOST, f"nobody saw the {order.kind} end: the process that ran it was killed")
 
-    def _end(self, found: Record, outcome: str, detail: str) -> tuple[str, str]:
-        found.append("ended", time.time(), outcome=outcome, detail=detail)
+    def _end(self, script_record: Record, outcome: str, detail: str) -> tuple[str, str]:
+        script_record.append("ended", time.time(), outcome=outcome, detail=detail)
         return outcome, detail
 
     def _mark(self, order: Order) -> str:
@@ -206,8 +206,8 @@ class Scripts:
         }
 
     def _remove(self, name: str) -> None:
-        found, held = record.lock_record(self._state.scripts, name, create=False)
-        if found is not None:
+        script_record, held = record.lock_record(self._state.scripts, name, create=False)
+        if script_record is not None:
             if held:
                 os.unlink(os.path.join(self._state.scripts, name))
-            found.close()
+            script_record.close()

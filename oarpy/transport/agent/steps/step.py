@@ -62,11 +62,11 @@ class Membership:
             raise AccountRefusal(_JOB_OVER, "the job does not run on this node any more")
 
     def _runs(self) -> bool:
-        found, held = record.lock_record(self._state.jobs, self._key, create=False)
-        if found is None:
+        job_record, held = record.lock_record(self._state.jobs, self._key, create=False)
+        if job_record is None:
             return False
-        history = found.history()
-        found.close()
+        history = job_record.history()
+        job_record.close()
         return not held and history.started is not None and history.ended is None
 
 
