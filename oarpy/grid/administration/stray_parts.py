@@ -37,21 +37,21 @@ class StrayPart:
 
 def find(connection: Connection, opening: Opening, *, end: bool = False) -> list[StrayPart]:
     """Ask all clusters for their parts and return the strays; ``end`` also has them ended."""
-    found: list[StrayPart] = []
+    strays: list[StrayPart] = []
     for row in clusters.every(connection):
         try:
             cluster = opening(row)
         except OarpyError as error:
-            found.append(StrayPart(row.name, message=str(error)))
+            strays.append(StrayPart(row.name, message=str(error)))
             continue
         try:
-            found += _on_cluster(connection, cluster, end=end)
+            strays += _on_cluster(connection, cluster, end=end)
         except OarpyError as error:
-            found.append(StrayPart(row.name, message=str(error)))
+            strays.append(StrayPart(row.name, message=str(error)))
         finally:
             with suppress(OarpyError, OSError):
                 cluster.close()
-    return found
+    return strays
 
 
 def _on_cluster(connection: Connection, cluster: Cluster, *, end: bool) -> list[StrayPart]:
@@ -60,12 +60,12 @@ def _on_cluster(connection: Connection, cluster: Cluster, *, end: bool) -> list[
     Names are looked up last: the broker stores a part before it calls its cluster.
     """
     waiting = cluster.ask(Waiting())
-    there = {one.name: StrayPart(cluster.name, one.name, one.job, "waits", one.submitted) for one in waiting}
+    there = {part.name: StrayPart(cluster.name, part.name, part.job, "waits", part.submitted) for part in waiting}
     for event in _running(cluster).values():
         there[event.part] = StrayPart(cluster.name, event.part, event.job, "runs", event.at)
     there = checked(cluster.name, there)
     known = {row.name for row in broker_parts.by_name(connection, list(there))}
-    strays = [one for name, one in there.items() if name not in known]
+    strays = [stray for name, stray in there.items() if name not in known]
     if end:
         for stray in strays:
             cluster.ask(Cancel(stray.name, _REASON, key=f"{stray.name}:stray:{time.time_ns()}"))

@@ -101,7 +101,7 @@ class Terms:
 class Prepared:
     """The parts that clusters have prepared, by name. ``failures`` has the clusters that have not, and why.
 
-    ``refused`` has the parts that a cluster refused when it was asked for many.
+    ``refused`` has the parts that a cluster refused among many requested ones.
     """
 
     parts: Mapping[str, PreparedPart] = field(default_factory=dict)
@@ -124,7 +124,7 @@ _PATIENCE, _PLACED, _HELD = 8.0, 0.5, 1.0
 _TASK = 0.01
 """The seconds for each task of a bag."""
 _VICTIMS_END = 0.5
-"""Seconds after which a part is asked for again, while the jobs that were evicted for it end."""
+"""Seconds after which a part is requested again, while the jobs that were evicted for it end."""
 _BACK_OFF = (0.2, 1.0)
 """Seconds, random between these, after which a cluster that refused is asked again."""
 
@@ -153,23 +153,23 @@ def prepare(
     evictions = [act for act in acts if isinstance(act, Evict)]
     evicting = {act.cluster for act in evictions}
     parts = [act for act in acts if not isinstance(act, Evict)]
-    found = yield from phase.prepared([act for act in parts if act.cluster not in evicting])
-    if found.failures or not evictions:
-        return found
+    prepared = yield from phase.prepared([act for act in parts if act.cluster not in evicting])
+    if prepared.failures or not evictions:
+        return prepared
     for act in evictions:
         if failure := (yield from phase.evicted(act)):
-            return Prepared(found.parts, [(act.cluster, failure)])
+            return Prepared(prepared.parts, [(act.cluster, failure)])
     missing, pause = [act for act in parts if act.cluster in evicting], 0.0
     while True:
-        found = found.beside((yield from phase.asked(missing, pause)))
-        missing = [act for act in missing if name_of(act) not in found.parts]
+        prepared = prepared.beside((yield from phase.asked(missing, pause)))
+        missing = [act for act in missing if name_of(act) not in prepared.parts]
         if not missing or clock() + _VICTIMS_END >= terms.limit:
-            return found
+            return prepared
         pause = _VICTIMS_END
 
 
 class _FirstPhase:
-    """Asks clusters. A refused part is asked for again; a call without an answer is repeated as it was."""
+    """Asks clusters. A refused part is requested again; a call without an answer is repeated as it was."""
 
     def __init__(self, transaction: str, terms: Terms, chance: Random) -> None:
         self._transaction = transaction
@@ -181,35 +181,35 @@ class _FirstPhase:
         """Ask clusters to prepare acts, all at the same time or one by one."""
         if self._terms.rounds == 1:
             return (yield from self.asked(acts))
-        found = yield from self.asked([act for act in acts if not isinstance(act, Hold | Amend)])
+        prepared = yield from self.asked([act for act in acts if not isinstance(act, Hold | Amend)])
         holds = [act for act in acts if isinstance(act, Hold | Amend)]
         for cluster in sorted({act.cluster for act in holds}):
-            if found.failures:
+            if prepared.failures:
                 break
-            found = yield from self._tried([act for act in holds if act.cluster == cluster], found)
-        return found
+            prepared = yield from self._tried([act for act in holds if act.cluster == cluster], prepared)
+        return prepared
 
-    def _tried(self, missing: Sequence[_Part], found: Prepared) -> Conversation[Prepared]:
-        """Have the acts of one cluster prepared beside the parts that are found, in at most ``rounds`` rounds."""
+    def _tried(self, missing: Sequence[_Part], prepared: Prepared) -> Conversation[Prepared]:
+        """Have the acts of one cluster prepared beside the prepared parts, in at most ``rounds`` rounds."""
         for number in range(self._terms.rounds):
             pause = self._chance.uniform(*_BACK_OFF) if number else 0.0
-            found = found.beside((yield from self.asked(missing, pause)))
-            missing = [act for act in missing if name_of(act) not in found.parts]
-            if not all(isinstance(error, CallRefused) for _, error in found.failures) or not missing:
+            prepared = prepared.beside((yield from self.asked(missing, pause)))
+            missing = [act for act in missing if name_of(act) not in prepared.parts]
+            if not all(isinstance(error, CallRefused) for _, error in prepared.failures) or not missing:
                 break
-        return found
+        return prepared
 
     def asked(self, acts: Sequence[_Part], pause: float = 0.0) -> Conversation[Prepared]:
         """Ask once, all clusters at the same time."""
         if not acts:
             return Prepared()
         calls = list(self._calls(acts))
-        patience = _PATIENCE + max(_time_of(act for act in acts if act.cluster == one.cluster) for one in acts)
+        patience = _PATIENCE + max(_time_of(act for act in acts if act.cluster == other.cluster) for other in acts)
         answers = yield CallBatch([ClusterCall(cluster, ask, patience) for cluster, _, ask in calls], patience, pause)
-        found = Prepared()
+        prepared = Prepared()
         for (cluster, names, _), answer in zip(calls, answers, strict=True):
-            found = found.beside(self._heard(cluster, names, answer), *found.failures)
-        return found
+            prepared = prepared.beside(self._heard(cluster, names, answer), *prepared.failures)
+        return prepared
 
     def _heard(self, cluster: str, names: Sequence[str], answer: object) -> Prepared:
         """Return the result of an answer about parts."""
@@ -219,9 +219,9 @@ class _FirstPhase:
         if isinstance(answer, PreparedPart):
             return Prepared({names[0]: answer, **dict.fromkeys(names[1:], KEPT)})
         assert isinstance(answer, list)
-        parts = {name: one for name, one in zip(names, answer, strict=True) if isinstance(one, PreparedPart)}
-        refused = {name: one for name, one in zip(names, answer, strict=True) if isinstance(one, CallRefused)}
-        return Prepared(parts, [(cluster, one) for one in refused.values()][:1], refused)
+        parts = {name: part for name, part in zip(names, answer, strict=True) if isinstance(part, PreparedPart)}
+        refused = {name: error for name, error in zip(names, answer, strict=True) if isinstance(error, CallRefused)}
+        return Prepared(parts, [(cluster, error) for error in refused.values()][:1], refused)
 
     def evicted(self, act: Evict) -> Conversation[OarpyError | None]:
         """Have local jobs of a cluster end; return why that does not free enough processors."""

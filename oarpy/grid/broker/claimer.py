@@ -133,10 +133,10 @@ class Claimer(BrokerModule):
                 with _one_job(connection, job):
                     self._coallocated.room_found(connection, file, rooms, self._clock())
 
-    def _slots_found(self, connection: Connection, job: int, found: SlotsFound) -> None:
+    def _slots_found(self, connection: Connection, job: int, slots: SlotsFound) -> None:
         if file := live_file(connection, job):
             with _one_job(connection, job):
-                self._metajobs.slots_found(connection, file, found, self._clock())
+                self._metajobs.slots_found(connection, file, slots, self._clock())
 
     def _held(self, connection: Connection, transaction: int, result: Prepared) -> None:
         row = transactions.read(connection, transaction)

@@ -40,10 +40,10 @@ def checked(cluster: str, answer: Told) -> Told:
     ['no', 3]
     """
     try:
-        told: Told = _clean(answer, "")
+        clean: Told = _clean(answer, "")
     except ValueError as error:
         raise ClusterSilent(f"cluster '{cluster}': what it says is no answer: {error}") from None
-    return told
+    return clean
 
 
 def cleaned(error: OarpyError) -> OarpyError:
@@ -60,13 +60,13 @@ def _clean(value: Any, name: str) -> Any:
     if isinstance(value, OarpyError):
         return cleaned(value)
     if isinstance(value, (list, tuple)):
-        return type(value)([_clean(one, name) for one in value])
+        return type(value)([_clean(item, name) for item in value])
     if isinstance(value, dict):
-        return {key: _clean(one, name) for key, one in value.items()}
+        return {key: _clean(item, name) for key, item in value.items()}
     if isinstance(value, Struct):
         return type(value)(**{field: _clean(getattr(value, field), field) for field in value.__struct_fields__})
     if is_dataclass(value) and not isinstance(value, type):
-        return type(value)(**{one.name: _clean(getattr(value, one.name), one.name) for one in fields(value)})
+        return type(value)(**{field.name: _clean(getattr(value, field.name), field.name) for field in fields(value)})
     return value
 
 

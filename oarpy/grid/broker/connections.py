@@ -146,7 +146,7 @@ class ClusterConnection:
         self._pause = min(self._pause * 2, _LONGEST_PAUSE) if self._pause else _FIRST_PAUSE
 
     def _ask_again(self) -> None:
-        """Ask a silent cluster for its description. Whatever goes wrong, it counts as silent and is asked again."""
+        """Ask a silent cluster for its description. After any error it counts as silent and is asked again."""
         try:
             checked(self.row.name, self._open().ask(Describe()))
         except ClusterSilent as error:
@@ -191,7 +191,7 @@ class ClusterConnections:
 
     def silent(self) -> Mapping[str, str]:
         """Return the clusters that do not answer at present, with why."""
-        return {name: one.reason for name, one in self._connections.items() if one.silent}
+        return {name: connection.reason for name, connection in self._connections.items() if connection.silent}
 
     def files(self) -> Sequence[int]:
         """Return a descriptor that is readable when a silent cluster answers again, until :meth:`quiet`."""

@@ -111,8 +111,8 @@ class Conversations(Generic[Result]):
 
     def drop(self, name: Hashable) -> None:
         """Forget a conversation: its answers do not matter any more."""
-        if one := self._under_way.pop(name, None):
-            one.generator.close()
+        if way := self._under_way.pop(name, None):
+            way.generator.close()
 
     def clear(self) -> None:
         """Forget all conversations."""
@@ -123,10 +123,10 @@ class Conversations(Generic[Result]):
         """Go on with every conversation that has its answers; return the results of the finished ones."""
         self._bell.quiet()
         over = []
-        for name, one in list(self._under_way.items()):
-            while name in self._under_way and self._ready(one):
+        for name, way in list(self._under_way.items()):
+            while name in self._under_way and self._ready(way):
                 try:
-                    self._advance(one)
+                    self._advance(way)
                 except StopIteration as end:
                     del self._under_way[name]
                     over.append((name, end.value))
@@ -134,7 +134,7 @@ class Conversations(Generic[Result]):
 
     def wake_at(self) -> float | None:
         """Return when a conversation goes on even if no answer comes; None if there is none."""
-        dates = [one.begins_at if one.futures is None else one.until for one in self._under_way.values()]
+        dates = [way.begins_at if way.futures is None else way.until for way in self._under_way.values()]
         return min(dates, default=None)
 
     def _ready(self, way: _UnderWay[Result]) -> bool:
@@ -151,8 +151,8 @@ class Conversations(Generic[Result]):
         now = self.clock()
         if now < way.until:
             return False
-        asked = [future.asked_for() for future in futures if isinstance(future, CallInLine) and not future.done()]
-        way.until = max(way.until, now + way.batch.patience - min(asked, default=math.inf))
+        ages = [future.asked_for() for future in futures if isinstance(future, CallInLine) and not future.done()]
+        way.until = max(way.until, now + way.batch.patience - min(ages, default=math.inf))
         return now >= way.until
 
     def _sent(self, call: ClusterCall) -> Future[object]:

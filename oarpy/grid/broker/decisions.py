@@ -22,7 +22,7 @@ from oarpy.grid.core.exchanges import Action, Event
 from oarpy.grid.core.step import exchanged, step
 
 _CLASSES: Mapping[str, type] = {
-    name: one for name, one in vars(broker_state).items() if is_dataclass(one) and isinstance(one, type)
+    name: kind for name, kind in vars(broker_state).items() if is_dataclass(kind) and isinstance(kind, type)
 }
 """The classes of the state; the systems have the classes of their exchanges."""
 _CHANCE = "chance"
@@ -62,8 +62,8 @@ class DrivenCore:
 def taken_again(state: Any, events: Sequence[Any]) -> list[Any]:
     """Take a stored decision again; return the actions, as they are stored. Raises the errors of a wrong record."""
     before: BrokerState = of_json(state)
-    found = (step(before, of_json(event["event"]), event["now"]) for event in events)
-    return [as_noted([as_json(action) for action in actions]) for actions in found]
+    taken = (step(before, of_json(event["event"]), event["now"]) for event in events)
+    return [as_noted([as_json(action) for action in actions]) for actions in taken]
 
 
 def as_noted(actions: Any) -> Any:
@@ -81,32 +81,35 @@ def as_json(value: Any) -> Any:
     if isinstance(value, BrokerState):
         return _state_as_json(value)
     if is_dataclass(value):
-        return {"is": type(value).__name__, **{one.name: as_json(getattr(value, one.name)) for one in fields(value)}}
+        return {
+            "is": type(value).__name__,
+            **{field.name: as_json(getattr(value, field.name)) for field in fields(value)},
+        }
     if isinstance(value, Mapping):
-        return {"pairs": [[key, as_json(one)] for key, one in value.items()]}
-    return [as_json(one) for one in value]
+        return {"pairs": [[key, as_json(entry)] for key, entry in value.items()]}
+    return [as_json(entry) for entry in value]
 
 
 def of_json(value: Any) -> Any:
     """Return the value of the core that ``value`` stands for."""
     if isinstance(value, list):
-        return tuple(of_json(one) for one in value)
+        return tuple(of_json(entry) for entry in value)
     if not isinstance(value, dict):
         return value
     if "infinite" in value:
         return inf * value["infinite"]
     if "pairs" in value:
-        return {key: of_json(one) for key, one in value["pairs"]}
+        return {key: of_json(entry) for key, entry in value["pairs"]}
     name = value["is"]
     kind = _CLASSES[name] if name in _CLASSES else exchanged()[name]
     if kind is BrokerState:
         return _state_of_json(value)
-    return kind(**{name: of_json(one) for name, one in value.items() if name != "is"})
+    return kind(**{name: of_json(entry) for name, entry in value.items() if name != "is"})
 
 
 def _state_as_json(state: BrokerState) -> Any:
     """Return the parts of a state. Random numbers go on where they were, if any are drawn."""
-    names = [one.name for one in fields(state) if one.init]
+    names = [field.name for field in fields(state) if field.init]
     written = {"is": "BrokerState", **{name: as_json(getattr(state, name)) for name in names}}
     if state.reallocation.mapping == "random":
         written[_CHANCE] = as_json(state.chance.getstate())
@@ -114,7 +117,7 @@ def _state_as_json(state: BrokerState) -> Any:
 
 
 def _state_of_json(value: Mapping[str, Any]) -> BrokerState:
-    given = {name: of_json(one) for name, one in value.items() if name not in ("is", _CHANCE)}
+    given = {name: of_json(entry) for name, entry in value.items() if name not in ("is", _CHANCE)}
     state = BrokerState(**given)
     if _CHANCE in value:
         state.chance.setstate(of_json(value[_CHANCE]))

@@ -197,17 +197,17 @@ class Mapper(BrokerModule):
         self, connection: Connection, ready: Sequence[GridJobRow], rows: Sequence[GridClusterRow]
     ) -> Iterator[AlikeJobs]:
         """Yield jobs that ask for the same, one behind the other, with the clusters that can be asked for them."""
-        found = broker_jobs.components(connection, [job.id for job in ready])
+        components = broker_jobs.components(connection, [job.id for job in ready])
         silent = self._connections.silent()
 
         def wanted(job: GridJobRow) -> tuple[object, object]:
-            return _asked(job, found[job.id][0]), self._memory.refused.get(job.id)
+            return _asked(job, components[job.id][0]), self._memory.refused.get(job.id)
 
         for _, group in groupby(ready, wanted):
             jobs = list(group)
             refused = self._refusals(jobs[0], rows)
             usable = [row for row in rows if row.active and row.name not in refused and row.name not in silent]
-            yield AlikeJobs(jobs, found[jobs[0].id][0], usable)
+            yield AlikeJobs(jobs, components[jobs[0].id][0], usable)
 
     def _refusals(self, job: GridJobRow, rows: Sequence[GridClusterRow]) -> dict[str, str]:
         """Return the clusters that are not open to the user of a job, or have refused it, with why."""
@@ -253,20 +253,20 @@ class Mapper(BrokerModule):
         self._memory.mapping = None
         jobs = [job.id for job in alike.jobs]
         self._memory.busy -= set(jobs)
-        told = {name: list(answer) for name, answer in answers.items() if not isinstance(answer, OarpyError)}
+        ends_by_cluster = {name: list(answer) for name, answer in answers.items() if not isinstance(answer, OarpyError)}
         failures = {name: answer for name, answer in answers.items() if isinstance(answer, OarpyError)}
-        refusals = {name: str(one) for name, one in failures.items() if not isinstance(one, ClusterSilent)}
-        possible = {name: ends for name, ends in told.items() if ends[0] < math.inf}
+        refusals = {name: str(error) for name, error in failures.items() if not isinstance(error, ClusterSilent)}
+        possible = {name: ends for name, ends in ends_by_cluster.items() if ends[0] < math.inf}
         if not possible:
             rows = clusters.every(connection)
-            reason = self._awaited(alike.jobs[0], rows, {*told, *refusals})
+            reason = self._awaited(alike.jobs[0], rows, {*ends_by_cluster, *refusals})
             with connection.transaction():
                 if reason is not None:
                     texts = [*refusals.values(), reason]
                     self._put_off(connection, jobs, "; ".join(texts))
                 else:
                     earlier = self._refusals(alike.jobs[0], rows).values()
-                    never = [f"cluster '{name}' can never run it" for name in told]
+                    never = [f"cluster '{name}' can never run it" for name in ends_by_cluster]
                     self._fail(connection, jobs, "; ".join([*earlier, *refusals.values(), *never]))
             return
         chosen = self._taken(connection, alike, possible)
@@ -278,10 +278,10 @@ class Mapper(BrokerModule):
         self._memory.busy |= set(jobs)
 
     def _taken(
-        self, connection: Connection, alike: AlikeJobs, told: Mapping[str, Sequence[float]]
+        self, connection: Connection, alike: AlikeJobs, ends_by_cluster: Mapping[str, Sequence[float]]
     ) -> dict[str, list[GridJobRow]]:
         """Return the jobs that go to each cluster; the decision is stored with its inputs."""
-        rows = {row.name: row for row in alike.clusters if row.name in told}
+        rows = {row.name: row for row in alike.clusters if row.name in ends_by_cluster}
         known = tuple(
             GridCluster(row.name, row.procs or alike.component.procs, row.speed, "evict" in row.abilities)
             for row in rows.values()
@@ -293,9 +293,9 @@ class Mapper(BrokerModule):
         for job in alike.jobs:
             arrived = JobArrived(MappedJob(job.id, job.submitted, alike.component.procs, job.walltime))
             actions = core.tell(arrived, now)
-            if isinstance(asked := actions[0], AskEcts):
-                ects = [(told[name][len(chosen.get(name, ()))],) for name in asked.clusters]
-                actions = core.tell(EctsTold(tuple(asked.clusters), (job.id,), ects, asked.question), now)
+            if isinstance(question := actions[0], AskEcts):
+                ects = [(ends_by_cluster[name][len(chosen.get(name, ()))],) for name in question.clusters]
+                actions = core.tell(EctsTold(tuple(question.clusters), (job.id,), ects, question.question), now)
             for action in actions:
                 if isinstance(action, JoinQueue):
                     chosen.setdefault(action.cluster, []).append(job)

@@ -56,11 +56,11 @@ def plan_pass(
             if not concerned:
                 return PlannedPass(lost=_reasons(lost))
             planner = PassPlanner(clusters, rules, _closed(usable), ahead=clocks_ahead(usable))
-            made = yield from planner.plan(concerned, now)
-            moves: Sequence[PlannedMove] = made.moves
+            planned = yield from planner.plan(concerned, now)
+            moves: Sequence[PlannedMove] = planned.moves
             if rules.algorithm == 2:
                 moves = without_needless(moves, (yield from _queues(usable)))
-            return PlannedPass(tuple(moves), made.decision, len(concerned), _reasons(lost))
+            return PlannedPass(tuple(moves), planned.decision, len(concerned), _reasons(lost))
         except ClusterLost as error:
             lost[error.cluster] = error.reason
 
@@ -84,24 +84,24 @@ def _described(rows: Sequence[GridClusterRow]) -> Conversation[Mapping[str, Clus
     """Ask clusters for their descriptions. Raises :class:`ClusterLost`."""
     calls = [ClusterCall(row.name, Describe(), _CONNECTING) for row in rows]
     answers = yield CallBatch(calls, _CONNECTING)
-    found = {}
+    descriptions = {}
     for row, answer in zip(rows, answers, strict=True):
         if not isinstance(answer, ClusterDescription):
             raise ClusterLost(row.name, str(answer))
-        found[row.name] = answer
-    return found
+        descriptions[row.name] = answer
+    return descriptions
 
 
 def _queues(rows: Sequence[GridClusterRow]) -> Conversation[Mapping[str, Sequence[str]]]:
     """Ask clusters for their waiting parts, in order. Raises :class:`ClusterLost`."""
     calls = [ClusterCall(row.name, Waiting(), _CONNECTING) for row in rows]
     answers = yield CallBatch(calls, _CONNECTING)
-    found = {}
+    queues = {}
     for row, answer in zip(rows, answers, strict=True):
         if not isinstance(answer, Sequence):
             raise ClusterLost(row.name, str(answer))
-        found[row.name] = [part.name for part in answer]
-    return found
+        queues[row.name] = [part.name for part in answer]
+    return queues
 
 
 @dataclass(frozen=True, slots=True)

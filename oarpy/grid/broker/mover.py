@@ -95,9 +95,9 @@ class Mover(BrokerModule):
                 row = None if move.transaction is None else transactions.read(connection, move.transaction)
                 settled = ("moved", "") if row is not None and row.committed else ("given up", "the broker ended")
                 reallocation_passes.settle_move(connection, move.id, *settled)
-            for one in reallocation_passes.unfinished(connection):
-                moved = sum(move.outcome == "moved" for move in reallocation_passes.moves_of_pass(connection, one.id))
-                reallocation_passes.end(connection, one.id, moved, "the broker was started anew before it was over")
+            for begun in reallocation_passes.unfinished(connection):
+                moved = sum(move.outcome == "moved" for move in reallocation_passes.moves_of_pass(connection, begun.id))
+                reallocation_passes.end(connection, begun.id, moved, "the broker was started anew before it was over")
 
     def _tend(self, connection: Connection) -> float:
         """Begin a pass that is due, and the moves that may begin; return when there is more to do (epoch seconds)."""
@@ -116,9 +116,9 @@ class Mover(BrokerModule):
 
     def _begin_pass(self, connection: Connection) -> float:
         """Begin a pass if one is requested or due; return when the next pass is due, infinity if there is none."""
-        asked = next(iter(reallocation_passes.asked(connection)), None)
+        request = next(iter(reallocation_passes.asked(connection)), None)
         due = self._due(connection)
-        if asked is None and due > self._clock():
+        if request is None and due > self._clock():
             return due
         rules = self._rules
         parts = [movable(row) for row in broker_parts.movable(connection)]
@@ -128,7 +128,7 @@ class Mover(BrokerModule):
                 rules.algorithm or None,
                 rules.heuristic,
                 len(parts),
-                None if asked is None else asked.id,
+                None if request is None else request.id,
                 self._clock(),
             )
         self._pass = _PassUnderWay(number)
@@ -155,10 +155,10 @@ class Mover(BrokerModule):
         under_way.ready = True
         if planned.decision is None:
             return
-        one = planned.decision
+        decision = planned.decision
         try:
             with connection.transaction():
-                decisions.add(connection, MODULE, self._clock(), one.state, one.events, one.actions)
+                decisions.add(connection, MODULE, self._clock(), decision.state, decision.events, decision.actions)
         except psycopg.Error as error:
             if connection.closed:
                 raise
@@ -184,7 +184,7 @@ class Mover(BrokerModule):
                 under_way.left.remove(move)
                 self._begin_move(connection, under_way, move, rows[move.target])
             busy |= concerned
-            if busy >= {name for one in under_way.left for name in (one.part.cluster, one.target)}:
+            if busy >= {name for other in under_way.left for name in (other.part.cluster, other.target)}:
                 break
 
     def _drop_lost(self, connection: Connection, under_way: _PassUnderWay) -> Mapping[str, GridClusterRow]:
@@ -248,7 +248,7 @@ class Mover(BrokerModule):
         with connection.transaction():
             note_prepared(connection, transaction, result)
         new = next(name for name in result.parts if name != move.part.name)
-        later = [one.part.name for one in under_way.left if one.part.cluster == move.target]
+        later = [other.part.name for other in under_way.left if other.part.cluster == move.target]
         gone = later if self._rules.algorithm == 2 else []
         ahead = clocks_ahead(clusters.every(connection))
         self._conversations.begin(("look again", transaction), check_move(move, new, gone, ahead))

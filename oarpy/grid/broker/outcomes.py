@@ -52,15 +52,15 @@ def _answer(end: TransactionEnd, verb: Verb, doubt: Doubt | None) -> Conversatio
     key = f"{end.transaction}:{verb}"
     commits = verb == "commit"
     call = Commit(end.transaction, end.begin, end.hosts, key=key) if commits else Abort(end.transaction, key=key)
-    pause, asked, told = 0.0, 0, 0
+    pause, times, reported = 0.0, 0, 0
     while True:
         (answer,) = yield CallBatch([ClusterCall(end.cluster, call)], pause=pause)
         if isinstance(answer, CallRefused):
             return str(answer) or "refused"
         if not isinstance(answer, OarpyError):
             return ""
-        asked += 1
-        if doubt is not None and asked & (asked - 1) == 0:
-            doubt(str(answer), asked - told)
-            told = asked
+        times += 1
+        if doubt is not None and times & (times - 1) == 0:
+            doubt(str(answer), times - reported)
+            reported = times
         pause = _RETRY

@@ -117,10 +117,10 @@ class PassPlanner:
         due = PassDue(tuple(WaitingPart(_mapped(part), part.cluster) for part in parts))
         actions = self._core.tell(due, now)
         while actions:
-            asked = [one for action in actions if (one := self._note(action)) is not None]
+            questions = [question for action in actions if (question := self._note(action)) is not None]
             actions = []
-            for one in asked:
-                answer = yield from self._answer(one)
+            for question in questions:
+                answer = yield from self._answer(question)
                 actions += self._core.tell(answer, now)
         return PassPlan(tuple(self._chosen), self._core.taken())
 
@@ -132,7 +132,7 @@ class PassPlanner:
             case WithdrawJobs(jobs):
                 for job in jobs:
                     self._leave(_number(job))
-                self._first = {job: told[self._parts[job].cluster] for job, told in self._told.items()}
+                self._first = {job: ends[self._parts[job].cluster] for job, ends in self._told.items()}
             case JoinQueue(job, cluster):
                 number = _number(job)
                 self._join(number, cluster, self._first[number], self._told[number][cluster])
@@ -151,35 +151,35 @@ class PassPlanner:
         self._queues[cluster].joined.append(job)
         self._chosen.append(PlannedMove(self._parts[job], cluster, old, new))
 
-    def _answer(self, asked: AskEcts) -> Conversation[EctsTold]:
+    def _answer(self, question: AskEcts) -> Conversation[EctsTold]:
         """Ask the clusters at the same time; return only the answers that are new."""
-        jobs = [_number(job) for job in asked.jobs]
-        calls = [ClusterCall(name, self._estimate(name, jobs), _PATIENCE) for name in asked.clusters]
+        jobs = [_number(job) for job in question.jobs]
+        calls = [ClusterCall(name, self._estimate(name, jobs), _PATIENCE) for name in question.clusters]
         answers = yield CallBatch(calls, _PATIENCE)
-        found: dict[str, Sequence[float]] = {}
-        for name, answer in zip(asked.clusters, answers, strict=True):
+        ects_of: dict[str, Sequence[float]] = {}
+        for name, answer in zip(question.clusters, answers, strict=True):
             if not isinstance(answer, list):
                 raise ClusterLost(name, str(answer))
-            found[name] = answer
+            ects_of[name] = answer
         new: list[int] = []
         for place, job in enumerate(jobs):
-            ends = {name: found[name][place] for name in asked.clusters}
+            ends = {name: ects_of[name][place] for name in question.clusters}
             known = self._told.setdefault(job, {})
             if any(known.get(name) != end for name, end in ends.items()):
                 known.update(ends)
                 new.append(place)
-        ects = tuple(tuple(found[name][place] for place in new) for name in asked.clusters)
-        return EctsTold(tuple(asked.clusters), tuple(jobs[place] for place in new), ects, asked.question)
+        ects = tuple(tuple(ects_of[name][place] for place in new) for name in question.clusters)
+        return EctsTold(tuple(question.clusters), tuple(jobs[place] for place in new), ects, question.question)
 
     def _estimate(self, cluster: str, jobs: Iterable[int]) -> _Estimate:
         """Return the question for jobs; the first question to a cluster has further jobs, behind these."""
         queue, there = self._queues[cluster], self._clusters[cluster]
         gone = frozenset(queue.gone)
-        asked = dict.fromkeys(jobs)
+        numbers = dict.fromkeys(jobs)
         if cluster not in self._looked:
-            asked |= dict.fromkeys(islice(self._parts, _AT_FIRST))
+            numbers |= dict.fromkeys(islice(self._parts, _AT_FIRST))
         requests: list[PartRequest | str | None] = []
-        for job in asked:
+        for job in numbers:
             part = self._parts[job]
             if part.cluster == cluster and part.name not in gone:
                 requests.append(part.name)
@@ -204,9 +204,9 @@ class _Estimate:
 
     def __call__(self, cluster: Cluster) -> list[float]:
         """Ask it."""
-        asked = [request for request in self.requests if request is not None]
-        told = iter(cluster.ask(Estimate(asked, self.without, self.joined, self.age)) if asked else ())
-        return [inf if request is None else next(told) - self.ahead for request in self.requests]
+        requests = [request for request in self.requests if request is not None]
+        ends = iter(cluster.ask(Estimate(requests, self.without, self.joined, self.age)) if requests else ())
+        return [inf if request is None else next(ends) - self.ahead for request in self.requests]
 
 
 def request_there(part: MovablePart, cluster: GridCluster) -> PartRequest:

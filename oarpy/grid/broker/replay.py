@@ -16,7 +16,7 @@ _SHOWN = 2000
 
 @dataclass(frozen=True, slots=True)
 class DifferingDecision:
-    """A decision that came out differently: at an event, the stored actions and the new ones."""
+    """A decision with another result: at an event, the stored actions and the new ones."""
 
     id: int
     module: str
@@ -44,24 +44,24 @@ def differing(rows: Iterable[GridDecisionRow]) -> Iterator[DifferingDecision | U
             yield UnreplayableDecision(row.id)
             continue
         try:
-            found = taken_again(row.state, row.events)
-        except Exception as error:  # whatever error a record causes is to be reported, and the other records looked at
+            repeated = taken_again(row.state, row.events)
+        except Exception as error:  # any error of a record is reported, and the other records are looked at
             yield DifferingDecision(row.id, row.module, 0, row.actions, f"{type(error).__name__}: {error}")
             continue
         yield next(
             (
                 DifferingDecision(row.id, row.module, place, stored, out)
-                for place, (stored, out) in enumerate(_pairs(list(row.actions), found), 1)
+                for place, (stored, out) in enumerate(_pairs(list(row.actions), repeated), 1)
                 if out not in (stored, as_noted(stored))
             ),
             None,
         )
 
 
-def _pairs(stored: list[Any], found: list[Any]) -> Iterator[tuple[Any, Any]]:
-    """Pair the stored and the found actions of each event; None stands for a missing side."""
-    for place in range(max(len(stored), len(found))):
-        yield stored[place] if place < len(stored) else None, found[place] if place < len(found) else None
+def _pairs(stored: list[Any], repeated: list[Any]) -> Iterator[tuple[Any, Any]]:
+    """Pair the stored and the repeated actions of each event; None stands for a missing side."""
+    for place in range(max(len(stored), len(repeated))):
+        yield stored[place] if place < len(stored) else None, repeated[place] if place < len(repeated) else None
 
 
 def _text(value: Any) -> str:

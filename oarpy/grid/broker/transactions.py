@@ -103,10 +103,10 @@ class Transactions:
 
     def recover(self, connection: Connection) -> None:
         """Give up the transactions that were begun and not decided: their preparation died with the process before."""
-        for one in transactions.open_of(connection, self._module):
-            if one.state is GridTransactionState.PREPARING and not self.is_preparing(one.id):
+        for row in transactions.open_of(connection, self._module):
+            if row.state is GridTransactionState.PREPARING and not self.is_preparing(row.id):
                 with connection.transaction():
-                    transactions.give_up(connection, one.id, "the broker was started anew before it was decided")
+                    transactions.give_up(connection, row.id, "the broker was started anew before it was decided")
 
     # The first phase
 
@@ -129,9 +129,9 @@ class Transactions:
         acts = plan(name)
         names = [old for act in acts if (old := _old(act))]
         frozen = set(transactions.freeze(connection, number, names)) if names else set()
-        made = [_row(act) for act in acts if not isinstance(act, Freeze | Evict)]
-        if made:
-            transactions.add_parts(connection, number, made)
+        rows = [_row(act) for act in acts if not isinstance(act, Freeze | Evict)]
+        if rows:
+            transactions.add_parts(connection, number, rows)
         wanted = [act for act in acts if not (old := _old(act)) or old in frozen]
         self._conversations.begin(("prepare", number), prepare(name, wanted, terms, self._clock, self._chance))
         return number
@@ -155,13 +155,13 @@ class Transactions:
         while self._doubts:
             transactions.note_unknown(connection, *self._doubts.pop(0))
         again = inf
-        for one in transactions.open_of(connection, self._module):
-            if one.committed is not None:
-                verb, until = self._verb(one)
+        for row in transactions.open_of(connection, self._module):
+            if row.committed is not None:
+                verb, until = self._verb(row)
                 again = min(again, until)
-                untold = [name for name in one.unaware if ("outcome", one.id, name, verb) not in self._conversations]
+                untold = [name for name in row.unaware if ("outcome", row.id, name, verb) not in self._conversations]
                 if untold:
-                    self._tell(connection, one, verb, untold)
+                    self._tell(connection, row, verb, untold)
         return again
 
     def _verb(self, row: GridTransactionRow) -> tuple[Verb, float]:
@@ -184,16 +184,16 @@ class Transactions:
             verb = "abort"
         hosts = [host for part in parts if part.state not in _LEFT for host in part.hosts]
         for cluster in untold:
-            told = ("outcome", row.id, cluster)
-            if (going and cluster not in going) or (*told, verb) in self._conversations:
+            key = ("outcome", row.id, cluster)
+            if (going and cluster not in going) or (*key, verb) in self._conversations:
                 continue
             if verb == "abort":
-                self._conversations.drop((*told, "commit"))
+                self._conversations.drop((*key, "commit"))
             end = TransactionEnd(wire_name(row.id, row.word), cluster, verb, row.begin, hosts)
-            self._conversations.begin((*told, verb), tell(end, partial(self._doubt, row.id, cluster)))
+            self._conversations.begin((*key, verb), tell(end, partial(self._doubt, row.id, cluster)))
 
-    def _doubt(self, number: int, cluster: str, reason: str, asked: int) -> None:
-        self._doubts.append((number, cluster, reason, asked))
+    def _doubt(self, number: int, cluster: str, reason: str, times: int) -> None:
+        self._doubts.append((number, cluster, reason, times))
 
     def heard(self, connection: Connection, name: Hashable, result: object) -> Confirmed:
         """Note that a cluster has confirmed how a transaction ended; ``result`` says why it refused the outcome.
@@ -231,6 +231,6 @@ def _row(act: Act) -> NewGridPart:
 
 def note_prepared(connection: Connection, number: int, prepared: Prepared) -> None:
     """Store the prepared parts of clusters."""
-    transactions.note_prepared(connection, number, {name: one.job for name, one in prepared.parts.items()})
-    if hosts := {name: one.hosts for name, one in prepared.parts.items() if one.hosts}:
+    transactions.note_prepared(connection, number, {name: part.job for name, part in prepared.parts.items()})
+    if hosts := {name: part.hosts for name, part in prepared.parts.items() if part.hosts}:
         broker_parts.note_hosts(connection, hosts)

@@ -148,9 +148,9 @@ class Watcher(BrokerModule):
             return 0
         if name[0] == "describe":
             assert isinstance(result, tuple)
-            told, offset = result
-            abilities = [arg for arg in get_args(Ability) if getattr(told.abilities, arg)]
-            clusters.note_description(connection, cluster, told.procs, abilities, offset, told.speed)
+            description, offset = result
+            abilities = [arg for arg in get_args(Ability) if getattr(description.abilities, arg)]
+            clusters.note_description(connection, cluster, description.procs, abilities, offset, description.speed)
             return 0
         clusters.note_answer(connection, cluster)
         assert isinstance(result, _NewEvents)
@@ -187,8 +187,8 @@ class Watcher(BrokerModule):
             if not is_refusal(error):
                 raise
             if len(events) > 1:
-                for one in events:
-                    self._take_in(connection, cluster, [one])
+                for single in events:
+                    self._take_in(connection, cluster, [single])
                 return
             (event,) = events
             part = event.part if isinstance(event, PartEvent) else ""
@@ -255,7 +255,7 @@ def change_part(connection: Connection, part: GridPartRow, job: GridJobRow, even
 
 
 def _note_of_bag(connection: Connection, event: PartTaskOver | PartCompletion) -> None:
-    """Note what happened to tasks of a bag, or when they are done."""
+    """Note the events of tasks of a bag, or when they are done."""
     if isinstance(event, PartTaskOver):
         bags.task_over(connection, event.part, event.task, event.status, event.reason)
     else:
@@ -309,11 +309,11 @@ def _events(row: GridClusterRow) -> Conversation[object]:
 
     def ask(cluster: Cluster) -> _NewEvents:
         if row.kind != "oarpy" or not after:
-            told = list(cluster.ask(Events(after)))
-            return _NewEvents(told, anew=bool(told) and told[0].number <= after)
-        told = list(cluster.ask(Events(after - 1)))
-        if told:
-            return _NewEvents([event for event in told if event.number > after])
+            events = list(cluster.ask(Events(after)))
+            return _NewEvents(events, anew=bool(events) and events[0].number <= after)
+        events = list(cluster.ask(Events(after - 1)))
+        if events:
+            return _NewEvents([event for event in events if event.number > after])
         return _NewEvents(list(cluster.ask(Events(0))), anew=True)
 
     (answer,) = yield CallBatch([ClusterCall(row.name, ask)], patience=10.0)

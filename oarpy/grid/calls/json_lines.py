@@ -144,7 +144,7 @@ def read_reply(line: bytes) -> DoorReply:
 def read_answer(call: type[Call[Any]], answer: bytes | msgspec.Raw) -> Any:
     """Read the answer to a call. Raises :class:`ValueError`."""
     if call is Events:
-        return [_event(one) for one in _RAWS.decode(answer)]
+        return [_event(event) for event in _RAWS.decode(answer)]
     return msgspec.json.decode(answer, type=ANSWERS.get(call))
 
 

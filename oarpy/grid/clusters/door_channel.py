@@ -131,8 +131,8 @@ class DoorChannel:
         if self._errors is not None:
             self._errors.seek(0)
             lines += self._errors.read(_READ).decode("utf-8", "replace").splitlines()
-        said = "".join(letter for letter in lines[-1] if letter.isprintable())[:_LONGEST_REASON]
-        return said or f"its command ended with status {self._process.returncode}"
+        reason = "".join(letter for letter in lines[-1] if letter.isprintable())[:_LONGEST_REASON]
+        return reason or f"its command ended with status {self._process.returncode}"
 
     def _drop(self) -> None:
         process, self._process, self._used = self._process, None, False

@@ -81,12 +81,12 @@ class OarpyCluster:
 
     def _prepare_all(self, call: PrepareAll) -> list[PreparedPart | CallRefused]:
         """Have queued parts made, as many with each line as fit into it."""
-        found: list[PreparedPart | CallRefused] = []
+        results: list[PreparedPart | CallRefused] = []
         for place, some in enumerate(_lines_of(call.parts)):
             answers: list[PartAnswer] = self._told(PrepareAll(some, call.ttl, key=f"{call.key}:{place}"))
             self._complete(answers, len(some))
-            found += map(self._prepared_or_refused, answers)
-        return found
+            results += map(self._prepared_or_refused, answers)
+        return results
 
     def _told(self, call: Call[Any]) -> Any:
         """Send the line of a call and return its answer as it is written. A question gets its key here."""

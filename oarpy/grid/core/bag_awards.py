@@ -1,4 +1,4 @@
-"""Bags over clusters: which tasks of a bag go where, by what clusters offer, and when the whole is done."""
+"""Bags over clusters: which tasks of a bag go where, by the offers of clusters, and when the whole is done."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BagAsked:
 
 @dataclass(frozen=True, slots=True)
 class OffersTold(Event):
-    """What clusters offered, and told of themselves; under the policy ``slots`` what is ``free`` there instead."""
+    """The offers of clusters, and facts about them; under the policy ``slots`` their ``free`` processors instead."""
 
     bag: BagAsked
     offers: Sequence[ClusterOffer]
@@ -54,25 +54,25 @@ class RefuseBag(Action):
     end: float | None = None
 
 
-def share(state: BrokerState, told: OffersTold, now: float) -> list[Action]:
+def share(state: BrokerState, event: OffersTold, now: float) -> list[Action]:
     """Share the tasks of a bag out."""
-    bag = told.bag
+    bag = event.bag
     if bag.policy == SLOTS:
-        found = fill_slots(bag.tasks, bag.procs, bag.deadline, told.free, now)
+        composition = fill_slots(bag.tasks, bag.procs, bag.deadline, event.free, now)
     else:
-        policy = usable_policy(bag.policy, told)
-        found = compose(policy, bag.tasks, bag.deadline, told.offers, Strengths(told.power, told.pending))
-    end = None if found.end is None else float(found.end)
+        policy = usable_policy(bag.policy, event)
+        composition = compose(policy, bag.tasks, bag.deadline, event.offers, Strengths(event.power, event.pending))
+    end = None if composition.end is None else float(composition.end)
     late = end is not None and bag.deadline is not None and end > bag.deadline
     if end is None or (late and bag.strict):
         return [RefuseBag(bag.id, end)]
-    return [AwardTasks(bag.id, found.policy, tuple(found.parts))]
+    return [AwardTasks(bag.id, composition.policy, tuple(composition.parts))]
 
 
-def usable_policy(policy: str, told: OffersTold) -> str:
-    """Return a policy for which every cluster with an offer told enough: the one asked for, or a weaker one."""
-    names = {offer.provider for offer in told.offers}
-    while not all(names <= getattr(told, need).keys() for need in _NEEDS.get(policy, ())):
+def usable_policy(policy: str, event: OffersTold) -> str:
+    """Return a policy for which every cluster with an offer told enough: the requested policy, or a weaker one."""
+    names = {offer.provider for offer in event.offers}
+    while not all(names <= getattr(event, need).keys() for need in _NEEDS.get(policy, ())):
         policy = _WEAKER[policy]
     return policy
 

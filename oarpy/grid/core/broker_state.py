@@ -172,9 +172,9 @@ class WithdrawnJobs:
     @classmethod
     def of(cls, passing: PassInProgress, noted: Seconds, followers: Followers) -> WithdrawnJobs:
         """Return the jobs of a pass; ``followers`` has them by kind."""
-        found = cls(passing.parts, noted, followers, passing.ects)
-        found.look_further()
-        return found
+        withdrawn = cls(passing.parts, noted, followers, passing.ects)
+        withdrawn.look_further()
+        return withdrawn
 
     @property
     def looked_at(self) -> int:

@@ -61,15 +61,15 @@ class _Size:
 class BySize:
     """Kinds by processors and walltime: those may be chosen that no other kind precedes."""
 
-    def __init__(self, kinds: Sequence[Kind], asked: Sequence[Asked]) -> None:
+    def __init__(self, kinds: Sequence[Kind], requests: Sequence[Asked]) -> None:
         sizes: dict[float, _Size] = {}
-        for what, kind in sorted(zip(asked, kinds, strict=True), reverse=True):
+        for what, kind in sorted(zip(requests, kinds, strict=True), reverse=True):
             sizes.setdefault(what.procs, _Size([])).kinds.append((what.walltime, kind))
         self._sizes = list(sizes.values())[::-1]
 
     def leaders(self) -> list[Kind]:
         """Return the kinds that may be chosen now that the kinds before them are gone."""
-        found: list[Kind] = []
+        leaders: list[Kind] = []
         least = inf
         for size in self._sizes:
             if not size.kinds[-1][1]:
@@ -81,7 +81,7 @@ class BySize:
             if walltime <= least:
                 if not size.leads:
                     size.leads = True
-                    found.append(kind)
+                    leaders.append(kind)
                 least = walltime
         self._sizes = [size for size in self._sizes if size.kinds]
-        return found
+        return leaders

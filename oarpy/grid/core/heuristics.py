@@ -27,9 +27,9 @@ def _sufferages(ects: Seconds) -> Seconds:
     if len(ects) == 1:
         return np.zeros_like(ects[0])
     least, second = np.partition(ects, 1, axis=0)[:2]
-    found: Seconds = np.full_like(least, inf)
-    np.subtract(second, least, out=found, where=second < inf)
-    return found
+    sufferages: Seconds = np.full_like(least, inf)
+    np.subtract(second, least, out=sufferages, where=second < inf)
+    return sufferages
 
 
 SCORES: Mapping[HeuristicName, Score] = {

@@ -18,14 +18,14 @@ def map_job(state: BrokerState, arrived: JobArrived, now: float) -> list[Action]
     if state.reallocation.mapping == "random":
         place = fitting[floor(len(fitting) * state.chance.random())]
     else:
-        place = next((one for one in fitting if one >= state.turn), fitting[0])
+        place = next((candidate for candidate in fitting if candidate >= state.turn), fitting[0])
         state.turn = place + 1
     return [JoinQueue(job.id, state.clusters[place].name)]
 
 
-def map_by_ects(state: BrokerState, told: EctsTold, now: float) -> list[Action]:
+def map_by_ects(state: BrokerState, answer: EctsTold, now: float) -> list[Action]:
     """Let the job of the question join the queue where it ends first; ties go by the configured order."""
-    (job,), ects = told.jobs, [cluster[0] for cluster in told.ects]
+    (job,), ects = answer.jobs, [cluster[0] for cluster in answer.ects]
     return [JoinQueue(job, state.names[ects.index(min(ects))])]
 
 

@@ -81,30 +81,30 @@ class RefuseJob(Action):
     job: JobId
 
 
-def place(state: BrokerState, told: SlotsTold, now: float) -> list[Action]:
+def place(state: BrokerState, event: SlotsTold, now: float) -> list[Action]:
     """Give a job its earliest place on the clusters that answered with their free processors."""
-    job, clusters = told.job, [one for one in state.clusters if one.name in told.free]
+    job, clusters = event.job, [cluster for cluster in state.clusters if cluster.name in event.free]
     if not clusters:
         return [RefuseJob(job.id)]
-    providers = {one.name: _provider(one, told.free[one.name]) for one in clusters}
+    providers = {cluster.name: _provider(cluster, event.free[cluster.name]) for cluster in clusters}
     turn = [providers[name] for name in in_turn(state.names, job.first) if name in providers]
-    found = common_place(turn, job.request, instants_from(turn, max(told.ready, now)))
-    return [RefuseJob(job.id) if found is None else ReserveParts(job.id, found)]
+    common = common_place(turn, job.request, instants_from(turn, max(event.ready, now)))
+    return [RefuseJob(job.id) if common is None else ReserveParts(job.id, common)]
 
 
-def bring_forward(state: BrokerState, told: EndedEarly, now: float) -> list[Action]:
+def bring_forward(state: BrokerState, event: EndedEarly, now: float) -> list[Action]:
     """Give a job an earlier end, if the gain reaches its threshold."""
-    clusters = [one for one in state.clusters if one.name in told.free]
-    providers = [_provider(one, told.free[one.name]) for one in clusters]
-    first = next(name for name in in_turn(state.names, told.job.first) if name in told.free)
+    clusters = [cluster for cluster in state.clusters if cluster.name in event.free]
+    providers = [_provider(cluster, event.free[cluster.name]) for cluster in clusters]
+    first = next(name for name in in_turn(state.names, event.job.first) if name in event.free)
     waiting: list[Metajob[CountedHold]] = []
-    planned = PlannedClusters(providers, {one.name: () for one in providers}, waiting)
-    held = planned.hold(told.place)
-    waiting.append(Metajob(told.job.id, told.job.request, told.ready, first, told.place, held))
-    planned.after_early_end(told.where, told.operation, now)
-    found = waiting[0].place
-    worth = found != told.place and found.end + told.threshold <= told.place.end
-    return [AmendParts(told.job.id, found)] if worth else []
+    planned = PlannedClusters(providers, {provider.name: () for provider in providers}, waiting)
+    held = planned.hold(event.place)
+    waiting.append(Metajob(event.job.id, event.job.request, event.ready, first, event.place, held))
+    planned.after_early_end(event.where, event.operation, now)
+    moved = waiting[0].place
+    worth = moved != event.place and moved.end + event.threshold <= event.place.end
+    return [AmendParts(event.job.id, moved)] if worth else []
 
 
 def _provider(cluster: GridCluster, steps: Steps) -> CoProvider[CountedHold]:

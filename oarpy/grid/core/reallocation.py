@@ -33,7 +33,7 @@ _TOGETHER = 16
 
 def begin(state: BrokerState, due: PassDue, now: float) -> list[Action]:
     """Begin a pass over the waiting jobs, except the old ones (age guard)."""
-    parts = [one for one in due.waiting if now - one.job.submitted <= state.reallocation.age_limit]
+    parts = [part for part in due.waiting if now - part.job.submitted <= state.reallocation.age_limit]
     if not parts or not state.reallocation.algorithm:
         return []
     state.passing = PassInProgress.over(parts, state.places)
@@ -42,25 +42,25 @@ def begin(state: BrokerState, due: PassDue, now: float) -> list[Action]:
     return [_asked(state.passing, state.names)]
 
 
-def go_on(state: BrokerState, told: EctsTold, now: float) -> list[Action]:
+def go_on(state: BrokerState, answer: EctsTold, now: float) -> list[Action]:
     """Take ECTs, and deal with the jobs that are looked at until ECTs have to be asked again."""
     passing = state.passing
     assert passing is not None
-    _take(passing, told, [state.places[cluster] for cluster in told.clusters])
+    _take(passing, answer, [state.places[cluster] for cluster in answer.clusters])
     if isinstance(passing, WithdrawnJobs):
         return _put_anew(state, passing)
     return _withdraw(state, passing) if state.reallocation.algorithm == 2 else _move(state, passing)
 
 
-def _take(passing: Passing, told: EctsTold, clusters: Sequence[int]) -> None:
+def _take(passing: Passing, answer: EctsTold, clusters: Sequence[int]) -> None:
     """Write down ECTs; the ECTs of jobs that the answer leaves out are as they were."""
-    if len(told.jobs) == passing.looked_at:
-        for cluster, ects in zip(clusters, told.ects, strict=True):
+    if len(answer.jobs) == passing.looked_at:
+        for cluster, ects in zip(clusters, answer.ects, strict=True):
             passing.ects[cluster, : passing.looked_at] = ects
         return
     places = {job: place for place, job in enumerate(passing.jobs)}
-    changed = [places[job] for job in told.jobs]
-    for cluster, ects in zip(clusters, told.ects, strict=True):
+    changed = [places[job] for job in answer.jobs]
+    for cluster, ects in zip(clusters, answer.ects, strict=True):
         passing.ects[cluster, changed] = ects
 
 
@@ -98,15 +98,15 @@ def _move(state: BrokerState, passing: PassInProgress) -> list[Action]:
     if not gaining.any():
         passing.keep(places[:0])
         return _look_further(state, passing)
-    found = SCORES[state.reallocation.heuristic](passing.procs[:count], ects, current, new, np.minimum(current, new))
-    best = found[gaining].max()
-    chosen = int(places[gaining & (found == best)][0])
-    one, target = passing.parts[chosen], state.names[int(elsewhere[:, chosen].argmin())]
-    passing.keep(places[(found < best) | (found == best) & (places > chosen)])
-    move = MoveJob(one.job.id, one.cluster, target, float(current[chosen]), float(new[chosen]))
+    scores = SCORES[state.reallocation.heuristic](passing.procs[:count], ects, current, new, np.minimum(current, new))
+    best = scores[gaining].max()
+    chosen = int(places[gaining & (scores == best)][0])
+    part, target = passing.parts[chosen], state.names[int(elsewhere[:, chosen].argmin())]
+    passing.keep(places[(scores < best) | (scores == best) & (places > chosen)])
+    move = MoveJob(part.job.id, part.cluster, target, float(current[chosen]), float(new[chosen]))
     if not passing.looked_at:
         return [move, *_look_further(state, passing)]
-    return [move, _asked(passing, (one.cluster, target))]
+    return [move, _asked(passing, (part.cluster, target))]
 
 
 def _withdraw(state: BrokerState, passing: PassInProgress) -> list[Action]:
@@ -122,11 +122,11 @@ def _followers(heuristic: HeuristicName, parts: Sequence[WaitingPart], noted: Se
     if heuristic == "mct":
         return InOrder([[place] for place in range(len(parts))], _TOGETHER)
     before = noted.tolist() if heuristic in BY_GAIN else [0.0] * len(parts)
-    found: dict[Hashable, Kind] = {}
+    by_kind: dict[Hashable, Kind] = {}
     for place in range(len(parts) - 1, -1, -1):
         kind = parts[place].kind
-        found.setdefault((place, None) if kind is None else (kind, before[place]), []).append(place)
-    kinds = list(found.values())
+        by_kind.setdefault((place, None) if kind is None else (kind, before[place]), []).append(place)
+    kinds = list(by_kind.values())
     sign = SIGNS_OF_SIZE.get(heuristic)
     if sign is None or any(part.kind is None for part in parts):
         return InOrder(kinds, len(kinds))
@@ -142,11 +142,11 @@ def _put_anew(state: BrokerState, withdrawn: WithdrawnJobs) -> list[Action]:
     chosen = withdrawn.first_of(score(withdrawn.procs, ects, withdrawn.current, best, best))
     new, ends = float(best[chosen]), ects[:, chosen].tolist()
     place = withdrawn.pop(chosen)
-    one = withdrawn.parts[place]
-    target = one.cluster if ends[state.places[one.cluster]] == new else state.names[ends.index(new)]
-    change: Action = JoinQueue(one.job.id, target)
-    if target != one.cluster:
-        change = MoveJob(one.job.id, one.cluster, target, float(withdrawn.noted[place]), new)
+    part = withdrawn.parts[place]
+    target = part.cluster if ends[state.places[part.cluster]] == new else state.names[ends.index(new)]
+    change: Action = JoinQueue(part.job.id, target)
+    if target != part.cluster:
+        change = MoveJob(part.job.id, part.cluster, target, float(withdrawn.noted[place]), new)
     if withdrawn.looked_at < kinds and withdrawn.look_further():
         return [change, _asked(withdrawn, state.names)]
     if withdrawn.looked_at:

@@ -58,10 +58,10 @@ def _remembering(system: System, take: Take) -> Take:
 
 @cache
 def _exchanged(systems: tuple[System, ...]) -> Mapping[str, type]:
-    found: dict[str, type] = {}
+    classes: dict[str, type] = {}
     for system in systems:
         events = [route[0] if isinstance(route, tuple) else route for route in system.takes]
         for event in (*events, *system.asks, *system.values):
             assert isinstance(event, type)
-            found[event.__name__] = event
-    return found
+            classes[event.__name__] = event
+    return classes

@@ -40,21 +40,21 @@ def find_room(
     for _ in range(job.components):
         best = max(clusters, key=lambda cluster: left[cluster.name]).name
         if left[best] < job.procs:
-            found = _fewest(job.procs, clusters, left, running)
-            if found is None:
+            fewest = _fewest(job.procs, clusters, left, running)
+            if fewest is None:
                 return None
-            best, count = found
+            best, count = fewest
             gone, running[best] = running[best][:count], running[best][count:]
-            left[best] += sum(one.procs for one in gone)
-            evicted[best] += [one.id for one in gone]
+            left[best] += sum(victim.procs for victim in gone)
+            evicted[best] += [victim.id for victim in gone]
         left[best] -= job.procs
         placed.append(best)
-    return FoundRoom(tuple(placed), tuple(one for gone in evicted.values() for one in gone))
+    return FoundRoom(tuple(placed), tuple(victim for gone in evicted.values() for victim in gone))
 
 
 def _never_fit(job: CoAllocatedJob, idle: Mapping[str, int], evictable: Mapping[str, Sequence[LocalJob]]) -> bool:
     """Tell whether there are too many components, whichever jobs are evicted; the number may be too large to count."""
-    room = (procs + sum(one.procs for one in evictable.get(name, ())) for name, procs in idle.items())
+    room = (procs + sum(victim.procs for victim in evictable.get(name, ())) for name, procs in idle.items())
     return sum(procs // job.procs for procs in room) < job.components
 
 
@@ -76,8 +76,8 @@ def _fewest(
 
 def _needed(missing: int, running: Sequence[LocalJob]) -> int | None:
     """Return how many jobs, from the first on, free ``missing`` processors; None if all of them do not."""
-    for count, one in enumerate(running, 1):
-        missing -= one.procs
+    for count, job in enumerate(running, 1):
+        missing -= job.procs
         if missing <= 0:
             return count
     return None

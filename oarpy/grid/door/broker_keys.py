@@ -24,12 +24,12 @@ def authorized_line(configuration: Configuration, broker: str, public_key: str, 
     The comment of the key is left out: only the key itself comes into the file.
     """
     require_broker(configuration, broker)
-    found = _KEY.match(public_key.strip())
-    if found is None or not _names_itself(found[1], found[2]):
+    match = _KEY.match(public_key.strip())
+    if match is None or not _names_itself(match[1], match[2]):
         raise UsageError("that is no public key of SSH", hint="the file KEY.pub that ssh-keygen wrote")
     if not re.fullmatch(r"[A-Za-z0-9_./-]+", program):
         raise UsageError(f"'{program[:80]}' cannot be the path of oargriddoor", hint="letters, digits and ./_-")
-    return f'restrict,command="{program} {broker}" {found[1]} {found[2]} {broker}\n'
+    return f'restrict,command="{program} {broker}" {match[1]} {match[2]} {broker}\n'
 
 
 def _names_itself(kind: str, key: str) -> bool:

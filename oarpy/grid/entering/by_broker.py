@@ -48,8 +48,8 @@ def way_of_user(session: Session, number: int, host: str, command: str, *, with_
         raise NotAllowed(
             f"grid job {number} belongs to '{job.user}', not to '{session.user}'", hint="its owner enters it"
         )
-    asked = EnterPart(key=f"{number}-{os.getpid()}", part="none", host=host, command=command, input=with_input)
-    return _way(session.connection, job, asked)
+    call = EnterPart(key=f"{number}-{os.getpid()}", part="none", host=host, command=command, input=with_input)
+    return _way(session.connection, job, call)
 
 
 def let_pass(caller: Caller, cluster: str) -> int:

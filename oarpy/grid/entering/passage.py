@@ -75,8 +75,8 @@ def _line(process: subprocess.Popen[bytes]) -> bytes:
 def _reason(process: subprocess.Popen[bytes]) -> str:
     assert process.stderr is not None
     process.kill()
-    said = process.stderr.read(_READ).decode("utf-8", "replace").strip().splitlines()
-    return f"the door does not open: {said[-1][:200] if said else 'its command said nothing'}"
+    lines = process.stderr.read(_READ).decode("utf-8", "replace").strip().splitlines()
+    return f"the door does not open: {lines[-1][:200] if lines else 'its command said nothing'}"
 
 
 class _Relay:

@@ -179,8 +179,8 @@ class GridDemo:
 
     def _spread(self, procs: int, operation: str) -> int:
         """Submit the program of MPI over clusters; return its number."""
-        asked = ("--parts", "any", "-l", f"core={procs},walltime=0:10:0", "--overhead", "20%")
-        (job,) = self._submit(*asked, "--operation", operation, "./sum.sh")
+        options = ("--parts", "any", "-l", f"core={procs},walltime=0:10:0", "--overhead", "20%")
+        (job,) = self._submit(*options, "--operation", operation, "./sum.sh")
         self._show("oargridstat", "--why", str(job))
         return job
 
@@ -226,14 +226,14 @@ class GridDemo:
 
     def _job(self, job: int) -> dict[str, Any]:
         """Return a job as ``oargridstat -J`` has it."""
-        (found,) = json.loads(self._grid.run("oargridstat", "-J", str(job)).stdout)
-        return dict(found)
+        (record,) = json.loads(self._grid.run("oargridstat", "-J", str(job)).stdout)
+        return dict(record)
 
     def _state(self, job: int) -> str:
         return str(self._job(job)["state"])
 
     def _clusters(self, job: int) -> list[str]:
-        return [one["part"]["cluster"] for one in self._job(job)["components"] if one["part"]]
+        return [component["part"]["cluster"] for component in self._job(job)["components"] if component["part"]]
 
     def _show(self, *words: str, on: str = "", status: int = 0) -> str:
         """Run a command of the user and print it with its output. ``status`` is the expected exit status."""

@@ -83,7 +83,9 @@ def record(view: GridJobView) -> dict[str, JsonValue]:
         "wait": job.wait,
         "metajob": None if view.metajob is None else _metajob(view.metajob),
         "bag": None if view.bag is None else _bag(view, view.bag),
-        "components": [_component(one, part) for one, part in zip(view.components, view.parts, strict=True)],
+        "components": [
+            _component(component, part) for component, part in zip(view.components, view.parts, strict=True)
+        ],
     }
 
 

@@ -50,7 +50,7 @@ class GridJobView:
 def views(connection: Connection, jobs: Sequence[GridJobRow]) -> list[GridJobView]:
     """Return jobs with their components, parts and metajobs."""
     ids = [job.id for job in jobs]
-    asked = broker_jobs.components(connection, ids)
+    components = broker_jobs.components(connection, ids)
     asking = metajobs.of_jobs(connection, [job.id for job in jobs if job.kind == "metajob"])
     of_bags = bags.of_jobs(connection, [job.id for job in jobs if job.kind == "bag"])
     shown: dict[tuple[int, int], GridPartRow] = {}
@@ -62,8 +62,8 @@ def views(connection: Connection, jobs: Sequence[GridJobRow]) -> list[GridJobVie
     return [
         GridJobView(
             job,
-            tuple(asked[job.id]),
-            tuple(shown.get((job.id, one.number)) for one in asked[job.id]),
+            tuple(components[job.id]),
+            tuple(shown.get((job.id, component.number)) for component in components[job.id]),
             asking.get(job.id),
             of_bags.get(job.id),
             tuple(bags.tasks_of(connection, job.id)) if job.id in of_bags else (),
@@ -77,9 +77,9 @@ def own_jobs(session: Session, ids: Sequence[int]) -> list[GridJobRow]:
 
     Raises :class:`NotFound` for a job that is not there, :class:`NotAllowed` for a job of another user.
     """
-    found = {job.id: job for job in broker_jobs.read(session.connection, ids)}
+    by_id = {job.id: job for job in broker_jobs.read(session.connection, ids)}
     for id_ in ids:
-        if id_ not in found:
+        if id_ not in by_id:
             raise NotFound(f"no grid job {id_}", hint="oargridstat lists yours")
-        session.require_owner(found[id_].user, f"grid job {id_}")
-    return [found[id_] for id_ in dict.fromkeys(ids)]
+        session.require_owner(by_id[id_].user, f"grid job {id_}")
+    return [by_id[id_] for id_ in dict.fromkeys(ids)]

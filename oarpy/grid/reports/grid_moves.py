@@ -11,7 +11,7 @@ from oarpy.store.grid.reallocation_passes import GridMoveRow
 
 def text(moves: Iterable[GridMoveRow], shifts: Iterable[ShiftRow]) -> str:
     """Return a line for each move."""
-    return "".join(f"{one}\n" for one in (*map(line, moves), *map(shift_line, shifts)))
+    return "".join(f"{move_line}\n" for move_line in (*map(line, moves), *map(shift_line, shifts)))
 
 
 def line(move: GridMoveRow) -> str:

@@ -42,13 +42,13 @@ class GridJobExplanation:
         lines += [f"  {_place(part)} {part.cluster}, as job {part.cluster_job} there" for part in waiting]
         if not self.view.clusters and job.ended is None and job.kind == "mapped":
             lines.append("  no cluster has taken it yet")
-        asked = self.view.metajob or self.view.bag
-        told = {} if asked is None else asked.told
+        request = self.view.metajob or self.view.bag
+        answers = {} if request is None else request.told
         if self.view.bag is not None and self.view.bag.used_policy:
             lines.append(f"  its tasks were shared out by {self.view.bag.used_policy}")
-        lines += [f"  when it was placed, {cluster} : {one_line(words)}" for cluster, words in told.items()]
+        lines += [f"  when it was placed, {cluster} : {one_line(words)}" for cluster, words in answers.items()]
         lines += [f"  {_end_line(end)}" for end in self.ends]
-        lines += [f"  {_try_line(one)}" for one in self.tries]
+        lines += [f"  {_try_line(placing_try)}" for placing_try in self.tries]
         lines += [f"  moved: {grid_moves.line(move)}" for move in self.moves]
         lines += [f"  moved: {grid_moves.shift_line(shift)}" for shift in self.shifts]
         if job.delete_asked is not None:
@@ -60,7 +60,7 @@ class GridJobExplanation:
         return {
             **grid_job_texts.record(self.view),
             "ends": [end_record(end) for end in self.ends],
-            "all_tries": [_try_record(one) for one in self.tries],
+            "all_tries": [_try_record(placing_try) for placing_try in self.tries],
             "moves": [
                 *map(grid_moves.record, self.moves),
                 *map(grid_moves.shift_record, self.shifts),
@@ -70,10 +70,10 @@ class GridJobExplanation:
 
 def standing(connection: Connection, view: GridJobView, ends: tuple[ExpectedEnd, ...] = ()) -> GridJobExplanation:
     """Return the explanation of a job."""
-    made = placing_tries.of_jobs(connection, [view.job.id])
+    tries = placing_tries.of_jobs(connection, [view.job.id])
     moves = reallocation_passes.moves_of_jobs(connection, [view.job.id])
     shifts = metajobs.shifts_of(connection, [view.job.id])
-    return GridJobExplanation(view, tuple(made), tuple(moves), ends, tuple(shifts))
+    return GridJobExplanation(view, tuple(tries), tuple(moves), ends, tuple(shifts))
 
 
 def end_record(end: ExpectedEnd) -> dict[str, JsonValue]:

@@ -189,7 +189,7 @@ class FcfsQueue(PlannedQueue):
 
     def _held_on(self, now: float) -> tuple[list[tuple[float, int]], int]:
         """Return the holdings beyond ``now``, the first predicted end first, and how many processors are left."""
-        ends = sorted(one for one in self._held.values() if one[0] > now)
+        ends = sorted(hold for hold in self._held.values() if hold[0] > now)
         return ends, self._procs - sum(procs for _, procs in ends)
 
     def _place(self, job: QueuedJob, now: float) -> float:
@@ -289,10 +289,10 @@ class ConservativeQueue(PlannedQueue):
         return start
 
     def _behind(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
-        found, earliest = self._no_sooner, self._profile.earliest
+        starts, earliest = self._no_sooner, self._profile.earliest
         for job in jobs:
-            found[job.number] = earliest(job.procs, job.walltime, max(found.get(job.number, now), now))
-        return [found[job.number] for job in jobs]
+            starts[job.number] = earliest(job.procs, job.walltime, max(starts.get(job.number, now), now))
+        return [starts[job.number] for job in jobs]
 
 
 class EasyQueue(CountedQueue):
@@ -339,16 +339,16 @@ class EasyQueue(CountedQueue):
             for job in jobs
         ]
 
-    def _played(self, asked: Sequence[QueuedJob], joining: Sequence[QueuedJob], now: float) -> dict[int, float]:
+    def _played(self, jobs: Sequence[QueuedJob], joining: Sequence[QueuedJob], now: float) -> dict[int, float]:
         """Return the starts of the given jobs, if each job takes its walltime and only ``joining`` come."""
         waiting = {job.number: job for job in (*self._waiting.values(), *joining)}
         held, idle = sorted(self._held.values()), self._idle
-        left = {job.number for job in asked}
-        found: dict[int, float] = {}
+        left = {job.number for job in jobs}
+        starts: dict[int, float] = {}
         while left:
             for number in easy_starts(list(waiting.values()), held, idle, now):
                 job = waiting.pop(number)
-                found[number] = now
+                starts[number] = now
                 left.discard(number)
                 idle -= job.procs
                 held.append((now + job.walltime, job.procs))
@@ -356,4 +356,4 @@ class EasyQueue(CountedQueue):
             now = max(now, held[0][0]) if held else now
             while held and held[0][0] <= now:
                 idle += held.pop(0)[1]
-        return found
+        return starts

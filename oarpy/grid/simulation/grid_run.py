@@ -169,12 +169,12 @@ class GridRun:
 
     def waiting(self, now: float) -> dict[int, tuple[str, float]]:
         """Return in which queue jobs wait, and when each would end if all took their walltimes."""
-        found: dict[int, tuple[str, float]] = {}
+        waiting: dict[int, tuple[str, float]] = {}
         for name, queue in self._queues.items():
             numbers = [number for number, cluster in self._waits.items() if cluster == name]
             ends = queue.completions([self._queued(number, name) for number in numbers], now)
-            found |= {number: (name, end) for number, end in zip(numbers, ends, strict=True)}
-        return found
+            waiting |= {number: (name, end) for number, end in zip(numbers, ends, strict=True)}
+        return waiting
 
     @property
     def queues(self) -> Mapping[str, ClusterQueue]:
@@ -233,8 +233,8 @@ class GridRun:
         self._come += 1
         job = self._jobs[number]
         if job.components:
-            asked = CoAllocatedJob(number, job.submit, job.procs, job.components, job.deadline)
-            self._tell(JobArrived(asked), now)
+            coallocated = CoAllocatedJob(number, job.submit, job.procs, job.components, job.deadline)
+            self._tell(JobArrived(coallocated), now)
             return
         if job.cluster is not None:
             self._join(number, job.cluster, now)
@@ -272,8 +272,8 @@ class GridRun:
         left = deque(step(self._state, event, now))
         while left:
             match left.popleft():
-                case AskEcts() as asked:
-                    left.extendleft(reversed(step(self._state, self._told(asked, now), now)))
+                case AskEcts() as question:
+                    left.extendleft(reversed(step(self._state, self._told(question, now), now)))
                 case action:
                     self._do(action, now)
 
@@ -297,18 +297,18 @@ class GridRun:
                 number = _number(job)
                 self._note(at, Kind.TRY, (self._jobs[number].deadline, number, last))
             case ClaimParts(job, clusters, evicted):
-                self._claim(_number(job), clusters, [_number(one) for one in evicted], now)
+                self._claim(_number(job), clusters, [_number(victim) for victim in evicted], now)
             case MissJob(job):
                 self._courses[_number(job)].state = "Missed"
                 self._left -= 1
 
-    def _told(self, asked: AskEcts, now: float) -> EctsTold:
+    def _told(self, question: AskEcts, now: float) -> EctsTold:
         """Return ECTs. A pass asks again and again for the same jobs, or for the same jobs without the last one."""
-        jobs = list(asked.jobs)
+        jobs = list(question.jobs)
         if self._outside.jobs != jobs:
             self._outside = JobsAsked(jobs)
-        ects = [self._ends(name, asked.jobs, now) for name in asked.clusters]
-        return EctsTold(asked.clusters, asked.jobs, ects, asked.question)
+        ects = [self._ends(name, question.jobs, now) for name in question.clusters]
+        return EctsTold(question.clusters, question.jobs, ects, question.question)
 
     def _ends(self, cluster: str, jobs: Sequence[Any], now: float) -> Sequence[float] | Seconds:
         """Return the ECTs of jobs on a cluster; infinite for jobs that are too large for it."""
@@ -384,8 +384,8 @@ class GridRun:
             return known
         job = self._mapped(number)
         kind = self._kinds.setdefault((job.procs, job.walltime), number)
-        found = self._parts[number] = WaitingPart(job, cluster, kind)
-        return found
+        part = self._parts[number] = WaitingPart(job, cluster, kind)
+        return part
 
     def _mapped(self, number: int) -> MappedJob:
         job = self._jobs[number]

@@ -73,11 +73,11 @@ def _impact(
         still = replace(scenario, reallocation=replace(scenario.reallocation, algorithm=0))
         without = GridRun(still).run().courses
     both = [(_response_of(*pairs[place]), _response_of(pairs[place][0], without[place])) for place in mapped]
-    changed = [(one, other) for one, other in both if abs(one - other) > _EQUAL]
+    changed = [(response, other) for response, other in both if abs(response - other) > _EQUAL]
     if not changed:
         return 0, 0, 1
-    early = sum(one < other for one, other in changed)
-    rel = fmean(one for one, _ in changed) / fmean(other for _, other in changed)
+    early = sum(response < other for response, other in changed)
+    rel = fmean(response for response, _ in changed) / fmean(other for _, other in changed)
     return 100 * len(changed) / len(mapped), 100 * early / len(changed), rel
 
 
@@ -106,8 +106,8 @@ def _response_of(job: GridJob, course: JobCourse) -> float:
 
 
 def _response(pairs: Iterable[_Pair]) -> float | None:
-    found = [_response_of(*pair) for pair in pairs]
-    return fmean(found) if found else None
+    responses = [_response_of(*pair) for pair in pairs]
+    return fmean(responses) if responses else None
 
 
 def _percent(part: float, whole: float) -> float | None:

@@ -4,7 +4,7 @@ A queue whose policy foresees every start keeps its plan. It stands until an eve
 
     joins behind all others    planned alone, on the timeline that was kept
     starts as planned          holds what the plan has for it
-    ends before its walltime,  the queue is planned from nothing when somebody asks next
+    ends before its walltime,  the queue is planned from nothing at the next question
     leaves, is claimed
 """
 
@@ -112,8 +112,8 @@ class NamedQueue:
 
     def completions(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
         """Return when jobs would end if each took its walltime, as a real cluster estimates it."""
-        asked = [self._waiting[job.number].id if job.number in self._waiting else _outside(job) for job in jobs]
-        return Completions(self._snapshot(now), matchers=self._matchers).ends(asked)
+        wanted = [self._waiting[job.number].id if job.number in self._waiting else _outside(job) for job in jobs]
+        return Completions(self._snapshot(now), matchers=self._matchers).ends(wanted)
 
     def completions_outside(self, jobs: JobsOutside, now: float) -> list[float]:
         """Return the ECTs of jobs outside the queue; infinite for jobs that are too large."""
@@ -193,9 +193,9 @@ class PlannedNamedQueue(NamedQueue):
         """Return when jobs would end if each took its walltime, as a real cluster estimates it."""
         kept = self._standing(now)
         there = [self._waiting.get(job.number) or self._alike(job) for job in jobs]
-        times = kept.times([one.id for one in there if one.id < _OUTSIDE])
-        times |= kept.times_behind(list({one.id: one for one in there if one.id >= _OUTSIDE}.values()))
-        return [times[one.id].start + job.walltime for one, job in zip(there, jobs, strict=True)]
+        times = kept.times([known.id for known in there if known.id < _OUTSIDE])
+        times |= kept.times_behind(list({known.id: known for known in there if known.id >= _OUTSIDE}.values()))
+        return [times[known.id].start + job.walltime for known, job in zip(there, jobs, strict=True)]
 
     def _alike(self, job: QueuedJob) -> WaitingJob:
         """Return the job that stands for all jobs outside that are like this one.

@@ -39,10 +39,10 @@ class JobsOutside:
 
     def __init__(self, jobs: Sequence[QueuedJob | None], procs: int) -> None:
         self.jobs = list(jobs)
-        asked = [procs + 1 if job is None else job.procs for job in jobs]
-        self.sizes = sorted(set(asked))
+        wanted_procs = [procs + 1 if job is None else job.procs for job in jobs]
+        self.sizes = sorted(set(wanted_procs))
         places = {size: place for place, size in enumerate(self.sizes)}
-        self.size = np.array([places[size] for size in asked])
+        self.size = np.array([places[size] for size in wanted_procs])
         self.walltimes: Seconds = np.array([0.0 if job is None else job.walltime for job in jobs])
 
     def remove(self, place: int) -> None:
@@ -98,5 +98,5 @@ def completions_or_never(
     ask: Callable[[Sequence[QueuedJob], float], list[float]], jobs: Sequence[QueuedJob | None], now: float
 ) -> list[float]:
     """Return the ECTs of jobs; infinite for jobs that are too large (None), which ``ask`` does not get."""
-    told = iter(ask([job for job in jobs if job is not None], now))
-    return [inf if job is None else next(told) for job in jobs]
+    ends = iter(ask([job for job in jobs if job is not None], now))
+    return [inf if job is None else next(ends) for job in jobs]

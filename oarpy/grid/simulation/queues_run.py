@@ -77,16 +77,16 @@ class QueuesRun:
     def _placed(self) -> dict[int, _Place]:
         """Return the places of jobs that have arrived, with their starts or predicted ends."""
         courses = self._run.outcome.courses
-        found: dict[int, _Place] = {}
+        places: dict[int, _Place] = {}
         for number in self._arrived:
             course = courses[number]
             if course.clusters:
                 job = self._scenario.jobs[number]
                 start = job.deadline if job.components else course.start
-                found[number] = course.clusters, None if start is None else start + self._planned(job, course.clusters)
+                places[number] = course.clusters, None if start is None else start + self._planned(job, course.clusters)
         for number, (cluster, end) in self._run.waiting(self._now).items():
-            found[number] = (cluster,), end
-        return found
+            places[number] = (cluster,), end
+        return places
 
     def _planned(self, job: GridJob, clusters: Sequence[str]) -> float:
         speeds = {cluster.name: cluster.speed for cluster in self._scenario.clusters}
@@ -108,8 +108,8 @@ class QueuesRun:
 
     def held(self, cluster: str, key: int) -> Place:
         """Return the holding of a job on a cluster."""
-        found = self._run.queues[cluster].held(key)
-        return Place(self._scenario.jobs[key].id, self._now, found.end, found.procs, found.bits)
+        holding = self._run.queues[cluster].held(key)
+        return Place(self._scenario.jobs[key].id, self._now, holding.end, holding.procs, holding.bits)
 
     def clusters_now(self) -> list[ClusterState]:
         """Return the jobs that wait on each cluster, with their planned places."""
@@ -119,36 +119,38 @@ class QueuesRun:
             job, bits = jobs[number], self._run.queues[name].planned_bits(number)
             queued[name].append(Place(job.id, end - self._planned(job, (name,)), end, job.procs, bits))
         return [
-            ClusterState(one.name, one.procs, [place.job for place in queued[one.name]], queued[one.name])
-            for one in self._scenario.clusters
+            ClusterState(
+                cluster.name, cluster.procs, [place.job for place in queued[cluster.name]], queued[cluster.name]
+            )
+            for cluster in self._scenario.clusters
         ]
 
     def tables(self) -> Mapping[str, Any]:
         """Return the co-allocated jobs of the broker with their next tries, and the cluster whose turn it is."""
         broker, jobs = self._run.broker, self._scenario.jobs
         tries = [
-            {"job": jobs[number].id, "try": one.number, "at": one.at, "last": one.last}
-            for number, one in broker.tries.items()
+            {"job": jobs[number].id, "try": planned_try.number, "at": planned_try.at, "last": planned_try.last}
+            for number, planned_try in broker.tries.items()
             if isinstance(number, int)
         ]
         return {"tries": tries, "first": broker.names[broker.turn % len(broker.names)]}
 
     def _entry(self, number: int, job: GridJob, course: JobCourse, waits: tuple[str, float] | None) -> dict[str, Any]:
-        found = course_entry(job, course, self._scenario.jobs)
+        entry = course_entry(job, course, self._scenario.jobs)
         if course.state:
-            return found
+            return entry
         if number not in self._arrived:
-            return {**found, "state": "Submitted"}
+            return {**entry, "state": "Submitted"}
         if waits is not None:
             cluster, end = waits
             begin = end - self._planned(job, (cluster,))
-            return {**found, "state": "Waiting", "clusters": [cluster], "start": begin, "end": end}
+            return {**entry, "state": "Waiting", "clusters": [cluster], "start": begin, "end": end}
         start = course.start
         if start is None and course.clusters:
             start = job.deadline
         last = None if start is None else start + self._planned(job, course.clusters)
         state = "Waiting" if course.start is None else "Running"
-        return {**found, "state": state, "start": start, "end": last}
+        return {**entry, "state": state, "start": start, "end": last}
 
     def outcome(self) -> Mapping[str, Any]:
         """Return the courses of all jobs."""

@@ -18,8 +18,8 @@ class _SystemAlone(msgspec.Struct):
 def system_of(text: str, default: str = QUEUES) -> str:
     """Return the system of a file; raise :class:`UsageError` for an unknown one. ``default`` is that of other files."""
     try:
-        found = msgspec.json.decode(text, type=_SystemAlone).system
-        name = default if found is msgspec.UNSET else msgspec.json.decode(found)
+        raw = msgspec.json.decode(text, type=_SystemAlone).system
+        name = default if raw is msgspec.UNSET else msgspec.json.decode(raw)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return default
     if name not in _SYSTEMS and name != default:

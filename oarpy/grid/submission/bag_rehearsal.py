@@ -21,7 +21,7 @@ from oarpy.store.grid.bags import NewGridBag
 
 @dataclass(frozen=True, slots=True)
 class BagRehearsal:
-    """A bag that was not stored: what each cluster offered, or why it was left out, and what would come of it."""
+    """A bag that was not stored: the offer of each cluster, or why it was left out, and the result."""
 
     drafted: GridDraft
     asked: NewGridBag
@@ -81,13 +81,13 @@ class BagRehearsal:
 
 
 def rehearse_bag(
-    session: Session, drafted: GridDraft, asked: NewGridBag, opening: Opening, most_at_once: int
+    session: Session, drafted: GridDraft, wanted: NewGridBag, opening: Opening, most_at_once: int
 ) -> BagRehearsal:
-    """Ask clusters for offers, and return what would come of them. Nothing is stored, and nothing held."""
+    """Ask clusters for offers, and return the result that they would give. Nothing is stored, and nothing held."""
     now, tolerance = time.time(), session.configuration.grid.clock_tolerance
     rows = [row for row in clusters.every(session.connection) if row.active]
     job, (component,) = drafted.job, drafted.job.components
-    bag = bag_asked(0, asked, asked.tasks, component.procs)
+    bag = bag_asked(0, wanted, wanted.tasks, component.procs)
     with (
         door_sessions.place_to_ask(session.connection, most_at_once) as free,
         closing(ClusterConnections(opening)) as connections,
@@ -95,10 +95,10 @@ def rehearse_bag(
         if not free:
             busy = f"not asked: {most_at_once} users ask clusters at present; try again"
             nothing = OffersFound(OffersTold(bag, ()), {row.name: busy for row in rows}, {}, silent=True)
-            return BagRehearsal(drafted, asked, nothing, RefuseBag(0))
+            return BagRehearsal(drafted, wanted, nothing, RefuseBag(0))
         connections.adopt(rows)
-        found = carried_out(ask_for_offers(rows, job, component, bag, {}, tolerance, now), connections)
-    assert isinstance(found, OffersFound)
-    (outcome,) = share(BrokerState(()), found.told, now)
+        offers = carried_out(ask_for_offers(rows, job, component, bag, {}, tolerance, now), connections)
+    assert isinstance(offers, OffersFound)
+    (outcome,) = share(BrokerState(()), offers.told, now)
     assert isinstance(outcome, AwardTasks | RefuseBag)
-    return BagRehearsal(drafted, asked, found, outcome)
+    return BagRehearsal(drafted, wanted, offers, outcome)

@@ -51,14 +51,14 @@ def expected_ends(questions: Sequence[EndQuestion], patience: float = 10) -> lis
     try:
         answers = [pool.submit(_ask, question) for question in questions]
         wait(answers, patience)
-        return [_answer(one, answer, patience) for one, answer in zip(questions, answers, strict=True)]
+        return [_answer(question, answer, patience) for question, answer in zip(questions, answers, strict=True)]
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
 def best(ends: Sequence[ExpectedEnd]) -> ExpectedEnd | None:
     """Return where a job would end first, the first of equals; None if it can run nowhere."""
-    return min((end for end in ends if end.end is not None), key=lambda one: one.end or 0, default=None)
+    return min((end for end in ends if end.end is not None), key=lambda end: end.end or 0, default=None)
 
 
 def _ask(question: EndQuestion) -> ExpectedEnd:

@@ -87,15 +87,15 @@ def read_overhead(text: str) -> float:
 
 def read_at_most(texts: tuple[str, ...]) -> dict[str, int]:
     """Return processors by cluster, as ``--at-most a=4`` has them."""
-    found: dict[str, int] = {}
+    limits: dict[str, int] = {}
     for word in ",".join(texts).split(",") if texts else ():
         name, sign, count = word.strip().partition("=")
         if not name or not sign or not count.isascii() or not count.isdigit() or len(count) > 9:
             raise UsageError(f"--at-most '{short(word)}' is no limit of a cluster", hint="CLUSTER=NUMBER, such as a=4")
-        if name in found:
+        if name in limits:
             raise UsageError(f"--at-most names '{short(name)}' twice", hint="give one limit for each cluster")
-        found[name] = int(count)
-    return found
+        limits[name] = int(count)
+    return limits
 
 
 def read_until(text: str, now: datetime, walltime: float) -> float:

@@ -46,15 +46,15 @@ def read_draft(session: Session, options: GridOptions) -> tuple[GridDraft, list[
     return drafted, rows
 
 
-def _check_limits(asked: NewMetajob, rows: list[GridClusterRow]) -> None:
+def _check_limits(metajob: NewMetajob, rows: list[GridClusterRow]) -> None:
     """Raise an error for limits of clusters that are not there, or that leave too little for the job."""
-    limits = asked.at_most or {}
+    limits = metajob.at_most or {}
     for name in limits:
         if name not in {row.name for row in rows}:
             raise NotFound(f"--at-most names no cluster '{name[:64]}'", hint="oargridctl clusters list has them")
-    most = [limits.get(row.name, asked.procs) for row in rows]
-    if sum(most) < asked.procs:
-        raise UsageError(f"--at-most leaves {sum(most)} of {asked.procs} processors", hint="raise the limits")
+    most = [limits.get(row.name, metajob.procs) for row in rows]
+    if sum(most) < metajob.procs:
+        raise UsageError(f"--at-most leaves {sum(most)} of {metajob.procs} processors", hint="raise the limits")
 
 
 def usable(job: NewGridJob, known: list[GridClusterRow]) -> list[GridClusterRow]:
@@ -63,17 +63,17 @@ def usable(job: NewGridJob, known: list[GridClusterRow]) -> list[GridClusterRow]
     if not active:
         hint = "an admin enables a broker (grid.enabled = true) and adds clusters: oargridctl clusters add"
         raise AdmissionRefused("no cluster takes grid jobs here", hint=hint)
-    asked = dict.fromkeys(component.cluster for component in job.components if component.cluster is not None)
-    for name in asked:
+    named = dict.fromkeys(component.cluster for component in job.components if component.cluster is not None)
+    for name in named:
         if name not in {cluster.name for cluster in known}:
             hint = f"oargridctl clusters list has them: {', '.join(cluster.name for cluster in active[:10])}"
             raise NotFound(f"no cluster '{name[:64]}'", hint=hint)
         if name not in {cluster.name for cluster in active}:
             raise AdmissionRefused(f"cluster '{name}' takes no grid jobs now", hint="name another one, or try later")
     for cluster in active:
-        if cluster.name in asked and (closed := cluster.refusal_to(job.user)):
+        if cluster.name in named and (closed := cluster.refusal_to(job.user)):
             raise AdmissionRefused(closed, hint="an admin of the broker says who may use it: oargridctl clusters list")
-    return [cluster for cluster in active if not asked or cluster.name in asked]
+    return [cluster for cluster in active if not named or cluster.name in named]
 
 
 def submit(session: Session, options: GridOptions) -> SubmittedGridJobs:
@@ -122,11 +122,13 @@ def wait_for_answer(connection: Connection, job: int, timeout: float) -> GridJob
     stays = f"the job stays: oargridstat {job} tells, oargriddel {job} gives it up"
 
     def answered() -> GridJobRow | None:
-        (found,) = broker_jobs.read(connection, [job])
+        (grid_job,) = broker_jobs.read(connection, [job])
         unpromised = (
-            found.kind == "bag" and found.state not in FINAL_GRID_JOBS and bags.of_job(connection, job).promise is None
+            grid_job.kind == "bag"
+            and grid_job.state not in FINAL_GRID_JOBS
+            and bags.of_job(connection, job).promise is None
         )
-        return None if found.state in _OPEN or unpromised else found
+        return None if grid_job.state in _OPEN or unpromised else grid_job
 
     with place_to_wait(stays):
         row = wait_for(connection, answered, timeout)

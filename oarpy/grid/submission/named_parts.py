@@ -31,7 +31,7 @@ class NamedPart:
 
 
 def read_parts(text: str) -> tuple[NamedPart, ...]:
-    """Return the parts in a text; raise :class:`UsageError` that names what is wrong.
+    """Return the parts in a text; raise :class:`UsageError` that names the error.
 
     >>> read_parts('a:rdef="/nodes=2",b:rdef=/core=4:prop=mem > 4')[1]
     NamedPart(cluster='b', rdef='/core=4', prop='mem > 4', type='', name='')
@@ -55,10 +55,10 @@ def read_parts(text: str) -> tuple[NamedPart, ...]:
 
 def _part(text: str, place: int) -> tuple[NamedPart, int]:
     """Return the part that begins at a place, and where it ends."""
-    found = _CLUSTER.match(text, place)
-    if found is None:
+    match = _CLUSTER.match(text, place)
+    if match is None:
         raise UsageError(f"'{short(text[place:].strip())}' does not begin with the name of a cluster", hint=_FORM)
-    cluster, place = found[1], found.end()
+    cluster, place = match[1], match.end()
     values: dict[str, str] = {}
     while word := _WORD.match(text, place):
         if word[1] not in _WORDS:
@@ -81,6 +81,6 @@ def _value(text: str, place: int) -> tuple[str, int]:
         following = text[end + 1 :].lstrip()
         if following[:1] in ("", ",", ":"):
             return text[place + 1 : end].strip(), len(text) - len(following)
-    found = _END.search(text, place)
-    assert found is not None
-    return text[place : found.start()].strip(), found.start()
+    match = _END.search(text, place)
+    assert match is not None
+    return text[place : match.start()].strip(), match.start()

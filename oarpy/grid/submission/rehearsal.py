@@ -89,12 +89,12 @@ def rehearse(
     job = drafted.job
     if job.kind == "named":
         by_name = {row.name: row for row in rows}
-        asked = [(by_name[component.cluster or ""], component) for component in job.components]
+        places = [(by_name[component.cluster or ""], component) for component in job.components]
     else:
-        asked = [(row, job.components[0]) for row in rows]
+        places = [(row, job.components[0]) for row in rows]
     return GridRehearsal(
         drafted,
-        tuple(_ask(session, [(row, _request(job, one, row), "") for row, one in asked], opening)),
+        tuple(_ask(session, [(row, _request(job, component, row), "") for row, component in places], opening)),
     )
 
 
@@ -107,8 +107,8 @@ def ends_of(session: Session, view: GridJobView, opening: GridOpening | None = N
     there = part if part is not None and part.state is GridPartState.WAITING else None
     rows = [row for row in clusters.every(session.connection) if row.active or (there and row.name == there.cluster)]
     names = [there.name if there and row.name == there.cluster else "" for row in rows]
-    asked = [(row, _request(view.job, component, row), name) for row, name in zip(rows, names, strict=True)]
-    return tuple(_ask(session, asked, opening))
+    requests = [(row, _request(view.job, component, row), name) for row, name in zip(rows, names, strict=True)]
+    return tuple(_ask(session, requests, opening))
 
 
 def _cells(end: ExpectedEnd) -> tuple[str, ...]:
@@ -134,40 +134,40 @@ def _request(
 
 
 def _ask(
-    session: Session, asked: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: GridOpening | None
+    session: Session, requests: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: GridOpening | None
 ) -> list[ExpectedEnd]:
     """Ask clusters about requests, or about parts by name; a cluster that cannot be asked has the error."""
     with door_sessions.place_to_ask(session.connection, _MOST_AT_ONCE) as free:
         if free:
-            return _answers(asked, opening or clusters_of(session.configuration.grid.name))
+            return _answers(requests, opening or clusters_of(session.configuration.grid.name))
     busy = f"not asked: {_MOST_AT_ONCE} users ask clusters at present; try again"
-    return [ExpectedEnd(row.name, error=busy, silent=True) for row, _, _ in asked]
+    return [ExpectedEnd(row.name, error=busy, silent=True) for row, _, _ in requests]
 
 
-def _answers(asked: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: GridOpening) -> list[ExpectedEnd]:
-    with _opened(asked, opening) as opened:
+def _answers(requests: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: GridOpening) -> list[ExpectedEnd]:
+    with _opened(requests, opening) as opened:
         questions = [
             EndQuestion(cluster, request, name, row.clock_ahead)
-            for (row, request, name), cluster in zip(asked, opened, strict=True)
+            for (row, request, name), cluster in zip(requests, opened, strict=True)
             if not isinstance(cluster, OarpyError)
         ]
         answers = iter(expected_ends(questions))
         return [
             ExpectedEnd(row.name, error=str(cluster)) if isinstance(cluster, OarpyError) else next(answers)
-            for (row, _, _), cluster in zip(asked, opened, strict=True)
+            for (row, _, _), cluster in zip(requests, opened, strict=True)
         ]
 
 
 @contextmanager
 def _opened(
-    asked: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: GridOpening
+    requests: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: GridOpening
 ) -> Iterator[list[Cluster | OarpyError]]:
     """Yield the cluster of each row, or why it cannot be asked; close the clusters at the end.
 
     A request without a part gets no cluster that is closed to its user.
     """
     opened: list[Cluster | OarpyError] = []
-    for row, request, part in asked:
+    for row, request, part in requests:
         try:
             if not part and (closed := row.refusal_to(request.user)):
                 raise CallRefused(closed)

@@ -70,7 +70,7 @@ class SpreadRehearsal:
 
 
 def rehearse_spread(
-    session: Session, drafted: GridDraft, asked: NewMetajob, opening: Opening, most_at_once: int
+    session: Session, drafted: GridDraft, metajob: NewMetajob, opening: Opening, most_at_once: int
 ) -> SpreadRehearsal:
     """Ask clusters for free slots, and return where the job would go. Nothing is stored, and nothing held."""
     settings, now = session.configuration.grid, time.time()
@@ -82,32 +82,34 @@ def rehearse_spread(
     ):
         if not free:
             busy = f"not asked: {most_at_once} users ask clusters at present; try again"
-            return SpreadRehearsal(drafted, asked, SlotsFound({}, {row.name: busy for row in rows}, silent=True), None)
+            return SpreadRehearsal(
+                drafted, metajob, SlotsFound({}, {row.name: busy for row in rows}, silent=True), None
+            )
         connections.adopt(rows)
-        conversation = look_for_slots(rows, job, component, asked, {}, settings.clock_tolerance, now)
-        found = carried_out(conversation, connections)
-        assert isinstance(found, SlotsFound)
-    return SpreadRehearsal(drafted, asked, found, _place(session, rows, drafted, asked, found, now))
+        conversation = look_for_slots(rows, job, component, metajob, {}, settings.clock_tolerance, now)
+        slots = carried_out(conversation, connections)
+        assert isinstance(slots, SlotsFound)
+    return SpreadRehearsal(drafted, metajob, slots, _place(session, rows, drafted, metajob, slots, now))
 
 
 def _place(
     session: Session,
     rows: list[GridClusterRow],
     drafted: GridDraft,
-    asked: NewMetajob,
-    found: SlotsFound,
+    metajob: NewMetajob,
+    slots: SlotsFound,
     now: float,
 ) -> CommonPlace | None:
     """Return the place that the broker would give the job, None where there is none."""
-    names = [row.name for row in rows if row.name in found.free]
+    names = [row.name for row in rows if row.name in slots.free]
     if not names:
         return None
     everybody = [row.name for row in rows]
     first = everybody[metajobs.count_before(session.connection, _ALL) % len(everybody)]
     state = BrokerState(tuple(GridCluster(row.name, row.procs or 0, row.speed) for row in rows))
-    request = parallel_request(drafted.job.walltime, asked)
+    request = parallel_request(drafted.job.walltime, metajob)
     ready = ceil(now + session.configuration.grid.commit_lead)
-    (action,) = place(state, SlotsTold(ParallelJob(0, request, first), found.free, ready), now)
+    (action,) = place(state, SlotsTold(ParallelJob(0, request, first), slots.free, ready), now)
     return action.place if isinstance(action, ReserveParts) else None
 
 
@@ -118,5 +120,5 @@ def carried_out(conversation: Conversation[object], connections: ClusterConnecti
     while not (over := conversations.go_on()):
         wake_at = conversations.wake_at() or time.time()
         readable(list(conversations.files()), max(0.0, wake_at - time.time()))
-    ((_, found),) = over
-    return found
+    ((_, result),) = over
+    return result

@@ -1,4 +1,4 @@
-"""What clusters offer for the tasks of a bag: which are asked, and what they told."""
+"""The offers of clusters for the tasks of a bag: the questions to clusters, and their answers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _NOT_HEARD = "it was not heard yet"
 
 @dataclass(frozen=True, slots=True)
 class OffersFound:
-    """What clusters told: for the core, in words, and what offers are called. ``silent``: some said nothing.
+    """The answers of clusters: for the core, in words, and the names of offers. ``silent``: some did not answer.
 
-    ``names`` has by cluster and end what an offer is called there.
+    ``names`` has the name of an offer on its cluster, by cluster and end.
     """
 
     told: OffersTold
@@ -35,7 +35,7 @@ class OffersFound:
 
     @property
     def policy(self) -> str:
-        """By what the tasks are shared out, as clusters told enough for it."""
+        """The policy that shares the tasks out: clusters told enough for it."""
         bag = self.told.bag
         return bag.policy if bag.policy == SLOTS else usable_policy(bag.policy, self.told)
 
@@ -55,7 +55,7 @@ def objection(row: GridClusterRow, user: str, tolerance: float) -> str:
 def task_request(
     job: GridJobRow | NewGridJob, component: GridComponentRow | NewGridComponent, row: GridClusterRow
 ) -> PartRequest:
-    """Return what a task asks a cluster for, with its walltime there."""
+    """Return the request of a task to a cluster, with its walltime there."""
     return PartRequest(
         job.user,
         component.resources,
@@ -81,44 +81,46 @@ def ask_for_offers(
     words = {
         row.name: reason for row in rows if (reason := refused.get(row.name) or objection(row, job.user, tolerance))
     }
-    asked = [row for row in rows if row.name not in words]
+    open_rows = [row for row in rows if row.name not in words]
     patience = _PATIENCE + _PATIENCE_A_TASK * bag.tasks
-    calls = [ClusterCall(row.name, _question(task_request(job, component, row), bag, now), patience) for row in asked]
+    calls = [
+        ClusterCall(row.name, _question(task_request(job, component, row), bag, now), patience) for row in open_rows
+    ]
     answers = (yield CallBatch(calls, patience)) if calls else ()
     offers: list[ClusterOffer] = []
     power, pending, free = dict[str, float](), dict[str, float](), dict[str, FreeProcessors]()
     names: dict[tuple[str, float], str] = {}
     silent = _NOT_HEARD in words.values()
-    for row, answer in zip(asked, answers, strict=True):
+    for row, answer in zip(open_rows, answers, strict=True):
         if not isinstance(answer, tuple):
             words[row.name], silent = str(answer), silent or isinstance(answer, ClusterSilent)
             continue
-        told, slots = answer
-        assert isinstance(told, BagOffers)
-        offers += [ClusterOffer(row.name, one.tasks, one.end) for one in told.offers]
-        names |= {(row.name, one.end): one.name for one in told.offers}
-        power |= {} if told.power is None else {row.name: told.power}
-        pending |= {} if told.pending is None else {row.name: told.pending}
+        offered, slots = answer
+        assert isinstance(offered, BagOffers)
+        offers += [ClusterOffer(row.name, offer.tasks, offer.end) for offer in offered.offers]
+        names |= {(row.name, offer.end): offer.name for offer in offered.offers}
+        power |= {} if offered.power is None else {row.name: offered.power}
+        pending |= {} if offered.pending is None else {row.name: offered.pending}
         if slots:
-            free[row.name] = FreeProcessors([(one.begin, one.procs) for one in slots], job.walltime / row.speed)
-        words[row.name] = _words(told, bag.policy)
+            free[row.name] = FreeProcessors([(slot.begin, slot.procs) for slot in slots], job.walltime / row.speed)
+        words[row.name] = _words(offered, bag.policy)
     event = OffersTold(bag, () if bag.policy == SLOTS else offers, power, pending, free)
     return OffersFound(event, words, names, silent)
 
 
 def _question(request: PartRequest, bag: BagAsked, now: float) -> Callable[[Cluster], object]:
-    """Return what asks a cluster for offers and, if the bag goes by them and it tells them, for free slots."""
+    """Return a call that asks a cluster for offers, and for free slots if the policy uses them and it tells them."""
 
     def ask(cluster: Cluster) -> tuple[BagOffers, Sequence[FreeSlot]]:
-        told = cluster.ask(Offers(request, bag.tasks, bag.deadline))
-        slots = bag.policy == SLOTS and told.slots
-        return told, cluster.ask(Slots(request, now, now + _HORIZON)) if slots else ()
+        offered = cluster.ask(Offers(request, bag.tasks, bag.deadline))
+        slots = bag.policy == SLOTS and offered.slots
+        return offered, cluster.ask(Slots(request, now, now + _HORIZON)) if slots else ()
 
     return ask
 
 
-def _words(told: BagOffers, policy: str) -> str:
-    """Return what a cluster told, for people."""
+def _words(offered: BagOffers, policy: str) -> str:
+    """Return the answer of a cluster, for people."""
     if policy == SLOTS:
-        return "it tells free slots" if told.slots else "it tells no free slots"
-    return ", ".join(f"{one.tasks} by {local_instant(one.end)}" for one in told.offers) or "it has no room"
+        return "it tells free slots" if offered.slots else "it tells no free slots"
+    return ", ".join(f"{offer.tasks} by {local_instant(offer.end)}" for offer in offered.offers) or "it has no room"

@@ -1,4 +1,4 @@
-"""Bags of tasks over clusters: composed of what clusters offer, promised, and told when they are done.
+"""Bags of tasks over clusters: composed of the offers of clusters, promised, and told when they are done.
 
 ::
 
@@ -9,13 +9,14 @@
 What is to be done follows from the rows alone, but for awards that are being prepared: these are given up when the
 broker is killed.
 
-1. Tasks that no cluster has, had, or is asked to have are open: all of them at first. Clusters make offers for them,
-   the core shares them out, and each part is prepared, a bag of its cluster with the offer's end as deadline.
-2. An offer that is worse by now gives the award up. After some rounds clusters may be late: then what can be had.
+1. Tasks that no cluster has, had, or is requested to take are open: all of them at first. Clusters make offers for
+   them, the core shares them out, and each part is prepared, a bag of its cluster with the offer's end as deadline.
+2. An offer that is worse by now gives the award up. After some rounds clusters may be late: then the best offers are
+   taken.
 3. When all clusters that have tasks know of the decision, the promise is told: the latest end of the parts. A cluster
    that is lost before keeps it back only until its tasks are taken away.
 4. Clusters tell when their parts are done as they plan now. The latest of these is told to all that have a part, with a
-   number: whatever gets lost on the way, the last one is told again until it is known.
+   number. If a message gets lost, the last completion is told again until it is known.
 5. A cluster that is lost for long has its tasks taken away: others get them if they may run twice, else they are lost.
    Such tasks wait for room, be it after the promise; the other tasks go on.
 
@@ -68,7 +69,7 @@ _OVER = (*_GIVEN_UP, GridPartState.ENDED)
 
 @dataclass(frozen=True, slots=True)
 class BagRules:
-    """``coordination``: clusters are told completions. After ``provider_lost`` seconds of silence one is lost."""
+    """``coordination``: clusters are told completions. After ``provider_lost`` seconds of silence a cluster is lost."""
 
     coordination: bool = True
     provider_lost: float = 300.0
@@ -76,7 +77,7 @@ class BagRules:
 
 @dataclass(frozen=True, slots=True)
 class _Award:
-    """Tasks that clusters are asked for, by name of the part."""
+    """Tasks that clusters are requested to take, by name of the part."""
 
     tasks: Mapping[str, Sequence[int]]
 
@@ -97,7 +98,7 @@ class GridBags:
     """By job the clusters that do not take it, with why."""
 
     def forget(self) -> None:
-        """Begin anew: what was being prepared is given up by :meth:`tend`."""
+        """Begin anew: awards that were being prepared are given up by :meth:`tend`."""
         self._awards.clear()
         self._next_look.clear()
         self._refused.clear()
@@ -105,31 +106,31 @@ class GridBags:
     # What is due
 
     def tend(self, connection: Connection, file: GridJobFile, now: float) -> float:
-        """Do what is due for a bag; return when there is more to do (epoch seconds), or infinity."""
+        """Take the steps that are due for a bag; return when the next is due (epoch seconds), or infinity."""
         job = file.job
-        undone = [one for one in transactions.of_job(connection, job.id) if one.state is not GridTransactionState.DONE]
+        undone = [row for row in transactions.of_job(connection, job.id) if row.state is not GridTransactionState.DONE]
         if job.delete_asked is not None:
             self._end(connection, file, f"deleted by {job.delete_by}")
             return inf
-        for one in undone:
-            if one.state is GridTransactionState.PREPARING and not self.transactions.is_preparing(one.id):
-                self._give_up(connection, one.id, ANEW)
+        for row in undone:
+            if row.state is GridTransactionState.PREPARING and not self.transactions.is_preparing(row.id):
+                self._give_up(connection, row.id, ANEW)
                 return now
         bag = bags.of_job(connection, job.id)
         rows = broker_parts.of_jobs(connection, [job.id])
         due = self._take_away(connection, bag, file, rows, now)
-        preparing = any(one.state is GridTransactionState.PREPARING for one in undone)
+        preparing = any(row.state is GridTransactionState.PREPARING for row in undone)
         if preparing or ("offers", job.id) in self.conversations:
             return due
         if open_tasks := bags.open_tasks(connection, bag):
             return min(due, self._place(connection, file, bag, open_tasks, now))
-        parts = [one for one in bags.parts_of(connection, [job.id]) if one.live or one.settled]
-        live = {one.part for one in parts if one.live}
+        parts = [part for part in bags.parts_of(connection, [job.id]) if part.live or part.settled]
+        live = {part.part for part in parts if part.live}
         if not any(row.state is GridPartState.COMMITTING and row.name in live for row in rows):
             bag = self._promise(connection, bag, parts)
         if self.rules.coordination:
             due = min(due, self._coordinate(connection, bag, parts, rows, now))
-        if any(one.live for one in parts) and file.job.state is GridJobState.RUNNING:
+        if any(part.live for part in parts) and file.job.state is GridJobState.RUNNING:
             return due
         return min(due, self._follow(connection, file, bag, rows, now))
 
@@ -142,15 +143,15 @@ class GridBags:
             return due
         self._next_look[file.job.id] = now + _AGAIN
         promised = bag.promise is not None
-        asked = bag_asked(file.job.id, bag, len(tasks), file.components[0].procs, promised=promised)
+        request = bag_asked(file.job.id, bag, len(tasks), file.components[0].procs, promised=promised)
         refused = self._refused.get(file.job.id, {})
-        look = ask_for_offers(usable(connection), file.job, file.components[0], asked, refused, self.tolerance, now)
+        look = ask_for_offers(usable(connection), file.job, file.components[0], request, refused, self.tolerance, now)
         self.conversations.begin(("offers", file.job.id), look)
         return inf
 
     def _promise(self, connection: Connection, bag: GridBagRow, parts: Sequence[GridBagPartRow]) -> GridBagRow:
         """Tell by when a bag is done: all clusters know of their parts. It is later where tasks had to go elsewhere."""
-        ends = [one.promised for one in parts if one.promised is not None]
+        ends = [part.promised for part in parts if part.promised is not None]
         if not ends or (bag.promise is not None and max(ends) < bag.promise + _SAME):
             return bag
         bags.promise(connection, bag.job, max(ends))
@@ -178,17 +179,17 @@ class GridBags:
         if bag.expected is None or abs(expected - bag.expected) >= _SAME:
             bags.expect(connection, bag.job, expected)
             version += 1
-        untold = [one for one in parts if one.live and one.told < version and where[one.part].end_asked is None]
+        untold = [part for part in parts if part.live and part.told < version and where[part.part].end_asked is None]
         due = inf
-        for one in untold:
-            name = ("tell", bag.job, one.part)
+        for part in untold:
+            name = ("tell", bag.job, part.part)
             if name in self.conversations:
                 continue
             if (at := self._next_look.get(bag.job, now)) > now:
                 due = min(due, at)
                 continue
-            told = BagCompletion(one.part, expected, version)
-            self.conversations.begin(name, _tell(where[one.part].cluster, told))
+            completion = BagCompletion(part.part, expected, version)
+            self.conversations.begin(name, _tell(where[part.part].cluster, completion))
         return due
 
     def told(self, connection: Connection, job: int, part: str, version: int, now: float) -> None:
@@ -230,14 +231,15 @@ class GridBags:
     ) -> float:
         """Take tasks away from clusters that are lost, or have nothing of them; return when one may be lost.
 
-        A transaction may have been given up by another module while nobody here waited for its answers.
+        A transaction may have been given up by another module while no conversation here waited for its answers.
         """
         silent = {row.name: row.silent_since for row in clusters.every(connection) if row.silent_since is not None}
         parts = bags.parts_of(connection, [bag.job])
-        live, asked = {one.part for one in parts if one.live}, {one.part for one in parts if one.asked}
+        live = {part.part for part in parts if part.live}
+        requested = {part.part for part in parts if part.asked}
         due = inf
         for row in rows:
-            if row.name in asked and row.state in _GIVEN_UP and row.transaction not in self._awards:
+            if row.name in requested and row.state in _GIVEN_UP and row.transaction not in self._awards:
                 bags.move(connection, [row.name], ["Asked"], "Gone", row.message)
             if row.name not in live:
                 continue
@@ -263,9 +265,9 @@ class GridBags:
         """End a bag and all that it has on clusters."""
         job = file.job.id
         self.conversations.drop(("offers", job))
-        for one in transactions.of_job(connection, job):
-            self._awards.pop(one.id, None)
-            self.transactions.give_up(connection, one.id, reason)
+        for transaction in transactions.of_job(connection, job):
+            self._awards.pop(transaction.id, None)
+            self.transactions.give_up(connection, transaction.id, reason)
         rows = broker_parts.of_jobs(connection, [job])
         broker_parts.ask_end(connection, [row.name for row in rows if row.state not in _OVER], reason)
         bags.move(connection, [row.name for row in rows], ["Asked", "Live"], "Gone", reason)
@@ -273,37 +275,37 @@ class GridBags:
 
     # Where its tasks go
 
-    def offers_found(self, connection: Connection, file: GridJobFile, found: OffersFound, now: float) -> None:
-        """Share tasks out by what clusters offered, and ask for them."""
+    def offers_found(self, connection: Connection, file: GridJobFile, offers: OffersFound, now: float) -> None:
+        """Share tasks out by the offers of clusters, and ask for them."""
         bag = bags.of_job(connection, file.job.id)
         tasks = bags.open_tasks(connection, bag)
-        if file.job.delete_asked is not None or len(tasks) != found.told.bag.tasks:
+        if file.job.delete_asked is not None or len(tasks) != offers.told.bag.tasks:
             return
         known = usable(connection)
         core = DrivenCore(BrokerState(tuple(GridCluster(row.name, row.procs or 0, row.speed) for row in known)))
-        (action,) = core.tell(found.told, now)
+        (action,) = core.tell(offers.told, now)
         taken = core.taken()
         decisions.add(connection, MODULE, now, taken.state, taken.events, taken.actions)
-        told = "; ".join(f"{name} {words}" for name, words in found.words.items()) or "no cluster is in use"
+        text = "; ".join(f"{name} {words}" for name, words in offers.words.items()) or "no cluster is in use"
         if isinstance(action, AwardTasks):
-            bags.note_look(connection, file.job.id, action.policy, _composed(found, action))
-            self._ask(connection, file, bag, found, action.parts, tasks, known)
+            bags.note_look(connection, file.job.id, action.policy, _composed(offers, action))
+            self._ask(connection, file, bag, offers, action.parts, tasks, known)
             return
         assert isinstance(action, RefuseBag)
-        bags.note_look(connection, file.job.id, found.policy, found.words)
+        bags.note_look(connection, file.job.id, offers.policy, offers.words)
         if action.end is not None:
             self._end(connection, file, f"it would be done by {local_instant(action.end)}, after its deadline")
-        elif found.silent or bag.promise is not None:
-            broker_jobs.note(connection, [file.job.id], f"no offers yet: {told}"[:1000])
+        elif offers.silent or bag.promise is not None:
+            broker_jobs.note(connection, [file.job.id], f"no offers yet: {text}"[:1000])
         else:
-            self._end(connection, file, f"no offers for {len(tasks)} tasks: {told}")
+            self._end(connection, file, f"no offers for {len(tasks)} tasks: {text}")
 
     def _ask(
         self,
         connection: Connection,
         file: GridJobFile,
         bag: GridBagRow,
-        found: OffersFound,
+        offers: OffersFound,
         parts: Sequence[ClusterOffer],
         tasks: Sequence[int],
         known: Sequence[GridClusterRow],
@@ -322,11 +324,11 @@ class GridBags:
             for number, part in enumerate(parts, first):
                 mine = tasks[given : given + part.tasks]
                 given += part.tasks
-                offer = found.names.get((part.provider, float(part.end)), "")
+                offer = offers.names.get((part.provider, float(part.end)), "")
                 wanted = BagPart(tuple(mine), float(part.end), offer, strict)
                 name = part_name(bag.job, number, transaction)
-                made = _part(file, rows[part.provider], name, number, wanted)
-                acts.append(Hold(bag.job, number, part.provider, made))
+                grid_part = _part(file, rows[part.provider], name, number, wanted)
+                acts.append(Hold(bag.job, number, part.provider, grid_part))
                 shares[name] = mine
             return acts
 
@@ -360,7 +362,7 @@ class GridBags:
         self._next_look[file.job.id] = now + self.chance.uniform(*_PAUSE)
 
     def _heed(self, job: int, result: Prepared) -> None:
-        """Remember clusters that said no for another reason than that an offer is worse by now."""
+        """Remember clusters that refused for another reason than that an offer is worse by now."""
         for cluster, error in result.failures:
             if isinstance(error, CallRefused) and error.code != _CHANGED:
                 self._refused.setdefault(job, {})[cluster] = str(error)
@@ -375,7 +377,7 @@ class GridBags:
 def bag_asked(
     job: int, bag: GridBagRow | bags.NewGridBag, tasks: int, procs: int, *, promised: bool = False
 ) -> BagAsked:
-    """Return so many tasks of a bag, as the core knows them; those of one that was ``promised`` may be late."""
+    """Return so many tasks of a bag, as the core knows them; those of a ``promised`` bag may be late."""
     return BagAsked(job, tasks, procs, bag.deadline, bag.strict and not promised, bag.policy)
 
 
@@ -392,10 +394,10 @@ def _part(file: GridJobFile, row: GridClusterRow, name: str, number: int, wanted
     )
 
 
-def _composed(found: OffersFound, action: AwardTasks) -> dict[str, str]:
-    """Return what clusters told, and what they get."""
+def _composed(offers: OffersFound, action: AwardTasks) -> dict[str, str]:
+    """Return the answers of clusters, and the tasks that they get."""
     given = Counter({part.provider: part.tasks for part in action.parts})
-    return {name: f"{words}; it gets {given[name]}" if given[name] else words for name, words in found.words.items()}
+    return {name: f"{words}; it gets {given[name]}" if given[name] else words for name, words in offers.words.items()}
 
 
 def end_of_tasks(part: GridBagPartRow, row: GridPartRow) -> float | None:
@@ -408,11 +410,11 @@ def end_of_tasks(part: GridBagPartRow, row: GridPartRow) -> float | None:
     return row.ended if part.settled else None
 
 
-def _tell(cluster: str, told: BagCompletion) -> Conversation[object]:
+def _tell(cluster: str, completion: BagCompletion) -> Conversation[object]:
     """Tell a cluster when a bag is done over all; return the version that it knows then, 0 if it is silent."""
-    call = TellCompletions([told], key=f"{told.part}:completion:{told.version}")
+    call = TellCompletions([completion], key=f"{completion.part}:completion:{completion.version}")
     (answer,) = yield CallBatch([ClusterCall(cluster, call)])
-    return 0 if isinstance(answer, ClusterSilent) else told.version
+    return 0 if isinstance(answer, ClusterSilent) else completion.version
 
 
 def _tasks(numbers: Sequence[int]) -> str:

@@ -56,10 +56,10 @@ def sound(
     return [_sounded(cluster, one, offset, evicting=one.evicting and facts.abilities.evict) for one in asked]
 
 
-def _sounded(cluster: Cluster, asked: RoomAsked, offset: float, *, evicting: bool) -> ClusterRoom | CallRefused:
+def _sounded(cluster: Cluster, question: RoomAsked, offset: float, *, evicting: bool) -> ClusterRoom | CallRefused:
     try:
-        victims = tuple(cluster.ask(Evictable(asked.request))) if evicting else ()
-        return ClusterRoom(cluster.ask(Idle(asked.request, asked.deadline)), victims, offset)
+        victims = tuple(cluster.ask(Evictable(question.request))) if evicting else ()
+        return ClusterRoom(cluster.ask(Idle(question.request, question.deadline)), victims, offset)
     except CallRefused as refusal:
         return refusal
 
@@ -72,12 +72,12 @@ def read_clock(cluster: Cluster, clock: Callable[[], float], tolerance: float) -
     that is certain.
     """
     for _ in range(_READINGS):
-        asked = clock()
-        told = cluster.ask(Describe())
+        asked_at = clock()
+        description = cluster.ask(Describe())
         answered = clock()
-        if answered - asked <= 2 * tolerance:
-            return told, told.clock - (asked + answered) / 2
-    return told, max(told.clock - answered, 0.0) + min(told.clock - asked, 0.0)
+        if answered - asked_at <= 2 * tolerance:
+            return description, description.clock - (asked_at + answered) / 2
+    return description, max(description.clock - answered, 0.0) + min(description.clock - asked_at, 0.0)
 
 
 def try_due(job: int, answers: Mapping[str, ClusterRoom | OarpyError]) -> TryDue:
@@ -85,11 +85,11 @@ def try_due(job: int, answers: Mapping[str, ClusterRoom | OarpyError]) -> TryDue
 
     Local jobs are named ``CLUSTER:JOB``: ids of different clusters may be alike.
     """
-    told = {name: answer for name, answer in answers.items() if isinstance(answer, ClusterRoom)}
-    idle = {name: told[name].idle if name in told else 0 for name in answers}
+    rooms = {name: answer for name, answer in answers.items() if isinstance(answer, ClusterRoom)}
+    idle = {name: rooms[name].idle if name in rooms else 0 for name in answers}
     victims = {
-        name: [LocalJob(f"{name}:{one.job}", one.procs) for one in room.evictable]
-        for name, room in told.items()
+        name: [LocalJob(f"{name}:{victim.job}", victim.procs) for victim in room.evictable]
+        for name, room in rooms.items()
         if room.evictable
     }
     return TryDue(job, idle, victims)

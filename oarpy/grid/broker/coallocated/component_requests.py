@@ -80,8 +80,8 @@ def part_of(
     )
 
 
-def evictions_of(found: ClaimParts, due: TryDue, request: PartRequest) -> list[Evict]:
+def evictions_of(claim: ClaimParts, due: TryDue, request: PartRequest) -> list[Evict]:
     """Return by cluster how many processors local jobs have to leave for the components that the core placed there."""
-    needs = Counter(found.clusters)
+    needs = Counter(claim.clusters)
     missing = {name: count * request.procs - due.idle[name] for name, count in needs.items()}
     return [Evict(name, request, procs) for name, procs in missing.items() if procs > 0]

@@ -93,7 +93,7 @@ class CoallocatedJobs:
             return inf
         known = open_to(usable(connection), file)
         evicting = due.last and now + self.times.kill_grace + self.times.latest_commit <= file.deadline
-        slowest = min((one.speed for one in known), default=1)
+        slowest = min((cluster.speed for cluster in known), default=1)
         request = request_of(file.job, file.components[0], file.job.walltime / slowest)
         self.looks.add(file.job.id, RoomAsked(request, file.deadline, evicting))
         return inf
@@ -137,18 +137,20 @@ class CoallocatedJobs:
         row = file.last_try
         if file.job.state is not GridJobState.SUBMITTED or row is None or row.done is not None:
             return
-        found = rooms.of(file.job.id)
+        room = rooms.of(file.job.id)
         there = usable(connection)
-        known = [one for one in open_to(there, file) if one.name in found.due.idle]
-        (action,) = self._decide(connection, file, known, found.due, now)
+        known = [cluster for cluster in open_to(there, file) if cluster.name in room.due.idle]
+        (action,) = self._decide(connection, file, known, room.due, now)
         if isinstance(action, ClaimParts):
             rooms.taken(action)
-            self._claim(connection, file, action, found, known, now)
+            self._claim(connection, file, action, room, known, now)
         else:
-            told = ", ".join(f"{name} {idle} idle" for name, idle in found.due.idle.items()) or "no cluster is in use"
-            closed = filter(None, (one.refusal_to(file.job.user) for one in there))
-            words = "; ".join((told, *found.silent.values(), *closed))
-            self._failed(connection, file, action, "no room", f"no room for all components: {words}", found.due)
+            room_words = (
+                ", ".join(f"{name} {idle} idle" for name, idle in room.due.idle.items()) or "no cluster is in use"
+            )
+            closed = filter(None, (cluster.refusal_to(file.job.user) for cluster in there))
+            words = "; ".join((room_words, *room.silent.values(), *closed))
+            self._failed(connection, file, action, "no room", f"no room for all components: {words}", room.due)
 
     def held(self, connection: Connection, file: GridJobFile, transaction: int, result: Prepared, now: float) -> None:
         """Keep the held processors, or give them up."""
@@ -162,7 +164,7 @@ class CoallocatedJobs:
         transactions.hold(connection, transaction)
         row = made_try(file)
         placing_tries.settle(
-            connection, file.job.id, row.number, "claimed", row.idle, " ".join(one.cluster for one in file.rows)
+            connection, file.job.id, row.number, "claimed", row.idle, " ".join(part.cluster for part in file.rows)
         )
         broker_jobs.move(connection, [file.job.id], GridJobState.CLAIMED, "")
 
@@ -170,21 +172,23 @@ class CoallocatedJobs:
         self,
         connection: Connection,
         file: GridJobFile,
-        found: ClaimParts,
+        claim: ClaimParts,
         room: RoomFound,
         known: Sequence[GridClusterRow],
         now: float,
     ) -> None:
         """Store the parts to be claimed, and begin to claim them."""
         speeds = {row.name: row.speed for row in known}
-        walltime = file.job.walltime / min(speeds[name] for name in found.clusters)
-        evictions = evictions_of(found, room.due, request_of(file.job, file.components[0], walltime))
+        walltime = file.job.walltime / min(speeds[name] for name in claim.clusters)
+        evictions = evictions_of(claim, room.due, request_of(file.job, file.components[0], walltime))
 
         def plan(transaction: str) -> list[Act]:
-            places = zip(file.components, found.clusters, strict=True)
+            places = zip(file.components, claim.clusters, strict=True)
             holds = [
-                Hold(file.job.id, one.number, cluster, part_of(file.job, one, "claim", walltime, transaction))
-                for one, cluster in places
+                Hold(
+                    file.job.id, component.number, cluster, part_of(file.job, component, "claim", walltime, transaction)
+                )
+                for component, cluster in places
             ]
             return [*holds, *evictions]
 
@@ -198,7 +202,7 @@ class CoallocatedJobs:
     def _again(self, connection: Connection, file: GridJobFile, reason: str, now: float) -> None:
         """Count a failed claim as a try that found no room."""
         known = open_to(usable(connection), file)
-        nothing = TryDue(file.job.id, {one.name: 0 for one in known})
+        nothing = TryDue(file.job.id, {cluster.name: 0 for cluster in known})
         (action,) = self._decide(connection, file, known, nothing, now)
         if isinstance(action, TryAt):
             broker_jobs.move(connection, [file.job.id], GridJobState.SUBMITTED)
@@ -221,7 +225,7 @@ class CoallocatedJobs:
         self, connection: Connection, file: GridJobFile, known: Sequence[GridClusterRow], event: Event, now: float
     ) -> Sequence[Action]:
         """Have the core decide, and store the decision with its inputs."""
-        evicting = any("evict" in one.abilities for one in known)
+        evicting = any("evict" in cluster.abilities for cluster in known)
         rules = rules_of(file.job, self.rules, self.times, evicting=evicting)
         state = state_of(file.job, file.components, known, rules)
         if (row := file.last_try) is not None:
@@ -241,7 +245,7 @@ def made_try(file: GridJobFile) -> GridTryRow:
 
 def usable(connection: Connection) -> list[GridClusterRow]:
     """Return the clusters on which parts may be made, in configured order."""
-    return [one for one in clusters.every(connection) if one.active]
+    return [cluster for cluster in clusters.every(connection) if cluster.active]
 
 
 def open_to(rows: Sequence[GridClusterRow], file: GridJobFile) -> list[GridClusterRow]:

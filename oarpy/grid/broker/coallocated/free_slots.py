@@ -46,10 +46,10 @@ def objection(row: GridClusterRow, user: str, tolerance: float) -> str:
     return f"its clock is {offset:+.1f} s off" if abs(offset) > tolerance else ""
 
 
-def parallel_request(walltime: float, asked: MetajobRow | NewMetajob) -> ParallelRequest:
+def parallel_request(walltime: float, metajob: MetajobRow | NewMetajob) -> ParallelRequest:
     """Return the request of a job as the core knows it."""
-    end_by = inf if asked.end_by is None else asked.end_by
-    return ParallelRequest(asked.procs, walltime, asked.overhead, asked.at_most or {}, end_by)
+    end_by = inf if metajob.end_by is None else metajob.end_by
+    return ParallelRequest(metajob.procs, walltime, metajob.overhead, metajob.at_most or {}, end_by)
 
 
 def part_request(
@@ -72,7 +72,7 @@ def look_for_slots(
     rows: Sequence[GridClusterRow],
     job: GridJobRow | NewGridJob,
     component: GridComponentRow | NewGridComponent,
-    asked: MetajobRow | NewMetajob,
+    metajob: MetajobRow | NewMetajob,
     own: Mapping[str, Sequence[str]],
     tolerance: float,
     now: float,
@@ -83,8 +83,8 @@ def look_for_slots(
     """
     left_out = {row.name: reason for row in rows if (reason := objection(row, job.user, tolerance))}
     slowest = min((row.speed for row in rows if row.name not in left_out), default=1)
-    length = parallel_request(job.walltime, asked).spread(slowest)
-    request, begin = part_request(job, component, asked.unit, 1, length), floor(now)
+    length = parallel_request(job.walltime, metajob).spread(slowest)
+    request, begin = part_request(job, component, metajob.unit, 1, length), floor(now)
     wanted = {row.name: own.get(row.name, ()) for row in rows if row.name not in left_out}
     calls = [
         ClusterCall(name, Slots(request, begin, begin + _HORIZON, without), 2 * PATIENCE)

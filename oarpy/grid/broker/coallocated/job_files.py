@@ -68,8 +68,12 @@ def live_files(connection: Connection, module: str) -> list[GridJobFile]:
 
 def live_file(connection: Connection, job: int) -> GridJobFile | None:
     """Return the file of one of these jobs; None for a job that is over."""
-    jobs = [one for one in broker_jobs.read(connection, [job]) if one.state in _LIVE]
-    mine = [one for one in transactions.of_job(connection, job) if one.state is not GridTransactionState.DONE]
+    jobs = [row for row in broker_jobs.read(connection, [job]) if row.state in _LIVE]
+    mine = [
+        transaction
+        for transaction in transactions.of_job(connection, job)
+        if transaction.state is not GridTransactionState.DONE
+    ]
     return next(iter(_files(connection, jobs, mine)), None)
 
 
@@ -78,7 +82,7 @@ def _files(
 ) -> list[GridJobFile]:
     ids = [job.id for job in jobs]
     components, looked = broker_jobs.components(connection, ids), placing_tries.last_of_jobs(connection, ids)
-    by_id = {one.id: one for one in undone}
+    by_id = {transaction.id: transaction for transaction in undone}
     parts: dict[int, list[GridPartRow]] = {job: [] for job in ids}
     for row in broker_parts.last_of_jobs(connection, ids):
         parts[row.job].append(row)

@@ -18,7 +18,7 @@ Beginning, where there are several parts:
 3. Until its own part runs, a cluster may refuse. Then all clusters are asked again, for ``begin_time`` after the date
    at most.
 
-What is always true: a program that may have begun is not begun again, whatever the later answers.
+What is always true: a program that may have begun is not begun again, even if later answers ask for it.
 """
 
 from __future__ import annotations
@@ -163,10 +163,10 @@ class Metajobs:
 
     def _note_hint(self, connection: Connection, file: GridJobFile, now: float) -> None:
         """Note that a job may have an earlier place, if no work on it is under way."""
-        asked = metajobs.of_job(connection, file.job.id)
-        if not asked.idle_on:
+        metajob = metajobs.of_job(connection, file.job.id)
+        if not metajob.idle_on:
             return
-        if asked.operation == "rigid" or not self._is_time(file, now):
+        if metajob.operation == "rigid" or not self._is_time(file, now):
             metajobs.note_idle(connection, [file.job.id], "")
         elif file.transaction is None and all(row.state is GridPartState.WAITING for row in _present(file)):
             self._hinted[file.job.id] = file
@@ -233,11 +233,11 @@ class Metajobs:
         self, connection: Connection, file: GridJobFile, parts: MovedParts, shift: ShiftRow, reason: str
     ) -> None:
         """Give a job its old place back: all clusters let it go on there, and none has anything of the new place."""
-        asked = metajobs.of_job(connection, file.job.id)
+        metajob = metajobs.of_job(connection, file.job.id)
         broker_parts.number(connection, {row.name: part_origin(row.name)[0] for row in parts.old})
         broker_jobs.set_deadline(connection, file.job.id, shift.old_start)
         metajobs.note_place(connection, file.job.id, shift.old_start, shift.old_end, moved=True)
-        metajobs.note_parts(connection, asked, [shift.old_parts[row.cluster] for row in parts.old])
+        metajobs.note_parts(connection, metajob, [shift.old_parts[row.cluster] for row in parts.old])
         metajobs.take_back(connection, shift.transaction, reason)
 
     def _starts(self, connection: Connection, file: GridJobFile, now: float) -> float:
@@ -324,40 +324,40 @@ class Metajobs:
 
     def _look(self, connection: Connection, file: GridJobFile, now: float) -> Conversation[object]:
         """Ask clusters for free processors for the job's parts."""
-        asked = metajobs.of_job(connection, file.job.id)
+        metajob = metajobs.of_job(connection, file.job.id)
         rows = usable(connection)
-        return look_for_slots(rows, file.job, file.components[0], asked, {}, self.tolerance, now)
+        return look_for_slots(rows, file.job, file.components[0], metajob, {}, self.tolerance, now)
 
-    def slots_found(self, connection: Connection, file: GridJobFile, found: SlotsFound, now: float) -> None:
+    def slots_found(self, connection: Connection, file: GridJobFile, slots: SlotsFound, now: float) -> None:
         """Place a job by the answers of clusters, or move it."""
         if file.job.state is GridJobState.MAPPED:
-            self._moved_by(connection, file, found, now)
+            self._moved_by(connection, file, slots, now)
             return
         if file.job.state is not GridJobState.SUBMITTED or file.job.delete_asked is not None:
             return
-        asked = metajobs.of_job(connection, file.job.id)
+        metajob = metajobs.of_job(connection, file.job.id)
         known = usable(connection)
-        job = parallel_job(connection, file, asked, known)
-        (action,) = decide(connection, known, SlotsTold(job, found.free, ceil(now + self.rules.lead)), now)
-        metajobs.note_look(connection, file.job.id, job.first, found.words)
+        job = parallel_job(connection, file, metajob, known)
+        (action,) = decide(connection, known, SlotsTold(job, slots.free, ceil(now + self.rules.lead)), now)
+        metajobs.note_look(connection, file.job.id, job.first, slots.words)
         if isinstance(action, ReserveParts):
-            self._reserve(connection, file, asked, action.place, now)
+            self._reserve(connection, file, metajob, action.place, now)
             return
-        told = "; ".join(f"{name} {words}" for name, words in found.words.items()) or "no cluster is in use"
-        if found.silent:
-            broker_jobs.note(connection, [file.job.id], f"no room yet: {told}"[:1000])
+        text = "; ".join(f"{name} {words}" for name, words in slots.words.items()) or "no cluster is in use"
+        if slots.silent:
+            broker_jobs.note(connection, [file.job.id], f"no room yet: {text}"[:1000])
         else:
-            self._end(connection, file, f"no room for {asked.procs} processors: {told}"[:1000])
+            self._end(connection, file, f"no room for {metajob.procs} processors: {text}"[:1000])
 
     def _reserve(
-        self, connection: Connection, file: GridJobFile, asked: MetajobRow, place: CommonPlace, now: float
+        self, connection: Connection, file: GridJobFile, metajob: MetajobRow, place: CommonPlace, now: float
     ) -> None:
         """Begin to reserve its parts."""
         broker_parts.set_aside(connection, [row.name for row in _going(file)])
         metajobs.make_room(connection, file.job.id, len(place.parts))
 
         def plan(transaction: str) -> list[Hold]:
-            parts = parts_of(file, asked, place, transaction, self.rules.begin_time)
+            parts = parts_of(file, metajob, place, transaction, self.rules.begin_time)
             return [Hold(file.job.id, number, cluster, part) for number, (cluster, part) in enumerate(parts)]
 
         terms = Terms(lambda: _TTL, place.start, rounds=2 if place.start - now >= _FAR else 1)
@@ -372,16 +372,16 @@ class Metajobs:
         place = self._places.pop(transaction, None)
         if place is None or not file.rows or file.rows[0].transaction != transaction:
             return
-        asked = metajobs.of_job(connection, file.job.id)
+        metajob = metajobs.of_job(connection, file.job.id)
         note_prepared(connection, transaction, result)
         if not result.failure and transactions.decide(connection, transaction, place.start):
             broker_jobs.set_deadline(connection, file.job.id, place.start)
             metajobs.note_place(connection, file.job.id, place.start, place.end)
-            metajobs.note_parts(connection, asked, list(place.parts.values()))
+            metajobs.note_parts(connection, metajob, list(place.parts.values()))
             broker_jobs.move(connection, [file.job.id], GridJobState.MAPPED, _shared_names(result.parts.values()))
             return
         reason = result.failure or "a part was lost"
-        if asked.refusals + 1 < _REFUSALS:
+        if metajob.refusals + 1 < _REFUSALS:
             self.transactions.give_up(connection, transaction, reason)
             metajobs.note_refusal(connection, file.job.id)
             broker_jobs.note(connection, [file.job.id], reason[:1000])
@@ -399,31 +399,31 @@ class Metajobs:
         hinted, self._hinted = self._hinted, {}
         if not hinted or ("slots", self._looked_at[0]) in self.conversations:
             return
-        if any(one.kind == "amend" for one in transactions.open_of(connection, MODULE)):
+        if any(transaction.kind == "amend" for transaction in transactions.open_of(connection, MODULE)):
             return
-        file = min(hinted.values(), key=lambda one: (one.deadline, one.job.id))
-        asked = metajobs.of_job(connection, file.job.id)
-        self._looked_at = file.job.id, asked.idle_on
+        file = min(hinted.values(), key=lambda file: (file.deadline, file.job.id))
+        metajob = metajobs.of_job(connection, file.job.id)
+        self._looked_at = file.job.id, metajob.idle_on
         metajobs.note_idle(connection, [file.job.id], "")
-        self.conversations.begin(("slots", file.job.id), self._second_look(connection, file, asked, now))
+        self.conversations.begin(("slots", file.job.id), self._second_look(connection, file, metajob, now))
 
     def _second_look(
-        self, connection: Connection, file: GridJobFile, asked: MetajobRow, now: float
+        self, connection: Connection, file: GridJobFile, metajob: MetajobRow, now: float
     ) -> Conversation[object]:
         """Ask clusters for their free slots, the job's own parts included.
 
         These are the job's own clusters, or all clusters if it may be remapped.
         """
         own: dict[str, Sequence[str]] = {row.cluster: [row.name] for row in _present(file)}
-        rows = [row for row in usable(connection) if row.name in own or asked.operation == "remap"]
-        return look_for_slots(rows, file.job, file.components[0], asked, own, self.tolerance, now)
+        rows = [row for row in usable(connection) if row.name in own or metajob.operation == "remap"]
+        return look_for_slots(rows, file.job, file.components[0], metajob, own, self.tolerance, now)
 
-    def _moved_by(self, connection: Connection, file: GridJobFile, found: SlotsFound, now: float) -> None:
+    def _moved_by(self, connection: Connection, file: GridJobFile, slots: SlotsFound, now: float) -> None:
         """Move a job by the answers of clusters, if it ends enough earlier.
 
         All of its present clusters must have answered.
         """
-        asked = metajobs.of_job(connection, file.job.id)
+        metajob = metajobs.of_job(connection, file.job.id)
         where, rows = self._looked_at[1], _present(file)
         waits = (
             self._is_time(file, now)
@@ -433,23 +433,23 @@ class Metajobs:
         locked = broker_parts.lock(connection, [row.name for row in rows])
         waits = waits and all(row.state is GridPartState.WAITING and row.end_asked is None for row in locked)
         known = usable(connection)
-        if not (waits and where in found.free and {row.cluster for row in rows} <= found.free.keys() and asked.end):
+        if not (waits and where in slots.free and {row.cluster for row in rows} <= slots.free.keys() and metajob.end):
             return
-        parts = {row.cluster: one.procs for row, one in zip(rows, file.components, strict=True)}
-        place = CommonPlace(file.deadline, asked.end, parts)
-        job = parallel_job(connection, file, asked, known)
+        parts = {row.cluster: component.procs for row, component in zip(rows, file.components, strict=True)}
+        place = CommonPlace(file.deadline, metajob.end, parts)
+        job = parallel_job(connection, file, metajob, known)
         ready = ceil(now + self.rules.lead)
-        event = EndedEarly(where, job, place, asked.operation, found.free, ready, self.rules.threshold)
+        event = EndedEarly(where, job, place, metajob.operation, slots.free, ready, self.rules.threshold)
         actions = decide(connection, known, event, now)
         if actions and isinstance(actions[0], AmendParts):
             self._amend(
                 connection,
                 file,
-                asked,
+                metajob,
                 actions[0].place,
                 NewShift(
                     file.job.id,
-                    asked.operation,
+                    metajob.operation,
                     where,
                     place.start,
                     place.end,
@@ -461,7 +461,7 @@ class Metajobs:
             )
 
     def _amend(
-        self, connection: Connection, file: GridJobFile, asked: MetajobRow, place: CommonPlace, shift: NewShift
+        self, connection: Connection, file: GridJobFile, metajob: MetajobRow, place: CommonPlace, shift: NewShift
     ) -> None:
         """Begin to give its parts their new places.
 
@@ -471,7 +471,7 @@ class Metajobs:
         old = {row.cluster: row.name for row in _present(file)}
 
         def plan(transaction: str) -> list[Act]:
-            parts = parts_of(file, asked, place, transaction, self.rules.begin_time)
+            parts = parts_of(file, metajob, place, transaction, self.rules.begin_time)
             acts: list[Act] = [
                 Amend(file.job.id, number, cluster, old[cluster], part)
                 if cluster in old
@@ -491,7 +491,7 @@ class Metajobs:
         place = self._places.pop(transaction, None)
         if place is None:
             return
-        asked = metajobs.of_job(connection, file.job.id)
+        metajob = metajobs.of_job(connection, file.job.id)
         shift = _shift(connection, file.job.id, transaction)
         note_prepared(connection, transaction, result)
         if result.failure or not transactions.decide(connection, transaction, place.start):
@@ -501,7 +501,7 @@ class Metajobs:
             return
         broker_jobs.set_deadline(connection, file.job.id, place.start)
         metajobs.note_place(connection, file.job.id, place.start, place.end, moved=True)
-        metajobs.note_parts(connection, asked, list(place.parts.values()))
+        metajobs.note_parts(connection, metajob, list(place.parts.values()))
         metajobs.settle_shift(connection, transaction, "moved")
         metajobs.note_room(connection, shift.idle_on)
 
@@ -533,18 +533,18 @@ def _going(file: GridJobFile) -> list[GridPartRow]:
 
 def _shift(connection: Connection, job: int, transaction: int) -> ShiftRow:
     """Return the shift that a transaction tries with a job."""
-    return next(one for one in metajobs.shifts_of(connection, [job]) if one.transaction == transaction)
+    return next(shift for shift in metajobs.shifts_of(connection, [job]) if shift.transaction == transaction)
 
 
 def parallel_job(
-    connection: Connection, file: GridJobFile, asked: MetajobRow, known: Sequence[GridClusterRow]
+    connection: Connection, file: GridJobFile, metajob: MetajobRow, known: Sequence[GridClusterRow]
 ) -> ParallelJob:
     """Return a job as the core knows it: clusters take turns in being asked first, and a job keeps its first one."""
     names = [row.name for row in known]
-    first = asked.first
+    first = metajob.first
     if names and first not in names:
         first = names[metajobs.count_before(connection, file.job.id) % len(names)]
-    return ParallelJob(file.job.id, parallel_request(file.job.walltime, asked), first)
+    return ParallelJob(file.job.id, parallel_request(file.job.walltime, metajob), first)
 
 
 def decide(connection: Connection, known: Sequence[GridClusterRow], event: Event, now: float) -> Sequence[Action]:
@@ -557,15 +557,15 @@ def decide(connection: Connection, known: Sequence[GridClusterRow], event: Event
 
 
 def parts_of(
-    file: GridJobFile, asked: MetajobRow, place: CommonPlace, transaction: str, begin_time: float
+    file: GridJobFile, metajob: MetajobRow, place: CommonPlace, transaction: str, begin_time: float
 ) -> list[tuple[str, GridPart]]:
     """Return the parts of a job by cluster, in order: the first one has the program."""
-    found = []
+    parts = []
     for number, (cluster, procs) in enumerate(place.parts.items()):
         part = GridPart(
             part_name(file.job.id, number, transaction),
             "reserved",
-            part_request(file.job, file.components[0], asked.unit, procs, place.end - place.start),
+            part_request(file.job, file.components[0], metajob.unit, procs, place.end - place.start),
             _HOSTS_ONLY if number else file.job.program,
             file.job.directory,
             file.job.job_name,
@@ -577,8 +577,8 @@ def parts_of(
             },
             UNSET if len(place.parts) == 1 else begin_time + _BROKERS_TURN,
         )
-        found.append((cluster, part))
-    return found
+        parts.append((cluster, part))
+    return parts
 
 
 def _shared_names(parts: Iterable[PreparedPart]) -> str:

@@ -1,4 +1,4 @@
-"""Which parts are the place of a moving parallel job, the old or the new ones, from the rows of both."""
+"""The parts that are the place of a moving parallel job, the old or the new ones, from the rows of both."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class MovedParts:
     @classmethod
     def of(cls, rows: Sequence[GridPartRow]) -> MovedParts:
         """Tell the parts of a transaction apart."""
-        made = [row for row in rows if part_origin(row.name)[1] == row.transaction]
-        old = sorted((row for row in rows if row not in made), key=lambda row: part_origin(row.name))
-        return cls(made, old)
+        new = [row for row in rows if part_origin(row.name)[1] == row.transaction]
+        old = sorted((row for row in rows if row not in new), key=lambda row: part_origin(row.name))
+        return cls(new, old)
 
     @property
     def present(self) -> list[GridPartRow]:
         """The parts of the job's present place, the part of the program first."""
-        made = [row for row in self.made if row.state not in _GONE]
-        if self.old and (self.came_to_nothing or all(row.state in _UNDECIDED for row in made)):
+        new = [row for row in self.made if row.state not in _GONE]
+        if self.old and (self.came_to_nothing or all(row.state in _UNDECIDED for row in new)):
             return [row for row in self.old if row.state not in _GONE]
-        return made
+        return new
 
     @property
     def came_to_nothing(self) -> bool:

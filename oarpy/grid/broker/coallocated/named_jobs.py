@@ -67,8 +67,8 @@ class NamedJobs:
 
     def _reserve(self, connection: Connection, file: GridJobFile, now: float) -> None:
         """Begin to reserve all its parts at once."""
-        rows = {one.name: one for one in usable(connection)}
-        known = {name: one.speed for name, one in rows.items()}
+        rows = {cluster.name: cluster for cluster in usable(connection)}
+        known = {name: row.speed for name, row in rows.items()}
         wanted = [component.cluster or "" for component in file.components]
         missing = [name for name in wanted if name not in known]
         if missing:
@@ -93,8 +93,8 @@ class NamedJobs:
         def plan(transaction: str) -> list[Hold]:
             places = zip(file.components, wanted, strict=True)
             return [
-                Hold(job.id, one.number, cluster, part_of(job, one, "reserved", walltime, transaction))
-                for one, cluster in places
+                Hold(job.id, component.number, cluster, part_of(job, component, "reserved", walltime, transaction))
+                for component, cluster in places
             ]
 
         terms = Terms(lambda: _TTL, date, rounds=_ROUNDS if date - now >= _FAR else 1)

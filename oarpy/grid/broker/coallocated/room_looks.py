@@ -38,17 +38,17 @@ class RoomsFound:
         silent = {name: str(answer) for name, answer in answers.items() if isinstance(answer, OarpyError)}
         return RoomFound(try_due(job, answers), silent)
 
-    def taken(self, found: ClaimParts) -> None:
+    def taken(self, claim: ClaimParts) -> None:
         """Let the jobs with the same request see only the room that is left."""
-        asked, gone = self.jobs[int(found.job)], set(map(str, found.evicted))
-        answers = self.told[asked]
-        for name, count in Counter(found.clusters).items():
-            one = answers[name]
-            assert isinstance(one, ClusterRoom)
-            victims = [job for job in one.evictable if f"{name}:{job.job}" in gone]
-            idle = one.idle + sum(job.procs for job in victims) - count * asked.request.procs
-            left = tuple(job for job in one.evictable if job not in victims)
-            answers[name] = replace(one, idle=max(idle, 0), evictable=left)
+        question, gone = self.jobs[int(claim.job)], set(map(str, claim.evicted))
+        answers = self.told[question]
+        for name, count in Counter(claim.clusters).items():
+            room = answers[name]
+            assert isinstance(room, ClusterRoom)
+            victims = [job for job in room.evictable if f"{name}:{job.job}" in gone]
+            idle = room.idle + sum(job.procs for job in victims) - count * question.request.procs
+            left = tuple(job for job in room.evictable if job not in victims)
+            answers[name] = replace(room, idle=max(idle, 0), evictable=left)
 
 
 @dataclass(slots=True)
@@ -66,9 +66,9 @@ class RoomLooks:
     def __contains__(self, job: int) -> bool:
         return job in self._added or job in self._awaited
 
-    def add(self, job: int, asked: RoomAsked) -> None:
+    def add(self, job: int, question: RoomAsked) -> None:
         """Add a job to the next look for room."""
-        self._added[job] = asked
+        self._added[job] = question
 
     def forget(self, *jobs: int) -> None:
         """Look for these jobs no more."""
@@ -91,11 +91,12 @@ class RoomLooks:
 
     def _look(self, jobs: Mapping[int, RoomAsked], clusters: Sequence[GridClusterRow]) -> Conversation[RoomsFound]:
         """Ask all clusters at the same time for room, each only for jobs of users to whom it is open."""
-        asked = list(dict.fromkeys(jobs.values()))
-        patience = _PATIENCE + _PATIENCE_A_REQUEST * len(asked)
+        questions = list(dict.fromkeys(jobs.values()))
+        patience = _PATIENCE + _PATIENCE_A_REQUEST * len(questions)
         clock, tolerance = self.conversations.clock, self.tolerance
         open_to = {
-            cluster.name: [each for each in asked if not cluster.refusal_to(each.request.user)] for cluster in clusters
+            cluster.name: [each for each in questions if not cluster.refusal_to(each.request.user)]
+            for cluster in clusters
         }
         wanted = {name: some for name, some in open_to.items() if some}
         calls = [
@@ -103,9 +104,9 @@ class RoomLooks:
             for name, some in wanted.items()
         ]
         answers = yield CallBatch(calls, patience)
-        told: dict[RoomAsked, dict[str, ClusterRoom | OarpyError]] = {one: {} for one in asked}
+        rooms: dict[RoomAsked, dict[str, ClusterRoom | OarpyError]] = {question: {} for question in questions}
         for (name, some), answer in zip(wanted.items(), answers, strict=True):
             each = answer if isinstance(answer, list) else [answer] * len(some)
-            for one, its in zip(some, each, strict=True):
-                told[one][name] = its
-        return RoomsFound(jobs, told)
+            for question, its in zip(some, each, strict=True):
+                rooms[question][name] = its
+        return RoomsFound(jobs, rooms)

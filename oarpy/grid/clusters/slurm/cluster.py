@@ -58,8 +58,8 @@ class _Listing:
 
     def of(self, part: str) -> SlurmJob | None:
         """Return the first job of a part that is not over, else its last job."""
-        found = [job for job in self.jobs if job.mark and job.mark.part == part]
-        return next((job for job in found if not job.over), found[-1] if found else None)
+        jobs = [job for job in self.jobs if job.mark and job.mark.part == part]
+        return next((job for job in jobs if not job.over), jobs[-1] if jobs else None)
 
 
 class SlurmCluster:
@@ -122,12 +122,12 @@ class SlurmCluster:
 
     def _waiting(self, call: Waiting) -> list[KnownPart]:
         """Return the committed parts that wait, including the frozen ones."""
-        found = [
+        parts = [
             KnownPart(job.mark.part, str(job.id), job.submitted)
             for job in self._listed().jobs
             if job.mark and job.pending and job.mark.state in ("committed", "frozen", "thawed")
         ]
-        return sorted(found, key=lambda part: (part.submitted, int(part.job)))
+        return sorted(parts, key=lambda part: (part.submitted, int(part.job)))
 
     # estimates
 
@@ -141,12 +141,14 @@ class SlurmCluster:
             None if isinstance(request, PartRequest) else self._expected(listed.of(request), listed.now)
             for request in requests
         ]
-        asked = [
-            (scripts.size(one, one.walltime), one.walltime) if isinstance(one, PartRequest) else _alike(listed.of(one))
-            for one, end in zip(requests, known, strict=True)
+        sizes = [
+            (scripts.size(request, request.walltime), request.walltime)
+            if isinstance(request, PartRequest)
+            else _alike(listed.of(request))
+            for request, end in zip(requests, known, strict=True)
             if end is None
         ]
-        answers = iter(self._tested(asked))
+        answers = iter(self._tested(sizes))
         return [next(answers) if end is None else end for end in known]
 
     def _estimate_in_turn(self, call: EstimateInTurn) -> list[float]:
@@ -167,23 +169,23 @@ class SlurmCluster:
             return job.end
         return job.start + job.mark.walltime if job.start < inf and job.mark.state != "prepared" else None
 
-    def _tested(self, asked: Sequence[tuple[list[str], float]]) -> list[float]:
+    def _tested(self, jobs: Sequence[tuple[list[str], float]]) -> list[float]:
         """Return when jobs of such options and walltimes would end if they were submitted now."""
-        sizes = list(dict.fromkeys(tuple(options) for options, _ in asked))
+        sizes = list(dict.fromkeys(tuple(options) for options, _ in jobs))
         starts: dict[tuple[str, ...], float] = {}
         for first in range(0, len(sizes), _TESTED_AT_ONCE):
             some = sizes[first : first + _TESTED_AT_ONCE]
-            said = self._host.run(scripts.estimates(some)).split("\n=")
-            starts.update(zip(some, map(self._start, said), strict=True))
-        return [starts[tuple(options)] + walltime for options, walltime in asked]
+            outputs = self._host.run(scripts.estimates(some)).split("\n=")
+            starts.update(zip(some, map(self._start, outputs), strict=True))
+        return [starts[tuple(options)] + walltime for options, walltime in jobs]
 
-    def _start(self, said: str) -> float:
+    def _start(self, output: str) -> float:
         """Read the output of ``sbatch --test-only``."""
-        if start := search(r" to start at (\d+)", said):
+        if start := search(r" to start at (\d+)", output):
             return int(start[1])
-        if any(word in said for word in _TOO_LARGE):
+        if any(word in output for word in _TOO_LARGE):
             return inf
-        raise CallRefused(f"cluster {self._name!r} refuses: {said.strip(' =')}")
+        raise CallRefused(f"cluster {self._name!r} refuses: {output.strip(' =')}")
 
     def _plan(self, without: Collection[str]) -> tuple[QueuePlan, _Listing]:
         """Return the counted plan of all users' jobs, without some parts, and the broker's jobs in it."""
@@ -198,8 +200,8 @@ class SlurmCluster:
 
     def _counted(self, call: Estimate) -> list[float]:
         plan, listed = self._plan(call.without)
-        for one in call.joined:
-            plan.place(one.procs, one.walltime, listed.now)
+        for joining in call.joined:
+            plan.place(joining.procs, joining.walltime, listed.now)
         return [
             plan.earliest(request.procs, request.walltime, listed.now) + request.walltime
             if isinstance(request, PartRequest)
@@ -273,18 +275,18 @@ class SlurmCluster:
         (job,) = read_jobs(line)
         return PreparedPart(str(job.id), job.hosts)
 
-    def _freeze(self, listed: _Listing, job: SlurmJob | None, asked: PartMark, ttl: float) -> PreparedPart:
+    def _freeze(self, listed: _Listing, job: SlurmJob | None, wanted: PartMark, ttl: float) -> PreparedPart:
         """Put off the start of a job for the ttl: unlike a hold this keeps its rank, and it ends by itself."""
         if job is None or job.mark is None or not _waits(job, listed.now):
-            raise CallRefused(f"part {asked.part!r} does not wait on cluster {self._name!r}")
+            raise CallRefused(f"part {wanted.part!r} does not wait on cluster {self._name!r}")
         start = self._counted_start(job) if job.start == inf else job.start
         ect = "" if start == inf else str(start + job.mark.walltime)
-        mark = replace(job.mark, transaction=asked.transaction, key=asked.key)
+        mark = replace(job.mark, transaction=wanted.transaction, key=wanted.key)
         frozen = replace(mark, state="frozen", at=listed.now + ttl, note=ect)
         self._host.run(scripts.set_mark(job.id, frozen, f"StartTime=now+{ceil(ttl)}"))
-        if (after := self._listed().of(asked.part)) and not after.pending:
+        if (after := self._listed().of(wanted.part)) and not after.pending:
             self._host.run(scripts.set_mark(job.id, job.mark))
-            raise CallRefused(f"part {asked.part!r} does not wait any more on cluster {self._name!r}")
+            raise CallRefused(f"part {wanted.part!r} does not wait any more on cluster {self._name!r}")
         return PreparedPart(str(job.id))
 
     def _commit(self, call: Commit) -> None:
@@ -361,11 +363,11 @@ class SlurmCluster:
 
     def _jobs_of(self, listed: _Listing, transaction: str) -> list[tuple[SlurmJob, PartMark]]:
         """Return the jobs that a transaction made or froze; if a part was submitted twice, its first job."""
-        found: dict[str, tuple[SlurmJob, PartMark]] = {}
+        first_jobs: dict[str, tuple[SlurmJob, PartMark]] = {}
         for job in listed.jobs:
             if job.mark and transaction in (job.mark.made, job.mark.transaction):
-                found.setdefault(job.mark.part, (job, job.mark))
-        return list(found.values())
+                first_jobs.setdefault(job.mark.part, (job, job.mark))
+        return list(first_jobs.values())
 
     def _check_open(self, listed: _Listing, transaction: str) -> None:
         for job, mark in self._jobs_of(listed, transaction):
@@ -414,12 +416,12 @@ def _standing(
     job: SlurmJob, mark: PartMark, transaction: str, now: float
 ) -> Literal["open", "committed", "aborted", "gone"]:
     """Return the state of a transaction by one job that it made or froze; a cancelled job is ``gone``."""
-    made = mark.made == transaction
+    is_new = mark.made == transaction
     if mark.state in ("cancelled", "stopped"):
         return "gone"
-    if mark.state == ("prepared" if made else "frozen"):
+    if mark.state == ("prepared" if is_new else "frozen"):
         return "aborted" if job.over or now > mark.at - 1 else "open"
-    if mark.state == ("aborted" if made else "thawed"):
+    if mark.state == ("aborted" if is_new else "thawed"):
         return "aborted"
     return "committed"
 

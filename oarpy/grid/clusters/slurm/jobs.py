@@ -111,7 +111,7 @@ def queue_plan(jobs: Iterable[SlurmJob], procs: int, now: float) -> QueuePlan:
             running[-1].state, running[-1].started = "running", job.start
         elif job.pending and job.priority and job.reason not in ("BeginTime", "Dependency") and job.procs <= procs:
             waiting.append((-job.priority, _counted(job, job.walltime)))
-    ranked = [job for _, job in sorted(waiting, key=lambda one: (one[0], one[1].number))]
+    ranked = [job for _, job in sorted(waiting, key=lambda entry: (entry[0], entry[1].number))]
     return QueuePlan(procs, "conservative", running, ranked, now)
 
 
@@ -133,9 +133,9 @@ def part_events(jobs: Iterable[SlurmJob], now: float, after: int) -> list[PartEv
     if after >= int(now + 1) << _KINDS_AND_JOBS:
         after = 0
     jobs = list(jobs)
-    told = min((job.end for job in jobs if job.state == "COMPLETING"), default=inf)
-    told = min(told, now - _SETTLED)
-    events = [event for job in jobs for event in _events(job) if event.number > after and event.at < told]
+    settled_until = min((job.end for job in jobs if job.state == "COMPLETING"), default=inf)
+    settled_until = min(settled_until, now - _SETTLED)
+    events = [event for job in jobs for event in _events(job) if event.number > after and event.at < settled_until]
     return sorted(events, key=lambda event: event.number)
 
 

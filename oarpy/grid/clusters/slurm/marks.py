@@ -52,5 +52,5 @@ class PartMark:
         word, *texts = comment.split(":")
         if word != _WORD or len(texts) != len(fields(cls)):
             return None
-        broker, part, kind, walltime, made, transaction, key, state, at, note = map(unquote, texts)
-        return cls(broker, part, kind, float(walltime), made, transaction, key, state, float(at), note)  # type: ignore[arg-type]
+        broker, part, kind, walltime, maker, transaction, key, state, at, note = map(unquote, texts)
+        return cls(broker, part, kind, float(walltime), maker, transaction, key, state, float(at), note)  # type: ignore[arg-type]

@@ -49,11 +49,11 @@ class SlurmHost:
             )
         except (subprocess.TimeoutExpired, OSError) as error:
             raise ClusterSilent(f"cluster {self._cluster!r} does not answer: {error}") from error
-        said = done.stderr.strip().rpartition("\n")[2]
+        reason = done.stderr.strip().rpartition("\n")[2]
         if done.returncode == 255 or any(word in done.stderr for word in _SILENCE):
-            raise ClusterSilent(f"cluster {self._cluster!r} does not answer: {said}")
+            raise ClusterSilent(f"cluster {self._cluster!r} does not answer: {reason}")
         if done.returncode:
-            raise CallRefused(f"cluster {self._cluster!r} refuses: {said or f'status {done.returncode}'}")
+            raise CallRefused(f"cluster {self._cluster!r} refuses: {reason or f'status {done.returncode}'}")
         return done.stdout
 
 
@@ -78,8 +78,8 @@ def listing(options: str = "--me --states=all") -> str:
 
 def estimates(options: Sequence[Sequence[str]]) -> str:
     """Print for each request the output of ``sbatch --test-only``, on a line that begins with ``=``."""
-    asked = (f"echo = $({join(['sbatch', '--test-only', *option, '--wrap=:'])} 2>&1)" for option in options)
-    return "\n".join((*asked, ""))
+    lines = (f"echo = $({join(['sbatch', '--test-only', *option, '--wrap=:'])} 2>&1)" for option in options)
+    return "\n".join((*lines, ""))
 
 
 def held_job(part: GridPart, mark: PartMark, ttl: float) -> str:

@@ -1,4 +1,4 @@
-"""Bags of tasks on a cluster in memory: offers for them, their tasks as reservations, and what comes forward.
+"""Bags of tasks on a cluster in memory: offers for them, their tasks as reservations, and the tasks that come forward.
 
 A part that is a bag is a job of no processor, which stands for the whole; its tasks are jobs of their own.
 """
@@ -65,28 +65,28 @@ class VirtualBags:
 
     def offers(self, call: Offers) -> BagOffers:
         """Answer ``offers``."""
-        machine, request, told = self.machine, call.request, self.strength[1]
-        until, found = machine.now + _OFFER_TIME, list[TaskOffer]()
+        machine, request, disclosed = self.machine, call.request, self.strength[1]
+        until, offers = machine.now + _OFFER_TIME, list[TaskOffer]()
         if request.procs <= machine.procs:
             starts = _places(machine.plan(fresh=True).free, request.procs, request.walltime, call.tasks, until)
             for size in sorted({-(-call.tasks * share // 100) for share in call.shares}, reverse=True):
                 end = max(starts[size - 1] + request.walltime, call.end_by or 0.0)
-                if not found or end < found[-1].end:
+                if not offers or end < offers[-1].end:
                     name = f"offer-{next(self._numbers)}"
                     self._offers[name] = until, size, end
-                    found.append(TaskOffer(size, end, name))
-        power = None if told == "offers" else machine.procs * self.strength[0]
-        pending = self._pending() if told in ("load", "slots") else None
-        return BagOffers(0, until, tuple(reversed(found)), power, pending, told == "slots")
+                    offers.append(TaskOffer(size, end, name))
+        power = None if disclosed == "offers" else machine.procs * self.strength[0]
+        pending = self._pending() if disclosed in ("load", "slots") else None
+        return BagOffers(0, until, tuple(reversed(offers)), power, pending, disclosed == "slots")
 
     def _pending(self) -> float:
-        """Return the processor seconds of what runs and waits."""
-        now, found = self.machine.now, 0.0
+        """Return the processor seconds of the jobs that run and wait."""
+        now, pending = self.machine.now, 0.0
         for job in self.machine.jobs.values():
             hold = job.hold()
             begin, end = (now, now + job.walltime) if hold is None else hold
-            found += job.procs * max(end - max(begin, now), 0.0)
-        return found
+            pending += job.procs * max(end - max(begin, now), 0.0)
+        return pending
 
     def _check(self, bag: BagPart) -> None:
         if not bag.offer:
@@ -111,7 +111,7 @@ class VirtualBags:
             raise changed(f"{len(bag.tasks)} tasks are done by {end:g}, not by {bag.end_by:g}")
         self._offers.pop(bag.offer, None)
         whole = machine.add(MachineJob(0, part.name, 0, request.walltime, 0, machine.now, state="held"))
-        made = VirtualBag(whole, bag.end_by, {}, {})
+        virtual_bag = VirtualBag(whole, bag.end_by, {}, {})
         for task, start in zip(bag.tasks, starts, strict=True):
             job = machine.add(
                 MachineJob(
@@ -126,9 +126,9 @@ class VirtualBags:
                     begin=start,
                 )
             )
-            made.tasks[job.number], made.jobs[job.number] = task, job
-            self._of_task[job.number] = made
-        self._bags[whole.number] = made
+            virtual_bag.tasks[job.number], virtual_bag.jobs[job.number] = task, job
+            self._of_task[job.number] = virtual_bag
+        self._bags[whole.number] = virtual_bag
         return whole, max(end, bag.end_by)
 
     def commit(self, whole: MachineJob) -> None:
@@ -139,7 +139,7 @@ class VirtualBags:
                 job.may_begin = True
 
     def drop(self, whole: MachineJob) -> list[int]:
-        """End what is left of a bag, if it is one; return the numbers of these tasks."""
+        """End the remaining tasks of a bag, if the job is a bag; return their numbers."""
         bag = self._bags.pop(whole.number, None)
         if bag is None:
             return []
@@ -168,13 +168,13 @@ class VirtualBags:
     def note_completions(self, call: TellCompletions) -> None:
         """Answer ``tell_completions``."""
         by_name = {bag.whole.name: bag for bag in self._bags.values()}
-        for told in call.bags:
-            bag = by_name.get(told.part)
-            if bag is not None and told.version > bag.version:
-                bag.completion, bag.version = told.completion, told.version
+        for completion in call.bags:
+            bag = by_name.get(completion.part)
+            if bag is not None and completion.version > bag.version:
+                bag.completion, bag.version = completion.completion, completion.version
 
     def completions(self) -> dict[str, tuple[float, int]]:
-        """Return what was told of bags that are not over, by part."""
+        """Return the completions that were told of bags that are not over, by part."""
         return {bag.whole.name: (bag.completion, bag.version) for bag in self._bags.values()}
 
 

@@ -156,7 +156,7 @@ class SimulatedCluster:
 
     ``runs`` returns the run time of a part's program in seconds, ``sleep`` lets a slow call pass. ``clock_off`` is
     added to ``clock``, for a cluster whose clock is wrong. ``calls`` has the names of the calls that were carried out.
-    ``disclose`` is what it tells besides offers, as ``door.disclose``.
+    ``disclose`` has the facts that it tells besides offers, as ``door.disclose``.
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class SimulatedCluster:
             return {job.name: job.state for job in self._machine.jobs.values()}
 
     def next_change(self) -> float:
-        """Return the time of the next event here if nobody acts; infinity if there is none."""
+        """Return the time of the next event here if no call comes; infinity if there is none."""
         with self._lock:
             self._advance()
             return min(self._machine.instants(), default=inf) - self.clock_off
@@ -262,7 +262,7 @@ class SimulatedCluster:
         self._bags.note_completions(call)
 
     def completions(self) -> dict[str, tuple[float, int]]:
-        """Return when bags that are not over are done over all clusters, by part: as was told, with the version."""
+        """Return when bags that are not over are done over all clusters, by part, with the version that was told."""
         return self._bags.completions()
 
     def _waiting(self, call: Waiting) -> list[KnownPart]:
@@ -277,8 +277,8 @@ class SimulatedCluster:
         """Return ECTs, always of now. A part that runs ends by its walltime."""
         absent = {self._parts[name].number for name in call.without if name in self._parts}
         plan, now = self._machine.plan(absent, fresh=bool(call.joined)), self._machine.now
-        for one in call.joined:
-            plan.place(one.procs, one.walltime, now)
+        for joining in call.joined:
+            plan.place(joining.procs, joining.walltime, now)
         return [
             plan.earliest(request.procs, request.walltime, now) + request.walltime
             if isinstance(request, PartRequest)
@@ -319,9 +319,9 @@ class SimulatedCluster:
         """Return events; parts that wait for their date get an event now and then that a job ended early."""
         now = self._machine.now
         for name, job in self._parts.items():
-            told = self._hinted.get(name, -inf)
-            waits, since = job.state == "reserved" and job.may_begin, max(told, job.submitted)
-            if waits and self._early_end > since and now >= told + _HINT_INTERVAL:
+            hinted = self._hinted.get(name, -inf)
+            waits, since = job.state == "reserved" and job.may_begin, max(hinted, job.submitted)
+            if waits and self._early_end > since and now >= hinted + _HINT_INTERVAL:
                 self._hinted[name] = now
                 self._tell(job, "idle")
         for bag in self._bags.committed():
@@ -344,16 +344,16 @@ class SimulatedCluster:
                 raise fault.error
             self._advance()
             if call.effect != "changes" or call.key not in self._answers:
-                found = _HANDLERS[type(call)](self, call)
+                answer = _HANDLERS[type(call)](self, call)
                 self.calls.append(call.name)
                 self._advance()
                 if call.effect == "changes":
-                    self._answers[call.key] = found
+                    self._answers[call.key] = answer
             else:
-                found = self._answers[call.key]
+                answer = self._answers[call.key]
         if fault.error:
             raise fault.error
-        return found
+        return answer
 
     def _now(self) -> float:
         return self._clock() + self.clock_off
@@ -566,10 +566,10 @@ class SimulatedCluster:
         name, procs, transaction = call.transaction, call.procs, self._open(call.transaction)
         chosen: list[MachineJob] = []
         for job in self._victims():
-            if sum(one.procs for one in chosen) >= procs:
+            if sum(victim.procs for victim in chosen) >= procs:
                 break
             chosen.append(job)
-        if sum(one.procs for one in chosen) < procs:
+        if sum(victim.procs for victim in chosen) < procs:
             return []
         now = self._machine.now
         self._release_cleared(transaction)

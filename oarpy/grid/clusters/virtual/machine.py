@@ -160,7 +160,7 @@ class CountedMachine:
         return self.procs - max(sum(n for begin, until, n in holds if begin <= at < until) for at in instants)
 
     def finish(self, job: MachineJob) -> None:
-        """End a job now, whatever it does."""
+        """End a job now, in any state."""
         job.state = "over"
         job.processors = ()
         del self.jobs[job.number]
@@ -190,10 +190,10 @@ class CountedMachine:
             held = [job for job in self.jobs.values() if job.number not in without]
             waiting = [job for job in held if job.state == "waiting"]
             waiting = sorted((*waiting, *extra), key=lambda job: job.number)
-            made = QueuePlan(self.procs, self._policy, held, waiting, self.now)
+            plan = QueuePlan(self.procs, self._policy, held, waiting, self.now)
             if fresh:
-                return made
-            self._plan = made
+                return plan
+            self._plan = plan
         return self._plan
 
     def advance(self, now: float) -> None:

@@ -68,13 +68,13 @@ def compose(
     if policy == "nolb" or (deadline is not None and earliest > deadline):
         return Composition("nolb", _taken(_best(offers, earliest), tasks, deadline))
     best = _best(offers, earliest if deadline is None else deadline)
-    best.sort(key=lambda one: (-one.tasks, -strengths.power.get(one.provider, 0), one.provider))
-    sizes = [one.tasks for one in best]
+    best.sort(key=lambda offer: (-offer.tasks, -strengths.power.get(offer.provider, 0), offer.provider))
+    sizes = [offer.tasks for offer in best]
     if policy == "plb":
         counts = share_out(tasks, _shares(tasks, sizes), sizes)
     else:
-        counts = _by_groups(tasks, best, [_weight(policy, one.provider, strengths) for one in best])
-    return Composition(policy, [replace(one, tasks=n) for one, n in zip(best, counts, strict=True) if n])
+        counts = _by_groups(tasks, best, [_weight(policy, offer.provider, strengths) for offer in best])
+    return Composition(policy, [replace(offer, tasks=n) for offer, n in zip(best, counts, strict=True) if n])
 
 
 def _as_plugged(

@@ -1,6 +1,6 @@
-"""Tasks of a bag where clusters tell what is free: one after the other, each on the cluster where it ends first.
+"""Tasks of a bag where clusters tell their free slots: one after the other, each on the cluster where it ends first.
 
-After the FreeTimeSlots of chapter 6: clusters make no offers, and what else they plan is not looked at.
+After the FreeTimeSlots of chapter 6: clusters make no offers, and their other plans are not looked at.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def fill_slots(
 
     A part is done by the deadline, or later where its last task ends later.
     """
-    profiles = {name: _profile(one.steps) for name, one in free.items()}
+    profiles = {name: _profile(processors.steps) for name, processors in free.items()}
     places = {name: number for number, name in enumerate(free)}
     queue: list[tuple[float, int, str, float]] = []
 
@@ -57,7 +57,7 @@ def fill_slots(
 
 
 def _profile(steps: Sequence[tuple[float, int]]) -> Profile:
-    """Return what steps say; what was told last holds for ever."""
+    """Return the profile that steps describe; the last step holds for ever."""
     profile = Profile(max(procs for _, procs in steps), steps[0][0])
     bounds = [*(begin for begin, _ in steps[1:]), inf]
     for (begin, free), end in zip(steps, bounds, strict=True):

@@ -50,7 +50,7 @@ class ParallelRequest:
 
 @dataclass(frozen=True, slots=True)
 class CommonPlace:
-    """Where and when a parallel job runs; parts are in the order in which clusters were asked."""
+    """The clusters and the time of a parallel job; parts are in the order in which clusters were asked."""
 
     start: float
     end: float
@@ -87,9 +87,9 @@ def common_place(
     """
     slowest = request.spread(min(provider.speed for provider in providers))
     for start in instants:
-        found = _on_one(providers, request, start) or _on_several(providers, request, start, slowest)
-        if found is not None:
-            return found
+        place = _on_one(providers, request, start) or _on_several(providers, request, start, slowest)
+        if place is not None:
+            return place
     return None
 
 

@@ -69,7 +69,7 @@ class PlannedClusters(Generic[Hold]):
         while moved and self.timeline(where).free(now):
             moved = False
             there = [metajob for metajob in self.metajobs if where in metajob.place.parts]
-            for metajob in sorted(there, key=lambda one: (one.place.start, id_order(one.id))):
+            for metajob in sorted(there, key=lambda metajob: (metajob.place.start, id_order(metajob.id))):
                 old = metajob.place
                 if self._advance_metajob(metajob, operation, now):
                     touched |= old.parts.keys() | metajob.place.parts.keys()

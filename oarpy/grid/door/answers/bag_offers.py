@@ -1,4 +1,4 @@
-"""What this cluster offers brokers for bags of tasks, on the plan of the last pass; nothing is held for an offer.
+"""The offers of this cluster to brokers for bags of tasks, on the plan of the last pass; nothing is held for an offer.
 
 An offer has a name, by which the part that takes it up is known: plan, instant until which it holds, tasks, end, a
 word of the answer, and a digest that only this cluster can make. So offers need no rows, and changed ones are refused.
@@ -37,18 +37,18 @@ from oarpy.store.passes import last_answer
 from oarpy.store.platform import site
 
 TELLS = ("offers", "power", "load", "slots")
-"""What ``door.disclose`` may be: each tells what the ones before it do, and more."""
+"""The values of ``door.disclose``: each tells all that the values before it tell, and more."""
 _CHANGED = "offer_changed"
 
 
 class OfferChanged(CallRefused):
-    """An offer cannot be had any more: its broker asks for new ones."""
+    """An offer cannot be had any more: its broker asks for new offers."""
 
     code = _CHANGED
 
 
 def offers(context: CallContext, call: Offers) -> BagOffers:
-    """Answer ``offers``. Raises as ``oarsub`` for what is refused."""
+    """Answer ``offers``. Raises as ``oarsub`` for a refused request."""
     settings = context.configuration
     require_promises(settings)
     planned = planned_queues.queues(context, 0)
@@ -60,17 +60,17 @@ def offers(context: CallContext, call: Offers) -> BagOffers:
     share = settings.scheduler.promised_share
     ends = ends_of_tasks(snapshot, matchers, share, tasks, _plan(snapshot, places), ceil(until), deadline)
     sizes = [size for size in sizes_of(call.tasks, call.shares) if size <= len(ends)]
-    found = worth_telling(BagOffer(size, float(ceil(ends[size - 1]))) for size in sizes)
+    worth = worth_telling(BagOffer(size, float(ceil(ends[size - 1]))) for size in sizes)
     names = _OfferNames(context, call.request, plan, until, token_hex(4))
-    told = TELLS.index(settings.door.disclose)
+    level = TELLS.index(settings.door.disclose)
     power = len(snapshot.platform.ids_of(snapshot.usable & snapshot.platform.default_type)) * settings.door.speed
     return BagOffers(
         plan,
         until,
-        tuple(TaskOffer(one.tasks, one.end, names.name(one.tasks, one.end)) for one in found),
-        power if told >= TELLS.index("power") else None,
-        _pending(snapshot, places) if told >= TELLS.index("load") else None,
-        told >= TELLS.index("slots"),
+        tuple(TaskOffer(offer.tasks, offer.end, names.name(offer.tasks, offer.end)) for offer in worth),
+        power if level >= TELLS.index("power") else None,
+        _pending(snapshot, places) if level >= TELLS.index("load") else None,
+        level >= TELLS.index("slots"),
     )
 
 
@@ -109,22 +109,22 @@ def _tasks(context: CallContext, planned: PlannedQueues, call: Offers, most: int
 def _plan(snapshot: Snapshot, places: dict[int, Claim]) -> Plan:
     """Return the plan of the last pass for the jobs that wait."""
     placements = (
-        Placement(job.id, Verdict.RESOURCES_BUSY, ACCEPTED, snapshot.platform, 0, one.start, one.end, one.bits)
+        Placement(job.id, Verdict.RESOURCES_BUSY, ACCEPTED, snapshot.platform, 0, claim.start, claim.end, claim.bits)
         for job in snapshot.asking
-        if (one := places.get(job.id)) is not None
+        if (claim := places.get(job.id)) is not None
     )
     return Plan(tuple(placements), (), 0)
 
 
 def _pending(snapshot: Snapshot, places: dict[int, Claim]) -> float:
-    """Return the processor seconds of what runs, is promised, and waits, as it is planned."""
+    """Return the processor seconds of the jobs that run, are promised, and wait, as they are planned."""
     held = sum(
         (snapshot.platform.bits_of(job.resources) if job.bits is None else job.bits).bit_count()
         * max(0.0, job.end - max(job.start, snapshot.now))
         for job in snapshot.holding
     )
     waiting = (places[job.id] for job in snapshot.asking if job.id in places)
-    return float(held + sum(one.bits.bit_count() * (one.end - one.start) for one in waiting))
+    return float(held + sum(claim.bits.bit_count() * (claim.end - claim.start) for claim in waiting))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +164,6 @@ class _OfferNames:
         """Return the name of an offer of so many tasks by ``end``."""
         text = f"{self.plan}-{self.until:.0f}-{tasks}-{end:.0f}-{self.answer}"
         key = site.instance(self.context.connection).encode()
-        told = f"{self.context.broker} {text} ".encode() + msgspec.json.encode(self.request)
-        digest = hmac.new(key, told, "sha256").hexdigest()
+        content = f"{self.context.broker} {text} ".encode() + msgspec.json.encode(self.request)
+        digest = hmac.new(key, content, "sha256").hexdigest()
         return f"{text}-{digest[:24]}"

@@ -38,7 +38,7 @@ def make(context: CallContext, call: Prepare) -> PreparedPart:
 
 
 def with_promise(context: CallContext, prepared: PreparedPart) -> PreparedPart:
-    """Return what is told of a bag that was promised."""
+    """Return the facts that are told of a promised bag."""
     return PreparedPart(prepared.job, end=door_parts.promise_of(context.connection, int(prepared.job)))
 
 
@@ -48,7 +48,7 @@ def refusal(row: DoorPartRow) -> CallRefused:
 
 
 def tell_completions(context: CallContext, call: TellCompletions) -> None:
-    """Answer ``tell_completions``. What is not known here is left out: it is over."""
+    """Answer ``tell_completions``. Bags that are unknown here are left out: they are over."""
     if call.bags:
-        told = [(one.part, one.completion, one.version) for one in call.bags]
-        door_parts.note_completions(context.connection, context.broker, told)
+        completions = [(bag.part, bag.completion, bag.version) for bag in call.bags]
+        door_parts.note_completions(context.connection, context.broker, completions)

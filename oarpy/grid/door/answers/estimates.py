@@ -21,24 +21,24 @@ from oarpy.store.grid.door_parts import DoorPartRow
 def estimate(context: CallContext, call: Estimate) -> list[float]:
     """Answer ``estimate``. A request that this cluster refuses never ends; a single request gets the reason instead."""
     planned = planned_queues.queues(context, call.age)
-    names = {one for one in call.requests if isinstance(one, str)}
+    names = {request for request in call.requests if isinstance(request, str)}
     parts = door_parts.named(context.connection, context.broker, [*names, *call.without])
     without = {parts[name].job for name in call.without if name in parts}
-    requests = [one for one in call.requests if not isinstance(one, str)]
+    requests = [request for request in call.requests if not isinstance(request, str)]
     planned_queues.admit_all(context, [*call.joined, *requests])
     joined = planned_queues.in_order(context, planned, call.joined)
-    jobs = {one: _job(context, planned, one, alone=len(call.requests) == 1) for one in requests}
-    asked = {name: row.job for name, row in parts.items() if name in names and row.live}
+    jobs = {request: _job(context, planned, request, alone=len(call.requests) == 1) for request in requests}
+    jobs_of_parts = {name: row.job for name, row in parts.items() if name in names and row.live}
     new = [job for job in jobs.values() if job is not None]
-    known: list[int | WaitingJob] = [*dict.fromkeys(asked.values()), *new]
-    numbers = [one if isinstance(one, int) else one.id for one in known]
+    known: list[int | WaitingJob] = [*dict.fromkeys(jobs_of_parts.values()), *new]
+    numbers = [job if isinstance(job, int) else job.id for job in known]
     ends = dict(zip(numbers, planned.completions.ends(known, without, joined), strict=True)) if known else {}
-    found: dict[str | PartRequest, float] = {}
+    ends_of: dict[str | PartRequest, float] = {}
     for request, job in jobs.items():
-        found[request] = inf if job is None else ends[job.id]
+        ends_of[request] = inf if job is None else ends[job.id]
     for name in names:
-        found[name] = _end_of(planned, parts[name], ends) if name in asked else time.time()
-    return [found[one] for one in call.requests]
+        ends_of[name] = _end_of(planned, parts[name], ends) if name in jobs_of_parts else time.time()
+    return [ends_of[request] for request in call.requests]
 
 
 def estimate_in_turn(context: CallContext, call: EstimateInTurn) -> list[float]:

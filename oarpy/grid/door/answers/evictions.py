@@ -61,5 +61,5 @@ def _giving_way(context: CallContext, request: PartRequest) -> list[tuple[int, i
     useful = fitting(planned, planned_queues.behind_all(context, planned, request))
     platform = planned.snapshot.platform
     rows = local_jobs.giving_way(context.connection, sorted(words - {BESTEFFORT}), besteffort=BESTEFFORT in words)
-    found = [(job, (platform.bits_of(resources) & useful).bit_count()) for job, resources in rows]
-    return [one for one in found if one[1]]
+    jobs = [(job, (platform.bits_of(resources) & useful).bit_count()) for job, resources in rows]
+    return [entry for entry in jobs if entry[1]]

@@ -39,14 +39,14 @@ def slots(context: CallContext, call: Slots) -> list[FreeSlot]:
     snapshot = planned.snapshot
     ways = CompiledRequests(snapshot, context.reader.get().matchers).alive(job)
     own = {row.job for row in door_parts.named(context.connection, context.broker, call.without).values()}
-    held = [one for one in _held(context, snapshot, own) if one.begin < call.end and call.begin < one.end]
-    found: list[FreeSlot] = []
+    held = [hold for hold in _held(context, snapshot, own) if hold.begin < call.end and call.begin < hold.end]
+    steps: list[FreeSlot] = []
     for instant, taken in _taken(held, call.begin, call.end):
         free = snapshot.usable & ~taken
         procs = max((fitting_processors(way.matcher, free, request.procs) for way in ways), default=0)
-        if not found or found[-1].procs != procs:
-            found.append(FreeSlot(instant, procs))
-    return found
+        if not steps or steps[-1].procs != procs:
+            steps.append(FreeSlot(instant, procs))
+    return steps
 
 
 def _taken(held: Iterable[_Held], begin: float, end: float) -> Iterator[tuple[float, int]]:
@@ -58,14 +58,14 @@ def _taken(held: Iterable[_Held], begin: float, end: float) -> Iterator[tuple[fl
     waiting = deque(sorted(held))
     going: list[_Held] = []
     before = -1
-    bounds = {bound for one in waiting for bound in (one.begin, one.end) if begin < bound < end}
+    bounds = {bound for hold in waiting for bound in (hold.begin, hold.end) if begin < bound < end}
     for instant in (begin, *sorted(bounds)):
         while waiting and waiting[0].begin <= instant:
             going.append(waiting.popleft())
-        going = [one for one in going if one.end > instant]
+        going = [hold for hold in going if hold.end > instant]
         taken = 0
-        for one in going:
-            taken |= one.bits
+        for hold in going:
+            taken |= hold.bits
         if taken != before:
             yield instant, taken
             before = taken

@@ -42,12 +42,12 @@ def fitting_processors(matcher: RequestMatcher, free: int, procs: int) -> int:
 
 def fitting(planned: PlannedQueues, job: WaitingJob) -> int:
     """Return the set of resources that meet the conditions of a job."""
-    snapshot, found = planned.snapshot, 0
+    snapshot, bits = planned.snapshot, 0
     for way in job.alternatives:
         for group in way.groups:
             text = condition(job.properties, group.filter)
-            found |= snapshot.filters.get(text, 0) if text else snapshot.platform.default_type
-    return found & snapshot.platform.default_type
+            bits |= snapshot.filters.get(text, 0) if text else snapshot.platform.default_type
+    return bits & snapshot.platform.default_type
 
 
 def _free(planned: PlannedQueues, request: PartRequest, begin: float) -> int:

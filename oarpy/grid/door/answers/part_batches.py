@@ -20,7 +20,7 @@ _LONGEST = 400
 
 def prepare_all(context: CallContext, call: PrepareAll) -> list[PartAnswer]:
     """Answer ``prepare_all``, in the order of the parts."""
-    wanted = [(one.transaction, one.part) for one in call.parts]
+    wanted = [(entry.transaction, entry.part) for entry in call.parts]
     refused = _refused(context, wanted)
     possible = [place for place in range(len(wanted)) if place not in refused]
     jobs = part_submission.submit_all(context, [wanted[place][1] for place in possible])
@@ -39,20 +39,20 @@ def prepare_all(context: CallContext, call: PrepareAll) -> list[PartAnswer]:
 
 
 def _refused(context: CallContext, wanted: Sequence[tuple[str, GridPart]]) -> Mapping[int, OarpyError]:
-    """Return why parts cannot be made, whatever their requests, by their places."""
+    """Return why parts cannot be made, apart from their requests, by their places."""
     states = door_parts.transaction_states(context.connection, context.broker, (name for name, _ in wanted))
     known = set(door_parts.named(context.connection, context.broker, [part.name for _, part in wanted]))
-    found: dict[int, OarpyError] = {}
+    refusals: dict[int, OarpyError] = {}
     for place, (transaction, part) in enumerate(wanted):
         if states[transaction] != "Prepared":
             state = states[transaction].lower()
-            found[place] = CallRefused(f"transaction '{transaction}' is {state}", hint="nothing was prepared")
+            refusals[place] = CallRefused(f"transaction '{transaction}' is {state}", hint="nothing was prepared")
         elif part.kind != "queued":
-            found[place] = UsageError(f"part '{part.name}' of kind {part.kind} among many", hint="prepare it alone")
+            refusals[place] = UsageError(f"part '{part.name}' of kind {part.kind} among many", hint="prepare it alone")
         elif part.name in known:
-            found[place] = CallRefused(f"there is a part '{part.name}' already", hint="names of parts are used once")
+            refusals[place] = CallRefused(f"there is a part '{part.name}' already", hint="names of parts are used once")
         known.add(part.name)
-    return found
+    return refusals
 
 
 def _refusal(error: OarpyError) -> PartAnswer:

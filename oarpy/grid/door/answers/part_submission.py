@@ -68,17 +68,17 @@ def ask(context: CallContext, request: PartRequest) -> Admitted:
 
 def ask_each(context: CallContext, requests: Sequence[PartRequest]) -> dict[PartRequest, Admitted | OarpyError]:
     """Return the same for each of many requests, or why it is refused. The rules look at a user's requests together."""
-    found: dict[PartRequest, Admitted | OarpyError] = {}
+    outcomes: dict[PartRequest, Admitted | OarpyError] = {}
     by_user: dict[str, list[PartRequest]] = {}
     for request in requests:
         by_user.setdefault(request.user, []).append(request)
-    for user, asked in by_user.items():
+    for user, of_user in by_user.items():
         try:
             with grants.acting(context, user) as (grant, session):
-                found.update(_each(grant, session, asked))
+                outcomes.update(_each(grant, session, of_user))
         except REFUSALS as error:
-            found.update(dict.fromkeys(asked, error))
-    return found
+            outcomes.update(dict.fromkeys(of_user, error))
+    return outcomes
 
 
 def _each(
@@ -86,8 +86,8 @@ def _each(
 ) -> Iterator[tuple[PartRequest, Admitted | OarpyError]]:
     """Run the requests of one user through the checks of a submission."""
     site = DatabaseSite(session, datetime.now().astimezone())
-    asked = [_Asked(request, partial(_options, request, _NOTHING), _typed(request, _NOTHING)) for request in requests]
-    return zip(requests, _admitted_each(grant, session, asked, site, counted=False), strict=True)
+    typed = [_Asked(request, partial(_options, request, _NOTHING), _typed(request, _NOTHING)) for request in requests]
+    return zip(requests, _admitted_each(grant, session, typed, site, counted=False), strict=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class _Asked:
 def _admitted_each(
     grant: GrantRow,
     session: Session,
-    asked: Sequence[_Asked],
+    typed: Sequence[_Asked],
     site: DatabaseSite,
     *,
     counted: bool,
@@ -114,9 +114,9 @@ def _admitted_each(
     requests are not counted, and a request that can never run is admitted too.
     """
     needs = KnownNeeds(session)
-    found: list[Admitted | OarpyError] = []
-    drafts = _drafts(session, asked)
-    lines = [one for one in drafts if not isinstance(one, OarpyError)]
+    results: list[Admitted | OarpyError] = []
+    drafts = _drafts(session, typed)
+    lines = [drafted for drafted in drafts if not isinstance(drafted, OarpyError)]
     limits = rule_limits(session.configuration.submission)
     outcomes = enabled_rules(session).run_each([line for line, _ in lines], site, limits=limits)
     for wanted in drafts:
@@ -125,34 +125,34 @@ def _admitted_each(
                 raise wanted
             if isinstance(outcome := next(outcomes), RefusedByRule):
                 raise cause(outcome, wanted[0], site, session)
-            one = admitted(session, site, *wanted, *outcome, needs.of if counted else _not_counted)
-            grants.check(grant, needs, one.submission)
+            passed = admitted(session, site, *wanted, *outcome, needs.of if counted else _not_counted)
+            grants.check(grant, needs, passed.submission)
         except REFUSALS as error:
-            found.append(error)
+            results.append(error)
         else:
-            found.append(one)
+            results.append(passed)
             if isinstance(site, BatchSite):
-                site.add(one.submission)
-    return found
+                site.add(passed.submission)
+    return results
 
 
-def _drafts(session: Session, asked: Sequence[_Asked]) -> list[tuple[Submission, list[str]] | OarpyError]:
+def _drafts(session: Session, typed: Sequence[_Asked]) -> list[tuple[Submission, list[str]] | OarpyError]:
     """Return the submission of each request before the rules, and warnings; it is worked out once for each kind."""
     caller, limits = submitter(session, {}, ()), session.configuration.submission
     known: dict[Hashable, tuple[Submission, list[str]] | OarpyError] = {}
-    found: list[tuple[Submission, list[str]] | OarpyError] = []
-    for one in asked:
-        if one.kind not in known:
+    drafts: list[tuple[Submission, list[str]] | OarpyError] = []
+    for request in typed:
+        if request.kind not in known:
             try:
-                drafted, warnings = draft(one.options(), replace(caller, arguments=one.typed), limits)
-                known[one.kind] = with_project(session, drafted), warnings
+                drafted, warnings = draft(request.options(), replace(caller, arguments=request.typed), limits)
+                known[request.kind] = with_project(session, drafted), warnings
             except REFUSALS as error:
-                known[one.kind] = error
-        wanted = known[one.kind]
+                known[request.kind] = error
+        wanted = known[request.kind]
         if not isinstance(wanted, OarpyError):
-            wanted = wanted[0].changed(environment=one.environment), wanted[1]
-        found.append(wanted)
-    return found
+            wanted = wanted[0].changed(environment=request.environment), wanted[1]
+        drafts.append(wanted)
+    return drafts
 
 
 def _not_counted(_submission: Submission) -> Need:
@@ -198,21 +198,21 @@ def submit_bag(context: CallContext, part: GridPart, bag: BagPart) -> int:
 
 def submit_all(context: CallContext, parts: Sequence[GridPart]) -> list[int | OarpyError]:
     """Submit the jobs of queued parts in their order; return the id of each, or the reason of its refusal."""
-    found: list[int | OarpyError] = []
+    results: list[int | OarpyError] = []
     for user, mine in groupby(parts, lambda part: part.request.user):
-        asked = list(mine)
+        of_user = list(mine)
         try:
             with grants.acting(context, user) as (grant, session):
-                found += _submitted(grant, session, asked)
+                results += _submitted(grant, session, of_user)
         except REFUSALS as error:
-            found += [error] * len(asked)
-    return found
+            results += [error] * len(of_user)
+    return results
 
 
 def _submitted(grant: GrantRow, session: Session, parts: Sequence[GridPart]) -> list[int | OarpyError]:
     """Submit queued parts of one user."""
     site = BatchSite(session, datetime.now().astimezone())
-    asked = [
+    typed = [
         _Asked(
             (part.request, part.program, part.directory, part.job_name),
             partial(_options_of, part),
@@ -221,29 +221,29 @@ def _submitted(grant: GrantRow, session: Session, parts: Sequence[GridPart]) -> 
         )
         for part in parts
     ]
-    outcomes = _admitted_each(grant, session, asked, site, counted=True)
-    for place, (part, one) in enumerate(zip(parts, outcomes, strict=True)):
+    outcomes = _admitted_each(grant, session, typed, site, counted=True)
+    for place, (part, result) in enumerate(zip(parts, outcomes, strict=True)):
         try:
             _check(part)
-            if isinstance(one, Admitted):
-                _check_is_one(one)
+            if isinstance(result, Admitted):
+                _check_is_one(result)
         except REFUSALS as error:
             outcomes[place] = error
     stored = iter(_stored(session, [outcome for outcome in outcomes if isinstance(outcome, Admitted)]))
     return [next(stored) if isinstance(outcome, Admitted) else outcome for outcome in outcomes]
 
 
-def _stored(session: Session, found: Sequence[Admitted]) -> list[int | OarpyError]:
+def _stored(session: Session, admissions: Sequence[Admitted]) -> list[int | OarpyError]:
     """Store jobs together; if that is refused, each half of them alone."""
-    if not found:
+    if not admissions:
         return []
     try:
         with session.connection.transaction():
-            WAITING_JOBS.check(session, len(found), "a batch")
-            jobs = submissions.insert_all(session.connection, [_new(one) for one in found])
-            WAITING_JOBS.recheck(session, jobs[-1][-1], len(found))
-            for one, ids in zip(found, jobs, strict=True):
-                charge(session, one.submission, one.need, ids)
+            WAITING_JOBS.check(session, len(admissions), "a batch")
+            jobs = submissions.insert_all(session.connection, [_new(admission) for admission in admissions])
+            WAITING_JOBS.recheck(session, jobs[-1][-1], len(admissions))
+            for admission, ids in zip(admissions, jobs, strict=True):
+                charge(session, admission.submission, admission.need, ids)
     except AdmissionRefused as error:
         refusal: OarpyError = error
     except psycopg.Error as error:
@@ -252,12 +252,12 @@ def _stored(session: Session, found: Sequence[Admitted]) -> list[int | OarpyErro
         refusal = OarpyError(f"the database refused: {first_line(error)}")
     else:
         return [job for (job,) in jobs]
-    half = len(found) // 2
-    return [*_stored(session, found[:half]), *_stored(session, found[half:])] if half else [refusal]
+    half = len(admissions) // 2
+    return [*_stored(session, admissions[:half]), *_stored(session, admissions[half:])] if half else [refusal]
 
 
-def _new(one: Admitted) -> NewSubmission:
-    return NewSubmission(one.submission, summary(one.submission, one.need), one.requested)
+def _new(admission: Admitted) -> NewSubmission:
+    return NewSubmission(admission.submission, summary(admission.submission, admission.need), admission.requested)
 
 
 def _check_is_one(admitted: Admitted) -> None:

@@ -111,7 +111,7 @@ def commit(context: CallContext, call: Commit) -> None:
     rows = door_parts.undecided(connection, broker, transaction) if state == "Prepared" else []
     if not rows:
         raise CallRefused(f"transaction '{transaction}' holds nothing here", hint="it was aborted, or lapsed")
-    made = [row for row in rows if row.state == "Prepared"]
+    prepared = [row for row in rows if row.state == "Prepared"]
     lead = context.configuration.door.longest_lead
     for row in rows:
         if row.begin is not None and call.begin is not None and call.begin > row.begin + lead:
@@ -119,19 +119,19 @@ def commit(context: CallContext, call: Commit) -> None:
         waits = JobState.HOLD if row.kind == "queued" else JobState.WAITING
         if row.state == "Frozen" and row.job_state != waits:
             raise CallRefused(f"part '{row.name}' does not wait any more: it is {row.job_state}", hint="abort it")
-    for row in made:
+    for row in prepared:
         if row.kind != "queued" and not (row.live and row.held):
             what = row.message if not row.live else "it is not held yet"
             raise CallRefused(f"part '{row.name}' cannot begin: {what}", hint="abort the transaction")
-    door_parts.release(connection, [row.job for row in made if row.kind == "queued"])
-    launch_gates.open_gates(connection, [row.job for row in made if row.kind not in ("queued", "bag")], call.begin)
-    if bags := [row.job for row in made if row.kind == "bag"]:
+    door_parts.release(connection, [row.job for row in prepared if row.kind == "queued"])
+    launch_gates.open_gates(connection, [row.job for row in prepared if row.kind not in ("queued", "bag")], call.begin)
+    if bags := [row.job for row in prepared if row.kind == "bag"]:
         launch_gates.remove_bags(connection, bags)
     if dated := [row.job for row in rows if row.state == "Frozen" and row.kind == "reserved"]:
         if not door_parts.stop(connection, dated):
             raise CallRefused("a reservation that is to end starts at this moment", hint="abort the transaction")
         door_parts.take_places(connection, broker, transaction)
-    heirs = {row.instead_of: f"amended: it goes on as job {row.job}" for row in made}
+    heirs = {row.instead_of: f"amended: it goes on as job {row.job}" for row in prepared}
     gone = [(row.job, heirs.get(row.job, "withdrawn: it goes on elsewhere")) for row in rows if row.state == "Frozen"]
     kill_requests.ask_once(connection, gone, DOOR)
     door_parts.commit(connection, broker, transaction, call.begin, call.hosts)

@@ -64,18 +64,18 @@ _MEMORIES: WeakKeyDictionary[KeptReader, _Memory] = WeakKeyDictionary()
 def admitted(context: CallContext, request: PartRequest) -> Admitted:
     """Return the admitted submission for a request, as the rules decided lately. Raises as ``oarsub``."""
     known = _memory(context).admitted
-    found = known.get(request)
-    if found is None or found[0] < time.monotonic() - _ADMITTED_FOR:
+    answer = known.get(request)
+    if answer is None or answer[0] < time.monotonic() - _ADMITTED_FOR:
         if len(known) > _MOST_ADMITTED:
             known.clear()
         try:
-            found = time.monotonic(), ask(context, request)
+            answer = time.monotonic(), ask(context, request)
         except REFUSALS as error:
-            found = time.monotonic(), error
-        known[request] = found
-    if isinstance(found[1], OarpyError):
-        raise found[1]
-    return found[1]
+            answer = time.monotonic(), error
+        known[request] = answer
+    if isinstance(answer[1], OarpyError):
+        raise answer[1]
+    return answer[1]
 
 
 def admit_all(context: CallContext, requests: Iterable[PartRequest]) -> None:
@@ -90,8 +90,8 @@ def admit_all(context: CallContext, requests: Iterable[PartRequest]) -> None:
         return
     if len(known) > _MOST_ADMITTED:
         known.clear()
-    for request, found in ask_each(context, unknown).items():
-        known[request] = time.monotonic(), found
+    for request, answer in ask_each(context, unknown).items():
+        known[request] = time.monotonic(), answer
 
 
 def queues(context: CallContext, age: float) -> PlannedQueues:

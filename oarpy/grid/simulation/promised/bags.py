@@ -29,7 +29,7 @@ class BagsWorld(PromisedWorld[EstimatingClusterEntry, BagsJobEntry]):
         self._profiled = any(cluster.estimates == "predicted" for cluster in scenario.clusters)
         super().__init__(scenario)
         self._rules: BagsRules = scenario.rules
-        self._profiles = {name: Profile(one.procs) for name, one in self.clusters.items()}
+        self._profiles = {name: Profile(cluster.procs) for name, cluster in self.clusters.items()}
         self._waiting: dict[str, list[Task]] = {name: [] for name in self.clusters}
         self._here: dict[int, dict[str, float]] = {}
         """Completions of the parts of bags, as the broker knows them."""
@@ -60,17 +60,17 @@ class BagsWorld(PromisedWorld[EstimatingClusterEntry, BagsJobEntry]):
     def _compose(self, number: int, now: float) -> None:
         job = self.jobs[number]
         offers = [
-            ClusterOffer(name, one.tasks, one.end)
+            ClusterOffer(name, offer.tasks, offer.end)
             for name, cluster in self.clusters.items()
             if cluster.procs >= job.size
-            for one in offers_beside(
+            for offer in offers_beside(
                 self._profiles[name], Tasks(job.count, job.size, self._time(number, name)), self._rules.shares, now
             )
         ]
-        power = {name: one.procs * Fraction(str(one.speed)) for name, one in self.clusters.items()}
-        found = compose(self._rules.policy, job.count, None, offers, Strengths(power))
-        assert found.parts  # the reader has seen to it that shares suffice
-        by_name = {part.provider: part.tasks for part in found.parts}
+        power = {name: cluster.procs * Fraction(str(cluster.speed)) for name, cluster in self.clusters.items()}
+        composition = compose(self._rules.policy, job.count, None, offers, Strengths(power))
+        assert composition.parts  # the reader has seen to it that shares suffice
+        by_name = {part.provider: part.tasks for part in composition.parts}
         self._counts[number] = {name: by_name[name] for name in self.names if name in by_name}
 
     def _numbered(self, number: int) -> Iterable[tuple[str, int, int]]:
@@ -116,19 +116,19 @@ class BagsWorld(PromisedWorld[EstimatingClusterEntry, BagsJobEntry]):
         profile.forget(now)
         before = {task.id: task.start for task in waiting}
         begun = self._begun(name, {task.bag for task in waiting if task.bag is not None})
-        found = advance(profile, waiting, begun, self._completions, now, self._rules.coordinated)
+        advanced = advance(profile, waiting, begun, self._completions, now, self._rules.coordinated)
         for task in waiting:
             if task.start != before[task.id]:
                 self.note_begin(_job(task), name, task.start)
                 self.moved(_job(task))
         if self._rules.coordinated:
-            for bag, end in found.changed.items():
+            for bag, end in advanced.changed.items():
                 self._here[bag][name] = end
                 self._completions[bag] = max(self._here[bag].values())
 
     def _begun(self, name: str, bags: Iterable[Any]) -> dict[int, float]:
         """Return the latest end of the tasks of each bag on a cluster that run, as planned, or are over."""
-        found: dict[int, float] = {}
+        latest: dict[int, float] = {}
         for bag in bags:
             ends = [
                 run.planned_end if run in self.running[name] else run.end
@@ -136,8 +136,8 @@ class BagsWorld(PromisedWorld[EstimatingClusterEntry, BagsJobEntry]):
                 if name in run.held
             ]
             if ends:
-                found[bag] = max(ends)
-        return found
+                latest[bag] = max(ends)
+        return latest
 
     def _time(self, number: int, name: str) -> float:
         job, cluster = self.jobs[number], self.clusters[name]

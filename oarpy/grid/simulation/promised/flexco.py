@@ -30,8 +30,10 @@ class FlexcoWorld(PromisedWorld[ClusterEntry, FlexcoJobEntry]):
 
     def __init__(self, scenario: PromisedScenario[ClusterEntry, FlexcoJobEntry]) -> None:
         super().__init__(scenario)
-        self._profiles = {name: Profile(one.procs) for name, one in self.clusters.items()}
-        self._providers = [CoProvider(name, one.speed, self._profiles[name]) for name, one in self.clusters.items()]
+        self._profiles = {name: Profile(cluster.procs) for name, cluster in self.clusters.items()}
+        self._providers = [
+            CoProvider(name, cluster.speed, self._profiles[name]) for name, cluster in self.clusters.items()
+        ]
         self._local: dict[str, list[PlannedJob[int, CountedHold]]] = {name: [] for name in self.clusters}
         self._metajobs: list[Metajob[CountedHold]] = []
         self._planned = PlannedClusters(self._providers, self._local, self._metajobs)
@@ -78,7 +80,7 @@ class FlexcoWorld(PromisedWorld[ClusterEntry, FlexcoJobEntry]):
             return False
         job = self.jobs[number]
         if job.cluster is not UNSET:
-            self._local[job.cluster][:] = [one for one in self._local[job.cluster] if one.id != number]
+            self._local[job.cluster][:] = [planned for planned in self._local[job.cluster] if planned.id != number]
         else:
             self._metajobs[:] = [metajob for metajob in self._metajobs if metajob.id != number]
         speeds = [self.clusters[name].speed for name in place.parts]
@@ -100,10 +102,10 @@ class FlexcoWorld(PromisedWorld[ClusterEntry, FlexcoJobEntry]):
 
     def _take_in(self) -> None:
         """Note the jobs that have moved."""
-        found = {metajob.id: metajob.place for metajob in self._metajobs}
+        places = {metajob.id: metajob.place for metajob in self._metajobs}
         for name, jobs in self._local.items():
-            found |= {job.id: CommonPlace(job.start, job.end, {name: job.request}) for job in jobs}
-        for number, place in found.items():
+            places |= {job.id: CommonPlace(job.start, job.end, {name: job.request}) for job in jobs}
+        for number, place in places.items():
             assert isinstance(number, int)
             if place != self._places[number]:
                 self.moved(number)
@@ -156,7 +158,7 @@ class FlexcoWorld(PromisedWorld[ClusterEntry, FlexcoJobEntry]):
         clusters = Counter(len(self._places[number].parts) for number in metajobs)
         return {
             "response": mean(responses),
-            "local_response": mean(one for one, job in zip(responses, self.jobs, strict=True) if job.cluster),
+            "local_response": mean(response for response, job in zip(responses, self.jobs, strict=True) if job.cluster),
             "external_response": mean(responses[number] for number in metajobs),
             "multi": len(multi),
             "collapsed": percent(sum(len(self._places[number].parts) == 1 for number in multi), len(multi)),

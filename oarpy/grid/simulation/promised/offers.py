@@ -48,13 +48,13 @@ class OffersWorld(PromisedWorld[ClusterEntry, OffersJobEntry]):
         offers: list[ClusterOffer] = []
         for name, cluster in self.clusters.items():
             if cluster.procs >= job.size:
-                found = self._plans(name, now).offers(
+                plan_offers = self._plans(name, now).offers(
                     self._tasks(number, name, job.count), job.deadline, self._rules.shares
                 )
-                offers += [ClusterOffer(name, one.tasks, one.end) for one in found]
+                offers += [ClusterOffer(name, offer.tasks, offer.end) for offer in plan_offers]
         assert self._rules.policy != "slots"
         strengths = Strengths(
-            {name: one.procs * Fraction(str(one.speed)) for name, one in self.clusters.items()},
+            {name: cluster.procs * Fraction(str(cluster.speed)) for name, cluster in self.clusters.items()},
             {name: self._pending(name, now) for name in self.clusters},
         )
         found_parts = compose(self._rules.policy, job.count, job.deadline, offers, strengths)
@@ -89,7 +89,9 @@ class OffersWorld(PromisedWorld[ClusterEntry, OffersJobEntry]):
     def _fill_slots(self, number: int, now: float) -> None:
         """Place tasks one after the other, each on the cluster where it ends first."""
         job = self.jobs[number]
-        profiles = {name: self._full_profile(name, now) for name, one in self.clusters.items() if one.procs >= job.size}
+        profiles = {
+            name: self._full_profile(name, now) for name, cluster in self.clusters.items() if cluster.procs >= job.size
+        }
         tasks = {name: self._tasks(number, name, 1) for name in profiles}
         starts = {name: profiles[name].earliest(job.size, tasks[name].time, now) for name in profiles}
         placed: dict[str, dict[float, int]] = {}
@@ -100,7 +102,7 @@ class OffersWorld(PromisedWorld[ClusterEntry, OffersJobEntry]):
             placed[name][start] += 1
             profiles[name].hold(job.size, start, start + tasks[name].time)
             starts[name] = profiles[name].earliest(job.size, tasks[name].time, start)
-        ends = {name: max(found) + tasks[name].time for name, found in placed.items()}
+        ends = {name: max(counts) + tasks[name].time for name, counts in placed.items()}
         self._promise[number] = max(job.deadline, *ends.values())
         self._counts[number] = {name: sum(placed[name].values()) for name in self.names if name in placed}
         for name, count in self._counts[number].items():

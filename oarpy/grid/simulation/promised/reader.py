@@ -167,7 +167,7 @@ def check_flexco_job(owner: str, job: FlexcoJobEntry, clusters: Clusters, _rules
         if name not in clusters:
             refuse(owner, "at_most", name, "is no cluster", f"known: {', '.join(clusters)}")
         check_number(owner, "at_most", most, least=0, most=_MOST)
-    room = sum(min(one.procs, at_most.get(name, one.procs)) for name, one in clusters.items())
+    room = sum(min(cluster.procs, at_most.get(name, cluster.procs)) for name, cluster in clusters.items())
     if job.size > room:
         refuse(owner, "procs", job.size, f"is more than all clusters together give it, {room}", "ask for less")
 

@@ -33,7 +33,7 @@ class WindowsWorld(PromisedWorld[ClusterEntry, WindowJobEntry]):
         self._fix(name, now)
         new = WindowJob(number, job.size, job.size, self._time(number), job.deadline, _ready(job), submitted=job.submit)
         accept = -inf if job.accept is None else job.accept
-        found = admit(
+        admission = admit(
             self._profile(name, now),
             [(run.start, run.planned_end) for run in self.running[name] if run.planned_end > now],
             in_order([*waiting.values(), new], self._rules.order, now, self._draw),
@@ -41,13 +41,13 @@ class WindowsWorld(PromisedWorld[ClusterEntry, WindowJobEntry]):
             now,
             Terms(limit=accept, accept=accept, farther=self._rules.farther),
         )
-        if found.start is None:
+        if admission.start is None:
             self.finish(number, "Refused")
             return
-        waiting[number] = new if found.taken is None else new.fixed_at(found.start)
-        if found.taken is not None:
-            self._phi[number] = found.taken.phi
-        self._plan(name, found.starts)
+        waiting[number] = new if admission.taken is None else new.fixed_at(admission.start)
+        if admission.taken is not None:
+            self._phi[number] = admission.taken.phi
+        self._plan(name, admission.starts)
 
     def begin(self, number: int, cluster: str, now: float) -> bool:
         """Begin a job whose start is now."""

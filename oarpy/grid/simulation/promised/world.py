@@ -226,13 +226,13 @@ class PromisedWorld(ABC, Generic[Cluster, Job]):
 
     def clusters_now(self) -> list[ClusterState]:
         """Return the jobs that wait on each cluster, with their planned places."""
-        found = []
+        states = []
         for name, cluster in self.clusters.items():
             places = list(self.planned(name))
             queue = [self.jobs[number].id for number in dict.fromkeys(place.number for place in places)]
-            planned = [Place(self.jobs[one.number].id, one.start, one.end, one.procs) for one in places]
-            found.append(ClusterState(name, cluster.procs, queue, planned))
-        return found
+            planned = [Place(self.jobs[place.number].id, place.start, place.end, place.procs) for place in places]
+            states.append(ClusterState(name, cluster.procs, queue, planned))
+        return states
 
     def tables(self) -> dict[str, Any]:
         """Return the tables of the broker: empty, if the system has nothing beside the promises of jobs."""
@@ -310,5 +310,5 @@ def percent(part: float, whole: float) -> float | None:
 
 def mean(values: Iterable[float]) -> float | None:
     """Return the mean, None of nothing."""
-    found = list(values)
-    return fmean(found) if found else None
+    numbers = list(values)
+    return fmean(numbers) if numbers else None
