@@ -31,7 +31,7 @@ def place_batch_jobs(line: Line, snapshot: Snapshot, orders: Mapping[str, Order]
     """Place every waiting job but applications, which keep their places; hosts kept back for these stay unused."""
     planner = Planner(snapshot, orders, matchers)
     kept = _kept(snapshot, line)
-    planner.gantt.whole.take(snapshot.now, line.next_telling, kept, EXCLUSIVE, found=False)
+    planner.gantt.whole.take(snapshot.now, line.next_telling, kept, EXCLUSIVE, all_free=False)
     left_alone = {job.id: _decision(planner, job, line) for job in snapshot.waiting if is_served_later(job)}
     for job in snapshot.waiting:
         if job.id in left_alone and (place := left_alone[job.id].found) is not None:

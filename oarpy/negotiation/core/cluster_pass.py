@@ -246,7 +246,7 @@ class _GanttOccupation:
     def keep(self, ghost: Ghost) -> None:
         """Add the hosts of a ghost up to its latest end."""
         bits, gantt = self._kept.bits(ghost), self._planner.gantt
-        gantt.whole.take(self._now, float(ghost.latest_end), bits, EXCLUSIVE, found=False)
+        gantt.whole.take(self._now, float(ghost.latest_end), bits, EXCLUSIVE, all_free=False)
 
     def give_way(self, unseen: Sequence[Ghost]) -> None:
         """Take started-on hosts from ghosts not yet added; a ghost keeps its count as far as other hosts are left."""

@@ -73,8 +73,8 @@ def _left(connection: Connection, snapshot: Snapshot) -> Gantt:
             gantt.enter(job, claims[job.id], everywhere=True)
     for ghost in ghosts.kept(connection):
         bits = snapshot.platform.bits_of(ghost.resources)
-        gantt.whole.take(snapshot.now, ghost.until, bits, EXCLUSIVE, found=False)
+        gantt.whole.take(snapshot.now, ghost.until, bits, EXCLUSIVE, all_free=False)
     for freed in ghosts.freed_lately(connection):
         until, bits = freed.end + snapshot.security_time, snapshot.platform.bits_of(freed.resources)
-        gantt.whole.take(snapshot.now, max(until, snapshot.now), bits, EXCLUSIVE, found=False)
+        gantt.whole.take(snapshot.now, max(until, snapshot.now), bits, EXCLUSIVE, all_free=False)
     return gantt

@@ -250,9 +250,9 @@ class Gantt:
             bits = bits_held(self._platform, job)
             roles = roles_of(job)
             self._unprotected.setdefault(until, []).append((job, bits))
-            self.whole.take(job.start, until, bits, roles.profile, found=False)
+            self.whole.take(job.start, until, bits, roles.profile, all_free=False)
             if roles.inside is not None:
-                self._space(roles.inside).take(job.start, until, bits, roles.profile, found=False)
+                self._space(roles.inside).take(job.start, until, bits, roles.profile, all_free=False)
             self._take_blocks(self.blocks.known(job.levels), job.start, until, bits, roles)
             self._consume(job, job.start, until)
             self._consumed_until[job.id] = until
@@ -312,9 +312,9 @@ class Gantt:
         roles = roles_of(job)
         begin, end = claim.start, claim.end + self._security
         if roles.inside is None or everywhere:
-            self.whole.take(begin, end, claim.bits, roles.profile, found=not everywhere)
+            self.whole.take(begin, end, claim.bits, roles.profile, all_free=not everywhere)
         if roles.inside is not None:
-            self._space(roles.inside).take(begin, end, claim.bits, roles.profile, found=not everywhere)
+            self._space(roles.inside).take(begin, end, claim.bits, roles.profile, all_free=not everywhere)
         for name in roles.containers:
             self._space(name).open(begin, claim.end, claim.bits)
             if roles.inside is not None:

@@ -122,38 +122,38 @@ class Space:
         line: Line = self._lines[profile] if profile != EXCLUSIVE and self._lines else self.exclusive
         return (line,) if self._open is None else (line, self._open)
 
-    def take(self, begin: float, end: float, bits: int, profile: Profile, *, found: bool) -> None:
-        """Let a job of this profile hold ``bits`` during [begin, end); ``found`` if its views have them free."""
+    def take(self, begin: float, end: float, bits: int, profile: Profile, *, all_free: bool) -> None:
+        """Let a job of this profile hold ``bits`` during [begin, end); ``all_free`` if its views have them free."""
         self.narrow(begin, end, bits)
-        own, others = self._concerned(profile, found)
+        own, others = self._concerned(profile, all_free)
         for partners, sharing in others:
             if sharing:
                 self._share(partners, begin, end, bits)
             else:
                 partners.remove(begin, end, bits)
         if own is None:
-            return self.exclusive.remove(begin, end, bits, all_free=found and profile == EXCLUSIVE)
+            return self.exclusive.remove(begin, end, bits, all_free=all_free and profile == EXCLUSIVE)
         for left, right, theirs in _merged(own.parts(begin, end), bits):
             self.exclusive.remove(left, right, bits & ~theirs, all_free=True)
         own.add(begin, end, bits)
         return None
 
-    def _concerned(self, profile: Profile, found: bool) -> _Concerned:
+    def _concerned(self, profile: Profile, all_free: bool) -> _Concerned:
         """Return the partners of ``profile`` if its jobs share with each other, and the partners of others that change.
 
-        Each of the latter comes with whether its profile shares with ``profile``. A job at a found place changes no
+        Each of the latter comes with whether its profile shares with ``profile``. A job on free resources changes no
         partners of strangers.
         """
-        key = profile, found
+        key = profile, all_free
         if key not in self._known:
             # a placeholder does not share with other placeholders
-            among_partners = found and profile in self._lines and profile.shares(profile)
+            among_partners = all_free and profile in self._lines and profile.shares(profile)
             own = self._lines[profile].partners if among_partners else None
             others = [
                 (line.partners, other.shares(profile))
                 for other, line in self._lines.items()
                 if line.partners is not own
-                and (other.shares(profile) or not found or not _are_strangers(other, profile))
+                and (other.shares(profile) or not all_free or not _are_strangers(other, profile))
             ]
             self._known[key] = own, tuple(others)
         return self._known[key]

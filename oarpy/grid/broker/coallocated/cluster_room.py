@@ -39,7 +39,7 @@ class ClusterRoom:
 
 
 def sound(
-    cluster: Cluster, asked: Sequence[RoomAsked], clock: Callable[[], float], tolerance: float
+    cluster: Cluster, questions: Sequence[RoomAsked], clock: Callable[[], float], tolerance: float
 ) -> list[ClusterRoom | CallRefused]:
     """Ask a cluster for the room that it has for each of several jobs, or why it refuses to say.
 
@@ -53,7 +53,10 @@ def sound(
         raise CallRefused(
             f"the clock of cluster {cluster.name} is {offset:+.1f} s off", hint="synchronise it, by NTP for example"
         )
-    return [_sounded(cluster, one, offset, evicting=one.evicting and facts.abilities.evict) for one in asked]
+    return [
+        _sounded(cluster, question, offset, evicting=question.evicting and facts.abilities.evict)
+        for question in questions
+    ]
 
 
 def _sounded(cluster: Cluster, question: RoomAsked, offset: float, *, evicting: bool) -> ClusterRoom | CallRefused:

@@ -100,7 +100,7 @@ class RoomLooks:
         }
         wanted = {name: some for name, some in open_to.items() if some}
         calls = [
-            ClusterCall(name, partial(sound, asked=some, clock=clock, tolerance=tolerance), 2 * patience)
+            ClusterCall(name, partial(sound, questions=some, clock=clock, tolerance=tolerance), 2 * patience)
             for name, some in wanted.items()
         ]
         answers = yield CallBatch(calls, patience)
