@@ -214,7 +214,11 @@ _CONSUMPTION = """
 """
 
 _FORGET_SUMS = """
-    WITH site AS (UPDATE site SET accounting_since = NULL WHERE accounting_since IS NOT NULL) DELETE FROM accounting
+    WITH site AS (
+        UPDATE site SET accounting_since = NULL, gpu_hours_since = NULL
+        WHERE accounting_since IS NOT NULL OR gpu_hours_since IS NOT NULL
+    )
+    DELETE FROM accounting
 """
 _FORGET_DAYS = "DELETE FROM job_days"
 _FORGET_KINDS = "DELETE FROM job_kinds"

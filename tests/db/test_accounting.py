@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from oarpy.model.errors import UsageError
 from oarpy.modules.accounting import account
 from oarpy.store.analytics import recount
+from oarpy.store.schema import migrations
 from tests.harness.hand_written import rewrite
 from tests.harness.sample_cluster import EPOCH, Connection, Shell, add_job, add_nodes
 
@@ -88,23 +89,34 @@ def test_hosts_that_come_later_or_go_sooner_count_while_they_were_held(connectio
     assert recount.differences(connection, DAY) == []
 
 
-def test_gpus_count_beside_cores_and_both_are_billed(
-    connection: Connection, shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two GPUs of two cores each, for half an hour, once by who asked for GPUs and once by who did not."""
+def add_gpus(connection: Connection) -> list[int]:
+    """A node with two GPUs of two cores each; return its cores."""
     cores = add_nodes(connection, "node1", cores=4)
     connection.execute("ALTER TABLE resources ADD gpu text")
     connection.execute("INSERT INTO resource_properties VALUES ('gpu', 'text', false)")
     connection.execute("UPDATE resources SET gpu = 'g' || (resource_id - %s) / 2", [cores[0]])
-    trains, counts = (
-        add_job(connection, "Terminated", user="alice", resources=cores[:3], seconds=1800) for _ in range(2)
-    )
+    return cores
+
+
+def train(connection: Connection, cores: list[int]) -> int:
+    """A job that asked for GPUs, and had these cores for half an hour."""
+    job = add_job(connection, "Terminated", user="alice", resources=cores, seconds=1800)
     rewrite(
         connection,
         "UPDATE resource_descriptions SET level = 'gpu' WHERE group_id IN ("
         " SELECT group_id FROM resource_groups JOIN jobs USING (moldable_id) WHERE job_id = %s)",
-        trains,
+        job,
     )
+    return job
+
+
+def test_gpus_count_beside_cores_and_both_are_billed(
+    connection: Connection, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two GPUs of two cores each, for half an hour, once by who asked for GPUs and once by who did not."""
+    cores = add_gpus(connection)
+    trains = train(connection, cores[:3])
+    counts = add_job(connection, "Terminated", user="alice", resources=cores[:3], seconds=1800)
     assert account(connection, DAY) == 2
     found = {key[-1]: value for key, value in sums(connection).items()}
     assert found == {"USED": 2 * 3 * 1800, "ASKED": 2 * 3 * 3600, "GPU_USED": 2 * 1800, "GPU_ASKED": 2 * 3600}
@@ -122,6 +134,24 @@ def test_gpus_count_beside_cores_and_both_are_billed(
     assert "Billed consumption: 23.00 hours\n" in shell.done(
         "oarstat", "--accounting", "2026-05-01, 2026-05-02", "-u", "alice"
     )
+
+
+def test_jobs_that_ended_before_gpus_were_counted_are_not_wrong(connection: Connection, dsn: str, shell: Shell) -> None:
+    """An older version counted such a job. Its cores are compared, and its GPUs once all is counted anew."""
+    cores = add_gpus(connection)
+    train(connection, cores[:3])
+    assert account(connection, DAY) == 1
+    migrations.downgrade(dsn, "0090")
+    migrations.upgrade(dsn)
+    assert {key[-1] for key in sums(connection)} == {"USED", "ASKED"}
+    assert recount.differences(connection, DAY) == []
+    change = "UPDATE accounting SET consumption = consumption + 1 WHERE consumption_type = %s"
+    rewrite(connection, change, "USED")
+    assert [wrong.kind for wrong in recount.differences(connection, DAY)] == ["USED"]
+    shell.done("oaraccounting", "--reinitialize")
+    assert recount.differences(connection, DAY) == []
+    rewrite(connection, change, "GPU_USED")
+    assert [wrong.kind for wrong in recount.differences(connection, DAY)] == ["GPU_USED"]
 
 
 def test_what_uses_nothing_is_marked_and_not_summed(connection: Connection) -> None:

@@ -64,7 +64,8 @@ _DIFFERENCES = """
     WHERE coalesce(a.consumption, 0) <> coalesce(r.consumption, 0)
       AND window_start >= coalesce(greatest(
           (SELECT accounting_since FROM site),
-          (SELECT max(counted_until) FROM past_months WHERE dropped_at IS NOT NULL)), '-infinity')
+          (SELECT max(counted_until) FROM past_months WHERE dropped_at IS NOT NULL),
+          (SELECT gpu_hours_since FROM site WHERE consumption_type LIKE 'GPU%%')), '-infinity')
     ORDER BY 1, 2, 3, 4, 5
 """
 

@@ -44,6 +44,12 @@ site = table(
         default=0,
         check=f"projects_version BETWEEN 0 AND {MANY}",
     ),
+    column(
+        "gpu_hours_since",
+        INSTANT,
+        "sums of GPUs in windows that begin before are not compared with the jobs: GPUs were not counted for all jobs",
+        optional=True,
+    ),
 )
 
 generations = table(
