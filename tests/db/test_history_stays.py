@@ -221,6 +221,14 @@ def test_changes_of_quotas_are_kept_with_their_author(connection: Connection, sh
     assert authors == [("changed", account_of_database), ("made", account_of_database), ("removed", ME)]
 
 
+def test_quotas_of_an_emptied_table_are_kept(connection: Connection) -> None:
+    connection.execute("INSERT INTO quota_sets VALUES ('night')")
+    connection.execute("INSERT INTO quotas (max_jobs, set_name) VALUES (3, 'night')")
+    connection.execute("TRUNCATE quota_sets CASCADE")
+    removed = "SELECT relation, content ->> 'set_name' FROM quota_changes WHERE change = 'removed' ORDER BY 1"
+    assert connection.execute(removed).fetchall() == [("quota_sets", "night"), ("quotas", "night")]
+
+
 def test_versions_of_rules_name_who_made_them(connection: Connection) -> None:
     admission_rules.add(connection, "r", "pass", priority=1, enabled=True, by="eve")
     admission_rules.change(connection, "r", by="bob", priority=2)

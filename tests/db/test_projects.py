@@ -119,6 +119,16 @@ def test_what_each_change_was_is_kept(connection: Connection, oarsub: Submitter,
     assert rows[-1] == ("ann", "projects", "changed", "3")
 
 
+def test_what_an_emptied_table_had_is_kept(connection: Connection, oarsub: Submitter) -> None:
+    tree(oarsub)
+    connection.execute("TRUNCATE projects CASCADE")
+    kept = "SELECT relation, content ->> 'project' FROM project_changes WHERE change = 'removed' ORDER BY 1, 2"
+    assert connection.execute(kept).fetchall() == [
+        *(("project_members", name) for name in ("fire", "flame", "physics")),
+        *(("projects", name) for name in ("art", "fire", "flame", "physics")),
+    ]
+
+
 def test_who_may_do_what(connection: Connection, oarsub: Submitter, as_user: As) -> None:
     tree(oarsub)
     before = contents(connection)
