@@ -16,9 +16,11 @@ from psycopg.errors import CheckViolation, ForeignKeyViolation, UniqueViolation
 
 from oarpy.client.platform.tokens import Scope
 from oarpy.modules.accounting import account
+from tests.harness.hand_written import rewrite
 from tests.harness.oarsub_cluster import Connection, Submitter, contents, decide, run_pass
 from tests.harness.sample_cluster import ME, Result
 from tests.harness.web_client import ANN, BOB, token, web_client, web_settings
+from tests.harness.wrong_rows import wrong_rows
 
 pytestmark = pytest.mark.db
 
@@ -382,6 +384,41 @@ def test_without_hours_left_a_job_may_be_best_effort(connection: Connection, oar
     running = connection.execute("SELECT count(*) FROM jobs WHERE state = 'Running'").fetchone()
     assert running == (2,), "best effort takes no hours"
     assert oarsub("-r", "2030-01-01 00:00:00", "-l", "/core=4,walltime=1", "date").status == 3
+
+
+def test_jobs_that_no_project_paid_for_are_named(connection: Connection, oarsub: Submitter, dsn: str) -> None:
+    """Who was a member, and whether a project was over, is asked of the time at which a job started."""
+    paid(oarsub)
+    done(oarsub, "create", "physics")
+    done(oarsub, "create", "flood", "--parent", "physics")
+    done(oarsub, "member", "add", "flood", ME)
+    fine, moved, late = (
+        oarsub.job_id("--project", project, "-l", "/core=1,walltime=1", "date") for project in ("fire", "fire", "flood")
+    )
+    run_pass(connection)
+    assert wrong_rows(dsn) == ()
+    for words in ("member remove fire", "member remove flood"):
+        done(oarsub, *words.split(), ME)
+    done(oarsub, "change", "fire", "--until", "2026-01-01")
+    assert wrong_rows(dsn) == (), "changes of later make nothing wrong"
+    done(oarsub, "create", "art")
+    connection.execute("UPDATE jobs SET project = 'art' WHERE job_id = %s", [moved])
+    rewrite(
+        connection,
+        "UPDATE project_changes SET changed_at = changed_at - interval '1 hour', content = CASE"
+        " content ->> 'project' WHEN 'physics' THEN content || '{\"until\": \"2026-01-01\"}' ELSE content END"
+        " WHERE relation = 'projects' AND content ->> 'project' IN ('physics', 'flood')",
+    )
+    found = wrong_rows(dsn)
+    accept = "UPDATE submissions SET asked_units = NULL WHERE submission_id ="
+    assert [line.partition(": ")[2].rpartition(" ")[0] for line in found] == [accept] * 2
+    assert found[0].startswith(f"job {moved} started for project art, and {ME} was no member of it: ")
+    assert found[1].startswith(f"job {late} started at ")
+    assert "for project flood, which was over: " in found[1]
+    for line in found:
+        connection.execute(line.partition(": ")[2])
+    assert wrong_rows(dsn) == ()
+    assert connection.execute("SELECT state FROM jobs WHERE job_id = %s", [fine]).fetchone() == ("Running",)
 
 
 def test_others_count_for_the_parent(connection: Connection, oarsub: Submitter) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, text
 from oarpy import slices
 from oarpy.model.errors import OarpyError
 from oarpy.model.job_types import TYPES, read_types, split_word
-from oarpy.store.schema.checks import grid_contradictions
+from oarpy.store.schema.checks import grid_contradictions, project_contradictions
 
 _HOLDING = "('toAckReservation', 'toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing', 'toError')"
 _ON_NODES = "('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming')"
@@ -232,7 +232,7 @@ _TYPES = "SELECT job_id, types FROM jobs WHERE is_live(state) AND types <> '{}' 
 
 def contradictions(connection: Connection) -> Iterator[str]:
     """Yield the contradictions, one line each with its cure."""
-    for query in (*_QUERIES, *grid_contradictions.QUERIES):
+    for query in (*_QUERIES, *project_contradictions.QUERIES, *grid_contradictions.QUERIES):
         for wrong, mended in connection.exec_driver_sql(query, execution_options={"no_parameters": True}):
             yield f"{wrong}: {mended}"
     for find in slices.things(slices.CONTRADICTIONS):
