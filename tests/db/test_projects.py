@@ -5,19 +5,22 @@ from __future__ import annotations
 import grp
 import json
 import pwd
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import psycopg
 import pytest
-from psycopg.errors import CheckViolation, ForeignKeyViolation, UniqueViolation
+from psycopg.errors import CheckViolation, ForeignKeyViolation, LockNotAvailable, UniqueViolation
 
 from oarpy.client.platform.tokens import Scope
 from oarpy.modules.accounting import account
 from tests.harness.hand_written import rewrite
-from tests.harness.oarsub_cluster import Connection, Submitter, contents, decide, run_pass
+from tests.harness.oarsub_cluster import Connection, Submitter, contents, decide, process, run_pass
 from tests.harness.sample_cluster import ME, Result
 from tests.harness.web_client import ANN, BOB, token, web_client, web_settings
 from tests.harness.wrong_rows import wrong_rows
@@ -384,6 +387,88 @@ def test_without_hours_left_a_job_may_be_best_effort(connection: Connection, oar
     running = connection.execute("SELECT count(*) FROM jobs WHERE state = 'Running'").fetchone()
     assert running == (2,), "best effort takes no hours"
     assert oarsub("-r", "2030-01-01 00:00:00", "-l", "/core=4,walltime=1", "date").status == 3
+
+
+def test_lines_of_a_batch_are_paid_as_single_submissions_are(
+    connection: Connection, oarsub: Submitter, tmp_path: Path
+) -> None:
+    """Each line takes hours from those behind it: one that finds too few is best effort, or told by its number."""
+    paid(oarsub, "--when-spent", "besteffort")
+    batch = tmp_path / "batch"
+    batch.write_text("-l /core=8,walltime=1 date\n-l /core=4,walltime=1 date\n-l /core=2,walltime=1 -n last date\n")
+    result = oarsub("--batch", str(batch))
+    assert result.status == 0, result
+    assert (result.out + result.err).count("Warning: project 'fire' has too few hours left: it is best effort") == 1
+    stored = "SELECT queue_name, types, asked_units FROM jobs JOIN submissions USING (submission_id) ORDER BY job_id"
+    expected = [("default", [], 8), ("besteffort", ["besteffort"], None), ("default", [], 2)]
+    assert connection.execute(stored).fetchall() == expected
+    done(oarsub, "change", "fire", "--hours", "20", "--when-spent", "refuse")
+    before = contents(connection)
+    result = oarsub("--batch", str(batch))
+    assert (result.status, result.out) == (3, "")
+    assert "batch, line 2: project 'fire' has 2 of 20 hours left, and this asks for 4 (" in result.err.splitlines()[0]
+    assert contents(connection) == before
+
+
+def test_a_batch_asks_for_projects_once(
+    connection: Connection, oarsub: Submitter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paid(oarsub)
+    asked = list[str]()
+    execute = psycopg.Connection.execute
+
+    def noted(self: Connection, query: Any, *arguments: Any, **options: Any) -> Any:
+        asked.append(str(query))
+        return execute(self, query, *arguments, **options)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", noted)
+    counts = []
+    for lines in (2, 20):
+        (tmp_path / "batch").write_text("-l /core=1,walltime=0:1 --project fire date\n" * lines)
+        asked.clear()
+        assert oarsub("--batch", str(tmp_path / "batch")).status == 0
+        counts.append(sum("project" in statement for statement in asked))
+    assert counts[0] == counts[1] > 0
+    print(f"{counts[0]} statements about projects for 2 lines, and for 20")
+
+
+def test_batches_with_projects_in_opposite_orders_take_turns(
+    connection: Connection, oarsub: Submitter, dsn: str, cluster_environment: dict[str, str], tmp_path: Path
+) -> None:
+    """The first waits for the second of its projects in the order of names; the other begins meanwhile."""
+    for name in ("fire", "flood"):
+        done(oarsub, "create", name, "--hours", "100")
+        done(oarsub, "member", "add", name, ME)
+    environment = {**cluster_environment, "OARPY_SUBMISSION_PROJECTS": "members"}
+
+    def submit(*order: str) -> Result:
+        batch = tmp_path / "-".join(order)
+        batch.write_text("".join(f"-l /core=1,walltime=1 --project {name} date\n" for name in order))
+        return process(environment, "oarsub", "--batch", str(batch))
+
+    with psycopg.connect(dsn) as other, ThreadPoolExecutor(2) as pool:
+        other.execute("SELECT FROM projects WHERE project = 'flood' FOR NO KEY UPDATE")
+        running = []
+        for order in (("flood", "fire"), ("fire", "flood")):
+            running.append(pool.submit(submit, *order))
+            wait_for_locks(connection, len(running))
+            with pytest.raises(LockNotAvailable):  # whichever it names first
+                connection.execute("SELECT FROM projects WHERE project = 'fire' FOR NO KEY UPDATE NOWAIT")
+        other.rollback()
+        results = [one.result() for one in running]
+    assert [(result.status, result.err) for result in results] == [(0, "")] * 2, results
+    assert connection.execute("SELECT project, asked_hours FROM oar_report.projects ORDER BY 1").fetchall() == [
+        ("fire", 2),
+        ("flood", 2),
+    ]
+
+
+def wait_for_locks(connection: Connection, sessions: int) -> None:
+    """Wait until so many sessions wait for locks."""
+    deadline = time.monotonic() + 60
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    while connection.execute(waiting).fetchone() != (sessions,):
+        assert time.monotonic() < deadline, f"{sessions} sessions never waited"
 
 
 def test_jobs_that_no_project_paid_for_are_named(connection: Connection, oarsub: Submitter, dsn: str) -> None:

@@ -15,7 +15,7 @@ from oarpy.client.jobs.selection import JobSelection
 from oarpy.client.session import Session
 from oarpy.client.submission.draft import directory
 from oarpy.client.submission.options import Options
-from oarpy.client.submission.project_hours import charge
+from oarpy.client.submission.project_hours import Stored, charge
 from oarpy.client.submission.submission import Admitted, message, readmitted, require_no_launcher
 from oarpy.model.durations import format_duration
 from oarpy.model.errors import OarpyError, UsageError
@@ -170,7 +170,7 @@ def _alter(session: Session, members: Sequence[AskedRow], values: dict[str, Any]
     kind = admitted.submission.kind if session.configuration.submission.hints else None
     new = submissions.NewSubmission(admitted.submission, message(admitted), admitted.requested, kind)
     alterations.store(session.connection, [row.job for row in members], first.submission, new)
-    charge(session, admitted.submission, admitted.need, [row.job for row in members])
+    charge(session, [Stored(admitted.submission, admitted.need, [row.job for row in members])])
     return admitted
 
 

@@ -16,13 +16,18 @@ from oarpy.admission.rules.queries import check_query
 from oarpy.admission.rules.site import Holding, JobInfo, QueueInfo
 from oarpy.client.session import Session
 from oarpy.client.submission.feasibility import resources_taken
+from oarpy.client.submission.project_hours import Hours
+from oarpy.client.submission.projects import Payers
 from oarpy.model.request import parse_request
 from oarpy.store.jobs import submissions
 from oarpy.store.query import read_only
 
 
 class DatabaseSite:
-    """The :class:`oarpy.admission.rules.site.Site` of a real cluster; queues and properties are read once."""
+    """The :class:`oarpy.admission.rules.site.Site` of a real cluster; queues, properties and projects are read once.
+
+    ``payers`` and ``hours`` are for submissions themselves, not for rules.
+    """
 
     def __init__(self, session: Session, now: datetime) -> None:
         self._session = session
@@ -30,6 +35,8 @@ class DatabaseSite:
         self._limits = session.configuration.submission
         self._now = now
         self.settings = rule_settings(session.configuration)
+        self.payers = Payers(session)
+        self.hours = Hours(session, self.payers)
 
     def now(self) -> datetime:
         """Return the instant of the submission."""

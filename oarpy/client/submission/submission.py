@@ -20,7 +20,7 @@ from oarpy.client.submission.feasibility import Need, check_consumables, check_n
 from oarpy.client.submission.kept_scripts import without_foreign_script
 from oarpy.client.submission.mapped import Mapped, check_mapped, mapping_of
 from oarpy.client.submission.options import Options
-from oarpy.client.submission.project_hours import as_paid, charge, require_rest
+from oarpy.client.submission.project_hours import Stored, charge, require_rest
 from oarpy.client.submission.projects import check_project, with_project
 from oarpy.client.submission.site import DatabaseSite, rule_limits, unix_groups
 from oarpy.client.submission.values import check_values
@@ -112,7 +112,7 @@ def _admit_again(session: Session, job_id: int, old: submissions.EndedJobRow) ->
     limits = session.configuration.submission
     ruled, trace = enabled_rules(session).run(requested, site, limits=rule_limits(limits))
     ruled = filled_in(ruled, limits)
-    check_project(session, ruled)
+    check_project(site.payers, ruled)
     for what, now, then in (
         ("queue", ruled.queue, old.queue),
         ("project", ruled.project, old.project),
@@ -261,7 +261,7 @@ def store(session: Session, accepted: Admitted, message: str, kind: int | None =
         session.connection, accepted.submission, asked=accepted.requested, message=message, kind=kind
     )
     WAITING_JOBS.recheck(session, job_ids[-1], size)
-    charge(session, accepted.submission, accepted.need, job_ids)
+    charge(session, [Stored(accepted.submission, accepted.need, job_ids)])
     return job_ids
 
 
@@ -289,15 +289,19 @@ def admit(session: Session, options: Options, arguments: Sequence[str], environm
     site = DatabaseSite(session, caller.now)
     settings = session.configuration
     requested, warnings = draft(options, caller, settings.submission, settings.scheduler.bag_tasks)
-    requested = with_project(session, requested)
+    requested = with_project(site.payers, requested)
     accepted = admitted(session, site, requested, warnings, *_ruled(session, site, requested))
-    if as_paid(session, accepted.submission, accepted.need):
+    if site.hours.pay(accepted.submission, accepted.need):
         return accepted
-    warnings.append(
-        f"Warning: project '{short(accepted.submission.project)}' has too few hours left: it is best effort"
-    )
-    requested = requested.changed(queue=BESTEFFORT, types=(*requested.types, BESTEFFORT))
-    return admitted(session, site, requested, warnings, *_ruled(session, site, requested))
+    requested, warning = as_best_effort(accepted)
+    return admitted(session, site, requested, (*warnings, warning), *_ruled(session, site, requested))
+
+
+def as_best_effort(unpaid: Admitted) -> tuple[Submission, str]:
+    """Return the request, to be admitted again, of a submission without hours left, and the warning."""
+    requested = unpaid.requested.changed(queue=BESTEFFORT, types=(*unpaid.requested.types, BESTEFFORT))
+    project = short(unpaid.submission.project)
+    return requested, f"Warning: project '{project}' has too few hours left: it is best effort"
 
 
 def _ruled(session: Session, site: DatabaseSite, requested: Submission) -> tuple[Submission, AdmissionTrace]:
@@ -375,7 +379,7 @@ def _check(submission: Submission, site: DatabaseSite, session: Session, project
     check_values(submission)
     check_bag(submission, session.configuration.scheduler)
     if submission.project != project:
-        check_project(session, submission)
+        check_project(site.payers, submission)
     check_mapped(submission, session.configuration.scheduler)
     _check_against_cluster(submission, site, session)
 

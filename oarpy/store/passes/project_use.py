@@ -67,8 +67,9 @@ _BETWEEN = """
     GROUP BY b.project
 """
 _NOTE = """
-    UPDATE submissions SET asked_units = %s
-    WHERE submission_id IN (SELECT submission_id FROM jobs WHERE job_id = ANY(%s))
+    UPDATE submissions s SET asked_units = asked.units
+    FROM unnest(%s::bigint[], %s::float8[]) AS asked (job_id, units) JOIN jobs j USING (job_id)
+    WHERE s.submission_id = j.submission_id
 """
 
 
@@ -78,9 +79,9 @@ def used_between(connection: Connection, begins: Mapping[str, float], end: float
     return {project: float(hours) for project, hours in sums}
 
 
-def note_asked(connection: Connection, jobs: Sequence[int], units: float) -> None:
-    """Note the billing units, in hours, that each of the jobs of a submission asks for."""
-    connection.execute(_NOTE, [units, list(jobs)])
+def note_asked(connection: Connection, units: Mapping[int, float]) -> None:
+    """Note the billing units, in hours, that each job of submissions asks for, by a job of each submission."""
+    connection.execute(_NOTE, [list(units), list(units.values())])
 
 
 def project_use(connection: Connection) -> list[ProjectUseRow]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -13,13 +13,14 @@ from oarpy.client.submission.batch.batch_site import BatchSite
 from oarpy.client.submission.batch.lines import Batch, BatchLine
 from oarpy.client.submission.draft import draft
 from oarpy.client.submission.feasibility import KnownNeeds
-from oarpy.client.submission.project_hours import charge
+from oarpy.client.submission.project_hours import Stored, charge
 from oarpy.client.submission.projects import with_project
 from oarpy.client.submission.site import rule_limits
 from oarpy.client.submission.submission import (
     Admitted,
     Submitted,
     admitted,
+    as_best_effort,
     as_submitted,
     cause,
     enabled_rules,
@@ -53,7 +54,7 @@ def submit_batch(session: Session, batch: Batch, environment: Mapping[str, str])
     """
     faults, total = batch.faults, len(batch.lines) + len(batch.faults)
     site = BatchSite(session, datetime.now().astimezone())
-    lines = _drafted(session, batch, environment)
+    lines = _drafted(session, batch, environment, site)
     _check_size(session, [request for _, request, _ in lines])
     numbered = _admitted(session, lines, site, faults)
     pairs = _key_pairs(numbered, environment, faults)
@@ -65,14 +66,14 @@ def submit_batch(session: Session, batch: Batch, environment: Mapping[str, str])
 _Drafted = tuple[BatchLine, Submission, Sequence[str]]
 
 
-def _drafted(session: Session, batch: Batch, environment: Mapping[str, str]) -> list[_Drafted]:
+def _drafted(session: Session, batch: Batch, environment: Mapping[str, str], site: BatchSite) -> list[_Drafted]:
     """Return the submission of each line, and warnings, before the rules."""
     caller, limits = submitter(session, environment, ()), session.configuration.submission
     lines: list[_Drafted] = []
     for line in batch.lines:
         try:
             submission, warnings = draft(line.options, replace(caller, arguments=line.words), limits)
-            submission = with_project(session, submission)
+            submission = with_project(site.payers, submission)
             require_no_launcher(submission)
             if submission.bag:
                 raise UsageError("--batch with --bag", hint="submit it by itself: its answer is waited for")
@@ -97,11 +98,33 @@ def _check_size(session: Session, requests: Sequence[Submission]) -> None:
 def _admitted(
     session: Session, lines: Sequence[_Drafted], site: BatchSite, faults: dict[int, OarpyError]
 ) -> list[tuple[int, Admitted]]:
-    """Run the rules over every line, and check their results again."""
+    """Run the rules over every line, and check their results again; those that become best effort pass them again."""
     needs = KnownNeeds(session)
+    paid, unpaid = list[tuple[int, Admitted]](), list[_Drafted]()
+    for line, accepted, warnings in _ruled(session, lines, site, faults, needs):
+        try:
+            is_paid = site.hours.pay(accepted.submission, accepted.need)
+        except OarpyError as error:
+            faults[line.number] = error
+            continue
+        if is_paid:
+            site.add(accepted.submission)
+            paid.append((line.number, accepted))
+        else:
+            requested, warning = as_best_effort(accepted)
+            unpaid.append((line, requested, (*warnings, warning)))
+    for line, accepted, _ in _ruled(session, unpaid, site, faults, needs):
+        site.add(accepted.submission)
+        paid.append((line.number, accepted))
+    return sorted(paid, key=lambda numbered: numbered[0])
+
+
+def _ruled(
+    session: Session, lines: Sequence[_Drafted], site: BatchSite, faults: dict[int, OarpyError], needs: KnownNeeds
+) -> Iterator[tuple[BatchLine, Admitted, Sequence[str]]]:
+    """Yield each line that the rules and the checks behind them admit, with its own warnings."""
     limits = rule_limits(session.configuration.submission)
     outcomes = enabled_rules(session).run_each([request for _, request, _ in lines], site, limits=limits)
-    numbered = []
     for (line, submission, warnings), outcome in zip(lines, outcomes, strict=True):
         try:
             if isinstance(outcome, RefusedByRule):
@@ -110,9 +133,7 @@ def _admitted(
         except OarpyError as error:
             faults[line.number] = error
         else:
-            site.add(accepted.submission)
-            numbered.append((line.number, accepted))
-    return numbered
+            yield line, accepted, warnings
 
 
 def _key_pairs(
@@ -139,8 +160,8 @@ def _stored(session: Session, accepted: Sequence[Admitted], pairs: Sequence[tupl
         WAITING_JOBS.check(session, jobs, "a batch")
         job_ids = submissions.insert_all(connection, new)
         WAITING_JOBS.recheck(session, job_ids[-1][-1], jobs)
+        charge(session, [Stored(one.submission, one.need, ids) for one, ids in zip(accepted, job_ids, strict=True)])
         for request, ids, keys in zip(accepted, job_ids, pairs, strict=True):
-            charge(session, request.submission, request.need, ids)
             job_keys.store(connection, request.submission, ids, keys)
     for request, ids, keys in zip(accepted, job_ids, pairs, strict=True):
         job_keys.hand_out(session, request.submission, ids, keys)

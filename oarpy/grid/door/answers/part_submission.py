@@ -25,8 +25,8 @@ from oarpy.client.submission.batch.batch_site import BatchSite
 from oarpy.client.submission.draft import draft
 from oarpy.client.submission.feasibility import KnownNeeds, Need
 from oarpy.client.submission.options import Options
-from oarpy.client.submission.project_hours import charge
-from oarpy.client.submission.projects import with_project
+from oarpy.client.submission.project_hours import Stored, charge
+from oarpy.client.submission.projects import Payers, with_project
 from oarpy.client.submission.site import DatabaseSite, rule_limits
 from oarpy.client.submission.submission import (
     Admitted,
@@ -115,7 +115,7 @@ def _admitted_each(
     """
     needs = KnownNeeds(session)
     results: list[Admitted | OarpyError] = []
-    drafts = _drafts(session, typed)
+    drafts = _drafts(session, typed, site.payers)
     lines = [drafted for drafted in drafts if not isinstance(drafted, OarpyError)]
     limits = rule_limits(session.configuration.submission)
     outcomes = enabled_rules(session).run_each([line for line, _ in lines], site, limits=limits)
@@ -136,7 +136,9 @@ def _admitted_each(
     return results
 
 
-def _drafts(session: Session, typed: Sequence[_Asked]) -> list[tuple[Submission, list[str]] | OarpyError]:
+def _drafts(
+    session: Session, typed: Sequence[_Asked], payers: Payers
+) -> list[tuple[Submission, list[str]] | OarpyError]:
     """Return the submission of each request before the rules, and warnings; it is worked out once for each kind."""
     caller, limits = submitter(session, {}, ()), session.configuration.submission
     known: dict[Hashable, tuple[Submission, list[str]] | OarpyError] = {}
@@ -145,7 +147,7 @@ def _drafts(session: Session, typed: Sequence[_Asked]) -> list[tuple[Submission,
         if request.kind not in known:
             try:
                 drafted, warnings = draft(request.options(), replace(caller, arguments=request.typed), limits)
-                known[request.kind] = with_project(session, drafted), warnings
+                known[request.kind] = with_project(payers, drafted), warnings
             except REFUSALS as error:
                 known[request.kind] = error
         wanted = known[request.kind]
@@ -242,8 +244,8 @@ def _stored(session: Session, admissions: Sequence[Admitted]) -> list[int | Oarp
             WAITING_JOBS.check(session, len(admissions), "a batch")
             jobs = submissions.insert_all(session.connection, [_new(admission) for admission in admissions])
             WAITING_JOBS.recheck(session, jobs[-1][-1], len(admissions))
-            for admission, ids in zip(admissions, jobs, strict=True):
-                charge(session, admission.submission, admission.need, ids)
+            stored = [Stored(one.submission, one.need, ids) for one, ids in zip(admissions, jobs, strict=True)]
+            charge(session, stored)
     except AdmissionRefused as error:
         refusal: OarpyError = error
     except psycopg.Error as error:
