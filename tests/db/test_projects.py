@@ -18,7 +18,9 @@ import pytest
 from psycopg.errors import CheckViolation, ForeignKeyViolation, LockNotAvailable, UniqueViolation
 
 from oarpy.client.platform.tokens import Scope
+from oarpy.model.errors import OarpyError
 from oarpy.modules.accounting import account
+from oarpy.store.schema import migrations
 from tests.harness.hand_written import rewrite
 from tests.harness.oarsub_cluster import Connection, Submitter, contents, decide, process, run_pass
 from tests.harness.sample_cluster import ME, Result
@@ -76,6 +78,11 @@ WRONG_ROWS = [
     ("UPDATE projects SET period = 'day' WHERE project = 'fire'", CheckViolation),
     ("UPDATE projects SET when_spent = 'beg' WHERE project = 'fire'", CheckViolation),
     ("INSERT INTO projects (project) VALUES ('')", CheckViolation),
+    ("INSERT INTO projects (project) VALUES (E'fire\n')", CheckViolation),
+    ("INSERT INTO projects (project) VALUES ('f\u00eate')", CheckViolation),
+    ("UPDATE projects SET project = repeat('x', 201) WHERE project = 'art'", CheckViolation),
+    ("INSERT INTO project_members (project, user_name) VALUES ('art', '')", CheckViolation),
+    ("INSERT INTO project_members (project, user_name) VALUES ('art', repeat('\u00ea', 51))", CheckViolation),
     ("INSERT INTO projects (project, parent) VALUES ('ice', 'snow')", ForeignKeyViolation),
     ("DELETE FROM projects WHERE project = 'physics'", ForeignKeyViolation),
     ("INSERT INTO project_members (project, user_name) VALUES ('fire', 'bob')", UniqueViolation),
@@ -174,6 +181,9 @@ def test_who_may_do_what(connection: Connection, oarsub: Submitter, as_user: As)
 
 REFUSED = [
     ("create fire", 1, "project 'fire' exists already"),
+    ("create f\u00eate", 2, "is not plain text"),
+    ("create " + "x" * 201, 2, "at most 200"),
+    ("member add art " + "\u00ea" * 51, 2, "a user of 102 bytes (at most 100)"),
     ("create ice --parent snow", 4, "there is no project 'snow'"),
     ("create ice --share -1", 2, "--share -1 is not a number from 0 on"),
     ("create ice --hours nan", 2, "--hours nan is not a number from 0 on"),
@@ -205,8 +215,18 @@ def test_what_makes_no_sense_changes_nothing(connection: Connection, oarsub: Sub
         result = oarsub(*words.split(), command="oarproject")
         assert (result.status, result.out, result.err.count("\n")) == (status, "", 1), (words, result)
         assert said in result.err, (words, result)
+    assert "empty user" in oarsub("member", "add", "art", "", command="oarproject").err
     assert contents(connection) == before
     print(f"{len(REFUSED)} commands refused")
+
+
+def test_a_name_of_before_that_no_command_takes_is_told(connection: Connection, dsn: str) -> None:
+    migrations.downgrade(dsn, "0096")
+    connection.execute("INSERT INTO projects (project) VALUES ('f\u00eate')")
+    with pytest.raises(OarpyError, match="names that no command takes: project 'f\u00eate'"):
+        migrations.upgrade(dsn)
+    connection.execute("UPDATE projects SET project = 'fete'")
+    assert "0097" in migrations.upgrade(dsn)
 
 
 def test_a_submission_names_a_project_of_its_user(connection: Connection, oarsub: Submitter, as_user: As) -> None:

@@ -134,6 +134,8 @@ def add_members(session: Session, name: str, users: Sequence[str], role: str) ->
     _one_of(ROLES, "role", role)
     for user in users:
         check_text("a user", user, 100)
+        if not user:
+            raise UsageError("empty user", hint=f"for example oarproject member add {short(name)} ann")
     _require_coordinator(session, name)
     with session.connection.transaction():
         sign(session.connection, session.user)

@@ -10,7 +10,13 @@ from oarpy.store.schema.columns import AUTHOR, CLOCK, INSTANT, column, rule, tab
 projects = table(
     "projects",
     "the projects that pay for jobs, each below at most one other; a trigger refuses circles",
-    column("project", Text, "its name, as jobs have it", key=True, check="project <> ''"),
+    column(
+        "project",
+        Text,
+        "its name, as jobs have it",
+        key=True,
+        check="(project ~ '^[ -~]+$') AND (length(project) <= 200)",
+    ),
     column(
         "parent",
         Text,
@@ -56,7 +62,7 @@ project_members = table(
         ForeignKey(projects.c.project, onupdate="CASCADE", ondelete="CASCADE"),
         key=True,
     ),
-    column("user_name", Text, "the user", key=True, check="user_name <> ''"),
+    column("user_name", Text, "the user", key=True, check="octet_length(user_name) BETWEEN 1 AND 100"),
     column(
         "role",
         Text,
