@@ -158,6 +158,30 @@ def sync(
     write(json_text([projects.sync_record(synced) for synced in changes]) if as_json else projects.sync_text(changes))
 
 
+@app.command("report")
+def report(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[PROJECT...]", help="Those alone; else yours.")] = None,
+    month: Annotated[
+        str | None, typer.Option("--month", metavar="YYYY-MM", help="The month, in UTC; else the last one.")
+    ] = None,
+    by_mail: Annotated[
+        bool, typer.Option("--mail", help="Mail each to the coordinators of its project; for admins.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Report what projects and those below them used in a month."""
+    from oarpy.client.analytics import project_report
+    from oarpy.client.session import open_session
+
+    with open_session("oarproject") as session:
+        made = project_report.reports(session, names or [], month)
+        mailed = project_report.mail(session, made) if by_mail else ""
+    if as_json:
+        write(json_text([one.data() for one in made]))
+    else:
+        write(mailed if by_mail else "\n".join(one.text() for one in made))
+
+
 @member_app.command("add")
 def member_add(name: Name, users: Users, role: Role = "member") -> None:
     """Add members."""

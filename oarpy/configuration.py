@@ -259,6 +259,7 @@ class Mail:
     server: str = ""
     sender: str = "oar@localhost"
     recipient: str = ""
+    domain: str = ""
     cluster_name: str = ""
     templates: FilePath = ""
     timeout: Seconds = 10.0

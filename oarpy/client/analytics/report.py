@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, select_autoescape
 from oarpy.client.past.past_months import parse_month
 from oarpy.client.past.periods import parse_period
 from oarpy.client.plot_axes import grouped, scale
-from oarpy.client.rendering import JsonValue, elapsed
+from oarpy.client.rendering import Column, JsonValue, Table, elapsed
 from oarpy.model.errors import OarpyError, UsageError
 from oarpy.store.analytics.report_rows import ReportTable, report_tables
 from oarpy.store.database import Connection
@@ -109,7 +109,22 @@ def page(by_name: Mapping[str, ReportTable], begin: date, end: date) -> str:
     """Return the report as one page of HTML that needs no other file."""
     environment = Environment(loader=PackageLoader("oarpy.client.analytics"), autoescape=select_autoescape())
     plots = [_plot(by_name["days"], column, title) for column, title in _PLOTS if "days" in by_name]
-    shown = [
+    return environment.get_template("report.html").render(
+        begin=begin, last=end - timedelta(days=1), plots=[plot for plot in plots if plot.bars], tables=_shown(by_name)
+    )
+
+
+def text(by_name: Mapping[str, ReportTable]) -> str:
+    """Return the tables that have rows as text, each under its title."""
+    return "\n".join(
+        f"{title}\n\n{Table(tuple(map(Column, headings)), tuple(map(tuple, rows))).text()}"
+        for title, headings, rows in _shown(by_name)
+    )
+
+
+def _shown(by_name: Mapping[str, ReportTable]) -> list[tuple[str, list[str], list[list[str]]]]:
+    """Return title, headings and cells of each table that has rows."""
+    return [
         (
             _TITLES[name],
             [_words(column) for column in table.columns],
@@ -118,9 +133,6 @@ def page(by_name: Mapping[str, ReportTable], begin: date, end: date) -> str:
         for name, table in by_name.items()
         if table.rows
     ]
-    return environment.get_template("report.html").render(
-        begin=begin, last=end - timedelta(days=1), plots=[plot for plot in plots if plot.bars], tables=shown
-    )
 
 
 def write_page(path: Path, text: str) -> None:

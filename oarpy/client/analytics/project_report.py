@@ -1,0 +1,107 @@
+"""``oarproject report``: what projects used in a month, printed or mailed to their coordinators."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from oarpy.client.analytics import report
+from oarpy.client.past.past_months import parse_month
+from oarpy.client.platform import projects
+from oarpy.client.platform.projects import ListedProject
+from oarpy.client.rendering import JsonValue
+from oarpy.client.session import Session
+from oarpy.model.errors import OarpyError, UsageError
+from oarpy.model.submission_checks import short
+from oarpy.modules.notifier.mail import Failure, Letter, send
+from oarpy.store.analytics.report_rows import ReportTable
+from oarpy.store.platform.projects import MemberRow
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectReport:
+    """The tables of a project and of those below it for the days from ``begin`` on, and what it has left now."""
+
+    project: ListedProject
+    members: Sequence[MemberRow]
+    begin: date
+    tables: Mapping[str, ReportTable]
+
+    @property
+    def name(self) -> str:
+        """The name of the project."""
+        return self.project.row.project
+
+    @property
+    def coordinators(self) -> list[str]:
+        """The users who get it."""
+        return [member.user_name for member in self.members if member.role == "coordinator"]
+
+    def text(self) -> str:
+        """Return it as text."""
+        used = report.text(self.tables) or "No job of it used anything.\n"
+        return f"Project {self.name} in {self.begin:%Y-%m} (UTC)\n\n{used}\nToday\n\n{projects.table([self.project])}"
+
+    def data(self) -> JsonValue:
+        """Return it as JSON."""
+        return {"project": self.name, "month": f"{self.begin:%Y-%m}", "tables": report.document(self.tables)}
+
+
+def reports(session: Session, names: Sequence[str], month: str | None) -> list[ProjectReport]:
+    """Return the reports of projects that the caller may see, without names of all, for a month; None: the last one.
+
+    Raises :class:`NotFound` for another project, :class:`UsageError` for what is no month, or is to come.
+    """
+    begin = _last_month() if month is None else parse_month(month)
+    if begin > datetime.now(UTC).date():
+        raise UsageError(f"month {begin:%Y-%m} is to come", hint="reports tell what was used")
+    end = (begin.replace(day=28) + timedelta(days=4)).replace(day=1)
+    wanted = names or [row.project for row in projects.seen(session)]
+    return [
+        ProjectReport(*projects.shown(session, name), begin, report.tables(session.connection, begin, end, name))
+        for name in wanted
+    ]
+
+
+def mail(session: Session, made: Sequence[ProjectReport]) -> str:
+    """Mail each report to the coordinators of its project; return a line a project. Only an admin may.
+
+    Raises :class:`OarpyError` if a mail was not taken; the others are sent.
+    """
+    session.require_admin("mail reports")
+    settings = session.configuration.mail
+    if not settings.server:
+        raise UsageError("no mail server is configured", hint="mail.server in the configuration file")
+    cluster, host = settings.cluster_name or socket.gethostname(), settings.domain
+    letters = [_letter(one, user, host, cluster) for one in made for user in one.coordinators]
+    failures: dict[int, Failure] = {}
+
+    def note(place: int, failure: Failure | None) -> None:
+        if failure is not None:
+            failures[place] = failure
+
+    if letters:
+        send(letters, settings, note)
+    if failures:
+        place, failure = next(iter(failures.items()))
+        raise OarpyError(
+            f"{len(failures)} of {len(letters)} mails were not sent, the first to {letters[place].recipient}:"
+            f" {failure.reason}",
+            hint="name the projects that are left, to send no report twice",
+        )
+    return "".join(f"{short(one.name)}: {', '.join(one.coordinators) or 'no coordinator'}\n" for one in made)
+
+
+def _letter(one: ProjectReport, user: str, domain: str, cluster: str) -> Letter:
+    address = f"{user}@{domain}" if domain and "@" not in user else user
+    number = hashlib.sha256(f"{cluster} {one.name} {address}".encode()).hexdigest()[:16]
+    subject = f"Project {one.name} on {cluster} in {one.begin:%Y-%m}"
+    return Letter(f"report-{one.begin:%Y-%m}.{number}", address, subject, one.text(), datetime.now(UTC).timestamp())
+
+
+def _last_month() -> date:
+    today = datetime.now(UTC).date()
+    return (today.replace(day=1) - timedelta(days=1)).replace(day=1)
