@@ -44,6 +44,10 @@ class Streams(Protocol):
     def ended(self) -> bool:
         """True while nothing can be received: before input is asked for, after its end."""
 
+    @property
+    def gateway(self) -> int | None:
+        """A descriptor that is readable once the gateway has ended that took the call; None: it came another way."""
+
     def fileno(self) -> int:
         """Return a descriptor that is readable when something can be received."""
 
@@ -155,6 +159,8 @@ class Caller(Protocol):
 
 class ProcessStreams:
     """The standard streams of this process."""
+
+    gateway: int | None = None
 
     def __init__(self) -> None:
         self.ended = True

@@ -19,11 +19,15 @@ class HandedOver(BaseException):
 
 
 class RemoteStreams:
-    """Frames over the connection. ``ended`` is never true, as the end of the caller may always be noticed."""
+    """Frames over the connection. ``ended`` is never true, as the end of the caller may always be noticed.
+
+    ``gateway`` is a descriptor that is readable once the gateway has ended.
+    """
 
     ended = False
 
-    def __init__(self, connection: socket.socket, channel: Channel) -> None:
+    def __init__(self, connection: socket.socket, channel: Channel, gateway: int | None = None) -> None:
+        self.gateway = gateway
         self._socket = connection
         self._channel = channel
         self._frames = Frames(_LARGEST)

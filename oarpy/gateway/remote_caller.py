@@ -35,7 +35,8 @@ class RemoteCaller:
     """A caller whose own process answers for its files, directories and editor, over the connection.
 
     ``uid`` comes from the kernel, or from ``node`` if that is not empty. ``tell`` takes one of the words above.
-    ``leave_worker`` gives up, in a user's session, everything that belongs to the worker alone; it may refuse.
+    ``leave_worker`` gives up, in a user's session, everything that belongs to the worker alone; it may refuse. It
+    returns a descriptor that is readable once the gateway has ended.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class RemoteCaller:
         reader: KeptReader,
         shares: Shares,
         tell: Callable[[bytes], None],
-        leave_worker: Callable[[int], None],
+        leave_worker: Callable[[int], int],
     ) -> None:
         self._uid = uid
         self._node = node
@@ -189,14 +190,14 @@ class RemoteCaller:
             raise HandedOver
         self.in_session = True
         self._database.abandon()
-        self._leave_worker(self._uid)
+        gateway = self._leave_worker(self._uid)
         # A stopped caller disturbs nobody else; a caller that is gone is noticed.
         self._socket.settimeout(None)
         try:
             self.channel.send_message({"attached": True})
         except Gone as error:
             raise BrokenPipeError(errno.EPIPE, str(error)) from None
-        streams = RemoteStreams(self._socket, self.channel)
+        streams = RemoteStreams(self._socket, self.channel, gateway)
         try:
             yield streams
         finally:

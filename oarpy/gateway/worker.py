@@ -47,6 +47,7 @@ class Worker:
         self._configuration = configuration
         self._database = KeptConnection(configuration, "gateway", configuration.gateway.time_limit)
         self._reader = KeptReader(configuration)
+        self._gateway = -1
 
     def work(self, gateway: int) -> None:
         """Serve until the gateway, which is process ``gateway``, closes its end."""
@@ -54,6 +55,7 @@ class Worker:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         end_with(gateway)
+        self._gateway = os.pidfd_open(gateway)
         start_rules(self._configuration.submission.rule_memory_limit)
         _limit_memory(self._configuration.gateway.memory_limit)
         with suppress(OarpyError):
@@ -94,12 +96,16 @@ class Worker:
             os._exit(0)
         log.debug("command", command=request.command, uid=uid, status=status, seconds=time.monotonic() - began)
 
-    def _leave(self, uid: int) -> None:
-        """Called in a session of a user: it is no worker, and goes on when the gateway ends."""
+    def _leave(self, uid: int) -> int:
+        """Called in a session of a user: it is no worker, and goes on when the gateway ends.
+
+        Return a descriptor that is readable from then on, for sessions that are to end with the gateway.
+        """
         self._control.close()
         os.setsid()
         self._shares.enter_session(uid)
         resource.setrlimit(resource.RLIMIT_CPU, (resource.RLIM_INFINITY,) * 2)
+        return self._gateway
 
     def _tell(self, word: bytes) -> None:
         self._control.sendall(word)

@@ -25,19 +25,31 @@ pytestmark = [
 
 GAMES, NOBODY = (pwd.getpwnam(name).pw_uid for name in ("games", "nobody"))
 DESCRIBE = {"call": "describe", "key": "k1"}
+_SESSIONS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'oarpy oargriddoor'"
 
 
 def test_a_session_without_calls_ends_and_the_broker_comes_again(
     connection: Connection, cluster_environment: dict[str, str]
 ) -> None:
     build(connection)
-    sessions = "SELECT pid FROM pg_stat_activity WHERE application_name = 'oarpy oargriddoor'"
     with door(cluster_environment, "games", GAMES, idle_limit=0.5) as short, closing(short.cluster()) as cluster:
         cluster.ask(Describe())
-        first = connection.execute(sessions).fetchall()
-        until(lambda: connection.execute(sessions).fetchall() == [], "the session's end")
+        first = connection.execute(_SESSIONS).fetchall()
+        until(lambda: connection.execute(_SESSIONS).fetchall() == [], "the session's end")
         assert first
         assert cluster.ask(Describe()).procs > 0
+
+
+def test_a_session_ends_with_the_gateway_that_took_it(
+    connection: Connection, cluster_environment: dict[str, str]
+) -> None:
+    build(connection)
+    with door(cluster_environment, "games", GAMES) as found, closing(found.cluster()) as cluster:
+        cluster.ask(Describe())
+        found.gateway.process.kill()
+        until(lambda: connection.execute(_SESSIONS).fetchall() == [], "the session's end")
+        with pytest.raises(ClusterSilent):
+            cluster.ask(Describe())
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A bag over real clusters while one of them is killed between its offer and the award."""
+"""A bag over real clusters while one of them is killed: between its offer and the award, or for good while it runs."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 CORES = {"north": 4, "south": 4, "west": 2}
 TASKS = 24
 """Tasks of a bag: each starts processes on a node."""
+MANY = 500
+"""Tasks of a bag of which a cluster that is killed has some that ran, some that run, and some that wait."""
 LONG = 600.0
 """Seconds, many times what a bag takes."""
 
@@ -42,10 +44,10 @@ def knows(grid: LocalGrid) -> bool:
     return grid.sql("SELECT count(*) FROM grid_clusters WHERE 'offer' = ANY(abilities)") == [(len(CORES),)]
 
 
-def submitted(grid: LocalGrid, *words: str) -> subprocess.Popen[str]:
+def submitted(grid: LocalGrid, tasks: int, *words: str, seconds: int = 3) -> subprocess.Popen[str]:
     """Submit a bag whose tasks write their numbers; the promise is awaited by the process."""
-    request = ("-d", str(grid.home), "--bag", str(TASKS), "-l", "core=1,walltime=0:1:0", "--policy", "plb", *words)
-    command = grid.command("oargridsub", *request, "-J", "echo $OAR_GRID_TASK >> lines; sleep 3")
+    request = ("-d", str(grid.home), "--bag", str(tasks), "-l", "core=1,walltime=0:1:0", "--policy", "plb", *words)
+    command = grid.command("oargridsub", *request, "-J", f"echo $OAR_GRID_TASK >> lines; sleep {seconds}")
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=grid.home)
 
 
@@ -100,7 +102,7 @@ def test_a_cluster_killed_between_offer_and_award_delays_no_bag(grid: LocalGrid)
     assert west.server is not None
     (planner,) = server_processes(west.server.pid)["metascheduler"]
     os.kill(planner, signal.SIGSTOP)  # it makes offers, and awards wait for a pass
-    asking = submitted(grid, "-t", "idempotent")
+    asking = submitted(grid, TASKS, "-t", "idempotent")
     until(lambda: asked(west), lambda: f"an award at west: {asking.poll()} {shown(grid)}")
     kill(west)
     job = promised(asking)
@@ -108,3 +110,49 @@ def test_a_cluster_killed_between_offer_and_award_delays_no_bag(grid: LocalGrid)
     west.start()
     assert over(grid, job) == ("Terminated", "")
     assert lines(grid) == Counter(range(1, TASKS + 1))
+
+
+def tasks_at(grid: LocalGrid, job: int, cluster: str) -> Counter[str]:
+    """Return how many tasks of a bag that a cluster got are in each state."""
+    query = (
+        "SELECT t.state, count(*) FROM grid_bag_tasks t JOIN grid_parts p ON p.name = t.part"
+        " WHERE p.job = %s AND p.cluster = %s GROUP BY 1"
+    )
+    return Counter(dict(grid.sql(query, job, cluster)))
+
+
+def killed_for_good(grid: LocalGrid, *types: str) -> int:
+    """Have a cluster of a bag's killed while some of its tasks have run and others have not; return the bag."""
+    job = promised(submitted(grid, MANY, *types, seconds=1))
+    until(lambda: tasks_at(grid, job, "south")["Over"] >= 4, lambda: shown(grid))
+    kill(grid.clusters["south"])
+    return job
+
+
+def come_again(grid: LocalGrid) -> None:
+    """Start the killed cluster, and wait until it has nothing of the bag any more."""
+    grid.clusters["south"].start()
+    left = "SELECT count(*) FROM grid_parts WHERE state NOT IN ('Ended', 'Gone')"
+    until(lambda: grid.sql(left) == [(0,)], lambda: shown(grid), LONG)
+
+
+def test_an_idempotent_bag_loses_no_task_with_a_cluster(grid: LocalGrid) -> None:
+    job = killed_for_good(grid, "-t", "idempotent")
+    assert over(grid, job) == ("Terminated", "")
+    assert set(lines(grid)) == set(range(1, MANY + 1))
+    come_again(grid)
+
+
+def test_tasks_that_may_run_once_are_told_lost_with_a_cluster_and_none_runs_twice(grid: LocalGrid) -> None:
+    job = killed_for_good(grid)
+    state, message = over(grid, job)
+    tasks = Counter(dict(grid.sql("SELECT state, count(*) FROM grid_bag_tasks WHERE job = %s GROUP BY 1", job)))
+    assert tasks["Lost"] > 0
+    assert tasks["Over"] + tasks["Lost"] == MANY
+    assert (state, message.startswith(f"{tasks['Lost']} tasks (")) == ("Error", True), message
+    assert message.endswith(" lost with a cluster")
+    come_again(grid)
+    written = lines(grid)
+    ran = {task for (task,) in grid.sql("SELECT task FROM grid_bag_tasks WHERE job = %s AND state = 'Over'", job)}
+    assert max(written.values()) == 1
+    assert ran <= written.keys() <= set(range(1, MANY + 1))

@@ -264,6 +264,11 @@ class Collected:
         """True: nothing is ever received."""
         return True
 
+    @property
+    def gateway(self) -> int | None:
+        """None: these streams are of no call."""
+        return None
+
     def fileno(self) -> int:
         """Return no descriptor: nothing is ever received."""
         return -1

@@ -13,7 +13,8 @@ from oarpy.client.caller import Streams
 def lines_of(streams: Streams, longest: int, patience: float = inf) -> Iterator[bytes | None]:
     """Yield each line that ends in a newline, without it, until the input ends; None for a line that is too long.
 
-    No input for ``patience`` seconds is an end, too. Raises :class:`BrokenPipeError` when the caller is gone.
+    No input for ``patience`` seconds is an end, too, and so is the end of the gateway. Raises
+    :class:`BrokenPipeError` when the caller is gone.
     """
     rest, skipping = bytearray(), False
     while _has_input(streams, patience):
@@ -36,10 +37,13 @@ def lines_of(streams: Streams, longest: int, patience: float = inf) -> Iterator[
 
 
 def _has_input(streams: Streams, patience: float) -> bool:
-    """Wait for input; return False when there was none for ``patience`` seconds."""
+    """Wait for input; return False when there was none for ``patience`` seconds, or the gateway has ended."""
     poll = select.poll()
     poll.register(streams.fileno(), select.POLLIN)
-    return bool(poll.poll(None if patience == inf else patience * 1000))
+    if streams.gateway is not None:
+        poll.register(streams.gateway, select.POLLIN)
+    ready = [file for file, _ in poll.poll(None if patience == inf else patience * 1000)]
+    return bool(ready) and streams.gateway not in ready
 
 
 class Pace:

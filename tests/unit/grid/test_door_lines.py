@@ -45,6 +45,7 @@ class Pieces:
     """Gives pieces of input, one at a time, and its end."""
 
     ended = False
+    gateway: int | None = None
 
     def __init__(self, file: int, *pieces: bytes | Size) -> None:
         self._file = file
