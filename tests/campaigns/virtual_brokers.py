@@ -325,6 +325,8 @@ class VirtualBroker:
             told, before = _Told(kind, state, message, started, ended, status, asked is not None), self._seen.get(job)
             if told == before:
                 continue
+            if message.startswith("set aside"):
+                raise Wrong(f"grid job {job}: {message}")
             if before is not None and not before.allows(told):
                 raise Wrong(f"grid job {job} was {before}, and is {told}")
             self._seen[job] = told

@@ -15,6 +15,7 @@ from oarpy.grid.calls.table import Begin, Call, Cancel, Prepare
 from oarpy.grid.clusters.virtual.cluster import OrderedFault, SimulatedCluster
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import broker_jobs, clusters, decisions, metajobs
+from oarpy.store.grid.broker_jobs import NewGridComponent, NewGridJob
 from tests.harness.claim_rounds import BrokerKilled, ClaimRounds
 
 pytestmark = [pytest.mark.db, pytest.mark.kept]
@@ -368,3 +369,14 @@ def test_its_places_are_decided_again_alike(rounds: ClaimRounds) -> None:
     rounds.spread(30)
     rounds.until(2)
     assert list(differing(decisions.every(rounds.connection))) == [None, None]
+
+
+@pytest.mark.parametrize("kind", ["metajob", "bag", "named"])
+def test_a_job_whose_rows_contradict_each_other_stops_no_other(rounds: ClaimRounds, kind: str) -> None:
+    lacking = NewGridJob("alice", kind, "date", 100, (NewGridComponent("/core=1", 1, "north"),))
+    (broken,) = broker_jobs.insert(rounds.connection, lacking)
+    job = rounds.spread(4)
+    rounds.until(40)
+    assert rounds.job(job).state is GridJobState.RUNNING
+    assert rounds.job(broken).state is GridJobState.SUBMITTED
+    assert rounds.job(broken).message.startswith("set aside: ")

@@ -31,11 +31,14 @@ from oarpy.grid.broker.transactions import Transactions
 from oarpy.grid.core.broker_state import DeadlineRules
 from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
-from oarpy.store.grid import transactions
+from oarpy.store.grid import broker_jobs, transactions
 from oarpy.store.grid.clusters import GridClusterRow
 from oarpy.store.refusals import first_line, is_refusal
 
 log = structlog.get_logger()
+
+_CONTRADICTIONS = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
+"""What is raised about a job whose rows cannot be."""
 
 
 class Claimer(BrokerModule):
@@ -149,7 +152,10 @@ class Claimer(BrokerModule):
 
 @contextmanager
 def _one_job(connection: Connection, job: int | None) -> Iterator[None]:
-    """Open a transaction about one job: if the database refuses its writes, the other jobs go on."""
+    """Open a transaction about one job: if the database refuses its writes, the other jobs go on.
+
+    So they do if rows of the job contradict each other, as after changes by hand; its message says so.
+    """
     try:
         with connection.transaction():
             yield
@@ -157,3 +163,7 @@ def _one_job(connection: Connection, job: int | None) -> Iterator[None]:
         if not is_refusal(error):
             raise
         log.exception("refused by the database", module=MODULE, job=job, reason=first_line(error))
+    except _CONTRADICTIONS as error:
+        text = f"set aside: its rows contradict each other ({error!r})"[:1000]
+        if job is None or broker_jobs.note(connection, [job], text):
+            log.exception("set aside", module=MODULE, job=job)

@@ -293,9 +293,9 @@ def correct(connection: Connection, job: int, *, started: float, ended: float, s
     connection.execute(_CORRECT, values)
 
 
-def note(connection: Connection, jobs: Sequence[int], message: str) -> None:
-    """Say why jobs are as they are."""
-    connection.execute(_MESSAGE, [message, list(jobs), message])
+def note(connection: Connection, jobs: Sequence[int], message: str) -> bool:
+    """Say why jobs are as they are; return whether that is new for any of them."""
+    return connection.execute(_MESSAGE, [message, list(jobs), message]).rowcount > 0
 
 
 def set_deadline(connection: Connection, job: int, deadline: float) -> None:
