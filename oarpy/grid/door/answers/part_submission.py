@@ -244,7 +244,10 @@ def _stored(session: Session, admissions: Sequence[Admitted]) -> list[int | Oarp
             WAITING_JOBS.check(session, len(admissions), "a batch")
             jobs = submissions.insert_all(session.connection, [_new(admission) for admission in admissions])
             WAITING_JOBS.recheck(session, jobs[-1][-1], len(admissions))
-            stored = [Stored(one.submission, one.need, ids) for one, ids in zip(admissions, jobs, strict=True)]
+            stored = [
+                Stored(admission.submission, admission.need, ids)
+                for admission, ids in zip(admissions, jobs, strict=True)
+            ]
             charge(session, stored)
     except AdmissionRefused as error:
         refusal: OarpyError = error
