@@ -60,6 +60,10 @@ def run(options: argparse.Namespace) -> None:
     """Run all processes, and print what came of them."""
     file = os.environ.get("OAR_MAPFILE")
     core_map = read_map(Path(file).read_text(encoding="utf-8")) if file else in_turn(options)
+    if unknown := {process.size for line in core_map.values() for process in line} - set(TOPOLOGIES):
+        raise SystemExit(
+            f"run_islands: size {min(unknown)} of the map is no topology; there are {', '.join(TOPOLOGIES)}"
+        )
     address = options.address if file else "localhost"
     began = time.monotonic()
     with Workers(core_map, start, address) as workers:
@@ -85,7 +89,7 @@ def main(words: Sequence[str]) -> None:
     alone.add_argument("--cores", type=int, default=1)
     options = parser.parse_args(words)
     options.island = Island(options.individuals, options.seed)
-    if options.rate and not options.rate[1].isdecimal():
+    if options.rate and not (options.rate[1].isdecimal() and int(options.rate[1])):
         parser.error(f"{options.rate[1]}: no number of iterations")
     sizes = options.rate[:1] if options.rate else options.sizes
     if unknown := [size for size in sizes if size not in TOPOLOGIES]:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -105,6 +106,7 @@ def test_the_program_measures_a_process(capsys: pytest.CaptureFixture[str]) -> N
         ("--sizes regular,round", "round: no topology"),
         ("--rate round 3", "round: no topology"),
         ("--rate random few", "few: no number of iterations"),
+        ("--rate random 0", "0: no number of iterations"),
         ("--cores 0", "there must be a process"),
     ],
 )
@@ -113,3 +115,12 @@ def test_what_cannot_be_run_is_told(words: str, told: str, capsys: pytest.Captur
         run_islands.main(words.split())
     assert ended.value.code == 2
     assert told in capsys.readouterr().err
+
+
+def test_a_map_for_another_program_is_told_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "map").write_text("0 a node1 0 5\n1 random node1 0 5\n")
+    monkeypatch.setenv("OAR_MAPFILE", str(tmp_path / "map"))
+    with pytest.raises(SystemExit, match="size a of the map is no topology"):
+        run_islands.main([])
