@@ -7,6 +7,9 @@ run it: it makes users. A smaller round is a test.
 
 ``--metajobs`` strikes at each step of programs over clusters alone: they are placed, modified, and begin. Local jobs
 end early all the time, so there is room to move to.
+
+``--bags`` strikes at each step of bags of tasks over clusters, and at the ways: calls and answers are lost, late, and
+made twice. Clusters are lost soon, so some tasks go elsewhere, and those that may run once are told lost.
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ import psycopg
 from oarpy.grid.local.local_grid import LocalGrid, add_clusters, local_grid
 from oarpy.model.errors import OarpyError
 from oarpy.store.grid import reallocation_passes
-from tests.e2e.grid_faults import GridFaults, planned, planned_for_metajobs
+from tests.e2e.grid_bag_books import BagBooks, books_of_bags
+from tests.e2e.grid_faults import Fault, GridFaults, planned, planned_for_bags, planned_for_metajobs
 from tests.e2e.grid_promises import GridOutcome, PromiseWatch, outcome, unfinished
 from tests.harness import bare_environment
 from tests.harness.ordinary_users import ordinary_users
@@ -41,6 +45,7 @@ _MOST_OPEN = 120
 """So many mapped jobs may be under way before faults wait for them."""
 _MARK = 'echo "$OAR_GRID_JOB_ID $OAR_GRID_COMPONENT $(date +%s.%N)" >> marks; sleep'
 _SETTINGS = {"algorithm": 1, "period": 5.0, "threshold": 0.0, "kill_grace": 1.0}
+_BAG_SETTINGS = {"provider_lost": 5.0, "watch_period": 0.3}
 _SITE: Mapping[str, Mapping[str, float]] = {"nodes": {"lost_timeout": 60.0}, "grid": {"hint_interval": 2.0}}
 
 
@@ -55,6 +60,10 @@ class GridCampaign:
     coallocated: int = 100
     metajobs: int = 0
     """Programs over clusters; if there are any, faults strike at their steps alone."""
+    bags: int = 0
+    """Bags of tasks over clusters; if there are any, faults strike at their steps and at the ways alone."""
+    tasks: int = 100
+    """Tasks of a bag."""
     databases: bool = True
     lead: float = 25.0
     """Seconds until the deadlines of co-allocated jobs, at least."""
@@ -65,6 +74,7 @@ class GridCampaign:
     done: float = 0.0
     """Share of the faults that have struck."""
     over: GridOutcome = field(default_factory=GridOutcome)
+    books: BagBooks = field(default_factory=BagBooks)
     striker: GridFaults = field(init=False)
     watch: PromiseWatch = field(init=False)
     failure: str = ""
@@ -79,29 +89,36 @@ class GridCampaign:
         submitter = threading.Thread(target=self._submit_all, args=(random.Random(chance.random()),), daemon=True)
         submitter.start()
         early = threading.Thread(target=self._end_early, daemon=True)
-        if self.metajobs:
+        if self.metajobs or self.bags:
             early.start()
-            self._strike_all(chance, planned_for_metajobs(chance, self.faults))
-        else:
-            self._strike_all(chance, planned(chance, self.faults, databases=self.databases))
+        self._strike_all(chance, self._planned(chance, self.faults, databases=self.databases))
         self.striker.settle()
         self.done = 1.0
         submitter.join()
         left = self._wait_for_rest()
         self.watch.end()
-        self.over = outcome(self.grid)
+        self.over, self.books = outcome(self.grid), books_of_bags(self.grid)
         self.seconds = time.monotonic() - began
-        return [*self.watch.wrong, *([self.failure] if self.failure else []), *left, *self.over.wrong]
+        return [
+            *self.watch.wrong,
+            *([self.failure] if self.failure else []),
+            *left,
+            *self.over.wrong,
+            *self.books.wrong,
+        ]
 
     # Jobs
 
     def _submit_all(self, chance: random.Random) -> None:
         """Submit jobs as fast as faults strike: bunches of mapped ones, single ones with several components."""
-        mapped, coallocated, metajobs = self.mapped, self.coallocated, self.metajobs
+        mapped, coallocated, metajobs, bags = self.mapped, self.coallocated, self.metajobs, self.bags
         try:
-            while mapped or coallocated or metajobs:
-                if not self._more_wanted(mapped + coallocated + metajobs):
+            while mapped or coallocated or metajobs or bags:
+                if not self._more_wanted(mapped + coallocated + metajobs + bags):
                     time.sleep(0.05)
+                elif bags:
+                    self._submit(*self._bag(chance))
+                    bags -= 1
                 elif metajobs:
                     self._submit(*_metajob(chance))
                     metajobs -= 1
@@ -121,7 +138,7 @@ class GridCampaign:
             self.striker.wants_work.clear()
             return True
         ahead = 0.2 if self.metajobs else 0.05  # programs over clusters wait for their dates
-        return 1 - left / (self.mapped + self.coallocated + self.metajobs) <= self.done + ahead
+        return 1 - left / (self.mapped + self.coallocated + self.metajobs + self.bags) <= self.done + ahead
 
     def _end_early(self) -> None:
         """Let local jobs hold half of a cluster for some seconds of the minutes that they ask for, until the end."""
@@ -131,6 +148,11 @@ class GridCampaign:
                 with suppress(OSError):
                     self.grid.run(*words, on=name, check=False)
             time.sleep(4)
+
+    def _bag(self, chance: random.Random) -> Sequence[str]:
+        size = ("--bag", str(self.tasks), "-l", "core=1,walltime=0:1:0", "--policy", chance.choice(("plb", "nolb")))
+        types = chance.choice(((), ("-t", "idempotent")))
+        return *size, *types, f'echo "$OAR_GRID_JOB_ID $OAR_GRID_TASK" >> tasks; sleep {chance.uniform(0, 1):.1f}'
 
     def _coallocated(self, chance: random.Random) -> Sequence[str]:
         seconds = int(chance.uniform(self.lead, self.lead * 1.6))
@@ -154,12 +176,17 @@ class GridCampaign:
 
     # Faults
 
-    def _strike_all(self, chance: random.Random, plan: Sequence[object]) -> None:
-        kinds = planned_for_metajobs(chance, 60) if self.metajobs else planned(chance, 60, databases=False)
+    def _planned(self, chance: random.Random, count: int, *, databases: bool) -> list[Fault]:
+        if self.bags:
+            return planned_for_bags(chance, count)
+        return planned_for_metajobs(chance, count) if self.metajobs else planned(chance, count, databases=databases)
+
+    def _strike_all(self, chance: random.Random, plan: Sequence[Fault]) -> None:
+        kinds = self._planned(chance, 60, databases=False)
         for number, fault in enumerate(plan):
             self._wait_for_room()
             until = time.monotonic() + END_TIME  # programs over clusters wait for their dates
-            while not self.striker.strike(fault):  # type: ignore[arg-type]
+            while not self.striker.strike(fault):
                 fault = chance.choice(kinds)
                 if time.monotonic() > until:
                     raise OarpyError(f"for {END_TIME:.0f} s nothing was there to be struck")
@@ -210,6 +237,7 @@ class GridCampaign:
                 f"jobs: {_counts(over.ended)}; moves: {_counts(dict(moved))}; {over.replayed}",
                 f"{len(over.spreads)} jobs began all their components, {longest};"
                 f" {over.alone} began in part, alone for {self.watch.longest_alone:.1f} s at most",
+                f"bags: {_counts(self.books.bags) or 'none'}; tasks: {_counts(self.books.tasks) or 'none'}",
                 f"programs over clusters were moved: {_counts(over.shifts) or 'none was'}",
                 f"why jobs were missed: {_counts(over.missed) or 'none was'}",
                 f"{self.watch.samples} samples of all clusters;"
@@ -257,9 +285,11 @@ def run_round(
     with ExitStack() as stack:
         account, user = stack.enter_context(ordinary_users("broker", "ann"))
         folder = stack.enter_context(passable_folder("oarpy-grid-"))
-        grid = stack.enter_context(local_grid(folder, cores, account, user, database=database, site=_SITE, **_SETTINGS))
-        (grid.home / "marks").touch()
-        (grid.home / "marks").chmod(0o666)
+        settings = {**_SETTINGS, **(_BAG_SETTINGS if sizes.get("bags") else {})}
+        grid = stack.enter_context(local_grid(folder, cores, account, user, database=database, site=_SITE, **settings))
+        for name in ("marks", "tasks"):
+            (grid.home / name).touch()
+            (grid.home / name).chmod(0o666)
         campaign = GridCampaign(grid, seed, databases=database is None, **sizes)  # type: ignore[arg-type]
         try:
             wrong = campaign.run()
@@ -285,11 +315,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--metajobs", action="store_true", help="60 programs over clusters, and 100 faults at their steps"
     )
+    parser.add_argument("--bags", action="store_true", help="bags of 100 tasks, and 100 faults at their steps")
+    parser.add_argument("--tasks", type=int, default=5000, help="tasks of all bags")
     parser.add_argument("--logs", type=Path, help="folder for the logs of the servers")
     options = parser.parse_args(arguments)
     sizes = {"faults": options.faults, "mapped": options.mapped, "coallocated": options.coallocated}
     if options.metajobs:
         sizes = {"faults": min(options.faults, 100), "mapped": 0, "coallocated": 0, "metajobs": 60}
+    if options.bags:
+        bags = max(1, options.tasks // 100)
+        sizes = {"faults": min(options.faults, 100), "mapped": 0, "coallocated": 0, "bags": bags}
     campaign, wrong, told = run_round(options.seed, sizes, logs=options.logs)
     print(f"seed {options.seed}, {campaign.seconds:.0f} s: {told}")
     print(

@@ -30,6 +30,10 @@ STEPS = ("Preparing", "Held", "Committing", "Aborting", "Beginning")
 """States of a transaction, and the instant at which the parts of a claim begin."""
 METAJOB_STEPS = ("Placing", "Modifying", "Gathering")
 """What is done for programs over clusters: parts are reserved, amended, and begin when all are ready."""
+BAG_STEPS = ("Awarding", "Confirming", "Coordinating")
+"""What is done for bags over clusters: parts are asked for, confirmed, and told when all is done."""
+_WAYS = ("door session", SUSPENDED, ENDED, SESSIONS)
+"""Faults by which calls and answers are lost, are late, or come twice."""
 SIDES = ("broker", "cluster")
 RARE = ("supervisor", "cluster's supervisor", DATABASE)
 """Faults after which a whole server has to start again: each comes once while the others come four times."""
@@ -47,7 +51,20 @@ _PARTS_OF = """
     SELECT t.module, array(SELECT cluster FROM grid_outcomes o WHERE o.transaction = t.id) FROM grid_transactions t
     JOIN grid_jobs j ON j.id = t.job WHERE j.kind = 'metajob'
 """
+_BAG_PARTS_OF = """
+    SELECT t.module, array(SELECT cluster FROM grid_parts p WHERE p.transaction = t.id) FROM grid_transactions t
+    JOIN grid_jobs j ON j.id = t.job WHERE j.kind = 'bag' AND t.kind = 'reserve'
+"""
+_COORDINATING = """
+    SELECT 'claimer', array_agg(DISTINCT p.cluster) FROM grid_bags b JOIN grid_bag_parts w USING (job)
+    JOIN grid_parts p ON p.name = w.part
+    WHERE w.told < b.version AND EXISTS (SELECT FROM grid_bag_tasks k WHERE k.part = w.part AND k.state = 'Live')
+    HAVING count(*) > 0
+"""
 _MOMENTS = {
+    "Awarding": f"{_BAG_PARTS_OF} AND t.state = 'Preparing' LIMIT 1",
+    "Confirming": f"{_BAG_PARTS_OF} AND t.state = 'Committing' LIMIT 1",
+    "Coordinating": _COORDINATING,
     "Beginning": _BEGINNING,
     "Placing": f"{_PARTS_OF} AND t.kind = 'reserve' AND t.state IN ('Preparing', 'Committing') LIMIT 1",
     "Modifying": f"{_PARTS_OF} AND t.kind = 'amend' AND t.state IN ('Preparing', 'Committing') LIMIT 1",
@@ -72,6 +89,15 @@ def planned_for_metajobs(chance: random.Random, count: int) -> list[Fault]:
     """Return so many faults, alike many at each step and on each side, in random order."""
     steps: list[Fault] = [(step, side) for side in SIDES for step in METAJOB_STEPS]
     made = [steps[place % len(steps)] for place in range(count)]
+    chance.shuffle(made)
+    return made
+
+
+def planned_for_bags(chance: random.Random, count: int) -> list[Fault]:
+    """Return so many faults in random order: every third one is of the ways, the others are at steps of bags."""
+    steps: list[Fault] = [(step, side) for side in SIDES for step in BAG_STEPS]
+    made: list[Fault] = [_WAYS[place % len(_WAYS)] for place in range(count // 3)]
+    made += [steps[place % len(steps)] for place in range(count - count // 3)]
     chance.shuffle(made)
     return made
 

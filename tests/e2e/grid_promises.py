@@ -61,7 +61,7 @@ _LATE_STARTS = """
     FROM grid_metajobs m JOIN grid_jobs j ON j.id = m.job WHERE j.started_at IS NOT NULL
 """
 _SHIFTS = "SELECT operation || ' ' || outcome, count(*) FROM grid_shifts GROUP BY 1 ORDER BY 1"
-_JOBS = "SELECT id, kind, state, components, exit_status, message FROM grid_jobs ORDER BY id"
+_JOBS = "SELECT id, kind, state, components, exit_status, message FROM grid_jobs WHERE kind <> 'bag' ORDER BY id"
 
 
 @dataclass(slots=True)
