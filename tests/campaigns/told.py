@@ -65,6 +65,8 @@ _PATIENCE = 90 * SECOND
 _CLEANING = 30 * SECOND
 """For how long the answer of a node is waited for that is to end what is left of a job."""
 _UNDER_WAY = (JobState.FINISHING, JobState.LAUNCHING, JobState.TO_LAUNCH)
+_SETTLING = 10
+"""Seconds after its start for which the planned end of a job may be that of before."""
 _ROUNDS = 4
 """After how many rounds of the launcher nothing is to be told any more of a job that is over."""
 _ROUTINE = (Check, Forget, Ping, TellGpus, TellLoad)
@@ -114,9 +116,12 @@ class Seen:
 
 
 def _end_drifts(seen: Seen, now: float) -> bool:
-    """Tell whether the planned end of a job moves with time, or may be known already."""
+    """Tell whether the planned end of a job moves with time, or may be known already.
+
+    It moves once more when a job has begun: it counts from the start that its node tells.
+    """
     if seen.state is JobState.RUNNING and seen.started is not None:
-        return seen.started + (seen.walltime or 0) <= now
+        return seen.started + (seen.walltime or 0) <= now or now - seen.started < _SETTLING
     return seen.state in _UNDER_WAY
 
 
