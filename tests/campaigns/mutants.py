@@ -235,9 +235,9 @@ MUTANTS = (
         "a pass that was rolled back is remembered as if it had been written",
         "e012ff0b",
         "oarpy/modules/metascheduler/metascheduler.py",
-        "            told = self._starts.tell(connection, snapshot, writing.changed)\n",
+        "            predictions = self._starts.tell(connection, snapshot, writing.changed)\n",
         "            self._reader.note_begun(begun, now)\n"
-        "            told = self._starts.tell(connection, snapshot, writing.changed)\n",
+        "            predictions = self._starts.tell(connection, snapshot, writing.changed)\n",
     ),
     Mutant(
         "a suspended best-effort job goes on where the same pass starts another job",
