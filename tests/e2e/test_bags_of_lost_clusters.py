@@ -44,7 +44,7 @@ def knows(grid: LocalGrid) -> bool:
     return grid.sql("SELECT count(*) FROM grid_clusters WHERE 'offer' = ANY(abilities)") == [(len(CORES),)]
 
 
-def submitted(grid: LocalGrid, tasks: int, *words: str, seconds: int = 3) -> subprocess.Popen[str]:
+def submitted(grid: LocalGrid, tasks: int, *words: str, seconds: float = 3) -> subprocess.Popen[str]:
     """Submit a bag whose tasks write their numbers; the promise is awaited by the process."""
     request = ("-d", str(grid.home), "--bag", str(tasks), "-l", "core=1,walltime=0:1:0", "--policy", "plb", *words)
     command = grid.command("oargridsub", *request, "-J", f"echo $OAR_GRID_TASK >> lines; sleep {seconds}")
@@ -123,7 +123,7 @@ def tasks_at(grid: LocalGrid, job: int, cluster: str) -> Counter[str]:
 
 def killed_for_good(grid: LocalGrid, *types: str) -> int:
     """Have a cluster of a bag's killed while some of its tasks have run and others have not; return the bag."""
-    job = promised(submitted(grid, MANY, *types, seconds=1))
+    job = promised(submitted(grid, MANY, *types, seconds=0.2))
     until(lambda: tasks_at(grid, job, "south")["Over"] >= 4, lambda: shown(grid))
     kill(grid.clusters["south"])
     return job

@@ -1,4 +1,4 @@
-"""Small rounds of the campaign of a grid: faults of each main kind, and at steps of transactions and of bags."""
+"""A small round of the campaign of a grid: faults of each main kind, and at steps of transactions."""
 
 from __future__ import annotations
 
@@ -26,16 +26,3 @@ def test_jobs_run_once_in_all_their_components_whatever_fails(
     assert campaign.striker.steps.total() > 0
     assert campaign.watch.samples > 0
     assert campaign.over.ended["mapped Terminated"] >= 16
-
-
-def test_tasks_of_bags_end_once_or_are_told_lost_whatever_fails(
-    cluster_databases: Callable[[], dict[str, str]], record_property: Callable[[str, object], None]
-) -> None:
-    cores = {"north": 4, "south": 4, "west": 2}
-    sizes = {"faults": FAULTS, "mapped": 0, "coallocated": 0, "bags": 5, "tasks": 40, "pause": 0.4}
-    campaign, wrong, told = run_round(3, sizes, cores, cluster_databases)
-    record_property("counts", told)
-    assert wrong == []
-    assert campaign.striker.struck.total() + campaign.striker.steps.total() == FAULTS
-    assert campaign.striker.steps.total() > 0
-    assert campaign.books.bags.total() >= 5
