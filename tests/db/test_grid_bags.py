@@ -204,6 +204,20 @@ def test_the_tasks_of_a_lost_cluster_run_elsewhere_or_are_lost(rounds: ClaimRoun
     assert rounds.there()["south"] == {}
 
 
+def test_tasks_that_a_cluster_ends_when_it_is_back_stay_lost(rounds: ClaimRounds) -> None:
+    job = rounds.bag(64)
+    rounds.until(50)
+    rounds.clusters["south"].faults.cut = True
+    rounds.until(360)
+    lost = Counter(task.state for task in bags.tasks_of(rounds.connection, job))["Lost"]
+    rounds.clusters["south"].faults.forget()
+    state, message = over(rounds, job, 600)
+    tasks = Counter(task.state for task in bags.tasks_of(rounds.connection, job))
+    assert (state, tasks.keys()) == (GridJobState.ERROR, {"Over", "Lost"}), message
+    assert 0 < tasks["Lost"] < lost  # some were heard to have ended before
+    assert message.endswith(" lost with a cluster")
+
+
 def test_what_a_lost_cluster_told_of_its_end_counts_no_more(rounds: ClaimRounds) -> None:
     job = rounds.bag(32, 100, "idempotent")
     rounds.until(120)

@@ -129,10 +129,11 @@ _TOLD = "UPDATE grid_bag_parts SET told = greatest(told, %s) WHERE part = %s"
 _MOVE = """
     UPDATE grid_bag_tasks SET state = %s, message = %s WHERE part = ANY(%s) AND state = ANY(%s) RETURNING task
 """
-# Who was given up may be heard of all the same; a task that goes on elsewhere is that one.
+# A task that was given up with its cluster may be heard to have succeeded all the same; it stays lost if it was ended
+# there, which is what the broker asked for. A task that goes on elsewhere is that one.
 _TASK_OVER = """
-    UPDATE grid_bag_tasks SET state = %s, exit_status = %s, message = %s
-    WHERE (part, task) = (%s, %s) AND state IN ('Live', 'Lost')
+    UPDATE grid_bag_tasks SET state = %(state)s, exit_status = %(status)s, message = %(message)s
+    WHERE (part, task) = (%(part)s, %(task)s) AND (state = 'Live' OR (state = 'Lost' AND %(state)s = 'Over'))
 """
 
 
@@ -225,4 +226,5 @@ def move(
 def task_over(connection: Connection, part: str, task: int, status: int | None, message: str) -> None:
     """Note that a task is over."""
     state = "Over" if status == 0 else "Failed"
-    connection.execute(_TASK_OVER, [state, status, message[:1000], part, task])
+    values = {"state": state, "status": status, "message": message[:1000], "part": part, "task": task}
+    connection.execute(_TASK_OVER, values)
