@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from oarpy.client.analytics import report
-from oarpy.client.past.past_months import parse_month
+from oarpy.client.past.past_months import month_after, parse_month
 from oarpy.client.platform import projects
 from oarpy.client.platform.projects import ListedProject
 from oarpy.client.rendering import JsonValue
@@ -58,11 +58,10 @@ def reports(session: Session, names: Sequence[str], month: str | None) -> list[P
     begin = _last_month() if month is None else parse_month(month)
     if begin > datetime.now(UTC).date():
         raise UsageError(f"month {begin:%Y-%m} is to come", hint="reports tell what was used")
-    end = (begin.replace(day=28) + timedelta(days=4)).replace(day=1)
-    wanted = names or [row.project for row in projects.seen(session)]
+    end = month_after(begin)
     return [
-        ProjectReport(*projects.shown(session, name), begin, report.tables(session.connection, begin, end, name))
-        for name in wanted
+        ProjectReport(project, members, begin, report.tables(session.connection, begin, end, project.row.project))
+        for project, members in projects.shown_each(session, names)
     ]
 
 

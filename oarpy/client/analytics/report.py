@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
-from oarpy.client.past.past_months import parse_month
+from oarpy.client.past.past_months import month_after, parse_month
 from oarpy.client.past.periods import parse_period
 from oarpy.client.plot_axes import grouped, scale
 from oarpy.client.rendering import Column, JsonValue, Table, elapsed
@@ -86,7 +86,7 @@ def period(text: str) -> tuple[date, date]:
     """
     if _MONTH.fullmatch(text):
         month = parse_month(text)
-        return month, (month.replace(day=28) + timedelta(days=4)).replace(day=1)
+        return month, month_after(month)
     begin, end = (moment.astimezone(UTC) for moment in parse_period(text))
     last = end.date() if end.time() == datetime.min.time() else end.date() + timedelta(days=1)
     return begin.date(), last

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import psycopg
@@ -43,6 +43,11 @@ def parse_month(text: str, hint: str = "such as 2026-03") -> date:
     except ValueError:
         pass
     raise UsageError(f"'{text[:40]}' is no month", hint=hint)
+
+
+def month_after(month: date) -> date:
+    """Return the first day of the month after one, by its first day."""
+    return (month.replace(day=28) + timedelta(days=4)).replace(day=1)
 
 
 def move(connection: Connection, now: datetime, keep_live: int) -> int:

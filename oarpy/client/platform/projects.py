@@ -264,9 +264,19 @@ def seen(session: Session) -> list[ProjectRow]:
 
 def shown(session: Session, name: str) -> tuple[ListedProject, list[MemberRow]]:
     """Return a project with its members. Raises :class:`NotFound`, also for one that the caller may not see."""
-    row = _find(seen(session), name)
-    project = ListedProject(row, projects.uses(session.connection)[name])
-    return project, projects.members(session.connection, project=name)
+    (project,) = shown_each(session, [name])
+    return project
+
+
+def shown_each(session: Session, names: Sequence[str]) -> list[tuple[ListedProject, list[MemberRow]]]:
+    """Return projects with their members, without names all that the caller may see; errors as :func:`shown`."""
+    known = seen(session)
+    rows = [_find(known, name) for name in names] or known
+    uses = projects.uses(session.connection)
+    return [
+        (ListedProject(row, uses[row.project]), projects.members(session.connection, project=row.project))
+        for row in rows
+    ]
 
 
 def coordinates(session: Session, name: str) -> bool:
