@@ -147,16 +147,21 @@ class VirtualBroker:
         }
         for place, name in enumerate(CLUSTERS):
             clusters.put(cluster.control, name, "oarpy", ["door"], dedicated=True, place=place)
-        makes = {"mapper": self._mapper, "claimer": self._claimer, "mover": self._mover, "watcher": self._watcher}
+        makes: dict[str, Callable[[], Module]] = {
+            "mapper": partial(self._placing, Mapper),
+            "claimer": self._claimer,
+            "mover": partial(self._placing, Mover),
+            "watcher": self._watcher,
+        }
         for name in MODULES:
             cluster.processes[name] = Process(cluster, name, makes[name])
             cluster.told.add(name)
 
-    def _mapper(self) -> Module:
+    def _placing(self, kind: type[Mapper] | type[Mover]) -> Module:
         rules = ReallocationRules(algorithm=1, threshold=10)
-        made = Mapper(rules, 60, VirtualWay(self, "mapper"), self.cluster.clock.time)
-        made._transactions._chance = self._chance
-        return made
+        module = kind(rules, 60, VirtualWay(self, kind.name), self.cluster.clock.time)
+        module._transactions._chance = self._chance
+        return module
 
     def _claimer(self) -> Module:
         made = Claimer(
@@ -169,12 +174,6 @@ class VirtualBroker:
             bags=BagRules(provider_lost=600),
         )
         made._transactions._chance = made._metajobs.chance = made._bags.chance = self._chance
-        return made
-
-    def _mover(self) -> Module:
-        rules = ReallocationRules(algorithm=1, threshold=10)
-        made = Mover(rules, 60, VirtualWay(self, "mover"), self.cluster.clock.time)
-        made._transactions._chance = self._chance
         return made
 
     def _watcher(self) -> Module:
@@ -294,10 +293,7 @@ class VirtualBroker:
 
     def heal(self, chance: random.Random, doom: Doom | None) -> None:
         """Clusters answer again."""
-        for one in self.clusters.values():
-            one.faults.forget()
-        for way in self.ways.values():
-            way.heard_again()
+        self.settle()
 
     def run(self, chance: random.Random, doom: Doom | None) -> None:
         """A module runs, most often one that has something to hear."""
