@@ -77,6 +77,7 @@ def test_jobs_are_cancelled(site: Site) -> None:
 def test_a_checkpointed_job_goes_on_where_it_was(site: Site) -> None:
     """The job ends with status 99 and its copy begins with what was reached; a minute is made to have passed."""
     (job,) = site.script(COUNTS).splitlines()
+    site.cluster.wait_for([int(job)], ["Running"], DEADLINE)
     with psycopg.connect(site.cluster.dsn(), autocommit=True) as connection:
         connection.execute("UPDATE jobs SET started_at = started_at - interval '2 minutes' WHERE job_id = %s", [job])
     state, *_, result, copy = site.script(RESUMES.format(job=job)).splitlines()
