@@ -15,6 +15,7 @@ from oarpy.model.request import ResourceRequest
 from oarpy.scheduler.decide import Decisions
 from oarpy.scheduler.gantt.gantt import bits_held
 from oarpy.scheduler.plan import Placement
+from oarpy.scheduler.predictors.predicted_pass import PredictedStep
 from oarpy.scheduler.resources.platform import NETWORK_ADDRESS, RESOURCE_ID, Platform, Resource
 from oarpy.scheduler.snapshot import (
     Alternative,
@@ -89,6 +90,8 @@ def scenario_of(snapshot: Snapshot) -> Json:
         written["amending"] = {str(job): old for job, old in snapshot.amending.items()}
     if snapshot.quota_horizon < inf:
         written["quota_horizon"] = snapshot.quota_horizon
+    if isinstance(snapshot.step, PredictedStep):
+        written["predictions"] = _by_id(snapshot.step.runs)
     return written
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Sequence
 from datetime import timedelta
 from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from oarpy.cluster_state.order_plugins import SiteOrders
 from oarpy.model import plugins
 from oarpy.scheduler.predictors.run_times import JobToPredict, PastRun
+from oarpy.simulation.scenarios.scenario import run_plan
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
@@ -110,3 +116,35 @@ def test_a_reservation_is_accepted_beside_walltimes_and_nobody_runs_into_it(conn
     cluster.settle()
     assert predicted_minutes(cluster, short) == 10
     assert predicted_minutes(cluster, long) >= 100
+
+
+@pytest.mark.parametrize("prediction", ["last2", "similar"])
+def test_a_recorded_pass_by_predictions_is_decided_again_as_it_was(
+    connection: Connection, tmp_path: Path, prediction: str
+) -> None:
+    settings = {"security_time": 0, "prediction": prediction, "record_passes": str(tmp_path / "passes")}
+    cluster = SmallCluster(connection, with_settings(scheduler=settings))
+    cluster.add_nodes("n1")
+    cluster.sql("SELECT set_config('oarpy.rewrite_history', 'on', false)")
+    for run in (12, 10, 6):
+        ran(cluster, run)
+    cluster.sql("SELECT set_config('oarpy.rewrite_history', '', false)")
+    for walltime in ("1:0:0", "0:20:0", "1:30:0"):
+        cluster.submit(f"/nodes=1,walltime={walltime}")
+        cluster.settle()
+    passes = sorted((tmp_path / "passes").glob("*.json"))
+    assert planned(passes) == [json.loads(one.with_suffix(".decided").read_text(encoding="utf-8")) for one in passes]
+    last = json.loads(passes[-1].read_text(encoding="utf-8"))
+    assert len(last["predictions"]) == 3
+    # by walltimes, the last pass decides otherwise
+    del last["predictions"]
+    (tmp_path / "walltimes.json").write_text(json.dumps(last), encoding="utf-8")
+    assert planned([tmp_path / "walltimes.json"]) != planned(passes[-1:])
+
+
+def planned(passes: Sequence[Path]) -> list[dict[str, Any]]:
+    """Return what `oarpy plan --decisions` decides about recorded passes."""
+    out, err = io.StringIO(), io.StringIO()
+    assert run_plan(list(map(str, passes)), False, out, err, orders=SiteOrders(), decisions=True) == 0, err.getvalue()
+    lines = map(json.loads, out.getvalue().splitlines())
+    return [{"jobs": line["jobs"], "decisions": line["decisions"]} for line in lines]

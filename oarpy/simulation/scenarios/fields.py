@@ -236,7 +236,8 @@ class PrioritiesEntry(Struct, frozen=True, forbid_unknown_fields=True):
 class ScenarioFile(Struct, forbid_unknown_fields=True):
     """The whole file.
 
-    Keys of ``outcomes``, ``spans`` and ``amending`` are ids of jobs, of ``filters`` conditions, of ``power`` nodes.
+    Keys of ``outcomes``, ``spans``, ``amending`` and ``predictions`` are ids of jobs, of ``filters`` conditions, of
+    ``power`` nodes.
     """
 
     resources: list[dict[str, Any]]
@@ -273,3 +274,4 @@ class ScenarioFile(Struct, forbid_unknown_fields=True):
     power: dict[str, Power] = {}
     rested: tuple[Word, ...] = ()
     local_dates: bool = False
+    predictions: dict[str, Number] | UnsetType = UNSET

@@ -23,6 +23,7 @@ from oarpy.model.typed_values import LARGEST, Misfit, check_named, shown
 from oarpy.scheduler.order.budgets import Project, Projects
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.order.usage_shares import FactorRules, KarmaRules, Priorities, Usage
+from oarpy.scheduler.predictors.predicted_pass import PredictedStep
 from oarpy.scheduler.resources.bit_sets import bits_at
 from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.platform import RESOURCE_ID, Platform, Resource
@@ -143,7 +144,16 @@ def _with_site(snapshot: Snapshot, file: ScenarioFile) -> Snapshot:
         power=file.power,
         rested=frozenset(file.rested),
         show_instant=local_instant if file.local_dates else plain_instant,
+        step=None if file.predictions is UNSET else _predicted(file.predictions),
     )
+
+
+def _predicted(predictions: Mapping[str, float]) -> PredictedStep:
+    """Return the step that places jobs by their predicted run times."""
+    for job, seconds in predictions.items():
+        if seconds <= 0:
+            raise _wrong("scenario", "predictions", f"{shown(seconds)} s of job {shown(job)} are not above 0")
+    return PredictedStep({job: _exact(seconds) for job, seconds in _by_job("predictions", predictions).items()})
 
 
 def _outage(entry: OutageEntry, place: int, platform: Platform) -> Outage:

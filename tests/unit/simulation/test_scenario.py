@@ -242,6 +242,9 @@ def test_a_level_outside_the_hierarchy_is_never_served(tmp_path: Path) -> None:
         ({"power": {"n1": "on"}}, ["'power'", "asleep"]),
         ({"rested": [1]}, ["'rested'", "not a word"]),
         ({"local_dates": 0}, ["'local_dates'"]),
+        ({"predictions": {"seven": 5}}, ["'predictions'", "'seven'"]),
+        ({"predictions": {"7": "long"}}, ["'predictions'", "not a number"]),
+        ({"predictions": {"7": 0}}, ["'predictions'", "'7'", "not above 0"]),
     ],
 )
 def test_what_is_not_a_scenario_names_the_key_and_the_job(
