@@ -175,6 +175,29 @@ def test_what_became_worse_has_changed_unless_any_end_will_do(door: BrokersDoor)
     assert offer["end"] + 500 < late["end"] < offer["end"] + 700
 
 
+def test_an_offer_on_an_older_plan_is_made_anew_when_it_is_taken_up(door: BrokersDoor) -> None:
+    offer = offers(door, 4)["offers"][-1]
+    assert (offer["tasks"], int(offer["name"].split("-")[0])) == (4, offers(door, 4)["plan"])
+    door.cluster.plan()
+    assert offers(door, 4)["plan"] != int(offer["name"].split("-")[0])
+    prepared = door.prepare("t1", bag(door, "p1", [1, 2, 3, 4], offer["end"], offer=offer["name"]))
+    assert prepared["end"] == offer["end"], "as good as before, on another plan"
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_an_offer_that_became_worse_is_refused_before_a_task_is_made(door: BrokersDoor, strict: bool) -> None:
+    (older,) = [one for one in offers(door, 4)["offers"] if one["tasks"] == 4]
+    door.prepare("t1", bag(door, "p1", [1, 2, 3, 4], older["end"]))
+    before = door.cluster.sql("SELECT count(*) FROM jobs")
+    part = bag(door, "p2", [5, 6, 7, 8], older["end"], offer=older["name"], strict=strict)
+    if strict:
+        changed = door.ask("prepare", transaction="t2", part=part, ttl=600)  # and no pass looks at it
+        assert (changed["code"], "cannot be had any more" in changed["message"]) == ("offer_changed", True)
+        assert door.cluster.sql("SELECT count(*) FROM jobs") == before
+    else:
+        assert door.prepare("t2", part)["end"] > older["end"]
+
+
 def test_its_broker_hears_of_tasks_of_the_plan_and_of_the_end(door: BrokersDoor) -> None:
     end = time.time() + 7200
     first = int(door.prepare("t1", bag(door, "p1", [5, 6, 7, 8, 9], end))["job"])

@@ -77,7 +77,7 @@ class VirtualBags:
                     offers.append(TaskOffer(size, end, name))
         power = None if disclosed == "offers" else machine.procs * self.strength[0]
         pending = self._pending() if disclosed in ("load", "slots") else None
-        return BagOffers(0, until, tuple(reversed(offers)), power, pending, disclosed == "slots")
+        return BagOffers(machine.plans, until, tuple(reversed(offers)), power, pending, disclosed == "slots")
 
     def _pending(self) -> float:
         """Return the processor seconds of the jobs that run and wait."""

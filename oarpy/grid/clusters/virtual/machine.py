@@ -129,6 +129,8 @@ class CountedMachine:
         self.procs = procs
         self.now = now
         self.jobs: dict[int, MachineJob] = {}
+        self.plans = 0
+        """How often the plan changed: the number of the present one."""
         self.on_start: Callable[[MachineJob], None] = lambda job: None
         self.on_end: Callable[[MachineJob], None] = lambda job: None
         self.on_lapse: Callable[[MachineJob], None] = lambda job: None
@@ -147,6 +149,7 @@ class CountedMachine:
     def changed(self) -> None:
         """Forget the plan: an event has happened that it does not know."""
         self._plan = None
+        self.plans += 1
 
     def take_processors(self, job: MachineJob) -> None:
         """Give a job the free processors of the lowest numbers."""

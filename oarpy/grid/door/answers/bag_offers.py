@@ -2,6 +2,9 @@
 
 An offer has a name, by which the part that takes it up is known: plan, instant until which it holds, tasks, end, a
 word of the answer, and a digest that only this cluster can make. So offers need no rows, and changed ones are refused.
+
+When an offer is taken up on the plan that it was made on, it holds. After another pass it is made anew: it has changed
+if that is worse. A pass decides in either case.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import hmac
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, inf
+from math import ceil, floor, inf
 from secrets import token_hex
 from typing import Self
 
@@ -26,7 +29,7 @@ from oarpy.grid.door.answers.planned_queues import PlannedQueues
 from oarpy.grid.door.call_context import CallContext
 from oarpy.model.errors import AdmissionRefused
 from oarpy.model.job_types import BAG
-from oarpy.model.reasons import ACCEPTED
+from oarpy.model.reasons import ACCEPTED, local_instant
 from oarpy.scheduler.bags.bag_pass import ends_of_tasks
 from oarpy.scheduler.bags.offers import BagOffer, sizes_of, worth_telling
 from oarpy.scheduler.gantt.gantt import Claim
@@ -51,14 +54,16 @@ def offers(context: CallContext, call: Offers) -> BagOffers:
     """Answer ``offers``. Raises as ``oarsub`` for a refused request."""
     settings = context.configuration
     require_promises(settings)
+    count = max((size for size in sizes_of(call.tasks, call.shares) if size <= settings.scheduler.bag_tasks), default=0)
+    if not count:
+        raise AdmissionRefused(f"a bag has {settings.scheduler.bag_tasks} tasks here at most", hint="a smaller bag")
     planned = planned_queues.queues(context, 0)
-    snapshot, matchers = planned.snapshot, context.reader.get().matchers
-    tasks = _tasks(context, planned, call, settings.scheduler.bag_tasks)
+    snapshot = planned.snapshot
     places = foreseen(context.connection, snapshot.platform)
     deadline = inf if call.end_by is None else call.end_by
     plan, until = last_answer.number(context.connection), time.time() + settings.door.offer_time
-    share = settings.scheduler.promised_share
-    ends = ends_of_tasks(snapshot, matchers, share, tasks, _plan(snapshot, places), ceil(until), deadline)
+    tasks = _tasks(context, planned, call.request, count)
+    ends = _ends(context, snapshot, places, tasks, until, deadline)
     sizes = [size for size in sizes_of(call.tasks, call.shares) if size <= len(ends)]
     worth = worth_telling(BagOffer(size, float(ceil(ends[size - 1]))) for size in sizes)
     names = _OfferNames(context, call.request, plan, until, token_hex(4))
@@ -97,13 +102,44 @@ def check_offer(context: CallContext, request: PartRequest, bag: BagPart) -> Non
         )
 
 
-def _tasks(context: CallContext, planned: PlannedQueues, call: Offers, most: int) -> Sequence[WaitingJob]:
+def check_plan(context: CallContext, request: PartRequest, bag: BagPart) -> None:
+    """Raise :class:`OfferChanged` for an offer that was made on another plan, and cannot be made any more.
+
+    A bag that may be late takes what there is.
+    """
+    if not bag.offer or not bag.strict:
+        return
+    if _OfferNames.of(context, request, bag.offer).plan == last_answer.number(context.connection):
+        return
+    planned = planned_queues.queues(context, 0)
+    places = foreseen(context.connection, planned.snapshot.platform)
+    tasks, by = _tasks(context, planned, request, len(bag.tasks)), floor(bag.end_by)
+    ends = _ends(context, planned.snapshot, places, tasks, time.time(), by)
+    if not ends or ends[-1] > by:
+        would = f"they would be done by {local_instant(ends[-1])}" if ends else "there is no place for them"
+        raise OfferChanged(
+            f"{len(bag.tasks)} tasks by {local_instant(by)} cannot be had any more: {would}",
+            hint="ask for offers anew",
+        )
+
+
+def _tasks(context: CallContext, planned: PlannedQueues, request: PartRequest, count: int) -> Sequence[WaitingJob]:
     """Return the tasks as jobs that join behind all others."""
-    count = max((size for size in sizes_of(call.tasks, call.shares) if size <= most), default=0)
-    if not count:
-        raise AdmissionRefused(f"a bag has {most} tasks here at most", hint="a smaller bag")
-    jobs = planned_queues.equal_jobs(context, planned, call.request, count)
+    jobs = planned_queues.equal_jobs(context, planned, request, count)
     return [structs.replace(job, types=(*job.types, BAG)) for job in jobs]
+
+
+def _ends(
+    context: CallContext,
+    snapshot: Snapshot,
+    places: dict[int, Claim],
+    tasks: Sequence[WaitingJob],
+    ready: float,
+    deadline: float,
+) -> list[float]:
+    """Return by when tasks that start at ``ready`` at the earliest could be promised, one after the other."""
+    matchers, share = context.reader.get().matchers, context.configuration.scheduler.promised_share
+    return ends_of_tasks(snapshot, matchers, share, tasks, _plan(snapshot, places), ceil(ready), deadline)
 
 
 def _plan(snapshot: Snapshot, places: dict[int, Claim]) -> Plan:

@@ -9,7 +9,7 @@ from msgspec import UNSET
 from oarpy.grid.calls.parts import PreparedPart
 from oarpy.grid.calls.table import CallRefused, Prepare, TellCompletions
 from oarpy.grid.door.answers import part_submission
-from oarpy.grid.door.answers.bag_offers import OfferChanged, check_offer, require_promises
+from oarpy.grid.door.answers.bag_offers import OfferChanged, check_offer, check_plan, require_promises
 from oarpy.grid.door.call_context import CallContext
 from oarpy.model.errors import UsageError
 from oarpy.store.grid import door_parts, launch_gates
@@ -30,6 +30,7 @@ def make(context: CallContext, call: Prepare) -> PreparedPart:
     walltime = part_submission.walltime_of(part.request)
     if bag.end_by < time.time() + walltime:
         raise OfferChanged(f"no task can be done by {bag.end_by:.0f}", hint="ask for offers anew")
+    check_plan(context, part.request, bag)
     job = part_submission.submit_bag(context, part, bag)
     new = NewDoorPart(part.name, call.transaction, job, part.kind, walltime)
     door_parts.add_bag(context.connection, context.broker, new, bag.tasks, bag.offer, call.ttl)
