@@ -174,12 +174,12 @@ def report(
     from oarpy.client.session import open_session
 
     with open_session("oarproject") as session:
-        made = project_report.reports(session, names or [], month)
-        mailed = project_report.mail(session, made) if by_mail else ""
+        reports = project_report.reports(session, names or [], month)
+        mailed = project_report.mail(session, reports) if by_mail else ""
     if as_json:
-        write(json_text([one.data() for one in made]))
+        write(json_text([report.data() for report in reports]))
     else:
-        write(mailed if by_mail else "\n".join(one.text() for one in made))
+        write(mailed if by_mail else "\n".join(report.text() for report in reports))
 
 
 @member_app.command("add")

@@ -96,7 +96,8 @@ def test_what_cannot_be_mailed_is_told(
     post.refusals.append("550 no such user")
     result = oarsub("report", "--month", month, "--mail", command="oarproject")
     assert (result.status, result.err.count("\n")) == (1, 1)
-    assert "1 of 3 mails were not sent, the first to ann@site.org: refused by the mail server: 550" in result.err
+    said = "1 of 3 mails were not sent, of projects fire; the first to ann@site.org: refused by the mail server: 550"
+    assert said in result.err
     assert len(post.mails) == 2
     monkeypatch.setenv("OARPY_MAIL_SERVER", "")
     with monkeypatch.context() as patch:
@@ -112,3 +113,18 @@ def test_what_cannot_be_mailed_is_told(
         assert (result.status, result.out, result.err.count("\n")) == (status, "", 1), (words, result)
         assert said in result.err
     assert contents(connection) == before
+
+
+def test_all_projects_whose_mails_failed_are_named(
+    connection: Connection, oarsub: Submitter, post: MailServer, month: str
+) -> None:
+    """A coordinator whose name makes no address keeps no report from the others."""
+    assert oarsub(*["member", "add", "art", "zoe@.org", "--role", "coordinator"], command="oarproject").status == 0
+    post.refusals.append("550 no such user")
+    result = oarsub("report", "--month", month, "--mail", command="oarproject")
+    assert (result.status, result.out) == (1, "")
+    assert result.err == (
+        "oarproject: 2 of 4 mails were not sent, of projects art, fire; the first to zoe@.org: 'zoe@.org' is no mail"
+        " address (name these projects to send their reports again, and no other twice)\n"
+    )
+    assert [mail["To"] for mail in post.mails] == ["ann@site.org", "bob@lab.org"]

@@ -13,10 +13,14 @@ from email.message import Message
 
 @dataclass(slots=True)
 class MailServer:
-    """``refusals`` are answers to MAIL, used up one by one before anything is taken; ``mails`` what was taken."""
+    """``refusals`` are answers to MAIL, used up one by one before anything is taken; ``mails`` what was taken.
+
+    ``recipients`` are the addresses that were given for them, in angle brackets.
+    """
 
     port: int = 0
     mails: list[Message] = field(default_factory=list)
+    recipients: list[str] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     connections: int = 0
 
@@ -41,6 +45,8 @@ class _Handler(socketserver.StreamRequestHandler):
             elif verb == "MAIL" and self.kept.refusals:
                 self._say(self.kept.refusals.pop(0))
             else:
+                if verb == "RCPT":
+                    self.kept.recipients.append(line.partition(":")[2])
                 self._say("250 ok")
 
     def _take(self) -> None:

@@ -65,40 +65,46 @@ def reports(session: Session, names: Sequence[str], month: str | None) -> list[P
     ]
 
 
-def mail(session: Session, made: Sequence[ProjectReport]) -> str:
+def mail(session: Session, mailed: Sequence[ProjectReport]) -> str:
     """Mail each report to the coordinators of its project; return a line a project. Only an admin may.
 
-    Raises :class:`OarpyError` if a mail was not taken; the others are sent.
+    Raises :class:`OarpyError` with the projects of the mails that were not taken; the others are sent.
     """
     session.require_admin("mail reports")
     settings = session.configuration.mail
     if not settings.server:
         raise UsageError("no mail server is configured", hint="mail.server in the configuration file")
     cluster, host = settings.cluster_name or socket.gethostname(), settings.domain
-    letters = [_letter(one, user, host, cluster) for one in made for user in one.coordinators]
+    addressed = [
+        (project.name, _letter(project, user, host, cluster)) for project in mailed for user in project.coordinators
+    ]
     failures: dict[int, Failure] = {}
 
     def note(place: int, failure: Failure | None) -> None:
         if failure is not None:
             failures[place] = failure
 
-    if letters:
-        send(letters, settings, note)
+    if addressed:
+        send([letter for _, letter in addressed], settings, note)
     if failures:
         place, failure = next(iter(failures.items()))
+        projects_left = dict.fromkeys(short(addressed[place][0]) for place in failures)
         raise OarpyError(
-            f"{len(failures)} of {len(letters)} mails were not sent, the first to {letters[place].recipient}:"
-            f" {failure.reason}",
-            hint="name the projects that are left, to send no report twice",
+            f"{len(failures)} of {len(addressed)} mails were not sent, of projects {', '.join(projects_left)};"
+            f" the first to {short(addressed[place][1].recipient)}: {failure.reason}",
+            hint="name these projects to send their reports again, and no other twice",
         )
-    return "".join(f"{short(one.name)}: {', '.join(one.coordinators) or 'no coordinator'}\n" for one in made)
+    return "".join(
+        f"{short(project.name)}: {', '.join(project.coordinators) or 'no coordinator'}\n" for project in mailed
+    )
 
 
-def _letter(one: ProjectReport, user: str, domain: str, cluster: str) -> Letter:
+def _letter(project: ProjectReport, user: str, domain: str, cluster: str) -> Letter:
     address = f"{user}@{domain}" if domain and "@" not in user else user
-    number = hashlib.sha256(f"{cluster} {one.name} {address}".encode()).hexdigest()[:16]
-    subject = f"Project {one.name} on {cluster} in {one.begin:%Y-%m}"
-    return Letter(f"report-{one.begin:%Y-%m}.{number}", address, subject, one.text(), datetime.now(UTC).timestamp())
+    number = hashlib.sha256(f"{cluster} {project.name} {address}".encode()).hexdigest()[:16]
+    month = f"{project.begin:%Y-%m}"
+    subject = f"Project {project.name} on {cluster} in {month}"
+    return Letter(f"report-{month}.{number}", address, subject, project.text(), datetime.now(UTC).timestamp())
 
 
 def _last_month() -> date:

@@ -6,6 +6,8 @@ import smtplib
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from email.errors import MessageError
+from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import formatdate
 
@@ -17,7 +19,10 @@ _PERMANENT = 500
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """One mail; ``identity`` stays the same when it is sent again, ``at`` (epoch seconds) is its date."""
+    """One mail to one ``recipient``, an address or the name of a user.
+
+    ``identity`` stays the same when it is sent again, ``at`` (epoch seconds) is its date.
+    """
 
     identity: str
     recipient: str
@@ -50,24 +55,42 @@ def send(letters: Sequence[Letter], settings: Mail, note: Callable[[int, Failure
 
 
 def _send(server: smtplib.SMTP, letter: Letter, sender: str) -> Failure | None:
+    try:
+        recipient = _address(letter.recipient)
+    # the parser raises IndexError for a text that ends too early
+    except (MessageError, ValueError, IndexError):
+        return Failure(f"{letter.recipient[:80]!a} is no mail address", permanent=True)
     message = EmailMessage()
     # a header is one line
     subject = " ".join(letter.subject.split())
     message["From"] = sender
-    message["To"] = letter.recipient
+    message["To"] = recipient
     message["Subject"] = subject
     message["Date"] = formatdate(letter.at)
     message["Message-ID"] = f"<{letter.identity}@{socket.gethostname()}>"
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(letter.text)
     try:
-        server.send_message(message)
+        server.send_message(message, to_addrs=[recipient.addr_spec])
+    except smtplib.SMTPNotSupportedError as refusal:
+        return Failure(f"{recipient.addr_spec!a}: {refusal}"[:300], permanent=True)
     except smtplib.SMTPRecipientsRefused as refusal:
         code, text = next(iter(refusal.recipients.values()))
         return _refusal(code, text)
     except (smtplib.SMTPSenderRefused, smtplib.SMTPDataError) as refusal:
         return _refusal(refusal.smtp_code, refusal.smtp_error)
     return None
+
+
+def _address(recipient: str) -> Address:
+    """Return the address of a recipient: a name that no address has as it is, is quoted.
+
+    Raises :class:`ValueError`, :class:`MessageError` or :class:`IndexError` for what is none.
+    """
+    name, at, domain = recipient.rpartition("@") if "@" in recipient else (recipient, "", "")
+    if not name or not name.isprintable():
+        raise ValueError(recipient)
+    return Address(username=name, domain=Address(addr_spec=f"name@{domain}").domain if at else "")
 
 
 def _refusal(code: int, text: bytes | str) -> Failure:
