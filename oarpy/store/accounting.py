@@ -93,7 +93,8 @@ def record_weights(connection: Connection, weights: Mapping[BilledKind, float]) 
 # another session is counting is left to it. Keys are written in order, so two sessions cannot wait for each other.
 # Resources of a job that were held at the same times, as all of a job mostly are, are counted together. Times in which
 # a suspended job had given its resources back are not USED. Resources of an extension count while held. A job that
-# asked for GPUs has the GPUs that its resources belong to, each for as long as it has any resource of it.
+# asked for GPUs has the GPUs that its resources belong to, each for as long as it has any resource of it. A job that
+# shares GPUs by an amount has none to itself.
 _ACCOUNT = """
     WITH picked AS MATERIALIZED (
         SELECT job_id, user_name, project, queue_name, started_at, ended_at, walltime, submitted_at,
@@ -115,6 +116,9 @@ _ACCOUNT = """
         WHERE p.started_at IS NOT NULL AND p.ended_at > p.started_at AND EXISTS (
             SELECT FROM resource_groups g JOIN resource_descriptions d USING (group_id)
             WHERE g.moldable_id = p.moldable_id AND d.level = 'gpu')
+          AND NOT EXISTS (
+            SELECT FROM consumption_descriptions c JOIN consumables u ON u.name = c.consumable
+            WHERE c.moldable_id = p.moldable_id AND u.level = 'gpu')
     ), held AS (
         SELECT user_name, project, queue_name, started_at, ended_at, walltime, begin, during, came_later, resources,
                '' AS kind

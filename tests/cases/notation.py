@@ -324,8 +324,9 @@ def _quota(case: Case, words: Sequence[str]) -> None:
 
 def _consumable(case: Case, words: Sequence[str]) -> None:
     name, *capacities = words
-    amounts = {host: int(amount) for host, amount in _options(capacities).items()}
-    case.consumables.append(Consumable(name, "network_address", amounts))
+    options = _options(capacities)
+    level = options.pop("level", "network_address")
+    case.consumables.append(Consumable(name, level, {block: int(amount) for block, amount in options.items()}))
 
 
 def _asleep(case: Case, words: Sequence[str]) -> None:

@@ -6,7 +6,9 @@ import psycopg
 import pytest
 
 from oarpy.configuration import load
-from oarpy.modules.launcher.specifications import own_gpus
+from oarpy.modules.launcher.specifications import own_gpus, specification
+from oarpy.store import accounting
+from oarpy.store.analytics import recount
 from oarpy.store.jobs.execution import launches
 from tests.harness.oarsub_cluster import Connection, Submitter, decide, let_run, run_pass
 
@@ -130,3 +132,93 @@ def test_jobs_share_gpus_where_the_level_is_not_exclusive(
     decide(connection)
     assert held(connection) == {(running, "b", False)}
     assert gpus_of(connection, waits) == [set()]
+
+
+def share_gpus(connection: Connection) -> None:
+    """Let each GPU be divided into 100 parts."""
+    connection.execute("INSERT INTO consumables (name, level) VALUES ('gpu_share', 'gpu')")
+    connection.execute(
+        "INSERT INTO consumable_capacities (consumable, block, capacity)"
+        " SELECT 'gpu_share', gpu, 100 FROM resources WHERE gpu IS NOT NULL GROUP BY gpu"
+    )
+
+
+def test_jobs_with_shares_have_a_gpu_together_and_nobody_has_it_alone(
+    connection: Connection, oarsub: Submitter
+) -> None:
+    share_gpus(connection)
+    on_b = ("-p", "gpu = 'b'", "-l")
+    shares = [oarsub.job_id(*on_b, f"/core=1,gpu_share={part},walltime=1:0:0", "date") for part in (50, 25, 50)]
+    alone = oarsub.job_id(*on_b, "/gpu=1/core=1,walltime=1:0:0", "date")
+    decide(connection)
+    assert gpus_of(connection, *shares, alone) == [{"b"}, {"b"}, set(), set()]
+    assert {job for job, _, _ in held(connection)} == set(shares[:2])
+    assert [devices(connection, job, "n3") for job in shares[:2]] == [(0,), (0,)]
+    let_run(connection)
+    end(connection, shares[0])
+    decide(connection)
+    assert gpus_of(connection, shares[2], alone) == [{"b"}, set()]
+    let_run(connection)
+    for job in shares[1:]:
+        end(connection, job)
+    late = oarsub.job_id(*on_b, "/gpu=1/core=1,gpu_share=10,walltime=1:0:0", "date")
+    decide(connection)
+    assert gpus_of(connection, alone, late) == [{"b"}, set()]
+    assert oarsub(*on_b, "/core=1,gpu_share=101", "date").status == 3
+    assert oarsub(*on_b, "/core=1,gpu_share=0", "date").status == 2
+
+
+def test_no_client_of_the_database_gives_more_of_a_gpu_or_gives_it_twice(
+    connection: Connection, oarsub: Submitter
+) -> None:
+    share_gpus(connection)
+    share = oarsub.job_id("-p", "gpu = 'b'", "-l", "/core=1,gpu_share=60,walltime=1:0:0", "date")
+    other = oarsub.job_id("-p", "gpu = 'b'", "-l", "/core=1,gpu_share=60,walltime=1:0:0", "date")
+    alone = oarsub.job_id("-p", "gpu = 'b'", "-l", "/gpu=1/core=1,walltime=1:0:0", "date")
+    decide(connection)
+    assert gpus_of(connection, share, other, alone) == [{"b"}, set(), set()]
+    connection.execute(
+        "UPDATE jobs j SET moldable_id = m.moldable_id FROM moldable_descriptions m"
+        " WHERE m.submission_id = j.submission_id AND j.moldable_id IS NULL"
+    )
+    book = (
+        "INSERT INTO assigned_resources (job_id, resource_id, during)"
+        " SELECT %s, resource_id, tstzmultirange(tstzrange(now(), NULL)) FROM resources r WHERE gpu = 'b'"
+        " AND NOT EXISTS (SELECT FROM assigned_resources a WHERE a.resource_id = r.resource_id)"
+    )
+    for job, error in ((alone, psycopg.errors.ExclusionViolation), (other, psycopg.errors.CheckViolation)):
+        with pytest.raises(error):
+            connection.execute(book, [job])
+
+
+def test_a_share_is_no_hour_of_a_gpu(connection: Connection, oarsub: Submitter) -> None:
+    share_gpus(connection)
+    share = oarsub.job_id("-p", "gpu = 'b'", "-l", "/gpu=1/core=1,gpu_share=50,walltime=1:0:0", "date")
+    alone = oarsub.job_id("-p", "gpu = 'a0'", "-l", "/gpu=1/core=1,walltime=1:0:0", "date")
+    run_pass(connection)
+    connection.execute("UPDATE jobs SET started_at = now() - interval '1 hour'")
+    for job in (share, alone):
+        end(connection, job)
+    with connection.transaction():
+        accounting.account(connection, 86400, 100)
+    counted: dict[str, int] = dict(
+        connection.execute("SELECT consumption_type, sum(consumption)::int FROM accounting GROUP BY 1").fetchall()
+    )
+    assert counted["GPU_ASKED"] == 3600
+    assert counted["ASKED"] == 7200
+    assert connection.execute("SELECT job_id, gpus FROM oar_report.jobs ORDER BY job_id").fetchall() == [
+        (share, None),
+        (alone, 1),
+    ]
+    assert recount.differences(connection, 86400) == []
+    connection.execute("DELETE FROM consumables")
+    assert recount.differences(connection, 86400) == []
+
+
+def test_a_share_is_told_to_the_job_and_to_mps(connection: Connection, oarsub: Submitter) -> None:
+    share_gpus(connection)
+    job = oarsub.job_id("-p", "gpu = 'b'", "-l", "/gpu=1/core=1,gpu_share=25,walltime=1:0:0", "date")
+    decide(connection)
+    (launch,) = launches(connection, [job], "toLaunch")
+    told = specification(launch, {}, load().jobs, "n3", confined=False).variables
+    assert (told["OAR_AMOUNT_GPU_SHARE"], told["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"]) == ("25", "25")

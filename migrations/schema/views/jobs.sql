@@ -35,7 +35,8 @@ LEFT JOIN LATERAL (
     ) had
 ) resized ON j.started_at < coalesce(j.ended_at, now())
     AND EXISTS (SELECT FROM oar_all.resizes z WHERE z.month = j.month AND z.job_id = j.job_id)
--- A job that asked for GPUs has those that its resources belong to, each for as long as it has any of them.
+-- A job that asked for GPUs has those that its resources belong to, each for as long as it has any of them. A job that
+-- shares GPUs by an amount has none to itself.
 LEFT JOIN LATERAL (
     SELECT count(*)::integer AS number, coalesce(sum(gpu.seconds), 0) AS seconds
     FROM (
@@ -50,6 +51,9 @@ LEFT JOIN LATERAL (
 ) gpus ON j.started_at < coalesce(j.ended_at, now()) AND EXISTS (
     SELECT FROM oar_all.resource_groups g JOIN oar_all.resource_descriptions d USING (month, group_id)
     WHERE g.month = j.month AND g.moldable_id = j.moldable_id AND d.level = 'gpu')
+    AND NOT EXISTS (
+    SELECT FROM oar_all.consumption_descriptions c JOIN public.consumables u ON u.name = c.consumable
+    WHERE c.month = j.month AND c.moldable_id = j.moldable_id AND u.level = 'gpu')
 CROSS JOIN LATERAL (SELECT j.suspended_time + coalesce(now() - j.suspended_at, interval '0') AS still) stood;
 COMMENT ON VIEW oar_report.jobs IS 'every job, finished or not, with its wait, its run and what it holds or held';
 COMMENT ON COLUMN oar_report.jobs.job_id IS 'the job''s number';

@@ -29,7 +29,10 @@ WITH RECURSIVE below (project, part) AS (
            coalesce(j.ended_at, coalesce(j.started_at, now()) + j.walltime) AS over_at, held.cores,
            CASE WHEN held.gpus > 0 AND EXISTS (
                     SELECT FROM public.resource_groups g JOIN public.resource_descriptions d USING (group_id)
-                    WHERE g.moldable_id = j.moldable_id AND d.level = 'gpu') THEN held.gpus ELSE 0 END AS gpus
+                    WHERE g.moldable_id = j.moldable_id AND d.level = 'gpu')
+                AND NOT EXISTS (
+                    SELECT FROM public.consumption_descriptions c JOIN public.consumables u ON u.name = c.consumable
+                    WHERE c.moldable_id = j.moldable_id AND u.level = 'gpu') THEN held.gpus ELSE 0 END AS gpus
     FROM public.jobs j JOIN public.job_states s USING (state) CROSS JOIN LATERAL (
         SELECT count(*) AS cores, count(DISTINCT to_jsonb(r) ->> 'gpu') AS gpus
         FROM public.assigned_resources a JOIN public.resources r USING (resource_id)

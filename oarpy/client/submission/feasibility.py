@@ -159,8 +159,11 @@ def _bits(existing: ExistingResources, request: ResourceRequest, condition: str,
 
 
 def _gpus(existing: ExistingResources, request: ResourceRequest, bits: int) -> int:
-    """Return how many GPUs the resources belong to, if the request names GPUs."""
+    """Return how many GPUs the resources belong to, if the request names GPUs and shares none by an amount."""
     if all(level.name != GPU for group in request.groups for level in group.levels):
+        return 0
+    divided = {consumable.name for consumable in existing.consumables.values() if consumable.level == GPU}
+    if any(consumption.name in divided for consumption in request.consumes):
         return 0
     return sum(bool(block.bits & bits) for block in existing.platform.blocks(GPU))
 

@@ -44,6 +44,9 @@ class JobHosts:
 
 
 DEFAULT_TYPE = "default"
+GPU_SHARE = "gpu_share"
+"""The consumable by whose parts jobs share a GPU: hundredths of what it computes to NVIDIA's MPS."""
+_MPS = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 
 
 def specification(
@@ -93,8 +96,13 @@ def _gpus(launch: Launch, mine: list[Mapping[str, object]]) -> tuple[int, ...] |
 
 
 def _amounts(launch: Launch) -> dict[str, str]:
-    """Return the variables with a job's amount of each consumable on every block: ``OAR_AMOUNT_MEMORY`` in bytes."""
-    return {f"OAR_AMOUNT_{amount.consumable.upper()}": str(amount.amount) for amount in launch.amounts}
+    """Return the variables with a job's amount of each consumable on every block: ``OAR_AMOUNT_MEMORY`` in bytes.
+
+    A share of a GPU is told to NVIDIA's MPS, too.
+    """
+    values = {f"OAR_AMOUNT_{amount.consumable.upper()}": str(amount.amount) for amount in launch.amounts}
+    parts = [amount.amount for amount in launch.amounts if amount.consumable == GPU_SHARE and amount.amount <= 100]
+    return values | ({_MPS: str(parts[0])} if parts else {})
 
 
 def _process_map(launch: Launch) -> tuple[str, ...]:

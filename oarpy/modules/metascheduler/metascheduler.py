@@ -234,7 +234,7 @@ class Metascheduler:
 
     def _has_other_levels(self, connection: Connection, snapshot: Snapshot) -> bool:
         """Have the database hold blocks of the exclusive levels, too; return whether these are others than before."""
-        names = Blocks(snapshot.platform, snapshot.exclusive_levels).names
+        names = Blocks.of(snapshot).names
         if names == self._levels:
             return False
         self._levels = names

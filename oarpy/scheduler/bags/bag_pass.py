@@ -425,7 +425,7 @@ class _Room:
                     and placement.job in jobs
                 ):
                     way = jobs[placement.job].alternatives[placement.alternative]
-                    levels = gantt.blocks.asked(way.groups)
+                    levels = gantt.blocks.asked(way.groups, way.consumes)
                     claim = Claim(
                         placement.start, placement.end - placement.start, placement.bits, way.consumes, levels
                     )

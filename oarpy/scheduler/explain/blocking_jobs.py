@@ -65,14 +65,14 @@ def holders(probe: Probe, claim: Claim | None) -> tuple[Holder, ...]:
     snapshot = probe.snapshot
     victims = frozenset(probe.decision.victims)
     roles = roles_of(probe.job)
-    in_its_way, blocks = [], Blocks(snapshot.platform, snapshot.exclusive_levels)
+    in_its_way, blocks = [], Blocks.of(snapshot)
     for hold in _everybody(probe):
         until = hold.claim.end + snapshot.security_time
         in_the_way = hold.job.id in victims if victims else until == claim.start
         if not in_the_way or roles_of(hold.job).admits(roles):
             continue
         both = hold.claim.bits & claim.bits
-        both |= blocks.common(claim.levels, claim.bits, blocks.known(hold.claim.levels), hold.claim.bits)
+        both |= blocks.common(claim.levels, claim.bits, hold.claim.levels, hold.claim.bits)
         if shared := both.bit_count():
             in_its_way.append(Holder(hold.number, shared, until, hold.running))
     return tuple(sorted(in_its_way, key=lambda holder: (-holder.resources, holder.job)))
@@ -99,13 +99,14 @@ def quota_use(probe: Probe) -> QuotaUse | None:
 
 def _everybody(probe: Probe) -> Iterator[_Holding]:
     """Yield all jobs that hold or will hold resources at the turn of the probed job."""
-    snapshot = probe.snapshot
+    snapshot, blocks = probe.snapshot, Blocks.of(probe.snapshot)
     for job in snapshot.holding:
         if job.end > snapshot.now:
-            claim = Claim(job.start, job.walltime, bits_held(snapshot.platform, job), levels=job.levels)
+            levels = blocks.of_holder(job)
+            claim = Claim(job.start, job.walltime, bits_held(snapshot.platform, job), levels=levels)
             yield _Holding(job, claim, job.start <= snapshot.now)
             if job.resumes is not None:
-                again = Claim(job.resumes, job.end - job.resumes, job.given_back, levels=job.levels)
+                again = Claim(job.resumes, job.end - job.resumes, job.given_back, levels=levels)
                 yield _Holding(job, again, running=False)
     claims = probe.claims()
     for waiting in snapshot.asking:

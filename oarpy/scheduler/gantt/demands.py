@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from oarpy.model.job_types import read_types
 from oarpy.model.request import Consumption, Group
-from oarpy.scheduler.gantt.exclusive_levels import Blocks
+from oarpy.scheduler.gantt.exclusive_levels import AskedLevel, Blocks
 from oarpy.scheduler.job_roles import Roles
 from oarpy.scheduler.order.quotas import Limits
 from oarpy.scheduler.resources.block_requirements import Gauge, Gauges
@@ -40,7 +40,7 @@ class CompiledAlternative:
     matcher: RequestMatcher
     consumes: tuple[Consumption, ...] = ()
     gauge: Gauge | None = field(default=None, compare=False)
-    levels: tuple[str, ...] = ()
+    levels: tuple[AskedLevel, ...] = ()
 
 
 class Demand(Struct, frozen=True):
@@ -102,7 +102,7 @@ class CompiledRequests:
         self._returning = snapshot.returning
         self._capacities = Capacities(snapshot.consumables, snapshot.platform)
         self._matchers = matchers
-        self._blocks = Blocks(snapshot.platform, snapshot.exclusive_levels)
+        self._blocks = Blocks.of(snapshot)
         self._gauges = Gauges(snapshot.platform, matchers, self._capacities)
         self._on_alive: Known = {}
         self._on_reservable: Known = {}
@@ -152,7 +152,9 @@ class CompiledRequests:
             consumes = way.consumes if matcher.groups else ()
             gauge = self._gauges.of(matcher, consumes) if consumes else None
             options.append(
-                CompiledAlternative(rank, way.walltime, matcher, consumes, gauge, self._blocks.asked(way.groups))
+                CompiledAlternative(
+                    rank, way.walltime, matcher, consumes, gauge, self._blocks.asked(way.groups, way.consumes)
+                )
             )
         return tuple(options)
 

@@ -10,25 +10,55 @@ for the level gets a resource of that block. Jobs that do not ask for the level 
 
 Jobs whose types let them share resources may also share blocks: timesharing jobs, placeholders, and inner jobs with the
 containers around them.
+
+A consumable may lie in the blocks of such a level. A job that asks for an amount of it asks for the level too, and
+shares the blocks with other such jobs, as far as the amounts reach. Job 1 asked for ``/core=1,gpu_share=25``::
+
+    gpu       1 1 2 2
+    core 1    1 . . .        /core=1,gpu_share=75 gets core 2, of GPU 1
+                             /gpu=1/core=1 gets core 3, of GPU 2
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
-from oarpy.model.request import Group
+from oarpy.model.request import Consumption, Group
 from oarpy.scheduler.gantt.wide_timeline import AnyTimeline, timeline_of
 from oarpy.scheduler.job_roles import Profile, Roles
 from oarpy.scheduler.resources.platform import Platform
+from oarpy.scheduler.snapshot import HoldingJob, Snapshot
+
+
+class AskedLevel(NamedTuple):
+    """An exclusive level that a job asks for, by its property; ``shared`` if the job divides its blocks with others."""
+
+    name: str
+    shared: bool = False
+
+    def excludes(self, other: AskedLevel) -> bool:
+        """Tell whether two jobs that ask for the one and the other cannot have a block at one time."""
+        return self.name == other.name and not (self.shared and other.shared)
 
 
 class Blocks:
-    """The blocks of the exclusive levels of a platform, by the property of each level."""
+    """The blocks of the exclusive levels of a platform, by the property of each level.
 
-    def __init__(self, platform: Platform, levels: Iterable[str]) -> None:
+    ``divided`` are the levels of consumables, by the name of the consumable.
+    """
+
+    def __init__(self, platform: Platform, levels: Iterable[str], divided: Mapping[str, str]) -> None:
         self._platform, self._aliases = platform, platform.aliases
         names = dict.fromkeys(self._aliases.get(level, level) for level in levels)
         self._of = {name: tuple(block.bits for block in platform.blocks(name)) for name in names}
+        self._divided = {name: self._aliases.get(level, level) for name, level in divided.items()}
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Blocks:
+        """Return the blocks of a state."""
+        divided = {consumable.name: consumable.level for consumable in snapshot.consumables}
+        return cls(snapshot.platform, snapshot.exclusive_levels, divided)
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -41,16 +71,21 @@ class Blocks:
         others = {name: level for name, level in self._aliases.items() if level in self._of}
         return {**others, **{level: level for level in self._of}}
 
-    def asked(self, groups: Iterable[Group]) -> tuple[str, ...]:
+    def asked(self, groups: Iterable[Group], consumes: Iterable[Consumption]) -> tuple[AskedLevel, ...]:
         """Return the exclusive levels that a request asks for."""
-        return self.known(level.name for group in groups for level in group.levels) if self._of else ()
+        return self.known((level.name for group in groups for level in group.levels), consumes) if self._of else ()
 
-    def known(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the exclusive levels among ``names``."""
+    def known(self, names: Iterable[str], consumes: Iterable[Consumption]) -> tuple[AskedLevel, ...]:
+        """Return the exclusive levels among ``names``, and those that the amounts lie in."""
         if not self._of:
             return ()
-        levels = {self._aliases.get(name, name) for name in names}
-        return tuple(name for name in self._of if name in levels)
+        shared = {self._divided.get(consumption.name) for consumption in consumes}
+        levels = {self._aliases.get(name, name) for name in names} | shared
+        return tuple(AskedLevel(name, name in shared) for name in self._of if name in levels)
+
+    def of_holder(self, job: HoldingJob) -> tuple[AskedLevel, ...]:
+        """Return the exclusive levels that a job which holds resources asked for."""
+        return self.known(job.levels, job.consumes)
 
     def touched(self, level: str, bits: int) -> int:
         """Return the resources of all blocks of ``level`` that have some of ``bits``."""
@@ -60,12 +95,13 @@ class Blocks:
         """Count the blocks of ``level`` that have some of ``bits``."""
         return sum(bool(block & bits) for block in self._of[level])
 
-    def common(self, levels: Iterable[str], bits: int, others: Iterable[str], held: int) -> int:
-        """Return the resources of ``bits`` that share a block with ``held``, at a level that both jobs ask for."""
-        shared = 0
-        for level in self.known(set(levels) & set(self.known(others))):
-            shared |= bits & self.touched(level, held)
-        return shared
+    def common(self, levels: Iterable[AskedLevel], bits: int, others: Iterable[AskedLevel], held: int) -> int:
+        """Return the resources of ``bits`` in blocks of ``held`` that two jobs asking for these levels cannot share."""
+        others, common = tuple(others), 0
+        for level in levels:
+            if any(level.excludes(other) for other in others):
+                common |= bits & self.touched(level.name, held)
+        return common
 
 
 class ExclusiveLevel:
@@ -73,8 +109,8 @@ class ExclusiveLevel:
 
     def __init__(self, origin: float, everything: int) -> None:
         self._origin, self._everything = origin, everything
-        self._holds: list[tuple[float, float, int, Roles]] = []
-        self._lines: dict[tuple[Profile, frozenset[str]], AnyTimeline] = {}
+        self._holds: list[_Hold] = []
+        self._lines: dict[_Asking, AnyTimeline] = {}
 
     def copy(self) -> ExclusiveLevel:
         """Return an independent level of equal content."""
@@ -87,37 +123,57 @@ class ExclusiveLevel:
         """Return the same level with nothing held."""
         return ExclusiveLevel(self._origin, self._everything)
 
-    def line(self, profile: Profile, around: frozenset[str]) -> AnyTimeline:
-        """Return the timeline for a job of this profile: the resources in no block of another job.
+    def line(self, profile: Profile, around: frozenset[str], *, shared: bool) -> AnyTimeline:
+        """Return the timeline for a job of this profile: the resources in no block of a job that excludes it.
 
-        The job lies in the containers ``around`` it, one inside the other.
+        The job lies in the containers ``around`` it, one inside the other. It divides its blocks if ``shared``.
         """
-        key = profile, around
-        if key not in self._lines:
-            line = self._lines[key] = timeline_of(self._origin, self._everything)
-            for begin, end, bits, holder in self._holds:
-                if not _admits(holder, *key):
-                    line.remove(begin, end, bits)
-        return self._lines[key]
+        asking = _Asking(profile, around, shared)
+        if asking not in self._lines:
+            line = self._lines[asking] = timeline_of(self._origin, self._everything)
+            for hold in self._holds:
+                if not hold.admits(asking):
+                    line.remove(hold.begin, hold.end, hold.bits)
+        return self._lines[asking]
 
     def holds(self) -> Iterator[tuple[float, float, int]]:
         """Yield the begin, end and resources of each hold on blocks."""
-        for begin, end, bits, _ in self._holds:
-            yield begin, end, bits
+        for hold in self._holds:
+            yield hold.begin, hold.end, hold.bits
 
-    def take(self, begin: float, end: float, bits: int, roles: Roles) -> None:
-        """Let a job of these roles have the blocks ``bits`` during [begin, end)."""
-        self._holds.append((begin, end, bits, roles))
-        for key, line in self._lines.items():
-            if not _admits(roles, *key):
+    def take(self, begin: float, end: float, bits: int, roles: Roles, *, shared: bool) -> None:
+        """Let a job of these roles have the blocks ``bits`` during [begin, end), divided with others if ``shared``."""
+        hold = _Hold(begin, end, bits, roles, shared)
+        self._holds.append(hold)
+        for asking, line in self._lines.items():
+            if not hold.admits(asking):
                 line.remove(begin, end, bits)
 
-    def give_back(self, begin: float, end: float, bits: int, roles: Roles) -> None:
+    def give_back(self, begin: float, end: float, bits: int, roles: Roles, *, shared: bool) -> None:
         """Take back :meth:`take`."""
-        self._holds.remove((begin, end, bits, roles))
+        self._holds.remove(_Hold(begin, end, bits, roles, shared))
         self._lines.clear()
 
 
-def _admits(holder: Roles, profile: Profile, around: frozenset[str]) -> bool:
-    """Tell whether a holder lets a job use its blocks: it shares with the job, or contains it."""
-    return holder.profile.shares(profile) or not around.isdisjoint(holder.containers)
+class _Asking(NamedTuple):
+    """A kind of job that asks for a level."""
+
+    profile: Profile
+    around: frozenset[str]
+    shared: bool
+
+
+class _Hold(NamedTuple):
+    """Blocks that a job has for a time."""
+
+    begin: float
+    end: float
+    bits: int
+    roles: Roles
+    shared: bool
+
+    def admits(self, asking: _Asking) -> bool:
+        """Tell whether a job may use the blocks, too: both divide them, or the holder shares with it or contains it."""
+        if self.shared and asking.shared:
+            return True
+        return self.roles.profile.shares(asking.profile) or not asking.around.isdisjoint(self.roles.containers)

@@ -27,7 +27,7 @@ from msgspec import Struct, structs
 from oarpy.model.billing import GPU
 from oarpy.model.request import Consumption
 from oarpy.scheduler.gantt.amount_timeline import Stocks, StockView
-from oarpy.scheduler.gantt.exclusive_levels import Blocks, ExclusiveLevel
+from oarpy.scheduler.gantt.exclusive_levels import AskedLevel, Blocks, ExclusiveLevel
 from oarpy.scheduler.gantt.known_lower_bounds import Bounds
 from oarpy.scheduler.gantt.sharing import Line, Space, Views
 from oarpy.scheduler.gantt.wide_timeline import AnyTimeline
@@ -45,16 +45,16 @@ NOTHING = Amount(0, 0)
 class Kept(Struct, frozen=True):
     """Resources that stay with their holders, and the amounts that go with some of them until an instant.
 
-    ``levels`` are the blocks that also stay with the holders, for jobs that ask for that exclusive level.
+    ``levels`` are the blocks that also stay with the holders, for jobs that cannot share that level with them.
     """
 
     bits: int
     amounts: tuple[tuple[float, int, tuple[Consumption, ...]], ...] = ()
-    levels: tuple[tuple[str, int], ...] = ()
+    levels: tuple[tuple[AskedLevel, int], ...] = ()
 
-    def asking(self, levels: tuple[str, ...]) -> Kept:
+    def asking(self, levels: tuple[AskedLevel, ...]) -> Kept:
         """Return the resources that a job asking for ``levels`` must leave to their holders."""
-        blocks = [held for level, held in self.levels if level in levels]
+        blocks = [held for level, held in self.levels if any(level.excludes(asked) for asked in levels)]
         return structs.replace(self, bits=reduce(or_, blocks, self.bits)) if blocks else self
 
     def common(self, begin: float, end: float) -> int:
@@ -81,7 +81,7 @@ class Claim(Struct, frozen=True):
     walltime: float
     bits: int
     consumes: tuple[Consumption, ...] = ()
-    levels: tuple[str, ...] = ()
+    levels: tuple[AskedLevel, ...] = ()
 
     @property
     def end(self) -> float:
@@ -109,7 +109,7 @@ class Gantt:
         self.inside: dict[str, Space] = {}
         self.ledger = Ledger(snapshot.quotas, snapshot.quota_horizon, snapshot.projects)
         self.stocks = Stocks(Capacities(snapshot.consumables, snapshot.platform), snapshot.now)
-        self.blocks = Blocks(snapshot.platform, snapshot.exclusive_levels)
+        self.blocks = Blocks.of(snapshot)
         everything = self._platform.everything
         self._levels = {level: ExclusiveLevel(snapshot.now, everything) for level in self.blocks.levels}
         self._around: Mapping[str, frozenset[str]] = {}
@@ -177,7 +177,7 @@ class Gantt:
         begins = self.whole.exclusive.begins
         return len(begins) + 1 - bisect_right(begins, self.now)
 
-    def views(self, roles: Roles, consumes: tuple[Consumption, ...] = (), levels: tuple[str, ...] = ()) -> Views:
+    def views(self, roles: Roles, consumes: tuple[Consumption, ...] = (), levels: tuple[AskedLevel, ...] = ()) -> Views:
         """Return the views a job of these roles is placed on; empty when its container does not exist.
 
         It asks for the exclusive ``levels``.
@@ -185,14 +185,16 @@ class Gantt:
         space = self.whole if roles.inside is None else self.inside.get(roles.inside)
         if space is None:
             return ()
-        if levels and roles.profile == EXCLUSIVE and space is self.whole and self._kept is None and not consumes:
-            return (self._narrowed(levels),)
+        plain = levels and roles.profile == EXCLUSIVE and space is self.whole and self._kept is None and not consumes
+        if plain and not any(level.shared for level in levels):
+            return (self._narrowed(tuple(level.name for level in levels)),)
         views = space.views(roles.profile)
         if self._kept is not None and views:
             views = views[0], *views[1:], self._kept.asking(levels)
         for level in levels:
             if views:
-                line = self._levels[level].line(roles.profile, self._containers_around(roles.inside))
+                around = self._containers_around(roles.inside)
+                line = self._levels[level.name].line(roles.profile, around, shared=level.shared)
                 views = views[0], *views[1:], line
         return (views[0], *views[1:], StockView(self.stocks, consumes)) if consumes and views else views
 
@@ -227,7 +229,7 @@ class Gantt:
                 bits = bits_held(self._platform, job)
                 back = job.given_back if job.resumes is not None else 0
                 self._releases.setdefault(job.end + self._security, []).append((job, bits | back))
-                levels = self.blocks.known(job.levels)
+                levels = self.blocks.of_holder(job)
                 self.enter(job, Claim(job.start, job.walltime, bits, levels=levels), everywhere=True)
                 self._consume(job, self._consumed_until.get(job.id, job.start), job.end + self._security)
                 if job.resumes is not None:
@@ -253,7 +255,7 @@ class Gantt:
             self.whole.take(job.start, until, bits, roles.profile, all_free=False)
             if roles.inside is not None:
                 self._space(roles.inside).take(job.start, until, bits, roles.profile, all_free=False)
-            self._take_blocks(self.blocks.known(job.levels), job.start, until, bits, roles)
+            self._take_blocks(self.blocks.of_holder(job), job.start, until, bits, roles)
             self._consume(job, job.start, until)
             self._consumed_until[job.id] = until
 
@@ -280,7 +282,7 @@ class Gantt:
             {
                 job.id
                 for job, held in holds
-                if (held & claim.bits or self.blocks.common(claim.levels, claim.bits, job.levels, held))
+                if (held & claim.bits or self.blocks.common(claim.levels, claim.bits, self.blocks.of_holder(job), held))
                 and not roles_of(job).admits(roles)
             }
         )
@@ -330,25 +332,25 @@ class Gantt:
             self.ledger.count(job, begin, end, amount)
 
     def _take_blocks(
-        self, levels: Iterable[str], begin: float, end: float, bits: int, roles: Roles, *, inner: bool = False
+        self, levels: Iterable[AskedLevel], begin: float, end: float, bits: int, roles: Roles, *, inner: bool = False
     ) -> None:
         """Let a job have the blocks of exclusive ``levels`` of which it holds some of ``bits``.
 
         ``bits`` were taken from the platform already, unless it is an ``inner`` job that has them from its container.
         """
         for level in levels:
-            blocks = self.blocks.touched(level, bits)
-            self._levels[level].take(begin, end, blocks, roles)
+            blocks = self.blocks.touched(level.name, bits)
+            self._levels[level.name].take(begin, end, blocks, roles, shared=level.shared)
             if rest := blocks if inner else blocks & ~bits:
-                self.whole.narrow(begin, end, rest, level)
+                self.whole.narrow(begin, end, rest, level.name)
 
     def give_back(self, claim: Claim) -> None:
         """Take back :meth:`enter` of a plain job: unshared, outside containers and without quotas."""
         end = claim.end + self._security
         self.whole.exclusive.add(claim.start, end, claim.bits)
         for level in claim.levels:
-            blocks = self.blocks.touched(level, claim.bits)
-            self._levels[level].give_back(claim.start, end, blocks, PLAIN)
+            blocks = self.blocks.touched(level.name, claim.bits)
+            self._levels[level.name].give_back(claim.start, end, blocks, PLAIN, shared=level.shared)
         self.whole.narrowed = {}
         self.bounds, self._shared_bounds = Bounds(), {}
         self.barred = {}
@@ -360,7 +362,7 @@ class Gantt:
         resources = (claim.bits & self._platform.default_type).bit_count()
         charge = None
         if self.ledger.budgets is not None:
-            gpus = self.blocks.number(GPU, claim.bits) if GPU in claim.levels else 0
+            gpus = self.blocks.number(GPU, claim.bits) if AskedLevel(GPU) in claim.levels else 0
             rate = self.ledger.budgets.projects.rate(job.project, {"core": resources, "gpu": gpus})
             charge = Charge(claim.start, claim.end, rate)
         return Amount(resources, resources * claim.walltime, 1 if job.part is None else 0, charge)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from oarpy.scheduler.gantt.exclusive_levels import Blocks
+from oarpy.scheduler.gantt.exclusive_levels import AskedLevel, Blocks
 from oarpy.scheduler.gantt.gantt import Kept, bits_consumed_from, bits_held
 from oarpy.scheduler.job_roles import Profile, roles_of
 from oarpy.scheduler.resources.consumables import Capacities
@@ -65,12 +65,12 @@ class Yielding:
         """
         profile = roles_of(other).profile
         if profile not in self._kept:
-            bits, levels = 0, dict.fromkeys(self._blocks.levels, 0)
+            bits, levels = 0, dict[AskedLevel, int]()
             for job, held in self._held:
                 if not roles_of(job).profile.shares(profile):
                     bits |= held
-                    for level in self._blocks.known(job.levels):
-                        levels[level] |= self._blocks.touched(level, held)
+                    for level in self._blocks.of_holder(job):
+                        levels[level] = levels.get(level, 0) | self._blocks.touched(level.name, held)
             amounts = tuple(
                 (job.end + security, bits_consumed_from(self._platform, job), job.consumes)
                 for job, _ in self._held
@@ -79,7 +79,7 @@ class Yielding:
             self._kept[profile] = Kept(bits, amounts, tuple(levels.items()))
         return self._kept[profile]
 
-    def on(self, bits: int, other: WaitingJob | HoldingJob, levels: Collection[str] = ()) -> list[int]:
+    def on(self, bits: int, other: WaitingJob | HoldingJob, levels: Collection[AskedLevel] = ()) -> list[int]:
         """Return the jobs in the way of ``other`` on the resources ``bits``; it asks for the exclusive ``levels``."""
         if other.besteffort:
             return []
@@ -87,7 +87,7 @@ class Yielding:
         return [
             job.id
             for job, held in self._held
-            if (held & bits or self._blocks.common(levels, bits, job.levels, held))
+            if (held & bits or self._blocks.common(levels, bits, self._blocks.of_holder(job), held))
             and not roles_of(job).profile.shares(profile)
         ]
 

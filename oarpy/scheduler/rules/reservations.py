@@ -147,7 +147,7 @@ class _Dates:
     def __init__(self, snapshot: Snapshot, dying: Collection[int]) -> None:
         self._snapshot, self._now, self._dying = snapshot, snapshot.now, set(dying)
         self._capacities = Capacities(snapshot.consumables, snapshot.platform)
-        self._blocks = Blocks(snapshot.platform, snapshot.exclusive_levels)
+        self._blocks = Blocks.of(snapshot)
         self._reserved = {reservation.job.id: reservation for reservation in snapshot.reservations}
         self._running = [job for job in snapshot.holding if job.id not in self._reserved]
         self._live = {job.id for job in snapshot.holding} | {job.id for job in snapshot.waiting}
@@ -188,15 +188,16 @@ class _Dates:
         """Return the best-effort jobs among ``staying`` that must be gone on the date."""
         if reservation.job.besteffort:
             return []
-        platform, consumes = self._snapshot.platform, reservation.job.alternatives[0].consumes
+        platform, way = self._snapshot.platform, reservation.job.alternatives[0]
         yielding, bits = (
             Yielding(platform, self._capacities, self._blocks, staying),
             platform.bits_of(reservation.resources),
         )
-        victims = set(yielding.on(bits, reservation.job, self._blocks.asked(reservation.job.alternatives[0].groups)))
-        if consumes:
+        levels = self._blocks.asked(way.groups, way.consumes)
+        victims = set(yielding.on(bits, reservation.job, levels))
+        if way.consumes:
             firm = [(bits_consumed_from(platform, job), job.consumes) for job in staying if not job.besteffort]
-            lacking = self._capacities.excess(bits, consumes, firm)
+            lacking = self._capacities.excess(bits, way.consumes, firm)
             victims.update(yielding.for_amounts(lacking, victims | self._dying))
         return [job.id for job in staying if job.id in victims]
 
@@ -260,14 +261,14 @@ class _Dates:
             bits &= platform.bits_of(
                 number for job in around if roles.inside in _opens(job) for number in job.resources
             )
-        surrounding, levels = {job.id for job in around}, reservation.job.alternatives[0].levels
+        surrounding, way = {job.id for job in around}, reservation.job.alternatives[0]
+        levels = self._blocks.known(way.levels, way.consumes)
         for job in self._running:
             if job.id not in surrounding and not roles_of(job).profile.shares(roles.profile):
                 held = platform.bits_of(job.resources)
-                bits &= ~(held | self._blocks.common(levels, bits, job.levels, held))
-        consumes = reservation.job.alternatives[0].consumes
-        if consumes:
-            bits &= ~self._capacities.lacking(consumes, self._takers())
+                bits &= ~(held | self._blocks.common(levels, bits, self._blocks.of_holder(job), held))
+        if way.consumes:
+            bits &= ~self._capacities.lacking(way.consumes, self._takers())
         return bits
 
     def _takers(self) -> list[tuple[int, tuple[Consumption, ...]]]:

@@ -62,7 +62,7 @@ def going_on(snapshot: Snapshot, resumptions: Iterable[Resumption], starting: It
     if not due:
         return ()
     blocks, jobs = (
-        Blocks(snapshot.platform, snapshot.exclusive_levels),
+        Blocks.of(snapshot),
         [job for job in snapshot.holding if job.id in due],
     )
     taken = reduce(or_, (*starting, *(_has_again(blocks, job) for job in jobs if not job.besteffort)), 0)
@@ -72,7 +72,7 @@ def going_on(snapshot: Snapshot, resumptions: Iterable[Resumption], starting: It
 
 def _has_again(blocks: Blocks, job: HoldingJob) -> int:
     """Return the resources that a suspended job gave back, with the rest of the blocks that it has alone."""
-    whole = (blocks.touched(level, job.given_back) for level in blocks.known(job.levels))
+    whole = (blocks.touched(level.name, job.given_back) for level in blocks.of_holder(job) if not level.shared)
     return reduce(or_, whole, job.given_back)
 
 
@@ -101,7 +101,7 @@ def _earliest(snapshot: Snapshot, job: HoldingJob) -> float | None:
     known = {consumable.name for consumable in snapshot.consumables}
     consumes = tuple(consumption for consumption in job.consumes if consumption.name in known)
     bits, rest, roles = job.given_back | bits_held(snapshot.platform, job), job.end - snapshot.now, roles_of(job)
-    views, limits = gantt.views(roles, consumes, gantt.blocks.known(job.levels)), gantt.limits(asking, roles)
+    views, limits = gantt.views(roles, consumes, gantt.blocks.of_holder(job)), gantt.limits(asking, roles)
     if not views or bits & ~snapshot.platform.alive:
         return None
     for start in _dates(snapshot, views[0].begins, (view.begins for view in views[1:])):
@@ -125,6 +125,6 @@ def _dates(snapshot: Snapshot, begins: Iterable[float], others: Iterable[Iterabl
 def _victims(snapshot: Snapshot, job: HoldingJob) -> tuple[int, ...]:
     """Return the best-effort jobs on the resources that the job gave back; it has kept its amounts."""
     able = [holder for holder in snapshot.holding if may_go(holder, snapshot.now, snapshot.besteffort_minimum_life)]
-    blocks = Blocks(snapshot.platform, snapshot.exclusive_levels)
+    blocks = Blocks.of(snapshot)
     yielding = Yielding(snapshot.platform, Capacities((), snapshot.platform), blocks, able)
-    return tuple(yielding.on(job.given_back, job, blocks.known(job.levels)))
+    return tuple(yielding.on(job.given_back, job, blocks.of_holder(job)))

@@ -179,7 +179,7 @@ class _More:
             if job.id in self._dependants or (self._change.delay_next_jobs and place.verdict not in _BOUND):
                 continue
             way = job.alternatives[place.alternative]
-            levels = gantt.blocks.asked(way.groups)
+            levels = gantt.blocks.asked(way.groups, way.consumes)
             claim = Claim(place.start, place.end - place.start, place.bits, way.consumes, levels)
             gantt.enter(job, claim, everywhere=True)
         return gantt
@@ -232,7 +232,7 @@ class _More:
         """Tell whether the job's resources, amounts and quotas let it run ``seconds`` longer."""
         claim = Claim(self._job.start, self._job.walltime + seconds, self._bits, self._consumes)
         gantt, now, end = self._gantt, self._snapshot.now, claim.end + self._snapshot.security_time
-        views = gantt.views(self._roles, self._consumes, gantt.blocks.known(self._job.levels))
+        views = gantt.views(self._roles, self._consumes, gantt.blocks.known(self._job.levels, self._consumes))
         if not views or any(view.common(now, end) & self._bits != self._bits for view in views):
             return False
         limits = gantt.limits(self._asking, self._roles)

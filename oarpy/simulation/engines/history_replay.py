@@ -19,7 +19,7 @@ from msgspec import structs
 from oarpy.model.billing import GPU, BilledKind
 from oarpy.model.reasons import Reason, sentence
 from oarpy.scheduler.decide import decide
-from oarpy.scheduler.gantt.exclusive_levels import Blocks
+from oarpy.scheduler.gantt.exclusive_levels import AskedLevel, Blocks
 from oarpy.scheduler.gantt.gantt import bits_held
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.order.budgets import Charge
@@ -140,7 +140,9 @@ class HistoryReplay:
         if (projects := self._base.projects) is not None and not job.besteffort and roles_of(job).counted:
             platform = self._base.platform
             bits = bits_held(platform, job)
-            gpus = Blocks(platform, (GPU,)).number(GPU, bits) if GPU in job.levels else 0
+            blocks = Blocks(platform, (GPU,), {})
+            whole = GPU in job.levels and AskedLevel(GPU, shared=True) not in Blocks.of(self._base).of_holder(job)
+            gpus = blocks.number(GPU, bits) if whole else 0
             held: dict[BilledKind, float] = {"core": (bits & platform.default_type).bit_count(), "gpu": gpus}
             charge = Charge(job.start, end, projects.rate(job.project, held))
             self._base = replace(self._base, projects=projects.with_use(job.project, charge))

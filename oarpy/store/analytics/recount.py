@@ -39,6 +39,8 @@ _DIFFERENCES = """
             GROUP BY to_jsonb(r) ->> 'gpu') gpu
         WHERE c.moldable_id IN (SELECT g.moldable_id FROM resource_groups g JOIN resource_descriptions d
                                     ON d.group_id = g.group_id AND d.level = 'gpu')
+          AND c.moldable_id NOT IN (SELECT m.moldable_id FROM consumption_descriptions m
+                                    WHERE m.consumable IN (SELECT name FROM consumables WHERE level = 'gpu'))
     ), stretches AS (
         SELECT h.user_name, h.project, h.queue_name, h.prefix || kind.name AS name, kind.during, count(*) AS resources
         FROM held h,

@@ -46,7 +46,7 @@ class Hold:
     ids: set[int]
     waiting: bool
     consumes: dict[str, int] = field(default_factory=dict)
-    levels: list[str] = field(default_factory=list)
+    levels: list[tuple[str, bool]] = field(default_factory=list)
 
 
 @dataclass
@@ -394,21 +394,26 @@ class Reference:
             return set()
         return ids
 
-    def levels_of(self, job: Job, option: int | None = None) -> list[str]:
-        """The exclusive levels that an alternative, or a running job, asks for."""
+    def levels_of(self, job: Job, option: int | None = None) -> list[tuple[str, bool]]:
+        """The exclusive levels that an alternative, or a running job, asks for, and whether it shares their blocks."""
         if option is None:
-            return [name for name in self.exclusive if name in map(level_name, job.get("levels", []))]
-        masks = self.masks(job, option) or []
-        return [name for name in self.exclusive if any(name == level for levels, _ in masks for level, _ in levels)]
+            named, amounts = set(map(level_name, job.get("levels", []))), job.get("consumes", {})
+        else:
+            named = {level for levels, _ in self.masks(job, option) or [] for level, _ in levels}
+            amounts = asked(job, option)
+        shared = {level_name(self.consumables[name]["level"]) for name in amounts if name in self.consumables}
+        return [(name, name in shared) for name in self.exclusive if name in named | shared]
 
-    def same_block(self, ident: int, ids: set[int], mine: list[str], theirs: list[str]) -> bool:
+    def same_block(
+        self, ident: int, ids: set[int], mine: list[tuple[str, bool]], theirs: list[tuple[str, bool]]
+    ) -> bool:
         def value(one: int, level: str) -> Any:
             return one if level == "resource_id" else self.row[one].get(level)
 
         return any(
             value(ident, level) is not None and any(value(ident, level) == value(other, level) for other in ids)
-            for level in mine
-            if level in theirs
+            for level, shared in mine
+            if any(level == other and not (shared and divided) for other, divided in theirs)
         )
 
     def around(self, job: Job) -> set[str | None]:

@@ -101,6 +101,22 @@ def _make_exclusive(random: Random, scenario: Json) -> None:
                 request["resources"] = random.choice(_ON_LEVELS)
     for job in scenario["running"]:
         job["levels"] = random.sample(["gpu", "nodes", "switch", "core"], random.randint(0, 2))
+    if random.random() < 0.5:
+        _share_blocks(random, scenario)
+
+
+def _share_blocks(random: Random, scenario: Json) -> None:
+    """Let jobs share blocks of exclusive levels by amounts."""
+    level = random.choice(["gpu", "gpu", "switch"])
+    blocks = {"0": 4, "1": 4, "2": 2} if level == "gpu" else {"s1": 4, "s2": 3}
+    scenario["consumables"] = [{"name": "share", "level": level, "capacity": blocks}]
+    for job in scenario["jobs"]:
+        for request in job["requests"]:
+            if random.random() < 0.5:
+                request["resources"] += f",share={random.randint(1, 4)}"
+    for job in scenario["running"]:
+        if random.random() < 0.3:
+            job["consumes"] = {"share": random.randint(1, 2)}
 
 
 def _rows(random: Random) -> list[Json]:
