@@ -130,9 +130,8 @@ def seed(as_json: Json = False) -> None:
     from oarpy.client.session import open_session
 
     with open_session("oarproject") as session:
-        projects_made, members = projects.seed(session)
-    counts = {"projects": projects_made, "members": members}
-    write(json_text(counts) if as_json else f"{projects_made} projects and {members} members made\n")
+        seeded = projects.seed(session)
+    write(json_text(projects.seeded_record(seeded)) if as_json else projects.seeded_text(seeded))
 
 
 @app.command("sync")

@@ -21,7 +21,7 @@ from oarpy.client.platform.tokens import Scope
 from oarpy.model.errors import OarpyError
 from oarpy.modules.accounting import account
 from oarpy.store.schema import migrations
-from tests.harness.hand_written import rewrite
+from tests.harness.hand_written import add_job, rewrite
 from tests.harness.oarsub_cluster import Connection, Submitter, contents, decide, process, run_pass
 from tests.harness.sample_cluster import ME, Result
 from tests.harness.web_client import ANN, BOB, token, web_client, web_settings
@@ -82,7 +82,18 @@ WRONG_ROWS = [
     ("INSERT INTO projects (project) VALUES ('f\u00eate')", CheckViolation),
     ("UPDATE projects SET project = repeat('x', 201) WHERE project = 'art'", CheckViolation),
     ("INSERT INTO project_members (project, user_name) VALUES ('art', '')", CheckViolation),
-    ("INSERT INTO project_members (project, user_name) VALUES ('art', repeat('\u00ea', 51))", CheckViolation),
+    *(
+        (f"INSERT INTO project_members (project, user_name) VALUES ('art', {name})", CheckViolation)  # noqa: S608
+        for name in (
+            "repeat('x', 256)",
+            "'\u00eatre'",
+            "'ann, eve@evil.org'",
+            "E'ann\n'",
+            "'-ann'",
+            "'ann eve'",
+            "'ann@'",
+        )
+    ),
     ("INSERT INTO projects (project, parent) VALUES ('ice', 'snow')", ForeignKeyViolation),
     ("DELETE FROM projects WHERE project = 'physics'", ForeignKeyViolation),
     ("INSERT INTO project_members (project, user_name) VALUES ('fire', 'bob')", UniqueViolation),
@@ -183,7 +194,9 @@ REFUSED = [
     ("create fire", 1, "project 'fire' exists already"),
     ("create f\u00eate", 2, "is not plain text"),
     ("create " + "x" * 201, 2, "at most 200"),
-    ("member add art " + "\u00ea" * 51, 2, "a user of 102 bytes (at most 100)"),
+    ("member add art " + "x" * 256, 2, "is no name of a user (letters, digits, _ . - and at most 255)"),
+    ("member add art eve, ", 2, "'eve,' is no name of a user"),
+    ("member add art \u00eatre", 2, "'\\xeatre' is no name of a user"),
     ("create ice --parent snow", 4, "there is no project 'snow'"),
     ("create ice --share -1", 2, "--share -1 is not a number from 0 on"),
     ("create ice --hours nan", 2, "--hours nan is not a number from 0 on"),
@@ -215,7 +228,7 @@ def test_what_makes_no_sense_changes_nothing(connection: Connection, oarsub: Sub
         result = oarsub(*words.split(), command="oarproject")
         assert (result.status, result.out, result.err.count("\n")) == (status, "", 1), (words, result)
         assert said in result.err, (words, result)
-    assert "empty user" in oarsub("member", "add", "art", "", command="oarproject").err
+    assert "'' is no name of a user" in oarsub("member", "add", "art", "", command="oarproject").err
     assert contents(connection) == before
     print(f"{len(REFUSED)} commands refused")
 
@@ -227,6 +240,16 @@ def test_a_name_of_before_that_no_command_takes_is_told(connection: Connection, 
         migrations.upgrade(dsn)
     connection.execute("UPDATE projects SET project = 'fete'")
     assert "0097" in migrations.upgrade(dsn)
+
+
+def test_a_member_of_before_whom_no_login_is_called_is_told(connection: Connection, dsn: str) -> None:
+    migrations.downgrade(dsn, "0098")
+    connection.execute("INSERT INTO projects (project) VALUES ('art')")
+    connection.execute("INSERT INTO project_members (project, user_name) VALUES ('art', 'ann, eve@evil.org')")
+    with pytest.raises(OarpyError, match=r"names that no login has: member 'ann, eve@evil\.org' of project 'art'"):
+        migrations.upgrade(dsn)
+    connection.execute("UPDATE project_members SET user_name = 'ann@evil.org'")
+    assert "0099" in migrations.upgrade(dsn)
 
 
 def test_a_submission_names_a_project_of_its_user(connection: Connection, oarsub: Submitter, as_user: As) -> None:
@@ -274,10 +297,9 @@ def test_a_rule_may_name_the_project(connection: Connection, oarsub: Submitter, 
 
 def test_any_word_is_a_project_until_members_count(oarsub: Submitter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OARPY_SUBMISSION_PROJECTS")
-    oarsub.job_ids("--project", "snow", "date")
-    assert json.loads(done(oarsub, "seed", "-J")) == {"projects": 1, "members": 1}
-    oarsub.job_ids("date")
-    assert json.loads(done(oarsub, "seed", "-J")) == {"projects": 1, "members": 1}
+    for number in (1, 2):
+        oarsub.job_ids(*(("--project", "snow") if number == 1 else ()), "date")
+        assert json.loads(done(oarsub, "seed", "-J")) == {"projects": 1, "members": 1, "left_out": []}
     assert [row["project"] for row in json.loads(done(oarsub, "list", "-J"))] == ["default", "snow"]
     monkeypatch.setenv("OARPY_SUBMISSION_PROJECTS", "members")
     oarsub.job_ids("--project", "snow", "date")
@@ -285,6 +307,24 @@ def test_any_word_is_a_project_until_members_count(oarsub: Submitter, monkeypatc
     assert oarsub("remove", "snow", command="oarproject").err == (
         "oarproject: project 'snow' pays for job 1 (wait for its end, or oardel it)\n"
     )
+
+
+def test_users_of_jobs_whom_no_login_is_called_are_left_out(connection: Connection, oarsub: Submitter) -> None:
+    """Jobs of another way in may have any user: the others become members, and these are told."""
+    odd, longest = ("eve, zoe", "x" * 256), "y" * 255
+    for user in (*odd, longest, "ann$", "bob@lab.org"):
+        add_job(connection, user_name=user, project="snow")
+    assert json.loads(done(oarsub, "seed", "-J")) == {"projects": 1, "members": 3, "left_out": [*odd]}
+    assert [row["user"] for row in json.loads(done(oarsub, "show", "snow", "-J"))["members"]] == [
+        "ann$",
+        "bob@lab.org",
+        longest,
+    ]
+    told = done(oarsub, "seed").splitlines()
+    assert told == [
+        "0 projects and 0 members made",
+        f"left out, as no member is called so: 'eve, zoe', '{'x' * 80}...'",
+    ]
 
 
 def test_a_job_of_before_keeps_its_project(oarsub: Submitter, as_user: As, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,13 +337,16 @@ def test_a_job_of_before_keeps_its_project(oarsub: Submitter, as_user: As, monke
 
 def test_members_come_from_groups(oarsub: Submitter, monkeypatch: pytest.MonkeyPatch) -> None:
     tree(oarsub)
-    groups = {"fire": SimpleNamespace(gr_mem=["eve", "zoe"], gr_gid=7), "arts": SimpleNamespace(gr_mem=[], gr_gid=8)}
+    groups = {
+        "fire": SimpleNamespace(gr_mem=["eve", "zoe", "a b"], gr_gid=7),
+        "arts": SimpleNamespace(gr_mem=[], gr_gid=8),
+    }
     monkeypatch.setattr(grp, "getgrnam", groups.__getitem__)
     monkeypatch.setattr(pwd, "getpwall", lambda: [SimpleNamespace(pw_name="kim", pw_gid=8)])
     monkeypatch.setattr(pwd, "getpwnam", {"sam": SimpleNamespace(pw_gid=7)}.__getitem__)
     done(oarsub, "member", "add", "fire", "ann", "--role", "coordinator")
     done(oarsub, "member", "add", "fire", "sam")  # of an account that no list of all accounts has
-    first = [{"project": "fire", "group": "fire", "added": ["eve", "zoe"], "removed": ["bob"]}]
+    first = [{"project": "fire", "group": "fire", "added": ["eve", "zoe"], "removed": ["bob"], "left_out": ["a b"]}]
     assert json.loads(done(oarsub, "sync", "--from-groups", "--dry-run", "-J")) == first
     assert json.loads(done(oarsub, "sync", "--from-groups", "-J")) == first
     assert json.loads(done(oarsub, "sync", "--from-groups", "-J"))[0]["added"] == []

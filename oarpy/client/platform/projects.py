@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import grp
 import pwd
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, TypedDict
@@ -13,7 +14,7 @@ from oarpy.client.past.periods import parse_date
 from oarpy.client.rendering import Column, Table, local_date
 from oarpy.client.session import Session
 from oarpy.model.errors import NotAllowed, NotFound, OarpyError, UsageError
-from oarpy.model.submission_checks import check_project, check_text, short
+from oarpy.model.submission_checks import check_project, short
 from oarpy.store.histories import sign
 from oarpy.store.platform import projects
 from oarpy.store.platform.projects import MemberRow, ProjectRow, UseRow
@@ -24,6 +25,9 @@ WHEN_SPENT = ("refuse", "wait", "besteffort")
 NONE = "none"
 """The word for no parent, no limit of hours, and no end."""
 _LARGEST = 1e12
+_LOGIN = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]*\$?(@[A-Za-z0-9.-]+)?", re.ASCII)
+"""What the system may call a user; directories put a domain behind."""
+_LONGEST_LOGIN = 255
 _NEW = ProjectRow("", None, 1.0, None, "ever", 1.0, None, "refuse")
 _BY_COORDINATORS = frozenset({"share"})
 """The fields that coordinators may change in projects below theirs."""
@@ -132,10 +136,10 @@ def remove(session: Session, name: str) -> None:
 def add_members(session: Session, name: str, users: Sequence[str], role: str) -> None:
     """Add members, all or none. Admins and coordinators may. Raises :class:`OarpyError` for a member."""
     _one_of(ROLES, "role", role)
-    for user in users:
-        check_text("a user", user, 100)
-        if not user:
-            raise UsageError("empty user", hint=f"for example oarproject member add {short(name)} ann")
+    if wrong := [user for user in users if not _is_login(user)]:
+        raise UsageError(
+            f"{short(wrong[0])!a} is no name of a user", hint=f"letters, digits, _ . - and at most {_LONGEST_LOGIN}"
+        )
     _require_coordinator(session, name)
     with session.connection.transaction():
         sign(session.connection, session.user)
@@ -173,22 +177,45 @@ def prefer(session: Session, name: str) -> None:
             raise _no_member(session.user, name)
 
 
-def seed(session: Session) -> tuple[int, int]:
-    """Make the projects that jobs have named so far, with their users; return how many of each. Only an admin may."""
+@dataclass(frozen=True, slots=True)
+class Seeded:
+    """How many projects and members were made of what jobs named; ``left_out`` are users whose names no member has."""
+
+    projects: int
+    members: int
+    left_out: tuple[str, ...]
+
+
+def seed(session: Session) -> Seeded:
+    """Make the projects that jobs have named so far, with their users. Only an admin may."""
     session.require_admin("make projects")
     with session.connection.transaction():
         sign(session.connection, session.user)
-        return projects.seed(session.connection)
+        used = projects.used(session.connection)
+        members = [(project, user) for project, user in used if _is_login(user)]
+        made = projects.seed(session.connection, [project for project, _ in used], members)
+    return Seeded(*made, _left_out(user for _, user in used))
+
+
+def _is_login(user: str) -> bool:
+    """Tell whether a member may be called so."""
+    return len(user) <= _LONGEST_LOGIN and _LOGIN.fullmatch(user) is not None
+
+
+def _left_out(users: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that no member may have."""
+    return tuple(sorted({user for user in users if not _is_login(user)}))
 
 
 @dataclass(frozen=True, slots=True)
 class GroupChange:
-    """The changes of the members of a project by a group of the system."""
+    """The changes of the members of a project by a group of the system; names that no member has are ``left_out``."""
 
     project: str
     group: str
     added: tuple[str, ...]
     removed: tuple[str, ...]
+    left_out: tuple[str, ...]
 
 
 def sync(session: Session, pairs: Sequence[str], *, dry_run: bool = False) -> list[GroupChange]:
@@ -219,12 +246,13 @@ def _synced(session: Session, name: str, group: str, *, named: bool, dry_run: bo
     present = projects.members(session.connection, project=name)
     # a directory need not list its accounts, but it tells the group of each
     users |= {row.user_name for row in present if _is_primary_group(row.user_name, entry.gr_gid)}
-    added = tuple(sorted(users - {row.user_name for row in present}))
+    left_out = _left_out(users)
+    added = tuple(sorted(users - {*left_out, *(row.user_name for row in present)}))
     removed = tuple(row.user_name for row in present if row.user_name not in users and row.role == "member")
     if not dry_run:
         projects.add_members(session.connection, name, added, "member")
         projects.remove_members(session.connection, name, removed)
-    return GroupChange(name, group, added, removed)
+    return GroupChange(name, group, added, removed, left_out)
 
 
 def _is_primary_group(user: str, group: int) -> bool:
@@ -414,6 +442,29 @@ def shown_text(project: ListedProject, members: Sequence[MemberRow]) -> str:
     return f"{table([project])}{billing}\n{Table(columns, rows).text()}"
 
 
+class SeededDocument(TypedDict):
+    """How many projects and members were made of what jobs named, and the users that were left out."""
+
+    projects: int
+    members: int
+    left_out: Sequence[str]
+
+
+def seeded_record(seeded: Seeded) -> SeededDocument:
+    """Return what was made of what jobs named as JSON."""
+    return {"projects": seeded.projects, "members": seeded.members, "left_out": seeded.left_out}
+
+
+def seeded_text(seeded: Seeded) -> str:
+    """Return it in a line, and a line of users that were left out, if there are some."""
+    lines = [f"{seeded.projects} projects and {seeded.members} members made"]
+    if seeded.left_out:
+        lines.append(
+            f"left out, as no member is called so: {', '.join(ascii(short(user)) for user in seeded.left_out)}"
+        )
+    return "\n".join(lines) + "\n"
+
+
 class GroupChangeDocument(TypedDict):
     """The changes of the members of a project by a group."""
 
@@ -421,17 +472,24 @@ class GroupChangeDocument(TypedDict):
     group: str
     added: Sequence[str]
     removed: Sequence[str]
+    left_out: Sequence[str]
 
 
 def sync_record(change: GroupChange) -> GroupChangeDocument:
     """Return the changes of the members of a project as JSON."""
-    return {"project": change.project, "group": change.group, "added": change.added, "removed": change.removed}
+    return {
+        "project": change.project,
+        "group": change.group,
+        "added": change.added,
+        "removed": change.removed,
+        "left_out": change.left_out,
+    }
 
 
 def sync_text(changes: Sequence[GroupChange]) -> str:
     """Return a line a project."""
-    columns = (Column("Project"), Column("Group"), Column("Added"), Column("Removed"))
-    rows = tuple((row.project, row.group, " ".join(row.added), " ".join(row.removed)) for row in changes)
+    columns = (Column("Project"), Column("Group"), Column("Added"), Column("Removed"), Column("Left out"))
+    rows = tuple((row.project, row.group, *map(" ".join, (row.added, row.removed, row.left_out))) for row in changes)
     return Table(columns, rows).text()
 
 

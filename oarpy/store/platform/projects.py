@@ -156,12 +156,16 @@ def prefer(connection: Connection, project: str, user: str) -> bool:
     return connection.execute(_PREFER, [user, project]).rowcount == 1
 
 
-def seed(connection: Connection) -> tuple[int, int]:
-    """Add the projects that jobs named, with their users; return how many of each are new."""
-    used = connection.execute(_USED).fetchall()
-    names, users = [row[0] for row in used], [row[1] for row in used]
-    added = connection.execute(_SEED_PROJECTS, [names]).fetchall()
-    return len(added), len(connection.execute(_SEED_MEMBERS, [names, users]).fetchall())
+def used(connection: Connection) -> list[tuple[str, str]]:
+    """Return the projects that jobs named, each with each of its users."""
+    return [(project, user) for project, user in connection.execute(_USED)]
+
+
+def seed(connection: Connection, names: Sequence[str], members: Sequence[tuple[str, str]]) -> tuple[int, int]:
+    """Add projects, and members as pairs of a project and a user; return how many of each are new."""
+    added = connection.execute(_SEED_PROJECTS, [list(names)]).fetchall()
+    of_projects, users = [project for project, _ in members], [user for _, user in members]
+    return len(added), len(connection.execute(_SEED_MEMBERS, [of_projects, users]).fetchall())
 
 
 def line(of: Iterable[ProjectRow], project: str) -> list[ProjectRow]:

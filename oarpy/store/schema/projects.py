@@ -62,7 +62,13 @@ project_members = table(
         ForeignKey(projects.c.project, onupdate="CASCADE", ondelete="CASCADE"),
         key=True,
     ),
-    column("user_name", Text, "the user", key=True, check="octet_length(user_name) BETWEEN 1 AND 100"),
+    column(
+        "user_name",
+        Text,
+        "the user, called as a login may be, with or without a domain",
+        key=True,
+        check="(user_name ~ '^[A-Za-z0-9_.][A-Za-z0-9_.-]*[$]?(@[A-Za-z0-9.-]+)?$') AND (length(user_name) <= 255)",
+    ),
     column(
         "role",
         Text,

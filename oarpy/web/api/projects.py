@@ -16,6 +16,7 @@ from oarpy.web.seats import seats_of
 router = APIRouter(tags=["projects"], route_class=Route)
 
 Name = Annotated[str, Path(min_length=1, max_length=200)]
+User = Annotated[str, Path(min_length=1, max_length=255)]
 
 
 class ProjectWish(BaseModel):
@@ -90,7 +91,7 @@ def remove(request: Request, identity: Administering, name: Name) -> RemovedDocu
 
 
 @router.put("/projects/{name}/members/{user}")
-def set_member(request: Request, identity: Submitting, name: Name, user: Name, wish: RoleWish) -> ShownDocument:
+def set_member(request: Request, identity: Submitting, name: Name, user: User, wish: RoleWish) -> ShownDocument:
     """Make a user a member or a coordinator, whether or not it is one."""
     with seats_of(request).session(identity, changes=True) as session:
         present = projects.shown(session, name)[1]
@@ -102,7 +103,7 @@ def set_member(request: Request, identity: Submitting, name: Name, user: Name, w
 
 
 @router.delete("/projects/{name}/members/{user}")
-def remove_member(request: Request, identity: Submitting, name: Name, user: Name) -> ShownDocument:
+def remove_member(request: Request, identity: Submitting, name: Name, user: User) -> ShownDocument:
     """Remove a member, as ``oarproject member remove``."""
     with seats_of(request).session(identity, changes=True) as session:
         projects.remove_members(session, name, [user])
