@@ -73,7 +73,8 @@ def alter(session: Session, selection: JobSelection, options: Options) -> Altere
         for row in rows:
             _require_own_request(row)
         before = _request_texts(session, rows)
-        admitted = [_alter(session, members, values) for members in _alike(rows)]
+        outcomes = [_alter(session, members, values) for members in _alike(rows)]
+        charge(session, [stored for _, stored in outcomes if stored is not None])
         if "throttle" in values:
             alterations.throttle(connection, ids, values["throttle"])
         after = _request_texts(session, alterations.asked(connection, ids))
@@ -81,8 +82,8 @@ def alter(session: Session, selection: JobSelection, options: Options) -> Altere
         altered = {job: changed for job, changed in changes.items() if changed}
         reasons = {job: Reason(Why.ALTERED, session.user, changes=changed) for job, changed in altered.items()}
         alterations.log(connection, reasons)
-    warnings = dict.fromkeys(warning for request in admitted for warning in request.warnings)
-    notes = dict.fromkeys(note for request in admitted for note in request.trace.notes)
+    warnings = dict.fromkeys(warning for admitted, _ in outcomes for warning in admitted.warnings)
+    notes = dict.fromkeys(note for admitted, _ in outcomes for note in admitted.trace.notes)
     return Altered(tuple(ids), altered, tuple(warnings), tuple(notes))
 
 
@@ -157,8 +158,8 @@ def _alike(rows: Sequence[AskedRow]) -> list[list[AskedRow]]:
     return list(of.values())
 
 
-def _alter(session: Session, members: Sequence[AskedRow], values: dict[str, Any]) -> Admitted:
-    """Store the new request of jobs of one submission, unless it is the same."""
+def _alter(session: Session, members: Sequence[AskedRow], values: dict[str, Any]) -> tuple[Admitted, Stored | None]:
+    """Store the new request of jobs of one submission; return what is to be charged, None if it is the same."""
     first = members[0]
     former = Submission.from_record(first.record)
     if "alternatives" in values:
@@ -166,12 +167,11 @@ def _alter(session: Session, members: Sequence[AskedRow], values: dict[str, Any]
     admitted = readmitted(session, first.record, values)
     require_no_launcher(admitted.submission)
     if admitted.requested == former.changed(groups=admitted.requested.groups):
-        return admitted
+        return admitted, None
     kind = admitted.submission.kind if session.configuration.submission.hints else None
     new = submissions.NewSubmission(admitted.submission, message(admitted), admitted.requested, kind)
     alterations.store(session.connection, [row.job for row in members], first.submission, new)
-    charge(session, [Stored(admitted.submission, admitted.need, [row.job for row in members])])
-    return admitted
+    return admitted, Stored(admitted.submission, admitted.need, [row.job for row in members])
 
 
 def _completed(requested: Sequence[ResourceRequest], former: Sequence[ResourceRequest]) -> tuple[ResourceRequest, ...]:

@@ -6,7 +6,8 @@ becomes best effort, or waits, for which passes care.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from oarpy.client.session import Session
@@ -17,6 +18,7 @@ from oarpy.model.errors import AdmissionRefused
 from oarpy.model.job_types import BESTEFFORT, read_types
 from oarpy.model.submission import Submission
 from oarpy.model.submission_checks import short
+from oarpy.store.jobs.submissions import EndedJobRow
 from oarpy.store.passes import project_use
 from oarpy.store.passes.project_use import ProjectLeftRow
 from oarpy.store.platform.projects import ProjectRow
@@ -41,14 +43,12 @@ class Hours:
         if all(row.hours is None for row in line):
             return True
         self._read(line)
-        units = _units(self._session, submission, need, line[0]) * submission.array_size
-        lacking = _lacking(line, self._left, units)
-        if lacking is None or lacking.when_spent == "wait":
-            for name in _names(line) & self._left.keys():
-                self._left[name] = _less(self._left[name], units)
+        bill = _Bill(line, _units(self._session, submission, need, line[0]) * submission.array_size)
+        lacking = _take(self._left, bill, {"wait"})
+        if lacking is None:
             return True
         if lacking.when_spent == "refuse":
-            raise _refusal(lacking, units)
+            raise _refusal(lacking, bill.units)
         if submission.reservation is not None:
             raise AdmissionRefused(
                 f"{_left(lacking)}, and a reservation is not best effort", hint="submit it without -r"
@@ -58,6 +58,14 @@ class Hours:
     def _read(self, line: Sequence[ProjectRow]) -> None:
         if unread := [row.project for row in line if row.hours is not None and row.project not in self._left]:
             self._left |= project_use.left(self._session.connection, unread)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bill:
+    """The projects whose hours jobs take, their own first, and the billing units, in hours, that the jobs ask for."""
+
+    line: Sequence[ProjectRow]
+    units: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,35 +84,47 @@ def charge(session: Session, stored: Sequence[Stored]) -> None:
     to be undone.
     """
     payers = Payers(session)
-    lines = [_line(payers, one.submission.project, one.submission.queue, one.submission.types) for one in stored]
+    lines = [_line(payers, jobs.submission.project, jobs.submission.queue, jobs.submission.types) for jobs in stored]
     billed = [
-        (one, line, _units(session, one.submission, one.need, line[0]))
-        for one, line in zip(stored, lines, strict=True)
+        (jobs, _Bill(line, _units(session, jobs.submission, jobs.need, line[0])))
+        for jobs, line in zip(stored, lines, strict=True)
         if line
     ]
     if not billed:
         return
-    project_use.lock(session.connection, sorted({name for _, line, _ in billed for name in _names(line)}))
-    project_use.note_asked(session.connection, {one.job_ids[0]: units for one, _, units in billed})
-    _require_rest(session, [(line, units * len(one.job_ids)) for one, line, units in billed])
+    project_use.note_asked(session.connection, {jobs.job_ids[0]: bill.units for jobs, bill in billed})
+    _require_rest(session, [_Bill(bill.line, bill.units * len(jobs.job_ids)) for jobs, bill in billed])
 
 
-def require_rest(session: Session, project: str, queue: str | None, types: Sequence[str]) -> None:
-    """Raise :class:`AdmissionRefused` if what is stored asks for more than is left, and must not wait for it."""
-    _require_rest(session, [(_line(Payers(session), project, queue, types), 0)])
+def charge_again(session: Session, repeated: Sequence[EndedJobRow]) -> None:
+    """Require hours for copies of jobs that were stored just now; else as :func:`charge`.
+
+    Copies of equal jobs ask for their hours together, as an array does.
+    """
+    payers = Payers(session)
+    alike = Counter((job.project, job.queue, tuple(job.types), job.asked_units or 0.0) for job in repeated)
+    bills = [
+        _Bill(_line(payers, project, queue, types), units * copies)
+        for (project, queue, types, units), copies in alike.items()
+    ]
+    _require_rest(session, bills)
 
 
-def _require_rest(session: Session, asked: Sequence[tuple[Sequence[ProjectRow], float]]) -> None:
-    """Raise for the first project without rest; ``asked`` are lines of projects with what is asked of each."""
-    limited = sorted({row.project for line, _ in asked for row in line if row.hours is not None})
+def _require_rest(session: Session, bills: Sequence[_Bill]) -> None:
+    """Raise for the first bill that has to be refused, each taking its hours from those behind it.
+
+    All are of jobs that are stored already. Rows of projects are locked in one order.
+    """
+    limited = sorted({row.project for bill in bills for row in bill.line if row.hours is not None})
     if not limited:
         return
+    project_use.lock(session.connection, limited)
     left = project_use.left(session.connection, limited)
-    for line, _ in asked:
-        lacking = _lacking(line, left, 0)
-        if lacking is not None and lacking.when_spent == "refuse":
-            units = sum(units for line, units in asked if lacking.project in _names(line))
-            raise _refusal(_less(lacking, -units), units)
+    for bill in bills:
+        _deduct(left, bill.line, -bill.units)
+    for bill in bills:
+        if lacking := _take(left, bill, {"wait", "besteffort"}):
+            raise _refusal(lacking, bill.units)
 
 
 def _line(payers: Payers, project: str, queue: str | None, types: Sequence[str]) -> list[ProjectRow]:
@@ -117,10 +137,6 @@ def _line(payers: Payers, project: str, queue: str | None, types: Sequence[str])
     return payers.line(project)
 
 
-def _names(line: Sequence[ProjectRow]) -> set[str]:
-    return {row.project for row in line}
-
-
 def _units(session: Session, submission: Submission, need: Need, project: ProjectRow) -> float:
     """Return the billing units, in hours, that each job asks for."""
     hours = float(submission.alternatives[need.alternative].walltime or 0) / 3600
@@ -128,14 +144,23 @@ def _units(session: Session, submission: Submission, need: Need, project: Projec
     return billing_units(session.configuration.accounting.weights, amounts) * project.weight
 
 
-def _lacking(line: Sequence[ProjectRow], left: Mapping[str, ProjectLeftRow], units: float) -> ProjectLeftRow | None:
-    """Return the first project of a line that has less than is asked for, None if none has."""
-    rows = (left[row.project] for row in line if row.project in left)
-    return next((row for row in rows if row.left is not None and row.left < units - _NOTHING), None)
+def _take(left: dict[str, ProjectLeftRow], bill: _Bill, waits: Collection[str]) -> ProjectLeftRow | None:
+    """Take the hours of a bill from those left; return the first project that lacks some, and then take none.
+
+    A submission without enough hours takes them all the same where that project says one of ``waits``.
+    """
+    rows = (left[row.project] for row in bill.line if row.project in left)
+    lacking = next((row for row in rows if row.left is not None and row.left < bill.units - _NOTHING), None)
+    if lacking is not None and lacking.when_spent not in waits:
+        return lacking
+    _deduct(left, bill.line, bill.units)
+    return None
 
 
-def _less(row: ProjectLeftRow, units: float) -> ProjectLeftRow:
-    return replace(row, left=(row.left or 0) - units)
+def _deduct(left: dict[str, ProjectLeftRow], line: Sequence[ProjectRow], units: float) -> None:
+    for row in line:
+        if row.project in left:
+            left[row.project] = replace(left[row.project], left=(left[row.project].left or 0) - units)
 
 
 def _refusal(lacking: ProjectLeftRow, units: float) -> AdmissionRefused:

@@ -20,7 +20,7 @@ from oarpy.client.submission.feasibility import Need, check_consumables, check_n
 from oarpy.client.submission.kept_scripts import without_foreign_script
 from oarpy.client.submission.mapped import Mapped, check_mapped, mapping_of
 from oarpy.client.submission.options import Options
-from oarpy.client.submission.project_hours import Stored, charge, require_rest
+from oarpy.client.submission.project_hours import Stored, charge, charge_again
 from oarpy.client.submission.projects import check_project, with_project
 from oarpy.client.submission.site import DatabaseSite, rule_limits, unix_groups
 from oarpy.client.submission.values import check_values
@@ -59,14 +59,16 @@ def resubmit_failed(session: Session, array: str) -> Submitted:
     with session.connection.transaction():
         WAITING_JOBS.check(session, len(failed))
         # members are copies of each other, so the rules see only one of them
-        again, traces = list[int](), dict[tuple[object, ...], AdmissionTrace]()
+        again, repeated = list[int](), list[submissions.EndedJobRow]()
+        traces = dict[tuple[object, ...], AdmissionTrace]()
         for job_id in failed:
             old = _ended_job(session, job_id)
             alike = old.queue, old.project, *old.types
             if alike not in traces:
                 traces[alike] = _admit_again(session, job_id, old)
             again.append(submissions.copy_job(session.connection, job_id))
-            require_rest(session, old.project, old.queue, old.types)
+            repeated.append(old)
+        charge_again(session, repeated)
         WAITING_JOBS.recheck(session, again[-1], len(again))
     notes = tuple(dict.fromkeys(note for trace in traces.values() for note in trace.notes))
     lines = tuple(line for trace in traces.values() for line in trace.lines())
@@ -83,7 +85,7 @@ def resubmit(session: Session, job: str) -> Submitted:
         old = _ended_job(session, job_id)
         trace = _admit_again(session, job_id, old)
         new = submissions.copy_job(session.connection, job_id)
-        require_rest(session, old.project, old.queue, old.types)
+        charge_again(session, [old])
         WAITING_JOBS.recheck(session, new, 1)
     return Submitted((new,), is_array=False, notes=tuple(trace.notes), trace=tuple(trace.lines()))
 

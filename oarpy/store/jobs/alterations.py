@@ -42,7 +42,10 @@ _SPLIT = """
 """
 # a pass that has decided about the former alternatives finds them gone
 _FORGET = "DELETE FROM moldable_descriptions WHERE submission_id = %s"
-_RECORD = "UPDATE submissions SET request = %s, admitted_filters = %s, kind = %s WHERE submission_id = %s"
+# Whoever stores a request says next what it asks for, if a project pays for it.
+_RECORD = """
+    UPDATE submissions SET request = %s, admitted_filters = %s, kind = %s, asked_units = NULL WHERE submission_id = %s
+"""
 _ALTER = f"""
     UPDATE jobs j SET submission_id = %(submission)s, message = %(message)s,
         {", ".join(f"{column} = asked.{column}" for column in _COLUMNS if column != "throttle")}

@@ -167,7 +167,7 @@ _INSERT_DEPENDENCIES = """
 """
 
 _FINISHED_JOB = """
-    SELECT user_name, queue_name, project, types, jobs.kind, state, s.request
+    SELECT user_name, queue_name, project, types, jobs.kind, state, s.request, s.asked_units
     FROM jobs JOIN submissions s USING (submission_id) WHERE job_id = %s
 """
 
@@ -227,7 +227,10 @@ class LiveJobRow:
 
 @dataclass(frozen=True, slots=True)
 class EndedJobRow:
-    """The facts that decide whether a job may be submitted again; ``request`` is its request before the rules."""
+    """The facts that decide whether a job may be submitted again; ``request`` is its request before the rules.
+
+    ``asked_units`` are the billing units, in hours, that it asked for, None where nobody counted.
+    """
 
     user: str
     queue: str
@@ -236,6 +239,7 @@ class EndedJobRow:
     kind: str
     state: str
     request: Mapping[str, object]
+    asked_units: float | None
 
 
 @dataclass(frozen=True, slots=True)
