@@ -558,8 +558,8 @@ def test_jobs_that_no_project_paid_for_are_named(connection: Connection, oarsub:
         " WHERE relation = 'projects' AND content ->> 'project' IN ('physics', 'flood')",
     )
     found = wrong_rows(dsn)
-    accept = "UPDATE submissions SET asked_units = NULL WHERE submission_id ="
-    assert [line.partition(": ")[2].rpartition(" ")[0] for line in found] == [accept] * 2
+    accept = "INSERT INTO event_logs (type, job_id, description) VALUES ('PROJECT_ACCEPTED', "
+    assert [line.partition(": ")[2].startswith(accept) for line in found] == [True] * 2
     assert found[0].startswith(f"job {moved} started for project art, and {ME} was no member of it: ")
     assert found[1].startswith(f"job {late} started at ")
     assert "for project flood, which was over: " in found[1]
@@ -567,6 +567,38 @@ def test_jobs_that_no_project_paid_for_are_named(connection: Connection, oarsub:
         connection.execute(line.partition(": ")[2])
     assert wrong_rows(dsn) == ()
     assert connection.execute("SELECT state FROM jobs WHERE job_id = %s", [fine]).fetchone() == ("Running",)
+
+
+def test_what_waits_keeps_its_hours_when_a_job_of_its_array_is_accepted(
+    connection: Connection, oarsub: Submitter, dsn: str
+) -> None:
+    paid(oarsub)
+    oarsub.job_ids("--array", "2", "-l", "/nodes=3,walltime=0:10:0", "date")
+    run_pass(connection)
+    states = "SELECT state FROM jobs ORDER BY job_id"
+    assert connection.execute(states).fetchall() == [("Running",), ("Waiting",)]
+    rewrite(connection, 'UPDATE project_changes SET content = content || \'{"project": "art"}\'')
+    (found,) = wrong_rows(dsn)
+    use = "SELECT round(held_hours), asked_hours FROM oar_report.projects"
+    before = connection.execute(use).fetchall()
+    connection.execute(found.partition(": ")[2])
+    assert wrong_rows(dsn) == ()
+    assert connection.execute(use).fetchall() == before == [(2, 2)]
+
+
+def test_who_was_a_member_when_a_submission_looked_was_one(connection: Connection, oarsub: Submitter, dsn: str) -> None:
+    """It is stored after it has read who is a member, up to a minute later."""
+    paid(oarsub)
+    job = oarsub.job_id("-l", "/core=1,walltime=1", "date")
+    run_pass(connection)
+    done(oarsub, "member", "remove", "fire", ME)
+    move = "UPDATE project_changes SET changed_at = (SELECT submitted_at FROM jobs) - %s::interval WHERE change = %s"
+    rewrite(connection, move, "1 hour", "made")
+    rewrite(connection, move, "30 seconds", "removed")
+    assert wrong_rows(dsn) == ()
+    rewrite(connection, move, "90 seconds", "removed")
+    (found,) = wrong_rows(dsn)
+    assert found.startswith(f"job {job} started for project fire, and {ME} was no member of it: ")
 
 
 def test_others_count_for_the_parent(connection: Connection, oarsub: Submitter) -> None:
